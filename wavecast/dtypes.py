@@ -144,10 +144,10 @@ class Dtype:
 
     def spelling(self, source: Spelling) -> str:
         """How `source` spells it. Raises UnknownName if it has no such dtype."""
-        found = self.spellings[source]
-        if not found:
+        spellings = self.spellings[source]
+        if not spellings:
             raise UnknownName(f"{source.value} dtype", self.name, _by_source(source))
-        return found[0]
+        return spellings[0]
 
     def in_variant(self, variant: Variant) -> Dtype:
         """`fp8`, `bf8` or an 8-bit float in the encoding of `variant`; any other dtype itself."""
@@ -172,14 +172,14 @@ def lookup(name: str, source: Spelling | None = None) -> Dtype:
     of them in the table. Raises UnknownName.
     """
     if source is not None:
-        known = _by_source(source)
-        if name not in known:
-            raise UnknownName(f"{source.value} dtype", name, known)
-        return known[name]
-    found = DTYPES.get(name) or _by_plain_name().get(_plain(name))
-    if found is None:
+        by_spelling = _by_source(source)
+        if name not in by_spelling:
+            raise UnknownName(f"{source.value} dtype", name, by_spelling)
+        return by_spelling[name]
+    dtype = DTYPES.get(name) or _by_plain_name().get(_plain(name))
+    if dtype is None:
         raise UnknownName("dtype", name, _every_spelling())
-    return found
+    return dtype
 
 
 def is_dtype(name: str, source: Spelling | None = None) -> bool:
@@ -237,30 +237,30 @@ DTYPES: Final = _read()
 
 @cache
 def _by_source(source: Spelling) -> dict[str, Dtype]:
-    return {spelled: one for one in DTYPES.values() for spelled in one.spellings[source]}
+    return {spelling: dtype for dtype in DTYPES.values() for spelling in dtype.spellings[source]}
 
 
 @cache
 def _by_plain_name() -> dict[str, Dtype]:
     """Every spelling without case and punctuation; a row's own names win over aliases."""
-    found: dict[str, Dtype] = {}
-    for one in DTYPES.values():
-        found.setdefault(_plain(one.name), one)
-    for one in DTYPES.values():
-        for spelled in _spellings(one):
-            found.setdefault(_plain(spelled), one)
-    return found
+    by_name: dict[str, Dtype] = {}
+    for dtype in DTYPES.values():
+        by_name.setdefault(_plain(dtype.name), dtype)
+    for dtype in DTYPES.values():
+        for spelling in _spellings(dtype):
+            by_name.setdefault(_plain(spelling), dtype)
+    return by_name
 
 
 @cache
 def _every_spelling() -> tuple[str, ...]:
-    return tuple(spelled for one in DTYPES.values() for spelled in _spellings(one))
+    return tuple(spelling for dtype in DTYPES.values() for spelling in _spellings(dtype))
 
 
-def _spellings(one: Dtype) -> tuple[str, ...]:
+def _spellings(dtype: Dtype) -> tuple[str, ...]:
     """Every spelling of a dtype, its short name included where no other dtype shares it."""
-    own = (part for parts in one.spellings.values() for part in parts)
-    return (one.name, one.short, *own, *one.aliases)
+    registry_spellings = (part for parts in dtype.spellings.values() for part in parts)
+    return (dtype.name, dtype.short, *registry_spellings, *dtype.aliases)
 
 
 __all__ = [

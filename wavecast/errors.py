@@ -62,8 +62,8 @@ class UsageError(WavecastError):
 class UnknownName(UsageError):
     """`name` is not among `known`; the message lists the nearest known names."""
 
-    def __init__(self, kind: str, name: str, known: Iterable[str]) -> None:
-        choices = sorted(set(known))
+    def __init__(self, kind: str, name: str, candidates: Iterable[str]) -> None:
+        choices = sorted(set(candidates))
         self.name = name
         self.nearest = tuple(nearest_names(name, choices))
         if self.nearest:
@@ -92,8 +92,8 @@ class ParseError(InputError):
     ) -> None:
         self.file, self.line, self.kernel = str(file), line, kernel
         where = f"{file}:{line}: " if file and line else f"line {line}: " if line else ""
-        named = f" (in kernel {kernel})" if kernel else ""
-        super().__init__(f"{where}{message}{named}", hint=hint)
+        kernel_note = f" (in kernel {kernel})" if kernel else ""
+        super().__init__(f"{where}{message}{kernel_note}", hint=hint)
 
 
 class UnknownOpcode(ParseError):
@@ -146,14 +146,14 @@ class NothingAnalysed(WavecastError):
     exit_code = 3
 
 
-def nearest_names(name: str, known: Iterable[str], count: int = 4) -> list[str]:
+def nearest_names(name: str, names: Iterable[str], count: int = 4) -> list[str]:
     """The known names most similar to `name`, best first. Ignores case and punctuation."""
 
     def plain(text: str) -> str:
         return "".join(ch for ch in text.lower() if ch.isalnum())
 
     by_plain: dict[str, str] = {}
-    for candidate in known:
+    for candidate in names:
         by_plain.setdefault(plain(candidate), candidate)
-    found = difflib.get_close_matches(plain(name), by_plain, n=count, cutoff=0.55)
-    return [by_plain[key] for key in found]
+    matches = difflib.get_close_matches(plain(name), by_plain, n=count, cutoff=0.55)
+    return [by_plain[key] for key in matches]

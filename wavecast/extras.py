@@ -76,11 +76,11 @@ def _requirements(extra: str) -> Mapping[str, str]:
     """Distribution -> its versions as pip takes them, for what an extra asks for, other than this
     distribution, or wavecast itself ("") does; none where it is not installed as a distribution."""
     try:
-        stated = importlib.metadata.requires("wavecast") or []
+        dependency_lines = importlib.metadata.requires("wavecast") or []
     except importlib.metadata.PackageNotFoundError:
         return {}
     requirements = {}
-    for line in stated:
+    for line in dependency_lines:
         name, condition = _NAME.match(line), _EXTRA.search(line)
         if name and condition and (condition[1] or "") == extra and name[0] != "wavecast":
             requirements[_normal(name[0])] = line.partition(";")[0].strip()

@@ -122,14 +122,14 @@ def _arriving(path: str | Path, pipe: io.FileIO) -> Iterator[bytes]:
 
 
 def _joined(path: str | Path, chunks: Iterable[bytes]) -> bytes:
-    found: list[bytes] = []
+    parts: list[bytes] = []
     size = 0
     for chunk in chunks:
-        found.append(chunk)
+        parts.append(chunk)
         size += len(chunk)
         if size > LARGEST:
             raise InputError(f"{path} is larger than {_LARGEST_TEXT}")
-    return b"".join(found)
+    return b"".join(parts)
 
 
 def read_text(path: str | Path) -> str:

@@ -127,8 +127,8 @@ def predicted(model: Any, inputs: Any, system: str = "mi300x", *, jobs: int = 1)
 def __getattr__(name: str) -> Any:
     if name.startswith("_") or name not in operators():
         raise AttributeError(f"module 'wavecast.ops' has no operator {name!r}")
-    found = globals()[name] = library.function(name)  # found without this function from now on
-    return found
+    function = globals()[name] = library.function(name)  # found without this function from now on
+    return function
 
 
 def __dir__() -> list[str]:

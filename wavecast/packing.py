@@ -65,11 +65,11 @@ def _with_tuples(value: Any) -> Any:
     if type(value) is list:
         if _LEAVES.issuperset(map(type, value)):
             return tuple(value)
-        return tuple([one if type(one) in _LEAVES else _with_tuples(one) for one in value])
+        return tuple([child if type(child) in _LEAVES else _with_tuples(child) for child in value])
     if type(value) is dict:
-        for key, one in value.items():
-            if type(one) not in _LEAVES:
-                value[key] = _with_tuples(one)
+        for key, child in value.items():
+            if type(child) not in _LEAVES:
+                value[key] = _with_tuples(child)
     return value
 
 

@@ -17,8 +17,8 @@ def regex(text: str, what: str) -> re.Pattern[str]:
     try:
         return re.compile(text)
     except (re.error, RecursionError, OverflowError) as error:
-        shown = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
-        raise UsageError(f"{what} {shown!r} is not a regular expression: {error}") from None
+        excerpt = text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+        raise UsageError(f"{what} {excerpt!r} is not a regular expression: {error}") from None
 
 
 __all__ = ["regex"]

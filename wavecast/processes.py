@@ -138,9 +138,9 @@ def limit_self(limits: ProcessLimits) -> None:
     """Apply limits to this process, a fork, from now on: SIGALRM ends it at the limit of the clock,
     SIGPROF at that of the processor. What it has allocated does not count. Processes that it starts
     have the limits of whole seconds (SIGXCPU)."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    spent = used.ru_utime + used.ru_stime
-    for number, value in _limited(limits, _allocated(), spent).items():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    cpu_seconds = usage.ru_utime + usage.ru_stime
+    for number, value in _limited(limits, _allocated(), cpu_seconds).items():
         _, hard = resource.getrlimit(number)
         resource.setrlimit(number, (_at_most(value, hard), hard))
     for number in (signal.SIGALRM, signal.SIGPROF, signal.SIGXCPU):
@@ -169,11 +169,11 @@ def _signal_of(status: int) -> int:
     return -status if status < 0 else max(0, status - 128)
 
 
-def _limited(limits: ProcessLimits, allocated: int, spent: float = 0.0) -> dict[int, int]:
-    """Resource -> its limit. `allocated` bytes and `spent` seconds are not the compiler's."""
+def _limited(limits: ProcessLimits, allocated: int, cpu_seconds: float = 0.0) -> dict[int, int]:
+    """Resource -> its limit. `allocated` bytes and `cpu_seconds` seconds are not the compiler's."""
     return {
         resource.RLIMIT_AS: allocated + limits.memory,
-        resource.RLIMIT_CPU: math.ceil(spent + limits.seconds),
+        resource.RLIMIT_CPU: math.ceil(cpu_seconds + limits.seconds),
         resource.RLIMIT_FSIZE: limits.memory,
         resource.RLIMIT_CORE: 0,
     }
@@ -315,8 +315,8 @@ def started(jobs: int, *, script: bool = True) -> ProcessPoolExecutor:
                 super()._spawn_process()  # type: ignore[misc]
 
     context = get_context("spawn")
-    given = os.getpid(), gc.get_threshold()
-    return _StartedPool(jobs, context, initializer=_become_started, initargs=given)
+    parent_state = os.getpid(), gc.get_threshold()
+    return _StartedPool(jobs, context, initializer=_become_started, initargs=parent_state)
 
 
 def _become_started(parent: int, thresholds: tuple[int, int, int]) -> None:
@@ -342,8 +342,8 @@ def wait(child: int) -> Ended | None:
 
 def poll(child: int) -> Ended | None:
     """How a child ended; None while it runs. Raises ChildProcessError for no child."""
-    done, status = os.waitpid(child, os.WNOHANG)
-    return _ended(status) if done else None
+    pid, status = os.waitpid(child, os.WNOHANG)
+    return _ended(status) if pid else None
 
 
 def kill(child: int) -> None:

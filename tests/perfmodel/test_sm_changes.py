@@ -76,7 +76,7 @@ def test_a_loop_divided_among_workgroups_takes_its_part_of_the_time(number: int)
     """Four times the workgroups, on units that were idle, with a quarter of the iterations each."""
     own = changes(sm_code.LOOP, grid=8, threads=32, number=number)
     start = own.simulation.chip.launch
-    split = split_loop(own.simulation, _analysis(), 0, 4, 0.0, added=False).seconds - start
+    split = split_loop(own.simulation, _analysis(), 0, 4, 0.0, has_addition=False).seconds - start
     assert split == pytest.approx((own.simulation.run().seconds - start) / 4, rel=0.2)
 
 

@@ -54,14 +54,14 @@ def analyze(
     occupied = kernel_occupancy(device, descriptor, lds_bytes, threads)
     rates = Charges(device, descriptor.wave_size)
     charges = [rates.of(instruction.decoded) for instruction in program.instructions]
-    known = values.evaluate(program, descriptor, code, launch)
-    memory = memory_instructions(program, rates, known)
+    evaluation = values.evaluate(program, descriptor, code, launch)
+    memory = memory_instructions(program, rates, evaluation)
     blocks = [tally(charges[b.start : b.stop]) for b in program.blocks]
     whole = _sum(blocks)
     charge_patterns(program, memory, charges, rates, blocks)
     resident = residency(device, occupied)
     waited = waits(program)
-    executed = known.block_counts
+    executed = evaluation.block_counts
     waves = waves_of(launch, occupied.waves_per_workgroup)
     alone = {charge: _alone(charge) for charge in set(charges)}
     body, inlined = line_costs(program.instructions, charges, resident)
@@ -73,7 +73,7 @@ def analyze(
         occupancy=occupied,
         instructions=whole.classes(),
         blocks=len(program.blocks),
-        loops=loops(program, blocks, charges, resident, waited, known.trip_count),
+        loops=loops(program, blocks, charges, resident, waited, evaluation.trip_count),
         straight=straight_cycles(program, blocks, resident),
         memory=memory,
         waits=waited,
@@ -82,14 +82,14 @@ def analyze(
         matrix_kinds=whole.matrix_kinds(),
         matrix_flops_static=whole.matrix_flops(),
         executed=executed,
-        unknown_counts=known.unknown_blocks,
+        unknown_counts=evaluation.unknown_blocks,
         executed_flops=_executed([b.matrix_flops() for b in blocks], executed, waves),
-        not_modelled=(*assumed, *known.notes, *_not_modelled(rates, charges)),
-        arguments_read=known.arguments_read,
-        arguments_written=known.arguments_written,
-        arguments_updated=known.arguments_updated,
-        arguments_complete=known.complete,
-        requested_bytes=_of_all_waves(known.requested, waves),
+        not_modelled=(*assumed, *evaluation.notes, *_not_modelled(rates, charges)),
+        arguments_read=evaluation.arguments_read,
+        arguments_written=evaluation.arguments_written,
+        arguments_updated=evaluation.arguments_updated,
+        arguments_complete=evaluation.complete,
+        requested_bytes=_of_all_waves(evaluation.requested, waves),
         inlined_lines=inlined,
         vector_flops_static=whole.vector_flops(),
         executed_vector_flops=_executed([b.vector_flops() for b in blocks], executed, waves),
@@ -149,12 +149,12 @@ def _alone(charge: Charge) -> float:
 
 def _not_modelled(rates: Charges, charges: list[Charge]) -> tuple[str, ...]:
     notes: list[str] = list(_ALWAYS_LEFT_OUT)
-    used = set(charges)
-    if rates.lds_rate is None and any(charge.bytes_lds for charge in used):
+    kinds = set(charges)
+    if rates.lds_rate is None and any(charge.bytes_lds for charge in kinds):
         notes.append(f"LDS data cycles: no bytes per clock known for {rates.device.name}")
-    if rates.cache_rate is None and any(charge.pipe == "vmem" for charge in used):
+    if rates.cache_rate is None and any(charge.pipe == "vmem" for charge in kinds):
         notes.append(f"vector cache data cycles: no bytes per clock known for {rates.device.name}")
-    unknown = sorted({c.klass for c in used if c.latency is None and c.klass in _WITH_RESULT})
+    unknown = sorted({c.klass for c in kinds if c.latency is None and c.klass in _WITH_RESULT})
     if unknown:
         notes.append(f"result latency of {', '.join(unknown)}: not published; issue time is used")
     return tuple(notes)

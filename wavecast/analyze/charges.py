@@ -93,10 +93,10 @@ class Charges:
             key = (key, tuple(decoded.modifiers.items()))
         elif opcode.role is _NOP:
             key = decoded.text
-        found = self._by_kind.get(key)
-        if found is None:
-            found = self._by_kind[key] = self._make(decoded)
-        return found
+        charge = self._by_kind.get(key)
+        if charge is None:
+            charge = self._by_kind[key] = self._make(decoded)
+        return charge
 
     def _make(self, decoded: Decoded) -> Charge:
         opcode = decoded.opcode

@@ -45,16 +45,16 @@ def critical_path(program: Program, order: list[int], charges: list[Charge]) -> 
     operand: masks do not delay the lanes they keep.
     """
     steps = []
-    known: dict[Decoded, _Step] = {}
+    cache: dict[Decoded, _Step] = {}
     for number in order:
         block = program.blocks[number]
         for index in range(block.start, block.stop):
             decoded = program.instructions[index].decoded
             if not decoded.writes:
                 continue
-            step = known.get(decoded)
+            step = cache.get(decoded)
             if step is None:
-                step = known[decoded] = _Step(decoded, charges[index])
+                step = cache[decoded] = _Step(decoded, charges[index])
             steps.append(step)
     written = {span for step in steps for span in step.writes}
     if not written:
@@ -99,11 +99,11 @@ def _accumulators(decoded: Decoded) -> int:
 @lru_cache(maxsize=4096)
 def _spans(registers: int) -> tuple[Span, ...]:
     """The runs of adjacent registers of a set, `[low, high)`."""
-    found = []
+    runs = []
     while registers:
         low = (registers & -registers).bit_length() - 1
         rest = ~(registers >> low)
         count = (rest & -rest).bit_length() - 1
-        found.append((low, low + count))
+        runs.append((low, low + count))
         registers &= ~(((1 << count) - 1) << low)
-    return tuple(found)
+    return tuple(runs)

@@ -12,8 +12,8 @@ def dtype_of(element: str) -> str:
     """
     if not is_dtype(element):
         return element
-    found = lookup(element)
-    return found.rate if found.is_integer else found.short
+    dtype = lookup(element)
+    return dtype.rate if dtype.is_integer else dtype.short
 
 
 def widest(first: str, second: str) -> str:

@@ -31,22 +31,22 @@ def line_costs(
         location = locations[number]
         if location is None:
             continue
-        outer, own = _line_keys(location)
+        outer, inner = _line_keys(location)
         body.setdefault(outer, Tally()).count(charge, count)
-        if own is not None:
-            inlined.setdefault(own, Tally()).count(charge, count)
+        if inner is not None:
+            inlined.setdefault(inner, Tally()).count(charge, count)
     return _costs(body, residency), _costs(inlined, residency)
 
 
 def _line_keys(location: SourceLocation) -> tuple[LineKey, LineKey | None]:
     outer = location.outermost
-    own = None if location.inlined_at is None else (location.file, location.line)
-    return (outer.file, outer.line), own
+    inner = None if location.inlined_at is None else (location.file, location.line)
+    return (outer.file, outer.line), inner
 
 
 def _costs(tallies: dict[LineKey, Tally], residency: Residency) -> tuple[LineCost, ...]:
-    found = []
+    costs = []
     for (file, line), tally in sorted(tallies.items()):
         cycles = {pipe: value for pipe, value in tally.cycles(residency).items() if value}
-        found.append(LineCost(file, line, tally.classes(), cycles))
-    return tuple(found)
+        costs.append(LineCost(file, line, tally.classes(), cycles))
+    return tuple(costs)

@@ -32,20 +32,20 @@ def loops(
     trips = [trip_count(loop.index) for loop in program.loops]
     bodies: dict[int, Tally] = {}
     full_waits = _full_waits(program, waits)
-    found = []
+    analyses = []
     owned = own_blocks(program)
     for loop in reversed(program.loops):
-        own = owned[loop.index]
+        numbers = owned[loop.index]
         tally = Tally()
-        for number in own:
+        for number in numbers:
             tally.add(blocks[number])
         body = LoopAnalysis(
             index=loop.index,
             location=loop.location,
             depth=loop.depth,
-            blocks=len(own),
+            blocks=len(numbers),
             waves_per_simd=max(1, round(residency.waves)),
-            critical_path=critical_path(program, own, charges) if charges else 0.0,
+            critical_path=critical_path(program, numbers, charges) if charges else 0.0,
             trip_count=trips[loop.index][0],
             trip_note=trips[loop.index][1],
             waits_full=full_waits[loop.index],
@@ -59,8 +59,8 @@ def loops(
             costs = _costs(tally, residency)
             body = replace(body, includes_inner=True, without_inner=body, **costs)
         bodies[loop.index] = tally
-        found.append(body)
-    return tuple(reversed(found))
+        analyses.append(body)
+    return tuple(reversed(analyses))
 
 
 def _costs(tally: Tally, residency: Residency) -> dict[str, Any]:
@@ -91,12 +91,12 @@ def straight_cycles(
 
 def own_blocks(program: Program) -> list[list[int]]:
     """Per loop, its blocks that are in no inner loop, in execution order from the header."""
-    found: list[list[int]] = [[] for _ in program.loops]
+    by_loop: list[list[int]] = [[] for _ in program.loops]
     for number in program.reverse_postorder:
         loop = program.innermost_loop[number]
         if loop is not None:
-            found[loop].append(number)
-    return found
+            by_loop[loop].append(number)
+    return by_loop
 
 
 def _full_waits(program: Program, waits: Sequence[Wait]) -> list[int]:

@@ -51,15 +51,15 @@ def memory_instructions(
 ) -> tuple[MemoryInstruction, ...]:
     """Every instruction of a program that moves data to or from memory, in order."""
     measured = _Measured(charges.device)
-    found = []
+    instructions = []
     for block in program.blocks:
         loop = program.innermost_loop[block.index]
         for instruction in program.instructions[block.start : block.stop]:
             memory = instruction.decoded.memory
             if memory is not None and memory.kind is not _PERMUTE:
                 access = accesses.memory(instruction.index)
-                found.append(_describe(instruction, access, measured, loop))
-    return tuple(found)
+                instructions.append(_describe(instruction, access, measured, loop))
+    return tuple(instructions)
 
 
 class _Measured:

@@ -66,9 +66,9 @@ def instruction_class(decoded: Decoded) -> str:
             return "scratch"
         return _OF_MEMORY[memory.kind]
     cost = decoded.opcode.cost_class
-    found = _OF_COST.get(cost)
-    if found is not None:
-        return found
+    name = _OF_COST.get(cost)
+    if name is not None:
+        return name
     for prefix in ("valu", "salu", "lds"):
         if cost.startswith(prefix):
             return prefix

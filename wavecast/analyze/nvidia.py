@@ -139,17 +139,20 @@ class _Executed:
             return None
         if self.found is None:
             always = _always_executed(program)
-            if any(own.matrix_flops() and at not in always for at, own in enumerate(blocks)):
+            if any(
+                block_tally.matrix_flops() and at not in always
+                for at, block_tally in enumerate(blocks)
+            ):
                 return None
             return {dtype: count * waves for dtype, count in flops.items()}
         total: dict[str, float] = defaultdict(float)
-        for block, own, usual, most in zip(
+        for block, block_tally, usual, most in zip(
             program.blocks, blocks, self.found.blocks, self.found.most, strict=True
         ):
             elected = any(
                 i.opcode.cost_class == "tcgen05" for i in program.block_instructions(block.index)
             )  # one warp issues for all, and a charge is the share of each
-            for dtype, count in own.matrix_flops().items():
+            for dtype, count in block_tally.matrix_flops().items():
                 total[dtype] += count * waves * (most if elected else usual)
         return dict(total)
 
@@ -173,7 +176,7 @@ def _registers(code: CodeObject, program: Program) -> Registers:
 
     A store of 4 bytes to local memory spills one register; stores to one address count once.
     """
-    named = _option(code.options, "registers")
+    register_count = _option(code.options, "registers")
     local = (_option(code.options, "local_bytes") or 0) + (
         _option(code.options, "stack_bytes") or 0
     )
@@ -188,7 +191,7 @@ def _registers(code: CodeObject, program: Program) -> Registers:
         slots[address] = max(memory.bytes, slots.get(address, 0))
     spilled = sum(-(-size // _REGISTER_BYTES) for size in slots.values())
     return Registers(
-        vgpr=named if named is not None else parser.highest_register(program),
+        vgpr=register_count if register_count is not None else parser.highest_register(program),
         agpr=0,
         sgpr=0,
         spilled_vgpr=spilled,
@@ -210,18 +213,18 @@ def _static_shared(code: CodeObject, device: Device) -> int:
 def _reachable(program: Program) -> frozenset[int]:
     """Blocks control can reach, called subroutines included; the rest is padding."""
     by_label = {block.label: block.index for block in program.blocks if block.label}
-    seen: set[int] = set()
+    numbers: set[int] = set()
     stack = [0]
     while stack:
         number = stack.pop()
-        if number in seen:
+        if number in numbers:
             continue
-        seen.add(number)
+        numbers.add(number)
         stack.extend(program.blocks[number].successors)
         for instruction in program.block_instructions(number):
             if instruction.opcode.control is Control.CALL:
                 stack.extend(by_label[o.text] for o in instruction.operands if o.text in by_label)
-    return frozenset(seen)
+    return frozenset(numbers)
 
 
 def _code(program: Program, reachable: frozenset[int]) -> Iterator[tuple[Instruction, int | None]]:
@@ -237,15 +240,15 @@ def _waits(program: Program, reachable: frozenset[int]) -> tuple[Wait, ...]:
 
     Waits on a memory barrier (`mbarrier`) are for one phase, not a count.
     """
-    found = []
+    code_waits = []
     for instruction, loop in _code(program, reachable):
         if instruction.opcode.role is not Role.WAIT:
             continue
         match = _DEPENDENCY_BARRIER.search(instruction.decoded.text)
         counters = {match[1]: int(match[2], 16)} if match else {"mbarrier": 1}
         full = match is not None and int(match[2], 16) == 0
-        found.append(Wait(instruction.index, counters, full, instruction.location, loop))
-    return tuple(found)
+        code_waits.append(Wait(instruction.index, counters, full, instruction.location, loop))
+    return tuple(code_waits)
 
 
 def _memory(
@@ -253,32 +256,32 @@ def _memory(
 ) -> tuple[MemoryInstruction, ...]:
     """Memory instructions by space and width, with what their lanes touch where that is known."""
     line = device.facts.integer("l1v_line", "B")
-    found = []
+    entries = []
     for instruction, loop in _code(program, reachable):
         memory = instruction.memory
         if memory is None:
             continue
-        seen = ran.patterns.get(instruction.index) if ran else None
+        pattern = ran.patterns.get(instruction.index) if ran else None
         in_memory = memory.space in (Space.GLOBAL, Space.FLAT)
-        found.append(
+        entries.append(
             MemoryInstruction(
                 index=instruction.index,
                 mnemonic=instruction.mnemonic,
                 space=memory.space.value,
                 kind=memory.kind.value,
                 bytes_per_lane=memory.bytes,
-                argument=seen.argument if seen else "",
-                pattern=seen.pattern if seen else "unknown",
-                stride=seen.stride if seen else None,
-                lines=seen.lines(line) if seen and in_memory else None,
-                transactions_ideal=seen.ideal_lines(line) if seen and in_memory else None,
+                argument=pattern.argument if pattern else "",
+                pattern=pattern.pattern if pattern else "unknown",
+                stride=pattern.stride if pattern else None,
+                lines=pattern.lines(line) if pattern and in_memory else None,
+                transactions_ideal=pattern.ideal_lines(line) if pattern and in_memory else None,
                 conflict_ways=ran.passes.get(instruction.index) if ran else None,
                 location=instruction.location,
                 loop=loop,
-                lanes=seen.lanes if seen else None,
+                lanes=pattern.lanes if pattern else None,
             )
         )
-    return tuple(found)
+    return tuple(entries)
 
 
 def _tensor_core(program: Program, reachable: frozenset[int]) -> dict[str, int]:
@@ -289,26 +292,26 @@ def _tensor_core(program: Program, reachable: frozenset[int]) -> dict[str, int]:
 
 def _async_copies(program: Program, reachable: frozenset[int]) -> dict[str, int]:
     """Copies from global to shared memory that bypass registers: `cp.async` and TMA."""
-    found = Counter(
+    counts = Counter(
         "tma" if instruction.opcode.cost_class == "tma" else "cp.async"
         for instruction, _ in _code(program, reachable)
         if instruction.memory is not None
         and instruction.memory.kind in (MemoryKind.LOAD_TO_LDS, MemoryKind.STORE_FROM_LDS)
     )
-    return dict(found)
+    return dict(counts)
 
 
 def _always_executed(program: Program) -> frozenset[int]:
     """Blocks outside loops on every path: each, entry first, with a single way on."""
-    found = []
+    numbers = []
     number = 0
     while program.innermost_loop[number] is None:
-        found.append(number)
+        numbers.append(number)
         successors = program.blocks[number].successors
-        if len(successors) != 1 or successors[0] in found:
+        if len(successors) != 1 or successors[0] in numbers:
             break
         number = successors[0]
-    return frozenset(found)
+    return frozenset(numbers)
 
 
 def _not_modelled(

@@ -173,12 +173,12 @@ def _per_simd(limits: OccupancyLimits, workgroups: int | None, waves_per_workgro
 def _combine(
     limits: OccupancyLimits, waves_per_workgroup: int, resources: tuple[_Resource, ...]
 ) -> Occupancy:
-    allowed = {resource.name: resource.waves(resource.used) for resource in resources}
-    allowed["waves"] = limits.max_waves_per_simd
-    waves = min(allowed.values())
+    wave_limits = {resource.name: resource.waves(resource.used) for resource in resources}
+    wave_limits["waves"] = limits.max_waves_per_simd
+    waves = min(wave_limits.values())
     by_name = {resource.name: resource.used for resource in resources}
     counts = [
-        min(allowed["vgpr"], allowed["sgpr"]) * limits.simds // waves_per_workgroup,
+        min(wave_limits["vgpr"], wave_limits["sgpr"]) * limits.simds // waves_per_workgroup,
         _slots(limits, waves_per_workgroup),
     ]
     lds = _lds_workgroups(limits, by_name["lds"])
@@ -189,8 +189,8 @@ def _combine(
         max_waves_per_simd=limits.max_waves_per_simd,
         waves_per_workgroup=waves_per_workgroup,
         workgroups=workgroups,
-        limiter=_limiter(allowed, waves),
-        limits=allowed,
+        limiter=_limiter(wave_limits, waves),
+        limits=wave_limits,
         next=None,
         fits=fits,
         resident_waves=workgroups * waves_per_workgroup / limits.simds,
@@ -198,11 +198,11 @@ def _combine(
     )
 
 
-def _limiter(allowed: Mapping[str, int], waves: int) -> str:
-    if waves == allowed["waves"]:
+def _limiter(wave_limits: Mapping[str, int], waves: int) -> str:
+    if waves == wave_limits["waves"]:
         return "waves"
     order = ("lds", "vgpr", "sgpr", "workgroups")
-    return ", ".join(name for name in order if allowed[name] == waves)
+    return ", ".join(name for name in order if wave_limits[name] == waves)
 
 
 def _next_step(

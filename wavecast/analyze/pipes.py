@@ -131,10 +131,10 @@ class Tally:
             category = charge.category
             by_category[category] = by_category.get(category, 0.0) + count * charge.slots
             idle += count * charge.idle
-        taken = sum(by_category.values())
+        total = sum(by_category.values())
         by_category.pop("", None)
-        fullest = max(by_category.values(), default=0.0) if residency.period > 1 else taken
-        return residency.period * max(fullest * residency.waves, taken + idle)
+        fullest = max(by_category.values(), default=0.0) if residency.period > 1 else total
+        return residency.period * max(fullest * residency.waves, total + idle)
 
 
 def tally(charges: Iterable[Charge]) -> Tally:

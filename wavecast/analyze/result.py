@@ -55,12 +55,12 @@ class NextStep:
         return f"{needs} → {self.waves_per_simd} waves/SIMD"
 
     def _need(self) -> str:
-        one, many = {
+        singular, many = {
             "lds": ("byte of LDS", "bytes of LDS"),
             "vgpr": ("VGPR", "VGPRs"),
             "sgpr": ("SGPR", "SGPRs"),
         }[self.resource]
-        return f"{self.delta} {one if self.delta == 1 else many} fewer"
+        return f"{self.delta} {singular if self.delta == 1 else many} fewer"
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ _WAIT = Role.WAIT
 
 def waits(program: Program) -> tuple[Wait, ...]:
     """Every wait on a memory counter, in program order."""
-    found = []
+    code_waits = []
     for block in program.blocks:
         loop = program.innermost_loop[block.index]
         for instruction in program.instructions[block.start : block.stop]:
@@ -22,5 +22,7 @@ def waits(program: Program) -> tuple[Wait, ...]:
             counters = wait_counters(instruction, program.target)
             if counters:
                 full = min(counters.values()) == 0
-                found.append(Wait(instruction.index, counters, full, instruction.location, loop))
-    return tuple(found)
+                code_waits.append(
+                    Wait(instruction.index, counters, full, instruction.location, loop)
+                )
+    return tuple(code_waits)

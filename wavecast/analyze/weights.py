@@ -32,17 +32,17 @@ def weights(analysis: CodeAnalysis) -> LoopWeights:
     """The weights of a kernel's loops. Pipes work at once: the busiest counts, or the chain of
     dependencies where it is longer."""
     executions: dict[int, float] = {}
-    own: dict[int, float] = {}
+    cycles: dict[int, float] = {}
     for loop in analysis.loops:  # outer loops come first
         trips = UNKNOWN_TRIPS if loop.trip_count is None else loop.trip_count
         outer = 1.0 if loop.parent is None else executions.get(loop.parent, 1.0)
         executions[loop.index] = trips * outer
-        own[loop.index] = executions[loop.index] * _cycles(loop.body)
-    total = dict(own)
+        cycles[loop.index] = executions[loop.index] * _cycles(loop.body)
+    total = dict(cycles)
     for loop in reversed(analysis.loops):
         if loop.parent in total:
             total[loop.parent] += total[loop.index]
-    return LoopWeights(own, total, max(analysis.straight.values(), default=0.0))
+    return LoopWeights(cycles, total, max(analysis.straight.values(), default=0.0))
 
 
 def _cycles(loop: LoopAnalysis) -> float:
@@ -52,16 +52,19 @@ def _cycles(loop: LoopAnalysis) -> float:
 def main_loop(analysis: CodeAnalysis) -> LoopAnalysis | None:
     """The loop that takes the time: the innermost one with most of the time of the loop around it;
     None for a kernel without loops."""
-    known = weights(analysis)
-    found: LoopAnalysis | None = None
-    inner = [loop for loop in analysis.loops if loop.parent not in known.total]
+    loop_weights = weights(analysis)
+    current: LoopAnalysis | None = None
+    inner = [loop for loop in analysis.loops if loop.parent not in loop_weights.total]
     while inner:
-        heaviest = max(inner, key=lambda loop: known.total[loop.index])
-        if found is not None and 2 * known.total[heaviest.index] < known.total[found.index]:
+        heaviest = max(inner, key=lambda loop: loop_weights.total[loop.index])
+        if (
+            current is not None
+            and 2 * loop_weights.total[heaviest.index] < loop_weights.total[current.index]
+        ):
             break
-        found = heaviest
+        current = heaviest
         inner = [loop for loop in analysis.loops if loop.parent == heaviest.index]
-    return found
+    return current
 
 
 __all__ = ["UNKNOWN_TRIPS", "LoopWeights", "main_loop", "weights"]

@@ -157,28 +157,28 @@ def diff(
     from wavecast.bench.diff.verdict import worse
     from wavecast.pipeline import SourceOptions
 
-    stated = DiffOptions.of(options)
-    one_file = bool(stated.commits or stated.releases or stated.bisect)
+    diff_options = DiffOptions.of(options)
+    one_file = bool(diff_options.commits or diff_options.releases or diff_options.bisect)
     paths, arguments = _words([str(before), *map(str, words)], two=not one_file)
-    figures = [compared_kpi(name) for name in stated.fail_on]
+    figures = [compared_kpi(name) for name in diff_options.fail_on]
     source = SourceOptions(
         script_args=arguments,
-        kernels=stated.kernels,
-        configs=stated.configs,  # type: ignore[arg-type]
-        timeout=stated.timeout,
-        show_output=stated.show_output,
-        sample=stated.sample,
-        plan=stated.plan(*paths),
-        compiler_options=stated.compiler_options,
+        kernels=diff_options.kernels,
+        configs=diff_options.configs,  # type: ignore[arg-type]
+        timeout=diff_options.timeout,
+        show_output=diff_options.show_output,
+        sample=diff_options.sample,
+        plan=diff_options.plan(*paths),
+        compiler_options=diff_options.compiler_options,
     )
-    asked = Asked(stated.selection(*paths), source, stated.arch_files)
-    if stated.bisect:
-        return _bisect(paths[0], stated, asked, progress)
-    first, second = _sides(paths, stated, asked, progress)
+    request = Asked(diff_options.selection(*paths), source, diff_options.arch_files)
+    if diff_options.bisect:
+        return _bisect(paths[0], diff_options, request, progress)
+    first, second = _sides(paths, diff_options, request, progress)
     if not first.report.explanations and not second.report.explanations:
         raise AllFailed(_failures(first, second))
     compared = compare(first, second)
-    return DiffReport(compared, worse(compared, figures, stated.minimum) if figures else ())
+    return DiffReport(compared, worse(compared, figures, diff_options.minimum) if figures else ())
 
 
 def _words(words: Sequence[str], *, two: bool) -> tuple[list[Path], tuple[str, ...]]:
@@ -198,25 +198,25 @@ def _words(words: Sequence[str], *, two: bool) -> tuple[list[Path], tuple[str, .
 
 
 def _sides(
-    paths: Sequence[Path], options: DiffOptions, asked: Asked, progress: Progress
+    paths: Sequence[Path], options: DiffOptions, request: Asked, progress: Progress
 ) -> tuple[Side, Side]:
     from wavecast.bench.diff import environments, sides
 
-    for flag, stated in (("--commit", options.commits), ("--triton", options.releases)):
-        if len(stated) > 2:
+    for flag, values in (("--commit", options.commits), ("--triton", options.releases)):
+        if len(values) > 2:
             raise UsageError(f"{flag} is given once or twice")
     path = paths[0]
     if options.commits:
         first, *second = options.commits
-        before = sides.of_commit(path, first, asked, progress)
+        before = sides.of_commit(path, first, request, progress)
         if second:
-            return before, sides.of_commit(path, second[0], asked, progress)
-        return before, sides.of_file(path, asked, progress, f"{path} as it is")
+            return before, sides.of_commit(path, second[0], request, progress)
+        return before, sides.of_file(path, request, progress, f"{path} as it is")
     if options.releases:
         first, last = (*options.releases, environments.installed())[:2]
-        before = sides.of_release(path, first, asked, progress)
-        return before, sides.of_release(path, last, asked, progress)
-    return sides.of_file(path, asked, progress), sides.of_file(paths[1], asked, progress)
+        before = sides.of_release(path, first, request, progress)
+        return before, sides.of_release(path, last, request, progress)
+    return sides.of_file(path, request, progress), sides.of_file(paths[1], request, progress)
 
 
 def _failures(*sides: Side) -> list[str]:
@@ -226,7 +226,7 @@ def _failures(*sides: Side) -> list[str]:
     return lines or ["neither file has a kernel"]
 
 
-def _bisect(path: Path, options: DiffOptions, asked: Asked, progress: Progress) -> BisectReport:
+def _bisect(path: Path, options: DiffOptions, request: Asked, progress: Progress) -> BisectReport:
     from wavecast.bench.diff import environments
     from wavecast.bench.diff.bisect import bisect
     from wavecast.bench.diff.compare import compare
@@ -237,12 +237,12 @@ def _bisect(path: Path, options: DiffOptions, asked: Asked, progress: Progress) 
         raise UsageError("--bisect needs --kpi", hint="for example --kpi spills")
     kpi = compared_kpi(options.kpi)
     releases = environments.between(environments.offered(), options.first, options.last)
-    builds = Releases(path, kpi, asked, progress)
+    builds = Releases(path, kpi, request, progress)
 
     def tell(probe: Probe) -> None:
         progress(_probed(probe, kpi.name))
 
-    search = bisect(kpi, releases, builds.values, minimum=options.minimum, shown=tell)
+    search = bisect(kpi, releases, builds.values, minimum=options.minimum, show=tell)
     around = None
     if search.first_worse:
         around = compare(builds.side(search.last_good), builds.side(search.first_worse))

@@ -89,9 +89,13 @@ def estimate(
     Raises UsageError for sizes or properties the operation does not have, NothingAnalysed where no
     device has a prediction.
     """
-    stated = {name: properties.pop(name) for name in ("arch", "arch_files") if name in properties}
+    selection_options = {
+        name: properties.pop(name) for name in ("arch", "arch_files") if name in properties
+    }
     settings = [f"{name}={_text(value)}" for name, value in properties.items()]
-    options = OperationOptions(shape=tuple(_shapes(shape)), settings=tuple(settings), **stated)
+    options = OperationOptions(
+        shape=tuple(_shapes(shape)), settings=tuple(settings), **selection_options
+    )
     return explain_operation(kind, options, progress)
 
 

@@ -205,8 +205,10 @@ class Explained(ShownResult):
         return html.fragment(self.report)
 
     def subject(self) -> str:
-        kernels = few([one.code.kernel for one in self.explanations])
-        return f"{kernels} on {few([one.device.id for one in self.explanations], 6)}"
+        kernels = few([explanation.code.kernel for explanation in self.explanations])
+        return (
+            f"{kernels} on {few([explanation.device.id for explanation in self.explanations], 6)}"
+        )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -337,10 +339,10 @@ def _list(path: Path, options: ListOptions) -> KernelList:
     from wavecast.compile.inventory import inventory
 
     targets = tuple(dict.fromkeys(arch.resolve(name).device.target for name in options.arch))
-    listed = inventory(path, targets, options.kernels)
-    if not listed.entries and not listed.unread:
+    code_inventory = inventory(path, targets, options.kernels)
+    if not code_inventory.entries and not code_inventory.unread:
         raise NothingAnalysed(f"{path}: no kernel matches {options.kernels!r}")
-    return KernelList(listed, str(path))
+    return KernelList(code_inventory, str(path))
 
 
 _OF_CALLS: Final = ("arch", "arch_files", "flops", "bytes", "dtype", "what_if", "disable")
@@ -353,13 +355,17 @@ def _explain_call(kernel: Any, args: Sequence[Any], options: Mapping[str, Any]) 
     from wavecast.pipeline.result import ExplainReport, Failure
     from wavecast.pipeline.run import explain_launches
 
-    own = [name for name in _OF_CALLS if name not in getattr(kernel, "arg_names", ())]
-    stated = ExplainOptions.of({name: options[name] for name in own if name in options})
-    arguments = {name: value for name, value in options.items() if name not in (*own, "grid")}
+    option_names = [name for name in _OF_CALLS if name not in getattr(kernel, "arg_names", ())]
+    explain_options = ExplainOptions.of(
+        {name: options[name] for name in option_names if name in options}
+    )
+    arguments = {
+        name: value for name, value in options.items() if name not in (*option_names, "grid")
+    }
     grid: Sequence[int] | Callable[..., Sequence[int]] | None = options.get("grid")
     if grid is None:
         raise UsageError("a kernel needs a grid", hint="explain(kernel, …, grid=(64,))")
-    selection = stated.selection()
+    selection = explain_options.selection()
     name = getattr(kernel, "__name__", str(kernel))
     launches, errors = [], []
     failures: list[Failure] = []
@@ -372,7 +378,7 @@ def _explain_call(kernel: Any, args: Sequence[Any], options: Mapping[str, Any]) 
             failures.append(Failure(name, target, "compile", error.message, error.hint))
     if len(errors) == len(selection.targets):
         raise errors[0]
-    explanations, more = explain_launches(launches, selection, stated.stated())
+    explanations, more = explain_launches(launches, selection, explain_options.stated())
     return Explained(ExplainReport(explanations, (*failures, *more), selection.notes, (name,)))
 
 

@@ -55,7 +55,7 @@ class ExportOptions(Options):
         None,
         "Sizes, dtypes and flags of the call.",
         values=CallSizes(),
-        shown="the first shape of the operator; stated values replace its own",
+        default_text="the first shape of the operator; stated values replace its own",
     )
     arch: tuple[str, ...] = option(
         ("gfx942",),

@@ -36,7 +36,7 @@ class GateOptions(Options):
         None,
         "The committed baseline.",
         values=FILE,
-        shown="wavecast-baseline.json next to pyproject.toml",
+        default_text="wavecast-baseline.json next to pyproject.toml",
     )
     update: bool = option(False, "Overwrite the baseline with these measurements.")
     strict: bool = option(False, "Also fail if the baseline lacks a subject.")
@@ -49,7 +49,7 @@ class GateOptions(Options):
     label: str = option("", "Name of the run in the store.")
     run: str = option("", "Judge this run of a store (wavecast bench) without measuring.")
     summary: Path | None = option(
-        None, "Append Markdown to this file.", values=FILE, shown="$GITHUB_STEP_SUMMARY"
+        None, "Append Markdown to this file.", values=FILE, default_text="$GITHUB_STEP_SUMMARY"
     )
     junit: Path | None = option(None, "Write a JUnit report.", values=FILE)
     sarif: Path | None = option(None, "Write a SARIF log.", values=FILE)

@@ -27,7 +27,7 @@ class DeviceOptions(Options):
         "--arch",
         values=NameList(),
         metavar="GPU[,GPU…]",
-        shown="the target of a code file, gfx942 for source",
+        default_text="the target of a code file, gfx942 for source",
     )
     arch_files: tuple[Path, ...] = option(
         (),
@@ -69,7 +69,10 @@ class LaunchOptions(Options):
         None, "Threads per workgroup, for code that no script launches.", values=Dimensions()
     )
     lds: int = option(
-        0, "Dynamic LDS in bytes, for code that no script launches.", values=Integers(), shown=""
+        0,
+        "Dynamic LDS in bytes, for code that no script launches.",
+        values=Integers(),
+        default_text="",
     )
     arguments: tuple[str, ...] = option(
         (),
@@ -98,9 +101,9 @@ class LaunchOptions(Options):
         InputError and UnknownName for a plan that cannot be read."""
         from wavecast.pipeline.plan import Plan, Planned, named_value, read_plan
 
-        stated = self.arguments or self.plan_file is not None
+        has_plan = self.arguments or self.plan_file is not None
         for path in paths:
-            if path.suffix == ".py" and stated:
+            if path.suffix == ".py" and has_plan:
                 raise UsageError(f"{path} is a script: it makes its own launches and arguments")
         values: Mapping[str, str] = dict(map(named_value, self.arguments))
         arguments = {name: Planned(value) for name, value in values.items()}

@@ -55,7 +55,7 @@ class ParallelOptions(MachineOptions):
         None,
         "Tensor parallelism: GPUs that divide every layer.",
         values=Integers(1),
-        shown="all GPUs",
+        default_text="all GPUs",
     )
     pp: int = option(1, "Stages of a pipeline.", values=Integers(1))
     dp: int = option(1, "Replicas of the model.", values=Integers(1))

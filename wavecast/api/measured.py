@@ -17,7 +17,7 @@ STORE: Final = ".wavecast/bench.sqlite"
 class StoreOptions(Options):
     """Where measurements are."""
 
-    store: Path | None = option(None, "The file of measurements.", values=FILE, shown=STORE)
+    store: Path | None = option(None, "The file of measurements.", values=FILE, default_text=STORE)
 
     @property
     def store_path(self) -> Path:

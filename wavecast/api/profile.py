@@ -87,8 +87,8 @@ class ProfileOptions(PageFile):
         """The launch of the kernels in `code`. Raises UsageError."""
         from wavecast.pipeline.plan import Plan, Planned, named_value
 
-        stated = self.arguments or self.grid or self.block
-        if stated and all(file.suffix == ".py" for file in self.code):
+        has_launch = self.arguments or self.grid or self.block
+        if has_launch and all(file.suffix == ".py" for file in self.code):
             raise UsageError("--arg, --grid and --block are for kernels of code files (--code)")
         values = dict(map(named_value, self.arguments))
         arguments = {name: Planned(value) for name, value in values.items()}
@@ -165,28 +165,31 @@ def profile(
     from wavecast.bench.profiles.comparison import compared
     from wavecast.files import write_text
 
-    stated = ProfileOptions.of(options)
-    files = stated.arch_files
+    profile_options = ProfileOptions.of(options)
+    files = profile_options.arch_files
     answers = profiles(
         Path(path),
-        stated.device,
-        stated.on,
-        stated.what_if,
+        profile_options.device,
+        profile_options.on,
+        profile_options.what_if,
         files,
-        stated.code,
-        stated.model,
-        stated.plan(),
+        profile_options.code,
+        profile_options.model,
+        profile_options.plan(),
     )
     comparison = None
-    if stated.against:
-        others = profiles(stated.against, stated.device, arch_files=files)
+    if profile_options.against:
+        others = profiles(profile_options.against, profile_options.device, arch_files=files)
         if len(answers) != 1 or len(others) != 1:
             raise UsageError("--against compares two files, not folders")
         comparison = compared(answers[0].profile, others[0].profile)
         answers += others
-    facts = _calibrate(answers, stated.calibrate) if stated.calibrate else ()
+    facts = _calibrate(answers, profile_options.calibrate) if profile_options.calibrate else ()
     report = ProfileReport(answers, comparison, facts)
-    for file, text in ((stated.html, report.html), (stated.perfetto, report.perfetto)):
+    for file, text in (
+        (profile_options.html, report.html),
+        (profile_options.perfetto, report.perfetto),
+    ):
         if file is not None:
             write_text(file, text())
     return report

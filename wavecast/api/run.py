@@ -41,10 +41,10 @@ class RunOptions(CheckOptions, TraceOptions, LaunchOptions):
         "-a",
         "--arch",
         metavar="GPU",
-        shown=f"the target of the code, or {DEFAULT_ARCH}",
+        default_text=f"the target of the code, or {DEFAULT_ARCH}",
     )
     threads: int | None = option(
-        None, "Host threads to run workgroups on.", values=PROCESSES, shown="all"
+        None, "Host threads to run workgroups on.", values=PROCESSES, default_text="all"
     )
     max_instructions: int | None = option(
         None,
@@ -60,10 +60,10 @@ class RunOptions(CheckOptions, TraceOptions, LaunchOptions):
         (), "Code: expected contents of an array; exit with 1 if they differ.", metavar="NAME=VALUE"
     )
     rtol: float | None = option(
-        None, "Relative tolerance of --expect.", values=Numbers(0), shown="1e-5"
+        None, "Relative tolerance of --expect.", values=Numbers(0), default_text="1e-5"
     )
     atol: float | None = option(
-        None, "Absolute tolerance of --expect.", values=Numbers(0), shown="1e-6"
+        None, "Absolute tolerance of --expect.", values=Numbers(0), default_text="1e-6"
     )
     save: tuple[str, ...] = option(
         (), "Code: write an array to a .npy file after the launch.", metavar="NAME=FILE"

@@ -33,7 +33,12 @@ class SearchOptions(PageFile, DeploymentOptions):
         None, "File of results of --search, which continues from there.", values=FILE
     )
     jobs: int | None = option(
-        None, "Processes of --search.", "-j", "--jobs", values=PROCESSES, shown="one per processor"
+        None,
+        "Processes of --search.",
+        "-j",
+        "--jobs",
+        values=PROCESSES,
+        default_text="one per processor",
     )
     ray: str = option("", "Search on a Ray cluster: HOST:PORT, auto, or local.", metavar="ADDRESS")
 

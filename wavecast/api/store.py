@@ -233,7 +233,8 @@ def import_files(
     read = [(Path(file), read_file(Path(file), stated.format, labels)) for file in files]
     with open_store(stated.store_path) as store:
         kept = [
-            keep(store, imported.runs, ended=imported.format != "wavecast") for _, imported in read
+            keep(store, imported.runs, complete=imported.format != "wavecast")
+            for _, imported in read
         ]
     return ImportReport([(*pair, runs) for pair, runs in zip(read, kept, strict=True)])
 

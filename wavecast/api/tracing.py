@@ -62,7 +62,7 @@ class TraceOptions(Options):
         "Trace: number of workgroups to record.",
         values=Integers(),
         metavar="N",
-        shown="0; 1 for a timeline",
+        default_text="0; 1 for a timeline",
     )
     trace_workgroups: tuple[int, ...] | None = option(
         None, "Trace: count only these workgroups.", values=Workgroups()

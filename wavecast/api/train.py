@@ -46,7 +46,7 @@ class TrainOptions(ReportFiles, ParallelOptions):
         None,
         "Training: what replicas shard; 1: optimizer, 2: gradients, 3: weights.",
         values=Integers(0, 3),
-        shown="1",
+        default_text="1",
     )
     recompute: str = option(
         "none",
@@ -57,10 +57,10 @@ class TrainOptions(ReportFiles, ParallelOptions):
         0,
         "Training: layers of a GPU that --recompute full computes again.",
         values=Integers(1),
-        shown="all",
+        default_text="all",
     )
     lora: int = option(
-        0, "Training: rank of adapters over frozen weights.", values=Integers(1), shown=""
+        0, "Training: rank of adapters over frozen weights.", values=Integers(1), default_text=""
     )
     grad_dtype: str = option(
         "fp32", "Training: dtype of gradients.", values=OneOf(("fp32", "bf16"))
@@ -84,7 +84,7 @@ class TrainOptions(ReportFiles, ParallelOptions):
         0.0,
         "Training: tokens of the whole training.",
         values=Numbers(0, 1e18, above=True),
-        shown="",
+        default_text="",
     )
 
     def setup(self, gpus: int) -> TrainingSetup:

@@ -36,7 +36,7 @@ class ResumedSearch(Options):
         "--jobs",
         values=PROCESSES,
         metavar="N",
-        shown="one per processor",
+        default_text="one per processor",
     )
     resume: bool = option(False, "Continue an interrupted run from its journal.")
 

@@ -37,7 +37,7 @@ class VllmOptions(Options):
         None,
         "Tokens that each has before the decode step.",
         values=Integers(1, 1 << 24),
-        shown="that of --in",
+        default_text="that of --in",
     )
     jobs: int = option(1, "Processes that compile.", "-j", "--jobs", values=PROCESSES)
 

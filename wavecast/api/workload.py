@@ -37,7 +37,10 @@ class WorkloadOptions(Options):
         values=Numbers(0, 1e6, above=True),
     )
     requests: int | None = option(
-        None, "Requests to simulate.", values=Integers(1, 1 << 20), shown="ten per concurrent"
+        None,
+        "Requests to simulate.",
+        values=Integers(1, 1 << 20),
+        default_text="ten per concurrent",
     )
     lengths: str = option(
         "uniform",

@@ -86,19 +86,19 @@ def table(generation: str) -> Mapping[str, Mapping[str, Any]]:
 @cache
 def matrix_table() -> Mapping[str, Mapping[tuple[str, int, str, str], MatrixRow]]:
     """Target -> (mnemonic, wave lanes, A format, B format) -> cost."""
-    found: dict[str, dict[tuple[str, int, str, str], MatrixRow]] = {}
+    rows: dict[str, dict[tuple[str, int, str, str], MatrixRow]] = {}
     with (ROOT / "costs" / "matrix.csv").open(encoding="utf-8", newline="") as file:
         lines = (line for line in file if not line.startswith("#"))
         for row in csv.DictReader(lines):
             key = (row["mnemonic"], int(row["wave"]), row["a_format"], row["b_format"])
-            found.setdefault(row["target"], {})[key] = MatrixRow(
+            rows.setdefault(row["target"], {})[key] = MatrixRow(
                 cycles=int(row["cycles"]),
                 latency=int(row["latency"]),
                 accumulate=int(row["accumulate"]),
                 latency_status=row["latency_status"],
                 source=row["source"],
             )
-    return found
+    return rows
 
 
 def _measured_latency(facts: Facts, row: Mapping[str, Any]) -> Quantity | None:
@@ -157,8 +157,8 @@ def matrix_row(target: str, mnemonic: str, a_format: str, b_format: str, lanes: 
     if row is None:
         row = rows.get((mnemonic, lanes, _operand_format(a_format), _operand_format(b_format)))
     if row is None:
-        known = {name for name, wave, _, _ in rows if wave == lanes}
-        raise UnknownName(f"{target} wave{lanes} matrix instruction", mnemonic, known)
+        mnemonics = {name for name, wave, _, _ in rows if wave == lanes}
+        raise UnknownName(f"{target} wave{lanes} matrix instruction", mnemonic, mnemonics)
     return row
 
 

@@ -22,35 +22,35 @@ class Facts:
 
         Raises UnknownName when no device has such a field, MissingFact when this one lacks it.
         """
-        found = self.mapping.get(name)
-        if found is None:
+        quantity = self.mapping.get(name)
+        if quantity is None:
             field(name)
             raise MissingFact(
                 f"{self.device} has no field {name}", hint="give one with --arch-file"
             )
-        return found
+        return quantity
 
     def known(self, name: str) -> Quantity | None:
         """The field `name` if it has a value, else None. Raises UnknownName as `quantity`."""
-        found = self.mapping.get(name)
-        if found is None:
+        quantity = self.mapping.get(name)
+        if quantity is None:
             field(name)
             return None
-        return None if found.value is None else found
+        return None if quantity.value is None else quantity
 
     def value(self, name: str) -> Value:
         """The value of `name` in its unit. Raises MissingFact when there is none."""
-        found = self.quantity(name)
-        if found.value is None:
-            hint = f"give one with --arch-file; {found.note}" if found.note else ""
+        quantity = self.quantity(name)
+        if quantity.value is None:
+            hint = f"give one with --arch-file; {quantity.note}" if quantity.note else ""
             raise MissingFact(f"no value of {name} is known for {self.device}", hint=hint)
-        return found.value
+        return quantity.value
 
     def integer(self, name: str, unit: str = "") -> int:
         """The value of `name` as a whole number, in `unit` if given. Raises as `value`."""
         self.value(name)
-        found = self.quantity(name)
-        return int((found.to(unit) if unit else found).number)
+        quantity = self.quantity(name)
+        return int((quantity.to(unit) if unit else quantity).number)
 
     def number(self, name: str) -> float:
         """The value of `name` in the unit of its file. Raises as `value`."""

@@ -37,7 +37,7 @@ def _table() -> Mapping[tuple[str, int, str], Phases]:
     """Raises ValueError for a row that is incomplete or has an unknown status or source."""
     import tomllib
 
-    found = {}
+    table = {}
     for row in tomllib.loads(_FILE.read_text(encoding="utf-8"))["phases"]:
         if set(row) != _COLUMNS:
             raise ValueError(f"{_FILE.name}: a row has other columns than {sorted(_COLUMNS)}")
@@ -47,8 +47,8 @@ def _table() -> Mapping[tuple[str, int, str], Phases]:
         phases = Phases((*lower, *upper), row["banks"], row["status"])
         for target in row["targets"]:
             for access in row["accesses"]:
-                found[target, row["bytes_per_lane"], access] = phases
-    return found
+                table[target, row["bytes_per_lane"], access] = phases
+    return table
 
 
 def _lanes(ranges: str) -> tuple[int, ...]:

@@ -101,10 +101,10 @@ class GpuGroup:
 
 def pcie_bandwidth(text: str) -> float:
     """byte/s of `Gen4 x16` in one direction, after its line code. Raises ValueError."""
-    found = _PCIE.match(text)
-    if found is None:
+    match = _PCIE.match(text)
+    if match is None:
         raise ValueError(f"{text!r} is not like 'Gen4 x16'")
-    generation, lanes = int(found[1]), int(found[2])
+    generation, lanes = int(match[1]), int(match[2])
     # 8b/10b before generation 3, then 128b/130b; in generation 6, 242 of the 256 bytes of a FLIT.
     code = 0.8 if generation < 3 else 128 / 130 if generation < 6 else 242 / 256
     return _TRANSFERS[generation] * 1e9 * lanes / 8 * code

@@ -47,10 +47,12 @@ class Overlay:
     base: str
     facts: Mapping[str, Quantity]
 
-    def apply(self, known: Mapping[str, Quantity]) -> dict[str, Quantity]:
-        """`known` with the facts of this file. Units become those `known` uses."""
-        changed = {name: _over(name, fact, known.get(name)) for name, fact in self.facts.items()}
-        return {**known, **changed}
+    def apply(self, quantities: Mapping[str, Quantity]) -> dict[str, Quantity]:
+        """`quantities` with the facts of this file. Units become those `quantities` uses."""
+        changed = {
+            name: _over(name, fact, quantities.get(name)) for name, fact in self.facts.items()
+        }
+        return {**quantities, **changed}
 
 
 def overlay(path: Path) -> Overlay:
@@ -89,8 +91,10 @@ def _new_device(
     if base:
         if base not in catalog():
             raise UnknownName(f"base in {path}:", base, catalog())
-        known = catalog()[base]
-        inherited |= {key: getattr(known, key) for key in ("vendor", "target", "generation")}
+        base_identity = catalog()[base]
+        inherited |= {
+            key: getattr(base_identity, key) for key in ("vendor", "target", "generation")
+        }
     entries = {**inherited, **head}
     absent = [key for key in ("vendor", "target", "generation") if key not in entries]
     if absent:
@@ -122,22 +126,22 @@ def _aliases(path: Path, value: object) -> tuple[str, ...]:
 def _facts(path: Path, data: Mapping[str, Any]) -> list[tuple[str, Quantity]]:
     """Facts at the top level, in `[fields]`, and in tables named like the groups of fields."""
     groups = {"fields", *(item.group for item in fields().values())}
-    found: list[tuple[str, Quantity]] = []
+    quantities: list[tuple[str, Quantity]] = []
     for key, value in data.items():
         if key in fields():
-            found.append((key, _fact(path, fields()[key], value)))
+            quantities.append((key, _fact(path, fields()[key], value)))
         elif key in groups and isinstance(value, dict):
             for name, fact in value.items():
                 if name not in fields():
                     raise _unknown(path, name, fields())
-                found.append((name, _fact(path, fields()[name], fact)))
+                quantities.append((name, _fact(path, fields()[name], fact)))
         else:
             raise _unknown(path, key, (*_HEAD, *groups, *fields()))
-    return found
+    return quantities
 
 
-def _unknown(path: Path, name: str, known: Iterable[str]) -> UsageError:
-    near = nearest_names(name, known)
+def _unknown(path: Path, name: str, names: Iterable[str]) -> UsageError:
+    near = nearest_names(name, names)
     hint = "nearest known: " + ", ".join(near) if near else "`wavecast arch mi300x` lists fields"
     return UsageError(f"{path}: unknown field {name!r}", hint=hint)
 
@@ -183,8 +187,8 @@ def _value(path: Path, field: DeviceField, value: object, unit: str) -> Value:
         if not why:
             return value
         raise UsageError(f"{path}: {field.name} {why}, not {number:g}")
-    wanted = {"text": "text", "flag": "true or false"}.get(field.unit, "a number")
-    raise UsageError(f"{path}: {field.name} must be {wanted}, not {value!r}")
+    kind = {"text": "text", "flag": "true or false"}.get(field.unit, "a number")
+    raise UsageError(f"{path}: {field.name} must be {kind}, not {value!r}")
 
 
 def _in_unit(value: float, unit: str, field: DeviceField) -> float:

@@ -43,8 +43,8 @@ _SOURCE: Final = ("linux-aqua-vanjaram", "amd-partitioning")
 
 def named(selector: str) -> tuple[str, str, int] | None:
     """The GPU, mode and domains (1 where they are not given) of a partition's name, else None."""
-    found = _NAME.fullmatch(selector.strip())
-    return (found[1], found[2].lower(), int(found[3] or 1)) if found else None
+    match = _NAME.fullmatch(selector.strip())
+    return (match[1], match[2].lower(), int(match[3] or 1)) if match else None
 
 
 def partition(whole: Device, mode: str, domains: int) -> Device:
@@ -55,8 +55,8 @@ def partition(whole: Device, mode: str, domains: int) -> Device:
             raise UsageError(f"{whole.id}: spx goes with NPS1, not NPS{domains}")
         return whole
     if not count:
-        known = [name for name in _DOMAINS if _count(name, whole.dies)]
-        what = f"its modes are {', '.join(known)}" if known else "it has no partitions"
+        modes = [name for name in _DOMAINS if _count(name, whole.dies)]
+        what = f"its modes are {', '.join(modes)}" if modes else "it has no partitions"
         raise UsageError(f"{whole.id}: no mode {mode}; {what}")
     if domains not in _DOMAINS[mode]:
         others = ", ".join(f"NPS{number}" for number in _DOMAINS[mode])

@@ -25,9 +25,9 @@ def read(path: Path, names: Iterable[str]) -> Rows:
     import tomllib
 
     rows = tomllib.loads(path.read_text(encoding="utf-8"))
-    known = set(names)
-    if set(rows) != known:
-        raise ValueError(f"{path.name}: missing or unknown facts {sorted(set(rows) ^ known)}")
+    facts = set(names)
+    if set(rows) != facts:
+        raise ValueError(f"{path.name}: missing or unknown facts {sorted(set(rows) ^ facts)}")
     for name, row in rows.items():
         if set(row) != _COLUMNS:
             raise ValueError(f"{path.name}, {name}: expected {', '.join(sorted(_COLUMNS))}")
@@ -47,8 +47,8 @@ def value(row: Mapping[str, Any], name: str) -> Any:
     """The value of the longest pattern that matches `name`; lists become tuples."""
     matching = [pattern for pattern in row["values"] if fnmatchcase(name, pattern)]
     best = max(matching, key=lambda pattern: len(pattern.replace("*", "")), default=None)
-    found = row["default"] if best is None else row["values"][best]
-    return tuple(found) if isinstance(found, list) else found
+    cell = row["default"] if best is None else row["values"][best]
+    return tuple(cell) if isinstance(cell, list) else cell
 
 
 __all__ = ["Rows", "check", "read", "value"]

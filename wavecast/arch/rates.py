@@ -164,7 +164,7 @@ def sustained_bandwidth(facts: Facts) -> Quantity | None:
 def _measured(facts: Facts, names: tuple[str, ...], unit: str, *, changed: bool) -> Quantity | None:
     """The first of `names` that the user gave, else the first known one; on a `changed` device
     only one that the user gave."""
-    found = [fact for name in names if (fact := facts.known(name))]
-    given = [fact for fact in found if fact.status == "override"]
-    usable = given if changed else [*given, *found]
+    quantities = [fact for name in names if (fact := facts.known(name))]
+    overrides = [fact for fact in quantities if fact.status == "override"]
+    usable = overrides if changed else [*overrides, *quantities]
     return usable[0].to(unit) if usable else None

@@ -77,10 +77,10 @@ def _strings(value: str | list[str]) -> tuple[str, ...]:
 
 
 def _identity(data: Mapping[str, Any]) -> Identity:
-    known = {key: data[key] for key in Identity.__dataclass_fields__ if key in data}
+    fields = {key: data[key] for key in Identity.__dataclass_fields__ if key in data}
     for key in ("aliases", "stands_in_for"):
-        known[key] = tuple(known.get(key, ()))
-    return Identity(**known)
+        fields[key] = tuple(fields.get(key, ()))
+    return Identity(**fields)
 
 
 def quantity(data: Mapping[str, Any]) -> Quantity:

@@ -66,10 +66,10 @@ def nearest(name: str, target: str) -> Device:
 
 def devices(files: Files = ()) -> tuple[Device, ...]:
     """Every device: AMD first, by target, then NVIDIA; devices of `files` among them."""
-    known = _identities(files)
-    _check_overlays(files, known)
+    identities = _identities(files)
+    _check_overlays(files, identities)
     order = sorted(
-        known.values(), key=lambda item: (item.vendor, _target_key(item.target), item.id)
+        identities.values(), key=lambda item: (item.vendor, _target_key(item.target), item.id)
     )
     return tuple(_build(item.id, files) for item in order)
 
@@ -78,42 +78,42 @@ def resolve(selector: str, files: Files = ()) -> Resolution:
     """The device `selector` names and how it was found. Raises UnknownName."""
     if not files and _is_packaged(selector):
         return Resolution(_packaged(selector))
-    known = _identities(files)
-    _check_overlays(files, known)
-    named = _named(selector, known)
-    if named is not None:
-        return Resolution(_build(named.id, files))
+    identities = _identities(files)
+    _check_overlays(files, identities)
+    identity = _named(selector, identities)
+    if identity is not None:
+        return Resolution(_build(identity.id, files))
     if (part := partitions.named(selector)) is not None:
         gpu, mode, domains = part
         whole = resolve(gpu, files)
         return Resolution(partitions.partition(whole.device, mode, domains), whole.note)
     target = _target(selector)
-    sharing = [item for item in known.values() if item.target == target]
+    sharing = [item for item in identities.values() if item.target == target]
     if sharing:
         return _resolve_target(target, sharing, files)
-    for item in known.values():
+    for item in identities.values():
         if target in item.stands_in_for:
             note = (
                 f"no device with {target} is known: {item.id} ({item.target}) is assumed. It has "
                 "the same instruction set and registers; its size, clocks, and memory are its own"
             )
             return Resolution(_build(item.id, files), note)
-    raise _unknown(selector, target, known.values())
+    raise _unknown(selector, target, identities.values())
 
 
-def _named(name: str, known: Mapping[str, Identity]) -> Identity | None:
+def _named(name: str, identities: Mapping[str, Identity]) -> Identity | None:
     """The device with this id, marketing name, or alias."""
-    if name in known:
-        return known[name]
+    if name in identities:
+        return identities[name]
     plain = _plain(name)
-    return next((item for item in known.values() if plain in map(_plain, item.names)), None)
+    return next((item for item in identities.values() if plain in map(_plain, item.names)), None)
 
 
-def _check_overlays(files: Files, known: Mapping[str, Identity]) -> None:
+def _check_overlays(files: Files, identities: Mapping[str, Identity]) -> None:
     for file in files:
         about = overlay(Path(file)).device
-        if _named(about, known) is None:
-            raise UsageError(f"{file}: {_unknown(about, _target(about), known.values())}")
+        if _named(about, identities) is None:
+            raise UsageError(f"{file}: {_unknown(about, _target(about), identities.values())}")
 
 
 def vendor(target: str) -> str:
@@ -125,15 +125,15 @@ def vendor(target: str) -> str:
 
 
 def _resolve_target(target: str, sharing: list[Identity], files: Files) -> Resolution:
-    chosen = next((item for item in sharing if item.default_for_target), sharing[0])
-    others = ", ".join(item.id for item in sharing if item is not chosen)
-    note = f"{target}: {chosen.id} ({chosen.name}) is assumed; others: {others}" if others else ""
-    return Resolution(_build(chosen.id, files), note)
+    default = next((item for item in sharing if item.default_for_target), sharing[0])
+    others = ", ".join(item.id for item in sharing if item is not default)
+    note = f"{target}: {default.id} ({default.name}) is assumed; others: {others}" if others else ""
+    return Resolution(_build(default.id, files), note)
 
 
-def _unknown(selector: str, target: str, known: Iterable[Identity]) -> UnknownName:
+def _unknown(selector: str, target: str, identities: Iterable[Identity]) -> UnknownName:
     """Nearest by target for a target, by name for anything else."""
-    items = list(known)
+    items = list(identities)
     targets = sorted({item.target for item in items})
     if re.fullmatch(r"gfx\w+|sm_\d+", target):
         return UnknownName("target", selector, nearest_names(target, targets) or targets)
@@ -161,21 +161,21 @@ def _target_key(target: str) -> tuple[int, str]:
 def _identities(files: Files) -> dict[str, Identity]:
     if not files:
         return catalog()
-    added = (overlay(Path(file)).identity for file in files)
-    return {**catalog(), **{item.id: item for item in added if item is not None}}
+    extra = (overlay(Path(file)).identity for file in files)
+    return {**catalog(), **{item.id: item for item in extra if item is not None}}
 
 
 def _build(device_id: str, files: Files) -> Device:
     """The device with every file that is about it applied in order."""
     if not files:
         return _packaged(device_id)
-    known = _identities(files)
-    identity = known[device_id]
+    identities = _identities(files)
+    identity = identities[device_id]
     overlays = [overlay(Path(file)) for file in files]
     base = next((item.base for item in overlays if item.identity == identity), device_id)
     facts = dict(read_device(base)[1]) if base else {}
     for item in overlays:
-        if _named(item.device, known) == identity:
+        if _named(item.device, identities) == identity:
             facts = item.apply(facts)
     return Device(identity, with_consistent_peaks(Facts(device_id, facts)))
 

@@ -91,13 +91,13 @@ class SystemTable:
 
     def link(self, field: str, device: Device) -> Quantity:
         """A figure of the fabric in SI units, from the file or the device. Raises MissingFact."""
-        found = self.figures.get(field) or _of_device(self.topology, field, device)
-        if found is None:
+        quantity = self.figures.get(field) or _of_device(self.topology, field, device)
+        if quantity is None:
             raise MissingFact(
                 f"{self.key}: {field} is missing, and {device.id} has no such fact",
                 hint="a --system-file with it",
             )
-        return found.to("B/s") if dimension(found.unit) == "bandwidth" else found
+        return quantity.to("B/s") if dimension(quantity.unit) == "bandwidth" else quantity
 
 
 def _of_device(topology: str, field: str, device: Device) -> Quantity | None:
@@ -141,12 +141,12 @@ def read(path: Path, *, packaged: bool = False) -> dict[str, SystemTable]:
         raise UsageError(f"{path} is not TOML: {error}") from None
     if not data:
         raise UsageError(f"{path} has no system", hint="a table such as [my-cluster]")
-    found: dict[str, SystemTable] = {}
+    systems: dict[str, SystemTable] = {}
     for key, table in data.items():
         if not isinstance(table, dict):
             raise UsageError(f"{path}: {key} is not a table", hint="start with [my-cluster]")
-        found[key.lower()] = _Reader(path, key, packaged).system(table)
-    return found
+        systems[key.lower()] = _Reader(path, key, packaged).system(table)
+    return systems
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,19 +184,19 @@ class _Reader:
         topology = self._text(table, "topology", "fabric.")
         if topology not in TOPOLOGIES:
             raise UnknownName(f"{self.path}: {self.key}: fabric.topology", topology, TOPOLOGIES)
-        found = {
+        figures = {
             f"fabric.{name}": self._bandwidth(table, name, "fabric.")
             for name in ("bandwidth", "inner")
             if name in table
         }
         if topology == "packages":
-            found["fabric.dies"] = self._count(table, "dies", "fabric.")
-            if gpus % found["fabric.dies"].number:
+            figures["fabric.dies"] = self._count(table, "dies", "fabric.")
+            if gpus % figures["fabric.dies"].number:
                 raise self._wrong("fabric.dies", f"does not divide {gpus:g} GPUs")
         for name in ("inner", "dies"):
             if name in table and topology != "packages":
                 raise self._wrong(f"fabric.{name}", "is for topology 'packages' only")
-        return topology, found
+        return topology, figures
 
     def _network(self, table: Mapping[str, Any]) -> tuple[bool, dict[str, Quantity]]:
         self._known(table, _NETWORK, "network.")
@@ -208,25 +208,25 @@ class _Reader:
     # --- values --------------------------------------------------------------------------------
 
     def _count(self, table: Mapping[str, Any], name: str, prefix: str = "") -> Quantity:
-        found = self._figure(table, name, prefix, name)
-        value = found.value
+        quantity = self._figure(table, name, prefix, name)
+        value = quantity.value
         if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= _MOST:
             raise self._wrong(prefix + name, f"must be 1 to {_MOST:,}, not {value!r}")
-        return found
+        return quantity
 
     def _bandwidth(self, table: Mapping[str, Any], name: str, prefix: str) -> Quantity:
-        found = self._figure(table, name, prefix, "GB/s")
-        if dimension(found.unit) != "bandwidth":
+        quantity = self._figure(table, name, prefix, "GB/s")
+        if dimension(quantity.unit) != "bandwidth":
             hint = "one of " + ", ".join(alternatives("GB/s"))
-            raise self._wrong(prefix + name, f"has unit {found.unit!r}", hint)
-        value = found.value
+            raise self._wrong(prefix + name, f"has unit {quantity.unit!r}", hint)
+        value = quantity.value
         number = math.nan
         if isinstance(value, (int, float)) and not isinstance(value, bool):
             # An integer can be larger than any float.
-            number = convert(float(min(value, _LARGEST)), found.unit, "GB/s")
+            number = convert(float(min(value, _LARGEST)), quantity.unit, "GB/s")
         if not 0 < number <= _FASTEST:
             raise self._wrong(prefix + name, f"must be a positive number of GB/s, not {value!r}")
-        return found
+        return quantity
 
     def _figure(self, table: Mapping[str, Any], name: str, prefix: str, unit: str) -> Quantity:
         if name not in table:
@@ -244,11 +244,11 @@ class _Reader:
         status = texts.get("status", "override")
         if status not in STATUSES:
             raise UnknownName(f"{self.path}: {prefix}{name}.status", status, STATUSES)
-        given = entry.get("source", [])
-        given = [given] if isinstance(given, str) else given
-        if not isinstance(given, list) or not all(isinstance(key, str) for key in given):
-            raise self._wrong(f"{prefix}{name}.source", f"must be text, not {given!r}")
-        sources = tuple(given)
+        source = entry.get("source", [])
+        source = [source] if isinstance(source, str) else source
+        if not isinstance(source, list) or not all(isinstance(key, str) for key in source):
+            raise self._wrong(f"{prefix}{name}.source", f"must be text, not {source!r}")
+        sources = tuple(source)
         if not self.packaged:
             sources = (self.path.name, *sources)
         note = texts.get("note", "")
@@ -278,8 +278,8 @@ class _Reader:
         for name in table:
             if name not in names:
                 where = f"field in {self.path}: {self.key}:"
-                known = [prefix + known for known in names]
-                raise UnknownName(where, prefix + name, known)
+                fields = [prefix + field for field in names]
+                raise UnknownName(where, prefix + name, fields)
 
     def _wrong(self, field: str, why: str, hint: str = "") -> UsageError:
         return UsageError(f"{self.path}: {self.key}: {field} {why}", hint=hint)

@@ -77,22 +77,22 @@ def system(selector: str, files: Files = (), system_files: Files = ()) -> System
     Raises UnknownName, UsageError for more GPUs than a node of the device links and for a file that
     is wrong, MissingFact that names a figure of the links which nobody gave.
     """
-    named = _tables(system_files)
+    tables = _tables(system_files)
     text = selector.strip()
-    if text.lower() in named:
-        return _of_table(named[text.lower()], files)
-    counted = _COUNTED.fullmatch(text)
-    if counted is None:
-        return of_device(load(_known(text, named, files), files), 1)
-    count, rest = int(counted[1]), counted[2].strip()
-    if rest.lower() in named:
-        table = named[rest.lower()]
+    if text.lower() in tables:
+        return _of_table(tables[text.lower()], files)
+    match = _COUNTED.fullmatch(text)
+    if match is None:
+        return of_device(load(_known(text, tables, files), files), 1)
+    count, rest = int(match[1]), match[2].strip()
+    if rest.lower() in tables:
+        table = tables[rest.lower()]
         return _of_table(table, files, nodes=count * table.nodes)
     inner = _COUNTED.fullmatch(rest)
     if inner is not None and not _is_device(rest, files):
-        device = load(_known(inner[2].strip(), named, files), files)
+        device = load(_known(inner[2].strip(), tables, files), files)
         return of_device(device, int(inner[1]), count)
-    return of_device(load(_known(rest, named, files), files), count)
+    return of_device(load(_known(rest, tables, files), files), count)
 
 
 def node_size(device: Device) -> int:
@@ -120,12 +120,12 @@ def figures(selector: str, files: Files = ()) -> Mapping[str, Quantity]:
     with source and status. Raises UnknownName."""
     if selector not in _packaged():
         raise UnknownName("system", selector, _packaged())
-    table, found = _packaged()[selector], {}
+    table, bandwidths = _packaged()[selector], {}
     device = load(table.device, files)
     for field in ("fabric.bandwidth", "fabric.inner"):
         if field == "fabric.bandwidth" or table.topology == "packages":
-            found[field] = table.link(field, device)
-    return {**table.figures, **found}
+            bandwidths[field] = table.link(field, device)
+    return {**table.figures, **bandwidths}
 
 
 def names() -> Mapping[str, SystemTable]:
@@ -165,14 +165,14 @@ def of_device(device: Device, gpus: int, nodes: int = 1) -> System:
 def _network(device: Device) -> Network | None:
     part = device.identity.partition
     table = _usual(load(part.gpu) if part else device)
-    found = table.network() if table else None
-    return partitions.network(part, found) if part else found
+    network = table.network() if table else None
+    return partitions.network(part, network) if part else network
 
 
-def _checked(found: System) -> System:
-    if found.nodes < 1 or not 1 <= found.gpus <= _MOST:
-        raise UsageError(f"{found.name}: {found.gpus:,} GPUs, not 1 to {_MOST:,}")
-    return found
+def _checked(machine: System) -> System:
+    if machine.nodes < 1 or not 1 <= machine.gpus <= _MOST:
+        raise UsageError(f"{machine.name}: {machine.gpus:,} GPUs, not 1 to {_MOST:,}")
+    return machine
 
 
 def _usual(device: Device) -> SystemTable | None:
@@ -188,13 +188,13 @@ def _is_device(name: str, files: Files) -> bool:
     return True
 
 
-def _known(name: str, named: Mapping[str, SystemTable], files: Files) -> str:
+def _known(name: str, tables: Mapping[str, SystemTable], files: Files) -> str:
     """`name` if it is a device. Raises UnknownName with the nearest devices and systems."""
     if _is_device(name, files):
         return name
     from wavecast.arch.reader import catalog
 
-    raise UnknownName("system or device", name, (*named, *catalog()))
+    raise UnknownName("system or device", name, (*tables, *catalog()))
 
 
 @cache
@@ -203,10 +203,10 @@ def _packaged() -> Mapping[str, SystemTable]:
 
 
 def _tables(system_files: Files) -> Mapping[str, SystemTable]:
-    found = dict(_packaged())
+    tables = dict(_packaged())
     for path in system_files:
-        found |= read(Path(path))
-    return found
+        tables |= read(Path(path))
+    return tables
 
 
 __all__ = ["System", "figures", "names", "node_fabric", "node_size", "of_device", "system"]

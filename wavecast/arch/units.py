@@ -33,18 +33,18 @@ def dimension(unit: str) -> str:
     return _DIMENSION.get(unit, unit)
 
 
-def convert(value: float, unit: str, wanted: str) -> float:
-    """`value` in `wanted` instead of `unit`. Raises ValueError when they measure different things.
+def convert(value: float, unit: str, target: str) -> float:
+    """`value` in `target` instead of `unit`. Raises ValueError when they measure different things.
 
     The factors are ratios of powers of ten and two, so the result of a round trip may differ in
     the last bit; a value already in the wanted unit comes back unchanged.
     """
-    if unit == wanted:
+    if unit == target:
         return value
     kind = dimension(unit)
-    if kind not in _FACTORS or kind != dimension(wanted):
-        raise ValueError(f"{unit} does not convert to {wanted}")
-    return value * _FACTORS[kind][unit] / _FACTORS[kind][wanted]
+    if kind not in _FACTORS or kind != dimension(target):
+        raise ValueError(f"{unit} does not convert to {target}")
+    return value * _FACTORS[kind][unit] / _FACTORS[kind][target]
 
 
 def alternatives(unit: str) -> tuple[str, ...]:

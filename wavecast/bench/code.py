@@ -5,10 +5,10 @@ from __future__ import annotations
 from wavecast.pipeline.result import Explanation
 
 
-def code_figures(one: Explanation) -> dict[str, float]:
+def code_figures(explanation: Explanation) -> dict[str, float]:
     """What the code takes and what was found in it, by name of the KPI (`kpis.KPIS`); without those
     not known for it."""
-    analysis, registers = one.analysis, one.analysis.registers
+    analysis, registers = explanation.analysis, explanation.analysis.registers
     values = {
         "vgprs": registers.vgpr + registers.agpr,
         "sgprs": registers.sgpr,
@@ -17,7 +17,7 @@ def code_figures(one: Explanation) -> dict[str, float]:
         "waves": analysis.occupancy.resident_waves,
         "lds_bytes": analysis.lds_bytes,
         "code_instructions": sum(analysis.instructions.values()),
-        "findings": sum(finding.severity != "note" for finding in one.findings),
+        "findings": sum(finding.severity != "note" for finding in explanation.findings),
     }
     return {name: float(value) for name, value in values.items() if value is not None}
 

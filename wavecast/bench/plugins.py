@@ -16,24 +16,24 @@ from wavecast.errors import InputError
 _OWN = "wavecast"
 
 
-def names(group: str, own: Mapping[str, str]) -> tuple[str, ...]:
-    """Names of the objects of `group`: those of `own` in order, then those of entry points.
+def names(group: str, built_in: Mapping[str, str]) -> tuple[str, ...]:
+    """Names of the objects of `group`: those of `built_in` in order, then those of entry points.
 
     Raises InputError when two distributions use one name.
     """
-    return (*own, *_added(group, own))
+    return (*built_in, *_added(group, built_in))
 
 
-def load(group: str, own: Mapping[str, str], name: str) -> Any:
-    """The object with this name: `own` maps names to `module:attribute` or `module`.
+def load(group: str, built_in: Mapping[str, str], name: str) -> Any:
+    """The object with this name: `built_in` maps names to `module:attribute` or `module`.
 
     Raises InputError for an entry point that cannot be imported, KeyError for an unknown name.
     """
-    if name in own:
-        module, _, attribute = own[name].partition(":")
-        found = import_module(module)
-        return getattr(found, attribute) if attribute else found
-    point = _added(group, own)[name]
+    if name in built_in:
+        module, _, attribute = built_in[name].partition(":")
+        namespace = import_module(module)
+        return getattr(namespace, attribute) if attribute else namespace
+    point = _added(group, built_in)[name]
     try:
         return point.load()
     except Exception as error:
@@ -43,19 +43,19 @@ def load(group: str, own: Mapping[str, str], name: str) -> Any:
         ) from error
 
 
-def _added(group: str, own: Mapping[str, str]) -> dict[str, EntryPoint]:
+def _added(group: str, built_in: Mapping[str, str]) -> dict[str, EntryPoint]:
     """Entry points by name."""
-    found: dict[str, EntryPoint] = {}
+    points: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):
         distribution = _distribution(point)
-        if point.name in own or point.name in found:
-            other = _OWN if point.name in own else _distribution(found[point.name])
+        if point.name in built_in or point.name in points:
+            other = _OWN if point.name in built_in else _distribution(points[point.name])
             raise InputError(
                 f"{distribution} and {other} both register {point.name!r} in {group}",
                 hint="remove one of the two distributions",
             )
-        found[point.name] = point
-    return found
+        points[point.name] = point
+    return points
 
 
 def _distribution(point: EntryPoint) -> str:

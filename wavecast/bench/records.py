@@ -40,8 +40,8 @@ class BenchSubject:
     @property
     def key(self) -> str:
         """`operator rms_norm columns=4096 rows=8192`, axes in alphabetical order."""
-        shown = [f"{name}={value}" for name, value in sorted(self.axes.items())]
-        return " ".join([self.kind, self.name, *([f"[{self.part}]"] if self.part else []), *shown])
+        axes = [f"{name}={value}" for name, value in sorted(self.axes.items())]
+        return " ".join([self.kind, self.name, *([f"[{self.part}]"] if self.part else []), *axes])
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,21 +129,21 @@ class BenchRecord:
         """What `to_json` was called on. Raises KeyError, TypeError, ValueError for anything else.
         Entries of newer versions that are not known here are dropped by the caller's choice, not
         here: they are a TypeError."""
-        given: dict[str, Any] = files.parse_json(text)
+        document: dict[str, Any] = files.parse_json(text)
         figures = {
             name: Figure(**{**figure, "samples": tuple(figure.get("samples", ()))})
-            for name, figure in given.pop("figures").items()
+            for name, figure in document.pop("figures").items()
         }
         for figure in figures.values():
             if not math.isfinite(figure.value):
                 raise ValueError("a figure is not finite")
         return cls(
-            subject=BenchSubject(**given.pop("subject")),
-            environment=Environment(**given.pop("environment")),
-            conditions=Conditions(**given.pop("conditions")),
+            subject=BenchSubject(**document.pop("subject")),
+            environment=Environment(**document.pop("environment")),
+            conditions=Conditions(**document.pop("conditions")),
             figures=figures,
-            notes=tuple(given.pop("notes", ())),
-            **given,
+            notes=tuple(document.pop("notes", ())),
+            **document,
         )
 
 

@@ -100,7 +100,7 @@ def loads(
 def _load(
     data: Content,
     path: Path | None,
-    shown: str,
+    label: str,
     target: str,
     options: Sequence[str],
     hip_target: str,
@@ -108,11 +108,11 @@ def _load(
     kernels: str,
     cache: DiskCache | None,
 ) -> list[CodeObject]:
-    """`path` is the file the data come from, None without one; `shown` names them in messages."""
-    kind = kind_of(data, path or Path(shown))
+    """`path` is the file the data come from, None without one; `label` names them in messages."""
+    kind = kind_of(data, path or Path(label))
     file = path or ""
     if options and kind not in _SOURCES:
-        raise UsageError(f"compiler options are for HIP and CUDA source; {shown} is {kind.value}")
+        raise UsageError(f"compiler options are for HIP and CUDA source; {label} is {kind.value}")
     if kind is FileKind.AMD_OBJECT:
         from wavecast.compile import elf
 
@@ -139,11 +139,11 @@ def _load(
     if kind is FileKind.CUDA and target.startswith("sm_"):
         from wavecast.compile import cuda
 
-        name = path or Path(shown)
+        name = path or Path(label)
         return cuda.compile(text, target, options, path=name, cache=cache)
     if not target.startswith("gfx"):
         raise InputError(
-            f"{shown} is {kind.value} and needs {_TARGETS_OF[kind]}", hint="such as --arch gfx942"
+            f"{label} is {kind.value} and needs {_TARGETS_OF[kind]}", hint="such as --arch gfx942"
         )
     from wavecast.compile import hip
 

@@ -45,17 +45,17 @@ class LocatedAccesses:
         self._by_line: dict[tuple[MemoryKind, Position], set[ArrayBytes] | None] = {}
 
     def note(
-        self, kinds: Iterable[MemoryKind], position: Position, touched: set[ArrayBytes] | None
+        self, kinds: Iterable[MemoryKind], position: Position, arrays: set[ArrayBytes] | None
     ) -> None:
         """Add an access that becomes one of `kinds` and touches some arrays, None for any."""
         for kind in kinds:
-            for known, key in (
+            for accesses, key in (
                 (self._by_column, position),
                 (self._by_line, without_columns(position)),
             ):
-                before = known.get((kind, key), set())
-                both = None if before is None or touched is None else before | touched
-                known[kind, key] = both
+                before = accesses.get((kind, key), set())
+                both = None if before is None or arrays is None else before | arrays
+                accesses[kind, key] = both
 
     def of(self, instruction: Instruction) -> tuple[ArrayBytes, ...]:
         """The arrays an instruction may touch, by their first byte; none where it is not known."""
@@ -64,10 +64,10 @@ class LocatedAccesses:
             return ()
         position = position_of(location)
         if all(column for _, _, column in position):
-            found = self._by_column.get((memory.kind, position))
+            arrays = self._by_column.get((memory.kind, position))
         else:  # of merged accesses
-            found = self._by_line.get((memory.kind, without_columns(position)))
-        return tuple(sorted(found)) if found else ()
+            arrays = self._by_line.get((memory.kind, without_columns(position)))
+        return tuple(sorted(arrays)) if arrays else ()
 
 
 class ArrayAccesses(LocatedAccesses):
@@ -87,14 +87,14 @@ class ArrayAccesses(LocatedAccesses):
 
     def _add(self, what: str, roots: _Roots, position: Position) -> None:
         """Add an access of the IR; what passes pointers on is none."""
-        named = list(operands(what, roots.space))
-        if not named or what.startswith(_NO_ACCESSES):
+        pointers = list(operands(what, roots.space))
+        if not pointers or what.startswith(_NO_ACCESSES):
             return
-        touched: set[ArrayBytes] | None = set()
-        for operand in named:
-            found = roots.of(operand)
-            touched = None if touched is None or found is None else touched | found
-        self.note(kinds_of(what), position, touched)
+        arrays: set[ArrayBytes] | None = set()
+        for operand in pointers:
+            pointer_arrays = roots.of(operand)
+            arrays = None if arrays is None or pointer_arrays is None else arrays | pointer_arrays
+        self.note(kinds_of(what), position, arrays)
 
 
 class _Roots:
@@ -110,13 +110,13 @@ class _Roots:
 
     def of(self, pointer: str) -> set[ArrayBytes] | None:
         """None where one of them is not known."""
-        found: set[ArrayBytes] = set()
-        work, seen = [pointer], {pointer}
+        arrays: set[ArrayBytes] = set()
+        work, visited_pointers = [pointer], {pointer}
         while work:
             operand = work.pop()
             array = self.variable(operand)
             if array is not None:
-                found.add(array)
+                arrays.add(array)
                 continue
             what = self.definitions.get(operand, "")
             if what.startswith(CONSTANT):
@@ -129,17 +129,17 @@ class _Roots:
                 return None
             if not sources:
                 return None
-            work += [source for source in sources if source not in seen]
-            seen |= set(sources)
-        return found
+            work += [source for source in sources if source not in visited_pointers]
+            visited_pointers |= set(sources)
+        return arrays
 
 
 def operands(text: str, space: int) -> Iterator[str]:
     """The pointers of an address space among the operands of an instruction: `%12`, `@name`, or a
     constant expression."""
     pointer, at = f"ptr addrspace({space}) ", 0
-    while (found := text.find(pointer, at)) >= 0:
-        start = end = found + len(pointer)
+    while (position := text.find(pointer, at)) >= 0:
+        start = end = position + len(pointer)
         while text.startswith(("nonnull ", "noundef ", "align "), start):
             start = end = text.index(" ", start) + 1
         depth = 0
@@ -152,7 +152,7 @@ def operands(text: str, space: int) -> Iterator[str]:
         operand = text[start:end]
         if operand:
             yield operand
-        at = max(end, found + len(pointer))
+        at = max(end, position + len(pointer))
 
 
 __all__ = ["CONSTANT", "UNLIMITED", "ArrayAccesses", "ArrayBytes", "LocatedAccesses", "operands"]

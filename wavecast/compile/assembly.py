@@ -41,25 +41,26 @@ def load(text: str, target: str = "", file: str | Path = "") -> list[CodeObject]
     )
 
 
-def resolve_target(stated: str, asked: str, what: str) -> str:
+def resolve_target(file_target: str, user_target: str, what: str) -> str:
     """The processor to use: what a file states, or what the user asked for.
 
     Processors that share an instruction set agree. Raises InputError when neither is known or
     they contradict each other, UnknownName for one that is not supported.
     """
-    asked = asked.split(":", 1)[0]
-    if asked.startswith("sm_"):
-        raise InputError(f"{what} is AMD code, not code for {asked}", hint="say a gfx target")
-    if not stated and not asked:
+    user_target = user_target.split(":", 1)[0]
+    if user_target.startswith("sm_"):
+        raise InputError(f"{what} is AMD code, not code for {user_target}", hint="say a gfx target")
+    if not file_target and not user_target:
         raise InputError(f"{what} names no target", hint="give one, such as --arch gfx942")
-    if not stated or not asked:
-        isa_target(stated or asked)
-        return stated or asked
-    if isa_target(stated) != isa_target(asked):
+    if not file_target or not user_target:
+        isa_target(file_target or user_target)
+        return file_target or user_target
+    if isa_target(file_target) != isa_target(user_target):
         raise InputError(
-            f"{what} is for {stated}, not for {asked}", hint=f"leave out the target or say {stated}"
+            f"{what} is for {file_target}, not for {user_target}",
+            hint=f"leave out the target or say {file_target}",
         )
-    return stated
+    return file_target
 
 
 def code_objects(

@@ -45,12 +45,12 @@ def members(data: Content, start: int = 0, end: int | None = None) -> Iterator[M
     while position < end:
         if data[position : position + len(MAGIC_COMPRESSED)] == MAGIC_COMPRESSED:
             plain, size = _unpacked(data, position, end)
-            found, _ = entries(plain, 0, len(plain))
-            yield from found
+            batch, _ = entries(plain, 0, len(plain))
+            yield from batch
             position += size
         elif data[position : position + len(MAGIC)] == MAGIC:
-            found, position = entries(data, position, end)
-            yield from found
+            batch, position = entries(data, position, end)
+            yield from batch
         else:
             following = _ANY_MAGIC.search(data, position, end)
             position = following.start() if following is not None else end
@@ -59,7 +59,7 @@ def members(data: Content, start: int = 0, end: int | None = None) -> Iterator[M
 def entries(data: Content, start: int, limit: int) -> tuple[list[Member], int]:
     """The members of a bundle without compression at `start`, and the offset of its end. Raises
     InputError where it does not end before `limit`."""
-    found, position = [], start + len(MAGIC)
+    bundle_members, position = [], start + len(MAGIC)
     last = position
     try:
         (count,) = _COUNT.unpack_from(data, position)
@@ -78,10 +78,10 @@ def entries(data: Content, start: int, limit: int) -> tuple[list[Member], int]:
             last = max(last, position, start + offset + size)
             target = processor_of_triple(triple)
             if target and size:
-                found.append(Member(target, size, slice_of(data, start + offset, size)))
+                bundle_members.append(Member(target, size, slice_of(data, start + offset, size)))
     except struct.error as error:
         raise _damaged() from error
-    return found, max(last, position)
+    return bundle_members, max(last, position)
 
 
 def _damaged() -> InputError:

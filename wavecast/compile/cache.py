@@ -60,9 +60,9 @@ class CacheEntry:
 
 def default_root() -> Path:
     """`$WAVECAST_CACHE_DIR`, else `$XDG_CACHE_HOME/wavecast`, else `~/.cache/wavecast`."""
-    own = os.environ.get("WAVECAST_CACHE_DIR")
-    if own:
-        return Path(own)
+    directory = os.environ.get("WAVECAST_CACHE_DIR")
+    if directory:
+        return Path(directory)
     shared = os.environ.get("XDG_CACHE_HOME")
     base = Path(shared) if shared and os.path.isabs(shared) else Path.home() / ".cache"
     return base / "wavecast"
@@ -129,9 +129,9 @@ class DiskCache:
             match = _ENTRY.fullmatch(path.name)
             if match is None or match[1] != path.parent.name or kind not in ("", match[1]):
                 continue
-            found = _entry_status(path)
-            if found is not None:
-                yield CacheEntry(match[1], path, found.st_size, found.st_mtime)
+            status = _entry_status(path)
+            if status is not None:
+                yield CacheEntry(match[1], path, status.st_size, status.st_mtime)
 
     def clear(self, kind: str = "", older_than_days: float = 0.0) -> tuple[CacheEntry, ...]:
         """Delete entries (of `kind`, not used for that many days) and return them.

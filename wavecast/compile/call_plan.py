@@ -91,13 +91,15 @@ class CallPlan:
     @property
     def codes(self) -> tuple[CodeObject, ...]:
         """The code objects of all launches, each once."""
-        return tuple({one.launch.code.digest: one.launch.code for one in self.kernels}.values())
+        return tuple(
+            {kernel.launch.code.digest: kernel.launch.code for kernel in self.kernels}.values()
+        )
 
     @property
     def interface(self) -> tuple[Buffer, ...]:
         """The buffers that the caller passes."""
-        passed = (BufferRole.INPUT, BufferRole.UPDATED, BufferRole.OUTPUT)
-        return tuple(one for one in self.buffers if one.role in passed)
+        roles = (BufferRole.INPUT, BufferRole.UPDATED, BufferRole.OUTPUT)
+        return tuple(buffer for buffer in self.buffers if buffer.role in roles)
 
 
 __all__ = ["Buffer", "BufferRole", "CallPlan", "FillStep", "KernelStep", "PointerArgument"]

@@ -62,12 +62,12 @@ def _of_object(data: Content) -> Iterator[Member]:
     fat = [section for section in image.sections if section.name == FAT_SECTION and section.size]
     for section in fat:
         yield from bundle.members(data, section.offset, section.offset + section.size)
-    found = bool(fat)
+    has_code = bool(fat)
     if not fat:
         for member in _embedded(data):
-            found = True
+            has_code = True
             yield member
-    if not found:
+    if not has_code:
         raise InputError(
             f"{name} with no GPU code in it",
             hint=f"AMD device code lies in a {FAT_SECTION} section, as hipcc writes it",
@@ -93,10 +93,10 @@ def _embedded(data: Content) -> Iterator[Member]:
             position += max(size, len(_EMBEDDED))
         else:
             try:
-                found, position = bundle.entries(data, position, len(data))
+                batch, position = bundle.entries(data, position, len(data))
             except InputError:  # a text that begins like a bundle
-                found, position = [], position + len(bundle.MAGIC)
-            yield from found
+                batch, position = [], position + len(bundle.MAGIC)
+            yield from batch
 
 
 def _whole(data: Content, start: int) -> int:
@@ -110,7 +110,7 @@ def _whole(data: Content, start: int) -> int:
 
 
 def _of_archive(data: Content) -> Iterator[Member]:
-    long_names, found = b"", False
+    long_names, has_code = b"", False
     problem: WavecastError | None = None
     for name, start, size in _archived(data):
         if name == "//":
@@ -118,17 +118,17 @@ def _of_archive(data: Content) -> Iterator[Member]:
             continue
         if name in ("/", "/SYM64/", "__.SYMDEF"):
             continue
-        shown = _long_name(name, long_names)
+        member_name = _long_name(name, long_names)
         content = data[start : start + size]
         if not elf.is_elf(content) and not bundle.is_bundle(content):
             continue
         try:
             for member in _of_object(content):
-                found = True
-                yield replace(member, archived=shown)
+                has_code = True
+                yield replace(member, archived=member_name)
         except WavecastError as error:
             problem = error
-    if not found:
+    if not has_code:
         why = f": {problem.message}" if problem is not None else ""
         raise InputError(f"a static library with no GPU code in it{why}")
 

@@ -64,9 +64,9 @@ def compile(
     binary, log = stages["cubin"], stages["log"]
     assert isinstance(binary, bytes)
     assert isinstance(log, str)
-    found = nvidia.load_cubin(binary, target, path, log=log, cache=store)
+    codes = nvidia.load_cubin(binary, target, path, log=log, cache=store)
     options = {"flags": " ".join(flags)} if flags else {}
-    known = signatures(text)
+    kernel_signatures = signatures(text)
     return [
         named_parameters(
             replace(
@@ -76,18 +76,18 @@ def compile(
                 source_text=text,
                 compiler=version(nvcc),
             ),
-            known,
+            kernel_signatures,
         )
-        for code in found
+        for code in codes
     ]
 
 
 def find() -> str:
     """The path of nvcc: `$WAVECAST_NVCC`, in PATH, of a toolkit, or of the PyPI package. Raises
     MissingTool."""
-    found = process.find_program(("nvcc",), variable=VARIABLE, folders=_folders())
-    if found:
-        return found
+    program = process.find_program(("nvcc",), variable=VARIABLE, folders=_folders())
+    if program:
+        return program
     if os.environ.get(VARIABLE):
         raise MissingTool(f"{VARIABLE} names no program: {os.environ[VARIABLE]!r}")
     raise MissingTool("compiling CUDA for NVIDIA GPUs needs nvcc", hint=install_hint("cuda"))
@@ -115,20 +115,22 @@ def _run(
 ) -> tuple[dict[str, str | bytes], dict[str, str]]:
     """(cubin and log, digest of every header that was read) of one compilation."""
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
-        output, listed = Path(folder) / "kernel.cubin", Path(folder) / "kernel.d"
+        output, dependency_file = Path(folder) / "kernel.cubin", Path(folder) / "kernel.d"
         source = path
         if not path.is_file():
             source = Path(folder) / Path(path.name).with_suffix(".cu")
             source.write_text(text, encoding="utf-8")
         command = [
             *(nvcc, "-x", "cu", "-cubin", f"-arch={_gpu(target)}", "-lineinfo", "-Xptxas", "-v"),
-            *("-O3", "-std=c++17", "-MD", "-MF", listed, *flags, source, "-o", output),
+            *("-O3", "-std=c++17", "-MD", "-MF", dependency_file, *flags, source, "-o", output),
         ]  # fmt: skip
-        done = process.run(command)
-        log = (done.text + done.log).replace(f"{folder}/", "")
-        if done.status or not output.is_file():
-            raise _error(log, done.status)
-        return {"cubin": output.read_bytes(), "log": log}, dependencies.read_by(listed, source)
+        compilation = process.run(command)
+        log = (compilation.text + compilation.log).replace(f"{folder}/", "")
+        if compilation.status or not output.is_file():
+            raise _error(log, compilation.status)
+        return {"cubin": output.read_bytes(), "log": log}, dependencies.read_by(
+            dependency_file, source
+        )
 
 
 def _gpu(target: str) -> str:

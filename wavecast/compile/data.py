@@ -23,41 +23,41 @@ _RELATIVE64 = 13
 def data_of(binary: bytes) -> Data | None:
     """The data of a code object; None where addresses are to be put into it that mean nothing here
     (of functions, of symbols of other files) or where it is not linked. Raises InputError."""
-    found = elf.read(binary)
-    if not found.is_linked:
+    image = elf.read(binary)
+    if not image.is_linked:
         return None
-    content, moved = bytearray(), {}
-    for index, section in enumerate(found.sections):
+    content, offsets = bytearray(), {}
+    for index, section in enumerate(image.sections):
         if section.name.removeprefix(".").partition(".")[0] not in _SECTIONS:
             continue
         content += bytes(-len(content) % _ALIGNMENT)
-        moved[index] = len(content) - section.address
-        ends = (s.value + s.size for s in found.symbols.values() if s.section == index)
+        offsets[index] = len(content) - section.address
+        ends = (s.value + s.size for s in image.symbols.values() if s.section == index)
         size = max([section.address + section.size, *ends]) - section.address
         content += section.data.ljust(size, b"\0")
     symbols = {
-        name: moved[symbol.section] + symbol.value
-        for name, symbol in found.symbols.items()
-        if symbol.section in moved
+        name: offsets[symbol.section] + symbol.value
+        for name, symbol in image.symbols.items()
+        if symbol.section in offsets
     }
     addresses = []
-    for address, target in _relocations(found):
-        index = _section(found, address)
-        if index not in moved:  # the table itself
+    for address, target in _relocations(image):
+        index = _section(image, address)
+        if index not in offsets:  # the table itself
             continue
-        to = None if target is None else _section(found, target)
-        if target is None or to not in moved:
+        to = None if target is None else _section(image, target)
+        if target is None or to not in offsets:
             return None
-        addresses.append((moved[index] + address, moved[to] + target))
+        addresses.append((offsets[index] + address, offsets[to] + target))
     content += bytes(-len(content) % 8)
     words = {name: len(content) + 8 * number for number, name in enumerate(symbols)}
     addresses += [(words[name], symbols[name]) for name in symbols]
     return Data(bytes(content) + bytes(8 * len(words)), symbols, words, tuple(addresses))
 
 
-def _relocations(found: elf.Elf) -> Iterator[tuple[int, int | None]]:
+def _relocations(image: elf.Elf) -> Iterator[tuple[int, int | None]]:
     """(address, value to store there) of every relocation; None for a value not known here."""
-    for section in found.sections:
+    for section in image.sections:
         if not section.name.startswith(".rela"):
             continue
         for address, info, addend in _RELOCATION.iter_unpack(section.data):
@@ -67,8 +67,8 @@ def _relocations(found: elf.Elf) -> Iterator[tuple[int, int | None]]:
                 yield address, None
 
 
-def _section(found: elf.Elf, address: int) -> int | None:
-    for index, section in enumerate(found.sections):
+def _section(image: elf.Elf, address: int) -> int | None:
+    for index, section in enumerate(image.sections):
         if section.address and section.address <= address < section.address + section.size:
             return index
     return None

@@ -14,10 +14,10 @@ from wavecast.errors import InputError
 _DEPENDENCY = re.compile(r"(?:\\.|[^\s\\])+")
 
 
-def read_by(listed: Path, source: Path) -> dict[str, str]:
+def read_by(dependency_file: Path, source: Path) -> dict[str, str]:
     """path -> digest of every header that was read, from the compiler's dependency file. Raises
     InputError for one that is not a file."""
-    text = listed.read_text(encoding="utf-8") if listed.is_file() else ""
+    text = dependency_file.read_text(encoding="utf-8") if dependency_file.is_file() else ""
     text = text.replace("\\\n", " ").partition(": ")[2]
     paths = {re.sub(r"\\(.)", r"\1", word) for word in _DEPENDENCY.findall(text)}
     paths.discard(str(source))
@@ -32,8 +32,8 @@ def cached(cache: DiskCache, entry: str) -> dict[str, str | bytes] | None:
     value: Any = cache.get(entry)
     if not isinstance(value, dict) or value.keys() != {"stages", "dependencies"}:
         return None
-    for path, known in value["dependencies"].items():
-        if _file_digest(path) != known:
+    for path, header_digest in value["dependencies"].items():
+        if _file_digest(path) != header_digest:
             return None
     return value["stages"]
 

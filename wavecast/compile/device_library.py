@@ -46,9 +46,11 @@ def arguments(
     source, compiled = folder / "constants.c", folder / "constants.bc"
     source.write_text(_constants(target, flags), encoding="utf-8")
     make = ("-x", "c", "-target", "amdgcn-amd-amdhsa", "-nogpulib", "-emit-llvm", "-c")
-    done = process.run([*compiler, *make, source, "-o", compiled])
-    if done.status:
-        raise CompileError("the constants of AMD's device library do not compile", log=done.log)
+    compilation = process.run([*compiler, *make, source, "-o", compiled])
+    if compilation.status:
+        raise CompileError(
+            "the constants of AMD's device library do not compile", log=compilation.log
+        )
     files = (str(library), str(compiled))
     return tuple(w for f in files for w in ("-Xclang", "-mlink-builtin-bitcode", "-Xclang", f))
 

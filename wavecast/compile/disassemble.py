@@ -57,25 +57,25 @@ def disassemble(
     """One kernel of a code object as text, with the functions that are not among its `kernels` and
     the source `lines` of the object. Raises InputError for a word that is not an instruction where
     execution leads."""
-    found = list(functions(image, kernels))
+    function_ranges = list(functions(image, kernels))
     out = [f'\t.amdgcn_target "amdgcn-amd-amdhsa--{target}"', "\t.text"]
     if lines is not None:
         out += [
             f"\t.file\t{number} {_quoted(folder)} {_quoted(name)}"
             for number, (folder, name) in enumerate(lines.files)
         ]
-    starts = {start: name for name, _, start, _ in found}
+    starts = {start: name for name, _, start, _ in function_ranges}
     lanes = descriptor.wave_size or wave_lanes_of(target)
-    for name, section, start, stop in found:
+    for name, section, start, stop in function_ranges:
         if name in kernels and name != kernel:
             continue
         placed = _read(image.sections[section], start, stop, target, lanes)
         if name == kernel and descriptor.directives.get(_PRELOAD, 0):
             placed = _entered(placed, start)
         body = _with_symbols(_checked(name, placed), starts)
-        body, called = _with_distances(body)
-        own, parts = _parts(body, called)
-        out += _function(name, own, lines)
+        body, call_targets = _with_distances(body)
+        main_body, parts = _parts(body, call_targets)
+        out += _function(name, main_body, lines)
         if name == kernel:
             out += _descriptor(name, descriptor, image)
         for part in parts:
@@ -134,15 +134,15 @@ def _checked(name: str, placed: list[Placed]) -> list[Decoded]:
 def functions(image: elf.Elf, kernels: Set[str]) -> Iterator[tuple[str, int, int, int]]:
     """(name, section, start, end) of every function, by address; a size of 0 reaches to the next
     one, or to the end of the section."""
-    found = sorted(
+    symbols = sorted(
         (symbol.value, symbol.name, symbol.size, symbol.section)
         for symbol in image.symbols.values()
         if symbol.section is not None
         and (symbol.is_function or symbol.name in kernels)
         and image.sections[symbol.section].name.startswith(".text")
     )
-    starts = [start for start, _, _, _ in found]
-    for start, name, size, section in found:
+    starts = [start for start, _, _, _ in symbols]
+    for start, name, size, section in symbols:
         following = bisect_right(starts, start)
         end = image.sections[section].address + image.sections[section].size
         if following < len(starts):
@@ -154,7 +154,7 @@ def _with_symbols(body: list[Decoded], functions: Mapping[int, str]) -> list[Dec
     """Instructions whose numbers lead from the program counter to an instruction of the body or to
     a function, as far branches and calls have them, with symbols instead."""
     addresses = {address for address, _, _ in body}
-    found = list(body)
+    instructions = list(body)
     for index, (address, text, _) in enumerate(body[:-2]):
         counter = _COUNTER.match(text)
         low, high = _SUM.match(body[index + 1][1]), _SUM.match(body[index + 2][1])
@@ -168,14 +168,18 @@ def _with_symbols(body: list[Decoded], functions: Mapping[int, str]) -> list[Dec
         first, second = body[index + 1][0], body[index + 2][0]
         if target in functions:
             name = quoted(functions[target])
-            found[index + 1] = first, f"{low['sum']}{name}@rel32@lo+{first - address}", None
-            found[index + 2] = second, f"{high['sum']}{name}@rel32@hi+{second - address}", None
+            instructions[index + 1] = first, f"{low['sum']}{name}@rel32@lo+{first - address}", None
+            instructions[index + 2] = (
+                second,
+                f"{high['sum']}{name}@rel32@hi+{second - address}",
+                None,
+            )
         elif target in addresses:
             jump = f"(.L{target:x}-.L{here:x})"
-            found[index] = address, text, here
-            found[index + 1] = first, f"{low['sum']}{jump}&4294967295", target
-            found[index + 2] = second, f"{high['sum']}{jump}>>32", target
-    return found
+            instructions[index] = address, text, here
+            instructions[index + 1] = first, f"{low['sum']}{jump}&4294967295", target
+            instructions[index + 2] = second, f"{high['sum']}{jump}>>32", target
+    return instructions
 
 
 def _with_distances(body: list[Decoded]) -> tuple[list[Decoded], list[int]]:
@@ -184,7 +188,7 @@ def _with_distances(body: list[Decoded]) -> tuple[list[Decoded], list[int]]:
     functions in the body, which are called through such a sum. A far branch jumps right away."""
     order = {address: index for index, (address, _, _) in enumerate(body)}
     calls = any(text.startswith(_CALL) for _, text, _ in body)
-    found, called = list(body), set()
+    instructions, call_targets = list(body), set()
     for index, (address, text, _) in enumerate(body[:-_AFTER_COUNTER]):
         counter, distance = _COUNTER.match(text), _DISTANCE.match(body[index + 1][1])
         if counter is None or distance is None:
@@ -196,21 +200,23 @@ def _with_distances(body: list[Decoded]) -> tuple[list[Decoded], list[int]]:
         jumps = body[index + _AFTER_COUNTER][1].startswith("s_setpc_b64")
         symbol = f".L{target:x}"
         if not jumps and calls and order[target] and _ends(body[order[target] - 1][1]):
-            called.add(target)
+            call_targets.add(target)
             symbol = f"{_called(target)}@rel32@lo+0"
         where = target if jumps else None
-        found[index + 1] = body[index + 1][0], f"{distance['start']}{symbol}, 4", where
-    return found, sorted(called)
+        instructions[index + 1] = body[index + 1][0], f"{distance['start']}{symbol}, 4", where
+    return instructions, sorted(call_targets)
 
 
-def _parts(body: list[Decoded], called: list[int]) -> tuple[list[Decoded], list[list[Decoded]]]:
+def _parts(
+    body: list[Decoded], call_targets: list[int]
+) -> tuple[list[Decoded], list[list[Decoded]]]:
     """A body without the functions in it, and these. Code behind a function's end that the body
     branches to is the body's: kernels of TensileLite end there."""
-    starts = [one[0] for one in body]
-    cuts = [bisect_left(starts, address) for address in (*called, body[-1][0] + 1)]
-    own = body[: cuts[0]]
+    starts = [instruction[0] for instruction in body]
+    cuts = [bisect_left(starts, address) for address in (*call_targets, body[-1][0] + 1)]
+    main_body = body[: cuts[0]]
     parts: list[list[Decoded]] = []
-    goals = sorted({target for _, _, target in own if target is not None})
+    goals = sorted({target for _, _, target in main_body if target is not None})
     for first, stop in pairwise(cuts):
         part, rest = body[first:stop], 0
         for goal in goals:
@@ -221,8 +227,8 @@ def _parts(body: list[Decoded], called: list[int]) -> tuple[list[Decoded], list[
                 rest = at
                 break
         parts.append(part[:rest] if rest else part)
-        own = own + part[rest:] if rest else own
-    return own, parts
+        main_body = main_body + part[rest:] if rest else main_body
+    return main_body, parts
 
 
 def _ends(text: str) -> bool:
@@ -236,7 +242,7 @@ def _called(address: int) -> str:
 
 
 def _function(name: str, body: list[Decoded], lines: LineTable | None) -> Iterator[str]:
-    own = {address for address, _, _ in body}
+    addresses = {address for address, _, _ in body}
     targets = {target for _, _, target in body if target is not None}
     symbol, end = quoted(name), quoted(f".Lfunc_end_{name}")
     yield f"\t.globl\t{symbol}"
@@ -250,7 +256,7 @@ def _function(name: str, body: list[Decoded], lines: LineTable | None) -> Iterat
         if row is not None and row != previous:
             yield f"\t.loc\t{row[0]} {row[1]} {row[2]}"
         previous = row
-        if target in own and ".L" not in text:
+        if target in addresses and ".L" not in text:
             text = _LAST_NUMBER.sub(f".L{target:x}", text)
         yield "\t" + text
     yield f"{end}:"
@@ -278,9 +284,9 @@ def _metadata(image: elf.Elf, kernel: str) -> Iterator[str]:
         return
     kernels = document.get("amdhsa.kernels")
     if isinstance(kernels, list):
-        named = f"{kernel}.kd"
+        symbol = f"{kernel}.kd"
         document["amdhsa.kernels"] = [
-            item for item in kernels if isinstance(item, dict) and item.get(".symbol") == named
+            item for item in kernels if isinstance(item, dict) and item.get(".symbol") == symbol
         ]
     import yaml
 

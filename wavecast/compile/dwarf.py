@@ -55,7 +55,7 @@ def _loaded(image: Elf) -> list[str]:
 
 def _read(info) -> LineTable | None:
     files: list[tuple[str, str]] = []
-    found: list[tuple[int, tuple[int, int, int]]] = []
+    rows: list[tuple[int, tuple[int, int, int]]] = []
     for unit in info.iter_CUs():
         program = info.line_program_for_CU(unit)
         if program is None:
@@ -70,13 +70,13 @@ def _read(info) -> LineTable | None:
                 continue
             number = state.file if version >= 5 else state.file - 1
             row = (-1, 0, 0) if state.end_sequence else (base + number, state.line, state.column)
-            found.append((state.address, row))
-    if not found:
+            rows.append((state.address, row))
+    if not rows:
         return None
     # At one address the last row wins, except that the end of one sequence yields to the
     # start of the next.
-    found.sort(key=lambda item: (item[0], item[1][0] >= 0))
-    return LineTable(files, [item[0] for item in found], [item[1] for item in found])
+    rows.sort(key=lambda item: (item[0], item[1][0] >= 0))
+    return LineTable(files, [item[0] for item in rows], [item[1] for item in rows])
 
 
 def _files(header, version: int, unit) -> list[tuple[str, str]]:
@@ -84,13 +84,13 @@ def _files(header, version: int, unit) -> list[tuple[str, str]]:
     if version < 5:
         top = unit.get_top_DIE().attributes.get("DW_AT_comp_dir")
         folders = [_text(top.value) if top else "", *folders]
-    named = []
+    entries = []
     for item in header["file_entry"]:
         folder = folders[item.dir_index] if item.dir_index < len(folders) else ""
         if folder and not folder.startswith("/") and folders:
             folder = f"{folders[0]}/{folder}"
-        named.append((folder, _text(item.name)))
-    return named
+        entries.append((folder, _text(item.name)))
+    return entries
 
 
 def _text(value) -> str:

@@ -65,34 +65,34 @@ def _load_members(
     members: Iterable[Member], target: str, where: str, kernels: str, cache: DiskCache | None
 ) -> list[CodeObject]:
     present: dict[str, None] = {}
-    asked = isa_target(target) if target else ""
-    found: list[CodeObject] = []
+    isa = isa_target(target) if target else ""
+    codes: list[CodeObject] = []
     problem: WavecastError | None = None
     matched = read = False
     for member in members:
         try:
             processor = _processor(member)
             present[processor] = None
-            if asked and not _same_isa(processor, asked):
+            if isa and not _same_isa(processor, isa):
                 continue
             matched = True
-            found += _load_code_object(member.data, processor, where, kernels, cache)
+            codes += _load_code_object(member.data, processor, where, kernels, cache)
             read = True
         except WavecastError as error:
             problem = error
     if problem is not None and not read:
         raise problem
-    found = list({code.digest: code for code in found}.values())
+    codes = list({code.digest: code for code in codes}.values())
     if not present:
         raise InputError(f"{where}: no AMD code object in it")
     if not matched:
         raise InputError(f"{where} has no code for {target}", hint="it has " + ", ".join(present))
-    return found
+    return codes
 
 
-def _same_isa(processor: str, asked: str) -> bool:
+def _same_isa(processor: str, isa: str) -> bool:
     try:
-        return isa_target(processor) == asked
+        return isa_target(processor) == isa
     except WavecastError:
         return False
 
@@ -109,7 +109,7 @@ def _load_code_object(
     if not disassemble.has_functions(image, symbols):
         raise InputError("AMD code object without function symbols", hint="build it without -s")
     cache = cache if cache is not None else DiskCache()
-    found = code_objects(
+    codes = code_objects(
         descriptors,
         target=processor,
         origin="elf",
@@ -125,14 +125,14 @@ def _load_code_object(
         entry = key("disassembly", _FORMAT, processor, code.digest)
         text = cache.get(entry)
         if not isinstance(text, str):
-            described = descriptors[code.kernel]
+            descriptor = descriptors[code.kernel]
             text = disassemble.disassemble(
-                image, lines(), processor, symbols, code.kernel, described
+                image, lines(), processor, symbols, code.kernel, descriptor
             )
             cache.put(entry, text)
         return text
 
-    return [replace(code, stages=ObjectStages(data, partial(text_of, code))) for code in found]
+    return [replace(code, stages=ObjectStages(data, partial(text_of, code))) for code in codes]
 
 
 def _producer(image: elf.Elf) -> str:

@@ -108,21 +108,21 @@ def compile(
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(content, encoding="utf-8")
         try:
-            found = _compile(
+            codes = _compile(
                 text,
                 target,
                 tuple(flags),
                 source,
                 cache or DiskCache(),
-                named=name,
+                file_name=name,
                 checked=checked,
                 program=program,
             )
         except CompileError as error:
-            shown = error.message.replace(f"{folder}/", "")
+            message = error.message.replace(f"{folder}/", "")
             log = error.log.replace(f"{folder}/", "")
-            raise CompileError(shown, log=log, hint=error.hint) from None
-    return found
+            raise CompileError(message, log=log, hint=error.hint) from None
+    return codes
 
 
 def printed(
@@ -134,8 +134,10 @@ def printed(
     cuda = is_cuda(files.read(source).decode("utf-8", "replace"), source.suffix)
     tools = toolchain.find(target, cuda=cuda)
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
-        done, output = _compiled(tools, target, tuple(flags), source, Path(folder), tuple(options))
-        return done.log, output.read_text(encoding="utf-8")
+        compilation, output = _compiled(
+            tools, target, tuple(flags), source, Path(folder), tuple(options)
+        )
+        return compilation.log, output.read_text(encoding="utf-8")
 
 
 def assembled(text: str, target: str) -> bytes:
@@ -154,12 +156,15 @@ def assembled(text: str, target: str) -> bytes:
 def recompiled(code: CodeObject, flags: Sequence[str]) -> CodeObject:
     """A kernel of a HIP file compiled with more flags. Raises CompileError where the file, which
     must be there still, has another kernel of that name then."""
-    given = (*shlex.split(str(code.options.get("flags", ""))), *flags)
-    found = {one.kernel: one for one in compile_file(code.source, code.target, given)}
-    made = found.get(code.kernel)
-    if made is None or made.parameters != code.parameters:
+    arguments = (*shlex.split(str(code.options.get("flags", ""))), *flags)
+    by_name = {
+        candidate.kernel: candidate
+        for candidate in compile_file(code.source, code.target, arguments)
+    }
+    new_code = by_name.get(code.kernel)
+    if new_code is None or new_code.parameters != code.parameters:
         raise CompileError(f"{code.source} has no such {code.kernel} with {shlex.join(flags)}")
-    return made
+    return new_code
 
 
 def _compile(
@@ -168,25 +173,25 @@ def _compile(
     flags: tuple[str, ...],
     source: Path,
     cache: DiskCache,
-    named: str = "",
+    file_name: str = "",
     *,
     checked: bool,
     program: bool = False,
     cuda: bool | None = None,
 ) -> list[CodeObject]:
-    """Compile `source`; with `named`, it is a temporary copy of a file of that name."""
+    """Compile `source`; with `file_name`, it is a temporary copy of a file of that name."""
     isa_target(target)
     if cuda is None:
-        cuda = is_cuda(text, Path(named or source).suffix)
+        cuda = is_cuda(text, Path(file_name or source).suffix)
     for flag in flags:
         if flag.split("=", 1)[0] in _OURS_TO_SET:
             raise UsageError(f"compiler flag {flag} cannot be given: wavecast sets it itself")
     tools = toolchain.find(target, cuda=cuda)
     if program:
         tools = toolchain.of_programs(tools)
-    shown = named or str(source)
+    display_name = file_name or str(source)
     signed = toolchain.version(tools.compiler)
-    folder_key = "" if named else str(source.absolute())
+    folder_key = "" if file_name else str(source.absolute())
     library = device_library.content_digest(tools.library) if tools.library else ""
     compiler = (tools.name, signed, tools.arguments, toolchain.headers_digest(), library)
     options = _CHECKED if checked else ()
@@ -197,20 +202,20 @@ def _compile(
         stages, headers = _run(
             tools,
             target,
-            flags + hide if named else flags,
+            flags + hide if file_name else flags,
             source,
             checked=checked,
             program=program,
         )
         dependencies.store(cache, entry, stages, headers)
-    found = _codes(stages, target, shown, text, f"{tools.name}: {signed}", shlex.join(flags))
-    if not found:
-        raise NoKernel(f"{shown}: no __global__ function in it")
+    codes = _codes(stages, target, display_name, text, f"{tools.name}: {signed}", shlex.join(flags))
+    if not codes:
+        raise NoKernel(f"{display_name}: no __global__ function in it")
     binary = stages.get("hsaco")
     if program and isinstance(binary, bytes):
-        made = (target, shown, text, found[0].compiler, shlex.join(flags))
-        cache.put(_linked_key(binary), {"stages": stages, "made": made})
-    return found
+        build_inputs = (target, display_name, text, codes[0].compiler, shlex.join(flags))
+        cache.put(_linked_key(binary), {"stages": stages, "made": build_inputs})
+    return codes
 
 
 def compiled_program(binary: bytes, cache: DiskCache | None = None) -> list[CodeObject]:
@@ -227,20 +232,25 @@ def _linked_key(binary: bytes) -> str:
 
 
 def _codes(
-    stages: dict[str, str | bytes], target: str, shown: str, text: str, compiler: str, flags: str
+    stages: dict[str, str | bytes],
+    target: str,
+    display_name: str,
+    text: str,
+    compiler: str,
+    flags: str,
 ) -> list[CodeObject]:
     """The kernels of one compilation."""
-    found = code_objects(
+    codes = code_objects(
         descriptors_from_assembly(_text(stages["amdgcn"]), target),
         target=target,
         origin="hip",
         stages=stages,
-        source=shown,
+        source=display_name,
         source_text=text,
         compiler=compiler,
         options={"flags": flags} if flags else {},
     )
-    return [named_parameters(code, signatures(text)) for code in found]
+    return [named_parameters(code, signatures(text)) for code in codes]
 
 
 def _run(
@@ -256,21 +266,21 @@ def _run(
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         options = (f"-print-after={lds_arrays.PASS}",)
         more = _CHECKED if checked else ()
-        done, output = _compiled(tools, target, flags, source, Path(folder), options, more)
-        listed = output.with_suffix(".d")
+        compilation, output = _compiled(tools, target, flags, source, Path(folder), options, more)
+        dependency_file = output.with_suffix(".d")
         assembly = output.read_text(encoding="utf-8")
         if toolchain.is_cuda(tools):
             _refuse_ptx(assembly, source)
         stages: dict[str, str | bytes] = {"amdgcn": assembly}
-        module = lds_arrays.dumped(done.log)
+        module = lds_arrays.dumped(compilation.log)
         if module:
             stages["llir"] = module
         if checked:
-            stages["frame"] = private_arrays.frame_remarks(done.log)
+            stages["frame"] = private_arrays.frame_remarks(compilation.log)
         linked = _link(tools, target, output, Path(folder), program=program)
         if linked is not None:
             stages["hsaco"] = linked
-        return stages, dependencies.read_by(listed, source)
+        return stages, dependencies.read_by(dependency_file, source)
 
 
 def _compiled(
@@ -305,24 +315,24 @@ def _compiled(
         *("-o", output),
         source,
     ]
-    done = process.run(command)
-    if not done.status and not output.is_file():
+    compilation = process.run(command)
+    if not compilation.status and not output.is_file():
         raise CompileError(
             f"{tools.name} wrote no code", hint="leave out options that stop it early"
         )
-    if done.status:
-        raise compile_error(done.log, done.status, tools)
-    return done, output
+    if compilation.status:
+        raise compile_error(compilation.log, compilation.status, tools)
+    return compilation, output
 
 
 def _refuse_ptx(assembly: str, source: Path) -> None:
     """Raises CompileError where inline assembly of CUDA source is part of the code: the compiler
     does not read what an `asm` says."""
-    found = _INLINE.search(assembly)
-    if found is not None:
-        lines = _LOCATION.findall(assembly, 0, found.start())
+    match = _INLINE.search(assembly)
+    if match is not None:
+        lines = _LOCATION.findall(assembly, 0, match.start())
         where = f"{source}:{lines[-1]}" if lines else str(source)
-        raise CompileError(f"{where}: {found['text'].strip()!r} in asm", hint=_PTX)
+        raise CompileError(f"{where}: {match['text'].strip()!r} in asm", hint=_PTX)
 
 
 def _link(
@@ -336,16 +346,16 @@ def _link(
     if not tools.linker or not tools.own_headers:
         return None
     unlinked, linked = folder / "kernel.o", folder / "kernel.hsaco"
-    keep, kept = (("-Wa,-L",), ("--discard-none",)) if program else ((), ())
+    keep, discard_options = (("-Wa,-L",), ("--discard-none",)) if program else ((), ())
     assemble = ("-c", "-x", "assembler", "-target", "amdgcn-amd-amdhsa", f"-mcpu={target}")
     for command in (
         [*tools.compiler, *assemble, *keep, assembly, "-o", unlinked],
-        [*tools.linker, "-shared", *kept, unlinked, "-o", linked],
+        [*tools.linker, "-shared", *discard_options, unlinked, "-o", linked],
     ):
-        done = process.run(command)
-        if done.status and program:
-            raise compile_error(done.log, done.status, tools)
-        if done.status:
+        command_result = process.run(command)
+        if command_result.status and program:
+            raise compile_error(command_result.log, command_result.status, tools)
+        if command_result.status:
             return None
     return linked.read_bytes()
 
@@ -385,10 +395,10 @@ def _in_the_source(log: str, error: re.Match[str]) -> str:
     return outside[-1] if outside else error["where"]
 
 
-def _dependency_options(listed: Path) -> tuple[str, ...]:
+def _dependency_options(dependency_file: Path) -> tuple[str, ...]:
     """The driver refuses -MF for device code, so its frontend is asked. System headers, the
     compiler's and wavecast's own, are left out: their version is part of the cache key."""
-    words = ("-dependency-file", str(listed), "-MT", "kernel")
+    words = ("-dependency-file", str(dependency_file), "-MT", "kernel")
     return tuple(part for word in words for part in ("-Xclang", word))
 
 

@@ -76,19 +76,20 @@ def compile_object(
             fat = Path(folder) / "device.hipfb"
             fat.write_bytes(bundled(binary, target))
             options = ["-Xclang", "-fcuda-include-gpubinary", "-Xclang", fat]
-        own = toolchain.of_programs(tools).arguments
+        tool_arguments = toolchain.of_programs(tools).arguments
         host = ("-x", "hip", "--cuda-host-only", f"--offload-arch={target}", "-O3", "-std=c++17")
         wave64 = wave_lanes_of(target) == 64 or "-mwavefrontsize64" in flags
         lanes = ("-DWAVECAST_HOST_WAVE64",) if wave64 else ()
         if checked:  # reports name the lines that launch and copy
             lanes = (*lanes, *_WITH_LINES)
         command = [
-            *tools.compiler, *host, "-fuse-cuid=hash", "-fPIC", *own, *lanes, *flags, *options,
+            *tools.compiler, *host, "-fuse-cuid=hash", "-fPIC", *tool_arguments, *lanes, *flags,
+            *options,
             "-c", source, "-o", output,
         ]  # fmt: skip
-        done = process.run(command)
-    if done.status or not output.is_file():
-        raise hip.compile_error(done.log, done.status, tools)
+        compilation = process.run(command)
+    if compilation.status or not output.is_file():
+        raise hip.compile_error(compilation.log, compilation.status, tools)
     if checked:
         output.write_bytes(_renamed(output.read_bytes(), _DEBUG, _KEPT))
 
@@ -109,10 +110,10 @@ def _renamed(data: bytes, before: bytes, after: bytes) -> bytes:
 
 def compile_c(source: Path, output: Path, flags: Sequence[str] = ()) -> None:
     """Compile a C source to an object file. Raises CompileError, MissingTool."""
-    own = ("-O2", "-fPIC", f"-I{toolchain.INCLUDE}")
-    done = process.run([*_c_compiler(), *own, *flags, "-c", source, "-o", output])
-    if done.status or not output.is_file():
-        raise hip.compile_error(done.log, done.status, toolchain.find())
+    base_flags = ("-O2", "-fPIC", f"-I{toolchain.INCLUDE}")
+    compilation = process.run([*_c_compiler(), *base_flags, *flags, "-c", source, "-o", output])
+    if compilation.status or not output.is_file():
+        raise hip.compile_error(compilation.log, compilation.status, toolchain.find())
 
 
 def link(
@@ -125,17 +126,17 @@ def link(
     """Link object files with the runtime in the folder `library`, which the program finds there
     when it starts. Raises CompileError with what the linker prints."""
     tools = toolchain.find(target)
-    wanted = [flag for flag in flags if not tools.own_headers or flag not in _WITHOUT_FILES]
+    linker_flags = [flag for flag in flags if not tools.own_headers or flag not in _WITHOUT_FILES]
     log, status = "", 0
     for linker, last in _linkers(tools):
         command = [
-            *linker, *objects, *wanted, f"-L{library}", f"-l{LIBRARY}",
+            *linker, *objects, *linker_flags, f"-L{library}", f"-l{LIBRARY}",
             f"-Wl,-rpath,{library}", "-lm", "-lpthread", *last, "-o", output,
         ]  # fmt: skip
-        done = process.run(command)
-        if not done.status and output.is_file():
+        link_result = process.run(command)
+        if not link_result.status and output.is_file():
             return
-        log, status = done.log, done.status
+        log, status = link_result.log, link_result.status
     lines = [line for line in log.strip().splitlines() if "error" in line]
     what = lines[0] if lines else f"linking failed with status {status}"
     raise CompileError(what, log=log)
@@ -149,18 +150,18 @@ def shared_library(sources: Sequence[Path], output: Path, versions: Path) -> Non
         f"-I{toolchain.INCLUDE}", f"-Wl,-soname,{SONAME}",
         f"-Wl,--version-script={versions}",
     )  # fmt: skip
-    done = process.run([*_c_compiler(), *flags, *sources, "-o", output])
-    if done.status or not output.is_file():
-        raise CompileError("wavecast's HIP runtime does not compile", log=done.log)
+    compilation = process.run([*_c_compiler(), *flags, *sources, "-o", output])
+    if compilation.status or not output.is_file():
+        raise CompileError("wavecast's HIP runtime does not compile", log=compilation.log)
 
 
 def _by_hipcc(
     tools: Toolchain, source: Path, target: str, output: Path, flags: Sequence[str]
 ) -> None:
     arch = f"--offload-arch={target}"
-    done = process.run([*tools.compiler, arch, *flags, "-c", source, "-o", output])
-    if done.status or not output.is_file():
-        raise hip.compile_error(done.log, done.status, tools)
+    compilation = process.run([*tools.compiler, arch, *flags, "-c", source, "-o", output])
+    if compilation.status or not output.is_file():
+        raise hip.compile_error(compilation.log, compilation.status, tools)
 
 
 def _linkers(tools: Toolchain) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:

@@ -32,7 +32,7 @@ def compile_source(
     Raises CompileError with the compiler's log, MissingTool, NoKernel, UsageError for an option
     that cannot be given.
     """
-    flags = [one for one in options if not one.startswith((*_SETS_TARGET, *_IGNORED))]
+    flags = [option for option in options if not option.startswith((*_SETS_TARGET, *_IGNORED))]
     lines = [
         f'__attribute__((section(".wc_names"))) __device__ const void *{_NAMED}{number} = '
         f"(const void *)({expression});"
@@ -55,10 +55,10 @@ def compile_source(
 
 def _symbol(assembly: str, number: int, expression: str) -> str:
     """What the variable that names an expression is initialised with."""
-    found = re.search(rf"^{_NAMED}{number}:\s*\n\s*\.quad\s+(\S+)", assembly, re.MULTILINE)
-    if found is None:
+    match = re.search(rf"^{_NAMED}{number}:\s*\n\s*\.quad\s+(\S+)", assembly, re.MULTILINE)
+    if match is None:
         raise CompileError(f"{expression} names no kernel and no variable")
-    return found[1]
+    return match[1]
 
 
 __all__ = ["compile_source"]

@@ -55,8 +55,8 @@ def inventory(path: str | Path, targets: Collection[str] = (), kernels: str = ""
             f"{path} is {kind.value}: AMD code objects are listed",
             hint="a code object, a bundle, a program, a shared library or an archive",
         )
-    asked = frozenset(map(isa_target, targets))
-    wanted = re.compile(kernels)
+    isa_targets = frozenset(map(isa_target, targets))
+    pattern = re.compile(kernels)
     entries: list[KernelEntry] = []
     unread: list[str] = []
     present: dict[str, None] = {}
@@ -64,14 +64,14 @@ def inventory(path: str | Path, targets: Collection[str] = (), kernels: str = ""
     try:
         for number, member in enumerate(containers.members(data), 1):
             try:
-                processor, found = _member(member, asked, wanted)
+                processor, member_entries = _member(member, isa_targets, pattern)
             except WavecastError as error:
                 unread.append(f"code object {number} {member.target}: {error.message}")
                 continue
             present[processor] = None
-            if found is not None:
+            if member_entries is not None:
                 objects += 1
-                entries += found
+                entries += member_entries
     except WavecastError as error:
         if not present and not unread:
             raise InputError(f"{path}: {error.message}", hint=error.hint) from error
@@ -87,39 +87,39 @@ def inventory(path: str | Path, targets: Collection[str] = (), kernels: str = ""
 
 
 def _member(
-    member: Member, asked: Set[str], wanted: re.Pattern[str]
+    member: Member, isa_targets: Set[str], pattern: re.Pattern[str]
 ) -> tuple[str, list[KernelEntry] | None]:
     """The processor of a code object and its kernels; None for another instruction set."""
-    if member.target and not _matches(member.target, asked):
+    if member.target and not _matches(member.target, isa_targets):
         return member.target, None
     image = elf.read(member.data)
     processor = member.target or elf.processor(image)
-    if not _matches(processor, asked):
+    if not _matches(processor, isa_targets):
         return processor, None
-    described = dict(_described(image, wanted))
+    descriptors = dict(_described(image, pattern))
     sizes = {
         name: stop - start
-        for name, _, start, stop in functions(image, described.keys() | kernel_symbols(image))
+        for name, _, start, stop in functions(image, descriptors.keys() | kernel_symbols(image))
     }
     entries = [
         KernelEntry(name, processor, sizes.get(name, 0), member.archived, descriptor)
-        for name, descriptor in described.items()
+        for name, descriptor in descriptors.items()
     ]
     return processor, entries
 
 
-def _matches(processor: str, asked: Set[str]) -> bool:
+def _matches(processor: str, isa_targets: Set[str]) -> bool:
     try:
-        return not asked or isa_target(processor) in asked
+        return not isa_targets or isa_target(processor) in isa_targets
     except WavecastError:
         return False
 
 
 def _described(
-    image: elf.Elf, wanted: re.Pattern[str]
+    image: elf.Elf, pattern: re.Pattern[str]
 ) -> Iterator[tuple[str, KernelDescriptor | None]]:
     try:
-        known: Mapping[str, KernelDescriptor | None] = descriptors_of(image, wanted.search)
+        descriptors: Mapping[str, KernelDescriptor | None] = descriptors_of(image, pattern.search)
     except UsageError:  # a processor that no device has
-        known = dict.fromkeys(filter(wanted.search, sorted(kernel_symbols(image))))
-    yield from known.items()
+        descriptors = dict.fromkeys(filter(pattern.search, sorted(kernel_symbols(image))))
+    yield from descriptors.items()

@@ -78,18 +78,18 @@ def integer_width(name: str) -> int:
 def blocks_of(lines: Sequence[str], name: str) -> dict[str, IrBlock]:
     """The blocks of a function by label, in their order; none where the module lacks it."""
     located = positions(lines)
-    found: dict[str, IrBlock] = {}
+    blocks: dict[str, IrBlock] = {}
     block = IrBlock(ENTRY)
     for line in _joined(labelled_body(lines, name)):
         label = _LABEL.match(line)
         if label is not None:
             if block.instructions or block.targets:
-                found[block.label] = block
+                blocks[block.label] = block
             block = IrBlock(label["label"])
             continue
         _add(block, line.strip(), located)
-    found[block.label] = block
-    return _with_entry(found)
+    blocks[block.label] = block
+    return _with_entry(blocks)
 
 
 def _with_entry(blocks: dict[str, IrBlock]) -> dict[str, IrBlock]:
@@ -181,14 +181,14 @@ def _access(result: str, opcode: str, rest: str, position: Position) -> IrInstru
 
 
 def _call(result: str, what: str, position: Position) -> IrInstruction:
-    found = _CALL.search(what)
-    if found is None:  # through a pointer, or inline assembly
+    match = _CALL.search(what)
+    if match is None:  # through a pointer, or inline assembly
         names = tuple(NAME.findall(what))
         return IrInstruction(result, "call", "", names, "", (), position)
-    callee = found["quoted"] or found["plain"]
-    arguments = _split(what[found.end() : what.rindex(")")])
+    callee = match["quoted"] or match["plain"]
+    arguments = _split(what[match.end() : what.rindex(")")])
     values = tuple(_words(part)[-1] for part in arguments if part)
-    before = _words(what[: found.start()].strip() + " x")
+    before = _words(what[: match.start()].strip() + " x")
     return IrInstruction(result, "call", before[-2], values, callee, (), position)
 
 

@@ -23,8 +23,8 @@ class TypeTable:
     """The named types of a module, and the layout of every type made from them."""
 
     def __init__(self, lines: Iterable[str]) -> None:
-        found = (_NAMED.match(line) for line in lines if line.startswith("%"))
-        self._named = {match["name"]: match["type"] for match in found if match is not None}
+        matches = (_NAMED.match(line) for line in lines if line.startswith("%"))
+        self._named = {match["name"]: match["type"] for match in matches if match is not None}
 
     def fields(self, text: str) -> list[tuple[int, int]]:
         """(offset, bytes) of each field of a structure. Raises ParseError for a type that is not
@@ -32,14 +32,14 @@ class TypeTable:
         text = self._named.get(text, text)
         packed = text.startswith("<{")
         inner = text[2:-2] if packed else text[1:-1]
-        found, offset = [], 0
+        extents, offset = [], 0
         for part in _split(inner):
             size, alignment = self.layout(part)
             if not packed:
                 offset = -(-offset // alignment) * alignment
-            found.append((offset, size))
+            extents.append((offset, size))
             offset += size
-        return found
+        return extents
 
     def layout(self, text: str) -> tuple[int, int]:
         """Bytes from one element of an array of a type to the next, and the type's alignment.
@@ -58,10 +58,10 @@ class TypeTable:
         if text.startswith(("{", "<{")):
             return self._structure(text)
         if text.startswith(("[", "<")):
-            counted = _COUNTED.match(text[1:-1])
-            if counted is not None:
-                size, alignment = self.layout(counted[2])
-                total = int(counted[1]) * size
+            match = _COUNTED.match(text[1:-1])
+            if match is not None:
+                size, alignment = self.layout(match[2])
+                total = int(match[1]) * size
                 return (total, alignment) if text[0] == "[" else _rounded(total)
         raise ParseError(f"LLVM IR type {text!r} is not known")
 
@@ -84,17 +84,17 @@ def _rounded(size: int) -> tuple[int, int]:
 
 def _split(text: str) -> list[str]:
     """The parts between commas that are not in brackets."""
-    found, depth, start = [], 0, 0
+    parts, depth, start = [], 0, 0
     for at, letter in enumerate(text):
         if letter in "[{<(":
             depth += 1
         elif letter in "]}>)":
             depth -= 1
         elif letter == "," and not depth:
-            found.append(text[start:at].strip())
+            parts.append(text[start:at].strip())
             start = at + 1
     last = text[start:].strip()
-    return [*found, last] if last else found
+    return [*parts, last] if last else parts
 
 
 __all__ = ["TypeTable"]

@@ -79,7 +79,7 @@ def _arrays(lines: Sequence[str], kernel: str) -> dict[tuple[str, int], ArrayByt
     where a structure has a type of unknown size."""
     types = TypeTable(lines)
     ranges = {m[1]: int(m[2]) for line in lines if (m := _RANGE.match(line)) is not None}
-    found: dict[tuple[str, int], ArrayBytes] = {}
+    arrays: dict[tuple[str, int], ArrayBytes] = {}
     for line in lines:
         structure = _STRUCT.match(line)
         if structure is None or structure["at"] not in ranges:
@@ -92,13 +92,13 @@ def _arrays(lines: Sequence[str], kernel: str) -> dict[tuple[str, int], ArrayByt
         except ParseError:
             return {}
         for number, (offset, size) in enumerate(fields):
-            found[structure["name"], number] = ArrayBytes(first + offset, first + offset + size)
-    end = max((array.end for array in found.values()), default=0)
+            arrays[structure["name"], number] = ArrayBytes(first + offset, first + offset + size)
+    end = max((array.end for array in arrays.values()), default=0)
     for line in lines:
         dynamic = _DYNAMIC.match(line)
         if dynamic is not None:
-            found[dynamic["name"], 0] = ArrayBytes(end, UNLIMITED)
-    return found
+            arrays[dynamic["name"], 0] = ArrayBytes(end, UNLIMITED)
+    return arrays
 
 
 def dumped(log: str) -> str:

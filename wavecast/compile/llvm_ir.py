@@ -38,8 +38,8 @@ class IrFunction:
         lines = tuple(lines)
         self._positions = positions(lines)
         self._body = tuple(t for t in labelled_body(lines, name) if t.startswith(" "))
-        found = (_DEFINITION.match(line) for line in self._body)
-        self.definitions = {m["result"]: m["what"] for m in found if m is not None}
+        matches = (_DEFINITION.match(line) for line in self._body)
+        self.definitions = {m["result"]: m["what"] for m in matches if m is not None}
 
     def located(self) -> Iterator[tuple[str, Position]]:
         """The instructions (without their result) that have a source location, with it."""
@@ -55,12 +55,12 @@ def lines_of(lines: Sequence[str]) -> list[tuple[str, int] | None]:
     """The source of each line of a module: name of the file and line, of inlined code those of the
     outermost call; None where it has no location."""
     located = positions(lines)
-    found: list[tuple[str, int] | None] = []
+    sources: list[tuple[str, int] | None] = []
     for line in lines:
         debug = _DEBUG.search(line)
         position = located.get(int(debug[1])) if debug is not None else None
-        found.append(position[-1][:2] if position else None)
-    return found
+        sources.append(position[-1][:2] if position else None)
+    return sources
 
 
 def kinds_of(what: str) -> tuple[MemoryKind, ...]:
@@ -84,8 +84,8 @@ def labelled_body(lines: Iterable[str], name: str) -> Iterator[str]:
                 return
             yield line
         elif line.startswith("define "):
-            found = _DEFINE.match(line)
-            started = found is not None and found["name"] == name
+            match = _DEFINE.match(line)
+            started = match is not None and match["name"] == name
 
 
 def positions(lines: Iterable[str]) -> dict[int, Position]:
@@ -102,7 +102,7 @@ def positions(lines: Iterable[str]) -> dict[int, Position]:
             scopes[int(scope["number"])] = int(scope["file"])
         elif (location := _LOCATION.match(line)) is not None:
             locations[int(location["number"])] = location
-    found: dict[int, Position] = {}
+    by_number: dict[int, Position] = {}
     for number in locations:
         chain: list[tuple[str, int, int]] = []
         at: int | None = number
@@ -111,8 +111,8 @@ def positions(lines: Iterable[str]) -> dict[int, Position]:
             name = files.get(scopes.get(int(part["scope"]), -1), "")
             chain.append((name, int(part["line"]), int(part["column"] or 0)))
             at = int(part["at"]) if part["at"] else None
-        found[number] = tuple(chain)
-    return found
+        by_number[number] = tuple(chain)
+    return by_number
 
 
 def position_of(location: SourceLocation) -> Position:

@@ -75,16 +75,16 @@ class CompiledLoop:
         native.engine = engine  # type: ignore[attr-defined]  # owns the code
         return native
 
-    def _depends(self, seen: set[str]) -> Iterator[str]:
+    def _depends(self, names: set[str]) -> Iterator[str]:
         """The code of the loop, the constants it reads, and the same of the loops it calls."""
         code = self._function.__code__
-        seen.add(self._function.__qualname__)
+        names.add(self._function.__qualname__)
         consts = code.co_consts[1:]  # without the docstring
         yield repr((code.co_code, consts, code.co_names, code.co_varnames, self._inline))
         for name, value in self._globals():
             if isinstance(value, CompiledLoop):
-                if value._function.__qualname__ not in seen:
-                    yield from value._depends(seen)
+                if value._function.__qualname__ not in names:
+                    yield from value._depends(names)
             elif isinstance(value, ModuleType):
                 read = ((other, vars(value).get(other)) for other in code.co_names)
                 yield from (f"{name}.{key}={got!r}" for key, got in read if _is_constant(got))
@@ -118,16 +118,16 @@ class CompiledLoop:
         module.verify()
         return processor().emitter(_LEVEL).emit_object(module)
 
-    def _dispatcher(self, known: dict[str, Any]) -> Any:
+    def _dispatcher(self, dispatchers: dict[str, Any]) -> Any:
         """Numba's function, which calls those of other loops."""
         import numba
 
         name = self._function.__qualname__
-        if name not in known:
+        if name not in dispatchers:
             namespace = dict(self._function.__globals__)
             clone = types.FunctionType(self._function.__code__, namespace, name)
             compiler: Any = numba.njit
-            known[name] = compiler(
+            dispatchers[name] = compiler(
                 clone,
                 forceinline=self._inline,
                 _nrt=False,
@@ -136,8 +136,8 @@ class CompiledLoop:
             )
             for other, value in self._globals():
                 if isinstance(value, CompiledLoop):
-                    namespace[other] = value._dispatcher(known)
-        return known[name]
+                    namespace[other] = value._dispatcher(dispatchers)
+        return dispatchers[name]
 
 
 def loop(function: Callable[..., Any]) -> Any:
@@ -187,12 +187,12 @@ def _entry(name: str, kinds: list[str]) -> str:
     """A function that calls Numba's with arguments it reads from words: the result goes to the
     first word, the exception nowhere (Numba's calling convention: result, exception, arguments)."""
     lines = [f"define i32 @{_ENTRY}(ptr %words) {{", "  %raised = alloca ptr"]
-    passed = ["ptr %words", "ptr %raised"]
+    arguments = ["ptr %words", "ptr %raised"]
     for number, kind in enumerate(kinds[2:], 1):
         lines.append(f"  %at{number} = getelementptr i64, ptr %words, i64 {number}")
         lines.append(f"  %a{number} = load {kind}, ptr %at{number}")
-        passed.append(f"{kind} %a{number}")
-    lines.append(f'  %status = call i32 @"{name}"({", ".join(passed)})')
+        arguments.append(f"{kind} %a{number}")
+    lines.append(f'  %status = call i32 @"{name}"({", ".join(arguments)})')
     return "\n".join([*lines, "  ret i32 %status", "}", ""])
 
 

@@ -67,12 +67,12 @@ def looks_like_sass(text: str) -> bool:
 
 def tool(name: str) -> str:
     """The path of `nvdisasm`, `cuobjdump`, or `ptxas`. Raises MissingTool when there is none."""
-    found = process.find_program((name,), folders=_folders())
-    if not found:
+    path = process.find_program((name,), folders=_folders())
+    if not path:
         raise MissingTool(
             f"{name} is not installed", hint="Triton's wheel has it, and so has a CUDA toolkit"
         )
-    return found
+    return path
 
 
 def _folders() -> list[str]:
@@ -122,9 +122,9 @@ def load_ptx(
     if not programs:
         tool("ptxas")
     entry = key("ptx", _FORMAT, [_version(program) for program in programs], gpu, text)
-    known = cache.get(entry)
-    if isinstance(known, dict) and known.keys() == {"cubin", "log"}:
-        data, log = known["cubin"], known["log"]
+    cache_entry = cache.get(entry)
+    if isinstance(cache_entry, dict) and cache_entry.keys() == {"cubin", "log"}:
+        data, log = cache_entry["cubin"], cache_entry["log"]
     else:
         data, log = _assemble(programs, gpu, text, str(file))
         cache.put(entry, {"cubin": data, "log": log})
@@ -134,22 +134,22 @@ def load_ptx(
 def descriptor(code: CodeObject) -> KernelDescriptor:
     """What a launch of an NVIDIA kernel must respect, and its arguments: pointers where the source
     shows one, else values."""
-    known = {name: int(str(code.options.get(name, 0))) for name in _OF_DESCRIPTOR}
+    resources = {name: int(str(code.options.get(name, 0))) for name in _OF_DESCRIPTOR}
     arguments = tuple(
         KernelArgument(p.name, p.offset, p.size, _kind(p.type), type_name=p.type)
         for p in code.parameters
         if p.offset is not None and p.size is not None
     )
     return KernelDescriptor(
-        vgprs=known["registers"],
+        vgprs=resources["registers"],
         agprs=0,
         sgprs=0,
-        lds_bytes=known["static_shared"],
-        scratch_bytes=known["stack_bytes"],
+        lds_bytes=resources["static_shared"],
+        scratch_bytes=resources["stack_bytes"],
         vgpr_spills=0,
         sgpr_spills=0,
         wave_size=_WARP,
-        max_workgroup_size=known["max_threads"] or _MOST_THREADS,
+        max_workgroup_size=resources["max_threads"] or _MOST_THREADS,
         kernarg_bytes=max((a.offset + a.size for a in arguments), default=0),
         arguments=arguments,
         required_threads=code.workgroup_size,
@@ -171,13 +171,13 @@ def _spills(log: str) -> dict[str, dict[str, int]]:
 def load_sass(text: str, target: str = "", file: str | Path = "") -> list[CodeObject]:
     """One code object per kernel of a SASS listing, with the facts that the listing prints. Raises
     InputError for a listing without a kernel, or for another target."""
-    stated = _sass_target(text)
-    _check_target(stated, target, str(file) or "the SASS listing")
+    sass_target = _sass_target(text)
+    _check_target(sass_target, target, str(file) or "the SASS listing")
     sections = _sass_sections(text)
     if not sections:
         raise InputError(f"{file or 'SASS listing'}: no kernel in it")
     return [
-        _code_object(name, stated, {"sass": body}, str(file), _listed(body), None)
+        _code_object(name, sass_target, {"sass": body}, str(file), _listed(body), None)
         for name, body in sections.items()
     ]
 
@@ -191,16 +191,16 @@ def ptx_gpu(text: str, target: str, what: str = "the PTX") -> str:
     match = _PTX_TARGET.search(text)
     if match is None:
         raise InputError(f"{what} has no .target directive")
-    stated, number, suffix = match.groups()
+    gpu_name, number, suffix = match.groups()
     if not target:
-        return stated
-    asked = _SM.fullmatch(target)
-    if asked is None:
-        raise InputError(f"{what} is for {stated}, not for {target}")
-    if int(asked[1]) == int(number):
-        return stated if suffix else target
-    if suffix or int(asked[1]) < int(number):
-        raise InputError(f"{what} is for {stated} and does not run on {target}")
+        return gpu_name
+    target_match = _SM.fullmatch(target)
+    if target_match is None:
+        raise InputError(f"{what} is for {gpu_name}, not for {target}")
+    if int(target_match[1]) == int(number):
+        return gpu_name if suffix else target
+    if suffix or int(target_match[1]) < int(number):
+        raise InputError(f"{what} is for {gpu_name} and does not run on {target}")
     return target
 
 
@@ -217,12 +217,12 @@ def _assemble(programs: list[str], gpu: str, text: str, file: str) -> tuple[byte
         source, output = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
         source.write_text(text, encoding="utf-8")
         for program in programs:
-            done = process.run(
+            ptxas_run = process.run(
                 [program, "-v", "-lineinfo", f"--gpu-name={gpu}", source, "-o", output]
             )
-            if done.status == 0:
-                return output.read_bytes(), done.log + done.text
-            log = (done.log + done.text).replace(str(source), file or "kernel.ptx")
+            if ptxas_run.status == 0:
+                return output.read_bytes(), ptxas_run.log + ptxas_run.text
+            log = (ptxas_run.log + ptxas_run.text).replace(str(source), file or "kernel.ptx")
     first = next((line for line in log.splitlines() if "error" in line or "fatal" in line), log)
     raise CompileError(f"ptxas: {first.strip() or 'failed without a message'}", log=log)
 
@@ -242,10 +242,10 @@ def _cubin_objects(
         )
     infos = {info.name: info for info in cubin.kernels(image)}
     listing, usage_text = _disassemble(data, cache, file)
-    stated = _sass_target(listing)
-    _check_target(stated, target, file or "the cubin")
+    sass_target = _sass_target(listing)
+    _check_target(sass_target, target, file or "the cubin")
     usage = dict(_USAGE.findall(usage_text))
-    found = []
+    codes = []
     for name, body in _sass_sections(listing).items():
         if name not in infos:
             continue  # a device function with a separate section
@@ -254,10 +254,10 @@ def _cubin_objects(
             options["barriers"] = infos[name].barriers
         options.update(spills.get(name, {}))
         every = {**stages, "cubin": data, "sass": body}
-        found.append(_code_object(name, stated, every, file, options, infos[name]))
-    if not found:
+        codes.append(_code_object(name, sass_target, every, file, options, infos[name]))
+    if not codes:
         raise InputError(f"{file or 'cubin'}: no kernel in it")
-    return found
+    return codes
 
 
 def _code_object(
@@ -269,7 +269,7 @@ def _code_object(
     info: cubin.KernelInfo | None,
 ) -> CodeObject:
     threads = (info.required_threads or info.max_threads) if info else 0
-    known = {**options, "max_threads": threads} if threads else dict(options)
+    properties = {**options, "max_threads": threads} if threads else dict(options)
     parameters = info.parameters if info else ()
     return CodeObject(
         kernel=name,
@@ -277,7 +277,7 @@ def _code_object(
         origin="elf" if "ptx" not in stages and info else "assembly",
         stages=stages,
         parameters=tuple(Parameter("", "", offset, size) for offset, size in parameters),
-        options=known,
+        options=properties,
         workgroup_size=info.required_threads if info else 0,
         dynamic_lds=0,
         source=file,
@@ -292,17 +292,17 @@ def _disassemble(data: bytes, cache: DiskCache, file: str) -> tuple[str, str]:
     """(SASS listing, resource usage), as the tools print them."""
     nvdisasm, cuobjdump = tool("nvdisasm"), tool("cuobjdump")
     entry = key("sass", _FORMAT, _version(nvdisasm), _version(cuobjdump), data)
-    known = cache.get(entry)
-    if isinstance(known, tuple) and len(known) == 2:
-        return known[0], known[1]
+    cache_entry = cache.get(entry)
+    if isinstance(cache_entry, tuple) and len(cache_entry) == 2:
+        return cache_entry[0], cache_entry[1]
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         path = Path(folder) / "kernel.cubin"
         path.write_bytes(data)
         listing = process.run([nvdisasm, "-c", "-gi", path])
         usage = process.run([cuobjdump, "--dump-resource-usage", path])
-    for done, program in ((listing, "nvdisasm"), (usage, "cuobjdump")):
-        if done.status:
-            first = (done.log.strip().splitlines() or ["no message"])[0].replace(str(path), "")
+    for output, program in ((listing, "nvdisasm"), (usage, "cuobjdump")):
+        if output.status:
+            first = (output.log.strip().splitlines() or ["no message"])[0].replace(str(path), "")
             raise InputError(f"{file or 'cubin'}: {program} refused it: {first.strip()}")
     cache.put(entry, (listing.text, usage.text))
     return listing.text, usage.text
@@ -315,10 +315,12 @@ def _sass_target(listing: str) -> str:
     return match[1] or match[3] or f"sm_{match[2]}"
 
 
-def _check_target(stated: str, asked: str, what: str) -> None:
-    match = _SM.fullmatch(asked)
-    if asked and (match is None or f"sm_{match[1]}" != stated):
-        raise InputError(f"{what} is for {stated}, not for {asked}", hint=f"say {stated}")
+def _check_target(code_target: str, user_target: str, what: str) -> None:
+    match = _SM.fullmatch(user_target)
+    if user_target and (match is None or f"sm_{match[1]}" != code_target):
+        raise InputError(
+            f"{what} is for {code_target}, not for {user_target}", hint=f"say {code_target}"
+        )
 
 
 def _sass_sections(listing: str) -> dict[str, str]:
@@ -328,21 +330,21 @@ def _sass_sections(listing: str) -> dict[str, str]:
     if not starts:
         starts = list(_SASS_FUNCTION.finditer(listing))
         ends = [match.start() for match in starts]
-    found = {}
+    sections = {}
     for match in starts:
         end = min((start for start in ends if start > match.start()), default=len(listing))
-        found[match[1]] = listing[match.start() : end]
-    return found
+        sections[match[1]] = listing[match.start() : end]
+    return sections
 
 
 def _listed(body: str) -> dict[str, object]:
     """Resources a listing of nvdisasm prints for targets before sm_90."""
-    found: dict[str, object] = {}
+    resources: dict[str, object] = {}
     for name, flag in (("registers", "SHI_REGISTERS"), ("barriers", "SHF_BARRIERS")):
         match = re.search(flag + r"=(\d+)", body)
         if match is not None:
-            found[name] = int(match[1])
-    return found
+            resources[name] = int(match[1])
+    return resources
 
 
 def _usage(line: str) -> dict[str, object]:

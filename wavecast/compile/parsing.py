@@ -40,12 +40,12 @@ def parse_kernel(code: CodeObject, *, link: bool = False) -> Kernel:
 
 def parse_descriptor(code: CodeObject) -> KernelDescriptor:
     """The descriptor alone, without reading instructions. Raises InputError as `parse_kernel`."""
-    found = descriptors_from_assembly(code.assembly, code.target).get(code.kernel)
+    descriptor = descriptors_from_assembly(code.assembly, code.target).get(code.kernel)
     elf = code.stages.get("hsaco")
-    if found is None and isinstance(elf, bytes):
-        found = descriptors_from_elf(elf).get(code.kernel)
-    if found is not None:
-        return found
+    if descriptor is None and isinstance(elf, bytes):
+        descriptor = descriptors_from_elf(elf).get(code.kernel)
+    if descriptor is not None:
+        return descriptor
     raise InputError(
         f"{code.source or code.kernel}: kernel {code.kernel!r} has no kernel descriptor",
         hint="keep its .amdhsa_kernel directives, or give the code object itself",

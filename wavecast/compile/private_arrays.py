@@ -72,18 +72,18 @@ class PrivateAccesses:
         """
         if self._accesses is None:
             return ()
-        found = self._accesses.of(instruction)
-        if not found or _is_indexed(instruction, self._slots[-1].end <= _SHORT_FRAME):
-            return found
-        return tuple(sorted({*found, *self._others()}))
+        arrays = self._accesses.of(instruction)
+        if not arrays or _is_indexed(instruction, self._slots[-1].end <= _SHORT_FRAME):
+            return arrays
+        return tuple(sorted({*arrays, *self._others()}))
 
     def _others(self) -> Iterator[ArrayBytes]:
         """The bytes of no array."""
         arrays = sorted(self._arrays.values())
         edges = [ArrayBytes(0, 0), *arrays, ArrayBytes(UNLIMITED, UNLIMITED)]
-        for one, following in pairwise(edges):
-            if one.end < following.first:
-                yield ArrayBytes(one.end, following.first)
+        for array, following in pairwise(edges):
+            if array.end < following.first:
+                yield ArrayBytes(array.end, following.first)
 
 
 def _is_indexed(instruction: Instruction, short: bool) -> bool:
@@ -102,15 +102,15 @@ def _is_indexed(instruction: Instruction, short: bool) -> bool:
 
 def _slots(frame: str, kernel: str) -> list[ArrayBytes]:
     """The slots of a kernel's frame that are not spilled registers, by their offset."""
-    found: list[ArrayBytes] = []
+    slots: list[ArrayBytes] = []
     mine = False
     for line in frame.split("\n"):
         function, slot = _FUNCTION.match(line), _SLOT.match(line)
         if function is not None:
             mine = function[1] == kernel
         elif mine and slot is not None and slot[2] == "Variable":
-            found.append(ArrayBytes(int(slot[1]), int(slot[1]) + int(slot[3])))
-    return sorted(found)
+            slots.append(ArrayBytes(int(slot[1]), int(slot[1]) + int(slot[3])))
+    return sorted(slots)
 
 
 def _arrays(
@@ -127,8 +127,10 @@ def _arrays(
         except ParseError:
             return {}
         names.append(name)
-    known = [slot.end - slot.first for slot in slots]
-    starts = [start for start in range(len(known)) if known[start : start + len(sizes)] == sizes]
+    slot_sizes = [slot.end - slot.first for slot in slots]
+    starts = [
+        start for start in range(len(slot_sizes)) if slot_sizes[start : start + len(sizes)] == sizes
+    ]
     if not sizes or len(starts) != 1:
         return {}
     return dict(zip(names, slots[starts[0] :], strict=False))

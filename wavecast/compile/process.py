@@ -20,7 +20,7 @@ def run(command: Sequence[str | Path], *, stdin: bytes | None = None) -> Finishe
     compilers (`wavecast.limits`)."""
     words = [str(word) for word in command]
     try:
-        done = processes.run(
+        process = processes.run(
             words,
             limits.of_compilers(),
             stdin=stdin,
@@ -30,13 +30,13 @@ def run(command: Sequence[str | Path], *, stdin: bytes | None = None) -> Finishe
         raise CompileError(f"cannot run {words[0]}: {error.strerror or error}") from error
     except ValueError as error:  # a NUL in an option
         raise CompileError(f"cannot run {words[0]}: {error}") from error
-    if done.exceeded:
+    if process.exceeded:
         raise CompileError(
-            f"{Path(words[0]).name} was stopped: {done.exceeded}",
-            log=done.log,
+            f"{Path(words[0]).name} was stopped: {process.exceeded}",
+            log=process.log,
             hint=f"{limits.SECONDS} and {limits.GIB} change its limits",
         )
-    return done
+    return process
 
 
 def find_program(names: Iterable[str], *, variable: str = "", folders: Iterable[str] = ()) -> str:
@@ -45,27 +45,27 @@ def find_program(names: Iterable[str], *, variable: str = "", folders: Iterable[
         return shutil.which(os.environ[variable]) or ""
     names = tuple(names)
     for name in names:
-        found = shutil.which(name)
-        if found:
-            return found
+        path = shutil.which(name)
+        if path:
+            return path
     for folder in folders:
         for name in names:
-            found = shutil.which(name, path=folder)
-            if found:
-                return found
+            path = shutil.which(name, path=folder)
+            if path:
+                return path
     return ""
 
 
 def newest(names: Iterable[str]) -> str:
     """Of LLVM's programs with these names in PATH that of the newest LLVM; "" if none."""
-    found = [program for name in names if (program := find_program([name]))]
-    return max(found, key=_llvm, default="") if len(found) != 1 else found[0]
+    programs = [program for name in names if (program := find_program([name]))]
+    return max(programs, key=_llvm, default="") if len(programs) != 1 else programs[0]
 
 
 def _llvm(program: str) -> int:
     """The major version of an LLVM program, 0 where it says none."""
-    said = _VERSION.search(run([program, "--version"]).text)
-    return int(said[1]) if said is not None else 0
+    match = _VERSION.search(run([program, "--version"]).text)
+    return int(match[1]) if match is not None else 0
 
 
 __all__ = ["Finished", "find_program", "run"]

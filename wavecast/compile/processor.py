@@ -81,14 +81,14 @@ def processor() -> Processor:
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     triple = binding.get_default_triple()
-    asked = os.environ.get(VARIABLE, "")
-    if asked:
-        if asked not in _LEVELS or not triple.startswith("x86_64"):
+    level = os.environ.get(VARIABLE, "")
+    if level:
+        if level not in _LEVELS or not triple.startswith("x86_64"):
             raise UsageError(
-                f"{VARIABLE}={asked} is not a level of this processor",
+                f"{VARIABLE}={level} is not a level of this processor",
                 hint="known: " + ", ".join(_LEVELS),
             )
-        return Processor(triple, asked, "", _LEVELS[asked])
+        return Processor(triple, level, "", _LEVELS[level])
     features = binding.get_host_cpu_features()
     flags = frozenset(name for name, present in features.items() if present)
     return Processor(triple, binding.get_host_cpu_name(), features.flatten(), flags)

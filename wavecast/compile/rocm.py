@@ -34,19 +34,20 @@ def difference(code: CodeObject) -> str:
     clang = clang_of(code.compiler)
     if code.origin != "hip" or not clang:
         return ""
-    known = release(code.target)
-    if clang == known.clang:
+    rocm_release = release(code.target)
+    if clang == rocm_release.clang:
         return ""
     return (
-        f"compiled by clang {clang}; clang {known.clang} of ROCm {known.release}, the release for "
+        f"compiled by clang {clang}; clang {rocm_release.clang} of ROCm {rocm_release.release}, "
+        "the release for "
         f"{code.target}, schedules and waits differently"
     )
 
 
 def clang_of(printed: str) -> int:
     """The major version in what a clang prints of itself, 0 where there is none."""
-    found = _CLANG.search(printed)
-    return int(found[1]) if found else 0
+    match = _CLANG.search(printed)
+    return int(match[1]) if match else 0
 
 
 @cache

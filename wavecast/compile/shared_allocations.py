@@ -85,42 +85,44 @@ class SharedAccesses:
         return self._accesses.of(instruction)
 
     def _add(self, operation: Operation) -> None:
-        named, text = operation.name, operation.text
-        if named in _VIEWS:
+        operation_name, text = operation.name, operation.text
+        if operation_name in _VIEWS:
             source = self._allocations.get(next(iter(operation.operands), ""))
             if source is not None:
                 self._allocations[operation.results[0]] = source
-        elif named == _ALLOCATION:
+        elif operation_name == _ALLOCATION:
             allocation = self._allocation(operation)
             if allocation is not None:
                 self._allocations[operation.results[0]] = allocation
             if operation.operands:
                 self._note(operation, (MemoryKind.STORE,), {allocation})
-        elif named != _FREES and (_DESCRIPTOR in text or _OFFSET.search(text)):
-            touched = {self._allocations.get(name) for name in operation.operands} - {None}
-            known = len(touched) == text.count(_DESCRIPTOR) == 1 and not _OFFSET.search(text)
-            kind = _KINDS.get(named)
-            self._note(operation, _EVERY if kind is None else (kind,), touched if known else {None})
+        elif operation_name != _FREES and (_DESCRIPTOR in text or _OFFSET.search(text)):
+            allocations = {self._allocations.get(name) for name in operation.operands} - {None}
+            is_exact = len(allocations) == text.count(_DESCRIPTOR) == 1 and not _OFFSET.search(text)
+            kind = _KINDS.get(operation_name)
+            self._note(
+                operation, _EVERY if kind is None else (kind,), allocations if is_exact else {None}
+            )
 
     def _note(
         self,
         operation: Operation,
         kinds: tuple[MemoryKind, ...],
-        touched: set[ArrayBytes | None],
+        allocations: set[ArrayBytes | None],
     ) -> None:
         if operation.location is None:
             return
-        known = {array for array in touched if array is not None}
+        arrays = {array for array in allocations if array is not None}
         position = position_of(operation.location)
-        self._accesses.note(kinds, position, None if None in touched else known)
+        self._accesses.note(kinds, position, None if None in allocations else arrays)
 
     def _allocation(self, operation: Operation) -> ArrayBytes | None:
         """The bytes of an allocation. One with a layout that pads ends with shared memory."""
         offset = _OFFSET.search(operation.text)
-        found = tensors(operation.text)
-        if offset is None or not found:
+        tensor_types = tensors(operation.text)
+        if offset is None or not tensor_types:
             return None
-        first, tensor = int(offset[1]), found[-1]
+        first, tensor = int(offset[1]), tensor_types[-1]
         alias = tensor.layout.partition(",")[0]
         if not self._module.layouts.get(alias, alias).startswith(_DENSE):
             return ArrayBytes(first, self._total)

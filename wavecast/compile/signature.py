@@ -44,17 +44,17 @@ class SourceSignature:
 def signatures(text: str) -> dict[str, SourceSignature]:
     """Every `__global__` function of a source text, by name; the first of several with bodies."""
     plain = _COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
-    found: dict[str, SourceSignature] = {}
+    by_name: dict[str, SourceSignature] = {}
     for match in _GLOBAL.finditer(plain):
         signature = _read(plain, match.end())
         if signature is not None:
-            found.setdefault(signature.name, signature)
-    return found
+            by_name.setdefault(signature.name, signature)
+    return by_name
 
 
-def named_parameters(code: CodeObject, known: Mapping[str, SourceSignature]) -> CodeObject:
+def named_parameters(code: CodeObject, by_name: Mapping[str, SourceSignature]) -> CodeObject:
     """The code object with parameter names and types where the source shows them."""
-    signature = next((s for s in known.values() if s.matches(code.kernel, code.parameters)), None)
+    signature = next((s for s in by_name.values() if s.matches(code.kernel, code.parameters)), None)
     if signature is None:
         return code
     parameters = tuple(

@@ -89,8 +89,10 @@ def of_programs(tools: Toolchain) -> Toolchain:
     """The same compiler for the device code of a whole program, which must see the headers that
     its host code sees."""
     shared = tools.host or tools.arguments
-    own = tuple(tools.arguments[: tools.arguments.index("-nostdinc")]) if tools.host else ()
-    return replace(tools, arguments=(f"-D{PROGRAM}", *own, *shared))
+    program_arguments = (
+        tuple(tools.arguments[: tools.arguments.index("-nostdinc")]) if tools.host else ()
+    )
+    return replace(tools, arguments=(f"-D{PROGRAM}", *program_arguments, *shared))
 
 
 def find(target: str = "", *, cuda: bool = False) -> Toolchain:
@@ -102,11 +104,11 @@ def find(target: str = "", *, cuda: bool = False) -> Toolchain:
     if cuda:
         tools = _nearest(target)
         return replace(tools, arguments=(*_CUDA, *tools.arguments))
-    asked = os.environ.get(VARIABLE, "")
+    override = os.environ.get(VARIABLE, "")
     installed = os.environ.get("ROCM_PATH", "/opt/rocm")
     hipcc = process.find_program(("hipcc",), variable=VARIABLE, folders=(f"{installed}/bin",))
-    if asked and not hipcc:
-        raise MissingTool(f"{VARIABLE} names no program: {asked!r}")
+    if override and not hipcc:
+        raise MissingTool(f"{VARIABLE} names no program: {override!r}")
     if hipcc:
         return _rocm(hipcc, installed)
     return _nearest(target)
@@ -114,23 +116,23 @@ def find(target: str = "", *, cuda: bool = False) -> Toolchain:
 
 def _nearest(target: str) -> Toolchain:
     """Of the compilers with wavecast's own headers the one for a target, as `find`."""
-    known = _candidates()
-    if not known:
+    toolchains = _candidates()
+    if not toolchains:
         raise MissingTool(
             "compiling HIP needs a compiler",
             hint=f"{install_hint('hip')} (the ziglang package)",
         )
-    if not target or len(known) == 1:
-        return known[0]
-    wanted = rocm.release(target).clang
-    return min(known, key=lambda tools: abs(clang_version(tools.compiler) - wanted))
+    if not target or len(toolchains) == 1:
+        return toolchains[0]
+    clang_release = rocm.release(target).clang
+    return min(toolchains, key=lambda tools: abs(clang_version(tools.compiler) - clang_release))
 
 
 def _candidates() -> list[Toolchain]:
     """The clang of ziglang, then those in PATH, the newest first. One that finds no C++ standard
     library is left out where another is there."""
     zig = _zig_program()
-    clangs = [found for name in _CLANGS if (found := process.find_program((name,)))]
+    clangs = [path for name in _CLANGS if (path := process.find_program((name,)))]
     if zig is not None or len(clangs) > 1:
         clangs = [clang for clang in clangs if _has_libraries(clang)] or clangs[: zig is None]
     return [*([_zig(zig)] if zig is not None else ()), *map(_clang, clangs)]
@@ -151,8 +153,8 @@ def clang_version(compiler: tuple[str, ...]) -> int:
 def version(compiler: tuple[str, ...]) -> str:
     """The compiler's name and version: `clang version 22.1.8`."""
     printed = process.run([*compiler, "--version"]).text
-    found = re.search(r"^.*clang version .*$", printed, re.MULTILINE)
-    return found[0].strip() if found else (printed.strip().splitlines() or ["unknown"])[0]
+    match = re.search(r"^.*clang version .*$", printed, re.MULTILINE)
+    return match[0].strip() if match else (printed.strip().splitlines() or ["unknown"])[0]
 
 
 @lru_cache(maxsize=1)
@@ -182,14 +184,14 @@ def _zig(zig: Path) -> Toolchain:
     short = machine.replace("x86_64", "x86")
     glibc = (f"{machine}-linux-gnu", f"{short}-linux-gnu", "generic-glibc")
     program = str(zig)
-    own = _with_own_headers(
+    zig_toolchain = _with_own_headers(
         "ziglang",
         (program, "clang"),
         (program, "ld.lld"),
         _zig_headers(zig, musl, "_LIBCPP_HAS_MUSL_LIBC=1"),
     )
     host = _zig_headers(zig, glibc, "_LIBCPP_HAS_MUSL_LIBC=0", f"__GLIBC_MINOR__={GLIBC_MINOR}")
-    return replace(own, host=("-target", zig_target(), *host))
+    return replace(zig_toolchain, host=("-target", zig_target(), *host))
 
 
 def zig_target() -> str:
@@ -222,8 +224,8 @@ def _with_own_headers(
     name: str, compiler: tuple[str, ...], linker: tuple[str, ...], arguments: Sequence[str]
 ) -> Toolchain:
     library = device_library.find(clang_version(compiler))
-    own = ("-nogpuinc", "-nogpulib", "-isystem", str(INCLUDE))
+    header_flags = ("-nogpuinc", "-nogpulib", "-isystem", str(INCLUDE))
     implied = ("-include", str(INCLUDE / "hip" / "hip_runtime.h"))
     math = (f"-D{device_library.MACRO}",) if library else ()
-    flags = (*own, *implied, *math, *arguments)
+    flags = (*header_flags, *implied, *math, *arguments)
     return Toolchain(name, compiler, linker, True, flags, library=library)

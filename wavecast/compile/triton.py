@@ -81,8 +81,8 @@ def compiled_again(kernel: Any, code: CodeObject) -> CodeObject:
 
     Raises CompileError where the argument segment is another one.
     """
-    known = [p.offset for p in code.parameters if p.offset is not None]
-    if known and len(_offsets(kernel)) < len(known):
+    offsets = [p.offset for p in code.parameters if p.offset is not None]
+    if offsets and len(_offsets(kernel)) < len(offsets):
         raise CompileError(f"{code.kernel}: compiled again, it takes other arguments")
     shared = int(kernel.metadata.shared)
     workgroup = int(kernel.metadata.num_warps) * int(kernel.metadata.target.warp_size)
@@ -106,22 +106,23 @@ def target_name(target: Any) -> str:
 def slots(kernel: Any) -> tuple[Slot, ...]:
     """Every argument the kernel takes, with its offset in the kernel argument segment. Raises
     CompileError where the compiled kernel takes fewer arguments than its signature."""
-    wanted = list(_expected(kernel.src, kernel.metadata))
+    signature_leaves = list(_expected(kernel.src, kernel.metadata))
     offered = _offsets(kernel)
-    if len(offered) < len(wanted):
+    if len(offered) < len(signature_leaves):
         raise CompileError(
             f"{kernel.name}: the compiled kernel takes {len(offered)} arguments, "
-            f"its signature needs {len(wanted)}"
+            f"its signature needs {len(signature_leaves)}"
         )
-    found = []
-    for (path, part, kind), (offset, size) in zip(wanted, offered, strict=False):
-        expected = _bytes(kind) or size
-        if expected != size:
+    kernel_slots = []
+    for (path, part, kind), (offset, size) in zip(signature_leaves, offered, strict=False):
+        kind_bytes = _bytes(kind) or size
+        if kind_bytes != size:
             raise CompileError(
-                f"{kernel.name}: argument {len(found)} ({kind}) has {size} bytes, not {expected}"
+                f"{kernel.name}: argument {len(kernel_slots)} ({kind}) has {size} bytes, not "
+                f"{kind_bytes}"
             )
-        found.append(Slot(path, part, kind, offset, size))
-    return tuple(found)
+        kernel_slots.append(Slot(path, part, kind, offset, size))
+    return tuple(kernel_slots)
 
 
 def _bytes(kind: str) -> int:
@@ -211,28 +212,30 @@ def _rounds_to_tf32() -> bool:
 
 def _offsets(kernel: Any) -> list[tuple[int, int]]:
     if kernel.metadata.target.backend == "cuda":
-        found = {info.name: info for info in cubin.kernels(elf.read(kernel.asm["cubin"]))}
-        return list(found[kernel.name].parameters)
+        kernels = {info.name: info for info in cubin.kernels(elf.read(kernel.asm["cubin"]))}
+        return list(kernels[kernel.name].parameters)
     text = kernel.asm["amdgcn"]
     arguments = metadata.descriptors_from_assembly(text)[kernel.name].arguments
     return [(item.offset, item.size) for item in arguments if not item.kind.startswith("hidden")]
 
 
-def _parameters(source: Any, found: tuple[Slot, ...]) -> tuple[Parameter, ...]:
+def _parameters(source: Any, kernel_slots: tuple[Slot, ...]) -> tuple[Parameter, ...]:
     by_path: dict[Path, list[Slot]] = {}
-    for slot in found:
+    for slot in kernel_slots:
         by_path.setdefault(slot.path, []).append(slot)
     names = list(source.signature)
     parameters = []
     for path, kind in leaves(source.signature):
-        own = by_path.get(path, [])
-        first = own[0].offset if own else None
+        leaf_slots = by_path.get(path, [])
+        first = leaf_slots[0].offset if leaf_slots else None
         parameters.append(
             Parameter(
                 name=".".join([str(names[path[0]]), *map(str, path[1:])]),
                 type=kind,
                 offset=first,
-                size=own[-1].offset + own[-1].size - first if first is not None else None,
+                size=leaf_slots[-1].offset + leaf_slots[-1].size - first
+                if first is not None
+                else None,
                 constant=plain(getattr(source, "constants", {}).get(path)),
                 attributes=_attributes(getattr(source, "attrs", {}).get(path, ())),
             )

@@ -37,9 +37,9 @@ def moved_files(kernel: Any) -> dict[str, str]:
         files = _files(operation.text, location.line, function, live)
         votes.setdefault(location.file, Counter()).update(files)
     return {
-        file: found.most_common(1)[0][0]
-        for file, found in votes.items()
-        if found and file not in found
+        file: counts.most_common(1)[0][0]
+        for file, counts in votes.items()
+        if counts and file not in counts
     }
 
 
@@ -62,13 +62,13 @@ def _live_functions(kernel: Any, constants: Any) -> list[Any]:
     kernel's constants."""
     base = getattr(sys.modules.get("triton.runtime.jit"), "JITFunction", type(kernel))
     pending: list[Any] = [kernel, *_flat(constants.values())]
-    found: dict[int, Any] = {}
+    functions: dict[int, Any] = {}
     while pending:
         value = pending.pop()
-        if isinstance(value, base) and id(value) not in found:
-            found[id(value)] = value
+        if isinstance(value, base) and id(value) not in functions:
+            functions[id(value)] = value
             pending.extend(_named(value.fn))
-    return list(found.values())
+    return list(functions.values())
 
 
 def _named(function: Any) -> Iterator[Any]:
@@ -80,13 +80,13 @@ def _named(function: Any) -> Iterator[Any]:
     if function.__closure__:
         cells = zip(code.co_freevars, function.__closure__, strict=True)
         scopes.append({name: cell.cell_contents for name, cell in cells if _is_filled(cell)})
-    seen: set[int] = set()
+    ids: set[int] = set()
     for _ in range(_MAX_DEPTH):
         values = [scope[name] for scope in scopes for name in names if name in scope]
         yield from values
         inner = {id(v): v for v in values if isinstance(v, (ModuleType, type))}
-        scopes = [dict(vars(value)) for key, value in inner.items() if key not in seen]
-        seen |= inner.keys()
+        scopes = [dict(vars(value)) for key, value in inner.items() if key not in ids]
+        ids |= inner.keys()
 
 
 def _is_filled(cell: Any) -> bool:

@@ -48,14 +48,14 @@ class Operation:
     @property
     def results(self) -> tuple[str, ...]:
         """Names of the values it defines, without the count of a group (`%acc:4` is `%acc`)."""
-        left, found, _ = self.text.partition(" = ")
-        return tuple(_VALUE.findall(left)) if found and left.startswith("%") else ()
+        result_text, equals, _ = self.text.partition(" = ")
+        return tuple(_VALUE.findall(result_text)) if equals and result_text.startswith("%") else ()
 
     @property
     def operands(self) -> tuple[str, ...]:
         """Names of the values it uses, in printed order."""
-        left, found, right = self.text.partition(" = ")
-        body = right if found and left.startswith("%") else self.text
+        left, equals, right = self.text.partition(" = ")
+        body = right if equals and left.startswith("%") else self.text
         return tuple(_VALUE.findall(body))
 
     @property
@@ -109,7 +109,7 @@ _TENSOR_PREFIXES = ("tensor<", "!ttg.memdesc<")
 
 def tensors(text: str) -> list[Tensor]:
     """Every tensor or memory descriptor type in `text`, in order."""
-    found = []
+    tensor_types = []
     position = 0
     while position < len(text):
         starts = [(text.find(prefix, position), prefix) for prefix in _TENSOR_PREFIXES]
@@ -119,9 +119,9 @@ def tensors(text: str) -> list[Tensor]:
         start, prefix = min(starts)
         begin = start + len(prefix)
         end = _matching(text, begin)
-        found.append(_tensor(text[begin:end]))
+        tensor_types.append(_tensor(text[begin:end]))
         position = end
-    return found
+    return tensor_types
 
 
 def _matching(text: str, begin: int) -> int:
@@ -147,9 +147,9 @@ def _tensor(body: str) -> Tensor:
 
 def dot_operands(operation: Operation) -> tuple[Tensor, Tensor, Tensor] | None:
     """The types of A, B and the result of a dot; None when they are not printed as tensors."""
-    left, found, right = operation.types.partition(" * ")
+    left, separator, right = operation.types.partition(" * ")
     result = right.rpartition(" -> ")
-    if not found or not result[1]:
+    if not separator or not result[1]:
         return None
     a, b, d = tensors(left), tensors(result[0]), tensors(result[2])
     if not a or not b or not d:
@@ -216,14 +216,14 @@ def _close(
     """Complete the operation whose region ends here: its location and attributes follow it."""
     if index is None:
         return
-    found = operations[index]
+    operation = operations[index]
     operations[index] = Operation(
-        found.index,
-        found.name,
-        found.text,
-        found.line,
-        location or found.location,
-        found.parent,
+        operation.index,
+        operation.name,
+        operation.text,
+        operation.line,
+        location or operation.location,
+        operation.parent,
         closing,
     )
 
@@ -242,9 +242,9 @@ def _split_location(line: str) -> tuple[str, str]:
 class _Locations:
     """Resolves `#loc` aliases to source locations."""
 
-    def __init__(self, aliases: Mapping[str, str], moved: Mapping[str, str]) -> None:
+    def __init__(self, aliases: Mapping[str, str], path_map: Mapping[str, str]) -> None:
         self._aliases = aliases
-        self._moved = moved
+        self._moved = path_map
         self._known: dict[str, SourceLocation | None] = {}
 
     def of(self, body: str) -> SourceLocation | None:

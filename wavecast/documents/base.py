@@ -42,8 +42,8 @@ class JsonObject(Struct, forbid_unknown_fields=True, frozen=True):
         """The object with `fields`, and every other field from the attribute of `source` of that
         name. Raises AttributeError where `source` has none, TypeError for fields that are none."""
         names = cls.__struct_fields__
-        taken = {name: getattr(source, name) for name in names if name not in fields}
-        return cls(**taken, **fields)
+        attributes = {name: getattr(source, name) for name in names if name not in fields}
+        return cls(**attributes, **fields)
 
 
 def values(value: Any) -> Any:
@@ -59,12 +59,12 @@ def values(value: Any) -> Any:
         return value if math.isfinite(value) else None
     if isinstance(value, JsonObject):
         config = value.__struct_config__
-        found = {} if config.tag_field is None else {config.tag_field: config.tag}
+        members = {} if config.tag_field is None else {config.tag_field: config.tag}
         for name, key in zip(value.__struct_fields__, value.__struct_encode_fields__, strict=True):
             item = getattr(value, name)
             if item is not UNSET:
-                found[key] = values(item)
-        return found
+                members[key] = values(item)
+        return members
     if isinstance(value, Mapping):
         return {str(key): values(item) for key, item in value.items()}
     if isinstance(value, tuple | list):

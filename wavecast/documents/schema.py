@@ -20,8 +20,8 @@ def json_schema(document: type[JsonObject]) -> dict[str, Any]:
     """The JSON Schema (2020-12) of a document, a fresh copy. It refuses keys it does not name."""
     import msgspec
 
-    found = _published(msgspec.json.schema(document))
-    defs = found["$defs"]
+    schema = _published(msgspec.json.schema(document))
+    defs = schema["$defs"]
     root = defs[document.__name__]
     name = name_of(document)
     if not _refers(defs, document.__name__):
@@ -87,15 +87,15 @@ def _refers(node: Any, name: str) -> bool:
 
 def _in_order(schema: Mapping[str, Any]) -> list[str]:
     """Names of the objects a document refers to, by first appearance."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     waiting = list(_references(schema["properties"]))
     while waiting:
         name = waiting.pop(0)
-        if name not in found:
-            found[name] = None
+        if name not in names:
+            names[name] = None
             inner = _references(schema["$defs"][name]["properties"])
             waiting = [*inner, *waiting]
-    return list(found)
+    return list(names)
 
 
 def _references(node: Any) -> Iterator[str]:
@@ -124,7 +124,7 @@ def _type(field: Mapping[str, Any]) -> str:
     if "$ref" in field:
         return _heading(field["$ref"].removeprefix(_DEFS))
     if "anyOf" in field:
-        return " or ".join(_type(one) for one in field["anyOf"])
+        return " or ".join(_type(variant) for variant in field["anyOf"])
     if "enum" in field:
         return ", ".join(f"`{value}`" for value in field["enum"])
     kind = field.get("type")

@@ -102,14 +102,16 @@ def run(
                 hint="2^32 work-items or more",
             )
     segment = initial.segment(native, launch)
-    own = [(block.ctypes.data, block.ctypes.data + block.size) for block in (segment, native.data)]
-    known = [*own, *ranges]
-    watch = mode.watch(native, launch, known) if mode is not None else None
+    blocks = [
+        (block.ctypes.data, block.ctypes.data + block.size) for block in (segment, native.data)
+    ]
+    all_ranges = [*blocks, *ranges]
+    watch = mode.watch(native, launch, all_ranges) if mode is not None else None
     grid = LaunchGrid(
         native,
         launch,
         initial.prepare(native, launch, segment),
-        np.array(known, np.uint64),
+        np.array(all_ranges, np.uint64),
         hostmemory.zeros(1, np.int64),
         hostmemory.zeros(1, np.int64),
         budget,
@@ -124,16 +126,16 @@ def run(
     team, shared = Team() if team is None else team, team is not None
     crowd = _Crowd(watch)
     workers = [_Worker(grid, team, attach, member, crowd) for _ in range(threads)]
-    done = False
+    success = False
     try:
         team.entered(len(workers))
         _start(workers, shared=shared)
-        done = True
+        success = True
     finally:
         team.ended()
         error = next((worker.error for worker in workers if worker.error is not None), None)
         if watch is not None:
-            watch.close(failed=not done or error is not None)
+            watch.close(failed=not success or error is not None)
     if error is not None:
         raise error
 
@@ -220,10 +222,10 @@ class _Worker:
     def _resident(self) -> Resident:
         with self.crowd.lock:
             self.crowd.count += 1
-        made = Resident(self.grid)
+        resident = Resident(self.grid)
         if self.attach is not None:
-            self.attach(made.context)
-        return made
+            self.attach(resident.context)
+        return resident
 
     def run(self) -> None:
         """Run workgroups until none is left or one has failed. What is raised is kept in `error`: a

@@ -24,11 +24,11 @@ class Unsupported(WavecastError):
         if self.placed:
             return self
         where = f" at {instruction.location}" if instruction.location else ""
-        found = Unsupported(
+        error = Unsupported(
             f"{program.name}: cannot execute {instruction.decoded.text!r}{where}: {self.message}"
         )
-        found.placed = True
-        return found
+        error.placed = True
+        return error
 
 
 class ExecutionError(WavecastError):

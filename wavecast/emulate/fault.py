@@ -39,8 +39,8 @@ def describe(
         return f"the address {address:#x}: a null pointer"
     memory = kernel.program.instructions[index].memory
     if memory is not None and memory.space is Space.SCRATCH:
-        own = count(kernel.descriptor.scratch_bytes, "byte")
-        return f"private memory outside the {own} that a lane has"
+        size = count(kernel.descriptor.scratch_bytes, "byte")
+        return f"private memory outside the {size} that a lane has"
     tensors = tensors_of(launch, kernel.descriptor, ranges)
     names = sources(kernel, launch.code).get(index, ())
     near = [tensor for tensor in tensors if tensor.name in names] or tensors
@@ -51,9 +51,11 @@ def describe(
     text = f"the address {address:#x}"
     if names:
         return f"{text} through {', '.join(names)}, where the launch has no memory"
-    known = [(tensor.first, tensor.end, tensor.name) for tensor in tensors]
-    known = known or [(first, end, "the nearest memory of the launch") for first, end in ranges]
-    first, end, name = min(known, key=lambda one: _distance(address, *one[:2]))
+    candidates = [(tensor.first, tensor.end, tensor.name) for tensor in tensors]
+    candidates = candidates or [
+        (first, end, "the nearest memory of the launch") for first, end in ranges
+    ]
+    first, end, name = min(candidates, key=lambda candidate: _distance(address, *candidate[:2]))
     distance = _distance(address, first, end)
     if distance > _FAR:
         return f"{text}, far from all memory of the launch"
@@ -72,9 +74,9 @@ def element(
         for tensor in tensors_of(launch, kernel.descriptor, ranges)
         if tensor.first <= address < tensor.end
     ]
-    found = next((tensor for tensor in within if tensor.name in names), None)
-    found = found or (within[0] if within else None)
-    return found.index(address) if found is not None else ""
+    owner = next((tensor for tensor in within if tensor.name in names), None)
+    owner = owner or (within[0] if within else None)
+    return owner.index(address) if owner is not None else ""
 
 
 def _distance(address: int, first: int, end: int) -> int:

@@ -58,8 +58,8 @@ def segment(native: NativeKernel, launch: Launch) -> np.ndarray:
     hidden = [a for a in descriptor.arguments if a.kind.startswith("hidden_")]
     ends = (argument.offset + argument.size for argument in hidden)
     size = max(descriptor.kernarg_bytes, len(launch.kernarg), *ends)
-    needed = PACKET_BYTES + -(-size // 64) * 64 + 64
-    memory = hostmemory.zeros(needed, np.uint8, align=hostmemory.PAGE)
+    total = PACKET_BYTES + -(-size // 64) * 64 + 64
+    memory = hostmemory.zeros(total, np.uint8, align=hostmemory.PAGE)
     packet = memory[:PACKET_BYTES]
     packet[4:10].view(np.uint16)[:] = launch.block
     packet[12:24].view(np.uint32)[:] = [
@@ -70,12 +70,12 @@ def segment(native: NativeKernel, launch: Launch) -> np.ndarray:
     )
     if not hidden:
         return memory
-    known = Inputs(launch.code, descriptor, launch)
+    inputs = Inputs(launch.code, descriptor, launch)
     for argument in hidden:
         if argument.kind == "hidden_hostcall_buffer":
             value = fault.HOSTCALL_BUFFER
         else:
-            value = known.hidden_value(argument.kind)
+            value = inputs.hidden_value(argument.kind)
         if value:
             first, size = PACKET_BYTES + argument.offset, min(argument.size, 8)
             data = value.to_bytes(8, "little")[:size]

@@ -50,14 +50,14 @@ class Emulator:
 
     def translate(self, code: CodeObject) -> NativeKernel:
         """Native code for a kernel, made once per digest. Raises Unsupported, InputError."""
-        known = self._translated.get(code.digest)
-        if known is None:
+        native = self._translated.get(code.digest)
+        if native is None:
             if not code.is_amd:
                 raise Unsupported(f"{code.kernel}: code for {code.target} cannot be executed")
             with self._translating, _no_collection():
-                known = self._translated.get(code.digest) or native_kernel(code, self.mode)
-            self._translated[code.digest] = known
-        return known
+                native = self._translated.get(code.digest) or native_kernel(code, self.mode)
+            self._translated[code.digest] = native
+        return native
 
     def run(
         self,

@@ -96,9 +96,9 @@ class Watches(LaunchWatch):
 
     def __init__(self, watches: Sequence[LaunchWatch]) -> None:
         self.watches = watches
-        chosen = [watch.workgroups for watch in watches if watch.workgroups is not None]
-        assert len(chosen) <= 1
-        self.workgroups = chosen[0] if chosen else None
+        workgroups = [watch.workgroups for watch in watches if watch.workgroups is not None]
+        assert len(workgroups) <= 1
+        self.workgroups = workgroups[0] if workgroups else None
         self.quantum = min((w.quantum for w in watches if w.quantum is not None), default=None)
         self.slice = min((w.slice for w in watches if w.slice is not None), default=None)
         limits = [watch.residents for watch in watches if watch.residents is not None]

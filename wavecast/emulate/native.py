@@ -39,11 +39,11 @@ _DYNAMIC_STACK = 16384
 
 def layout_of(kernel: Kernel) -> WaveLayout:
     """Rows for every vector register the program names."""
-    used = 0
+    registers = 0
     for instruction in kernel.program.instructions:
-        used |= instruction.reads | instruction.writes
-    vgprs = max((used & VGPRS).bit_length(), 1)
-    agprs = ((used & AGPRS) >> VGPRS.bit_length()).bit_length()
+        registers |= instruction.reads | instruction.writes
+    vgprs = max((registers & VGPRS).bit_length(), 1)
+    agprs = ((registers & AGPRS) >> VGPRS.bit_length()).bit_length()
     return WaveLayout(kernel.descriptor.wave_size, vgprs, agprs)
 
 
@@ -73,33 +73,33 @@ def native_kernel(code: CodeObject, mode: Mode | None = None) -> NativeKernel:
     store = DiskCache()
     basis = (runtime.basis(), code.target, code.kernel, code.assembly, code.digest, depends)
     best, first = digest.key("emulate", *basis, "best"), digest.key("emulate", *basis, "first")
-    found = _stored(store, best, parse)
-    if found is not None:
-        return found
-    found = _stored(store, first, parse)
-    if found is None:
+    translation = _stored(store, best, parse)
+    if translation is not None:
+        return translation
+    translation = _stored(store, first, parse)
+    if translation is None:
         kernel = parse()
-        made = compile_kernel(kernel, mode, quick=True)
-        found = made.load(lambda: kernel)
-        store.put(first, made.packed())
+        binary = compile_kernel(kernel, mode, quick=True)
+        translation = binary.load(lambda: kernel)
+        store.put(first, binary.packed())
 
     def improve(native: NativeKernel) -> None:
-        made = compile_kernel(native.kernel, mode)
-        native.replace_code(made)
-        store.put(best, made.packed())
+        binary = compile_kernel(native.kernel, mode)
+        native.replace_code(binary)
+        store.put(best, binary.packed())
 
     seconds = _SECONDS if mode is None else _WATCHED_SECONDS
-    found.improvement = Improvement(found, improve, seconds * found.instructions)
-    return found
+    translation.improvement = Improvement(translation, improve, seconds * translation.instructions)
+    return translation
 
 
 def _stored(store: DiskCache, key: str, parse: Callable[[], Kernel]) -> NativeKernel | None:
     """The kernel of a cache entry, None where there is none or what it calls is missing."""
-    known = Compiled.unpacked(store.get(key))
-    if known is None:
+    binary = Compiled.unpacked(store.get(key))
+    if binary is None:
         return None
     try:
-        return known.load(parse)
+        return binary.load(parse)
     except runtime.Missing:
         return None
 
@@ -113,7 +113,7 @@ def compile_kernel(kernel: Kernel, mode: Mode | None = None, *, quick: bool = Fa
     module.data_layout = str(machine.target_data)
     layout = layout_of(kernel)
     observer = mode.observer(kernel) if mode is not None else None
-    given = KernelInput(
+    kernel_input = KernelInput(
         program=kernel.program,
         layout=layout,
         strip=min(host.strip_lanes, layout.lanes),
@@ -122,7 +122,7 @@ def compile_kernel(kernel: Kernel, mode: Mode | None = None, *, quick: bool = Fa
         apertures=uses_apertures(kernel.program),
     )
     mode_register = machine_of(kernel.program.target, kernel.descriptor)
-    KernelLowering(given, mode_register, module, FUNCTION, observer).build()
+    KernelLowering(kernel_input, mode_register, module, FUNCTION, observer).build()
     parsed = binding.parse_assembly(str(module))
     parsed.verify()
     if not quick:

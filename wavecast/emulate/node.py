@@ -77,8 +77,8 @@ class LaunchQueue:
         node.check_process()
         with node.changed:
             node.raise_failure(self.gpu)
-            known = None if node.order is None else node.order.host()
-            self._work.append((work, known))
+            before = None if node.order is None else node.order.host()
+            self._work.append((work, before))
             self.submitted += 1
             if self._thread is None:
                 node.process = os.getpid()
@@ -126,9 +126,9 @@ class LaunchQueue:
                 if not self._work or node.closed:
                     return
                 self.state = QueueState.BUSY
-                work, known = self._work.popleft()
+                work, before = self._work.popleft()
             if node.order is not None:
-                node.order.started(self, known)
+                node.order.started(self, before)
             try:
                 if not node.failed(self.gpu):
                     work()
@@ -169,9 +169,9 @@ class GpuNode:
 
     def queue(self, gpu: int, number: int = 0) -> LaunchQueue:
         """The queue of a stream, made when it is first asked for."""
-        known = self._queues.get((gpu, number))  # in a fork the lock may be locked for ever
-        if known is not None:
-            return known
+        queue = self._queues.get((gpu, number))  # in a fork the lock may be locked for ever
+        if queue is not None:
+            return queue
         with self.changed:
             return self._queues.setdefault((gpu, number), LaunchQueue(self, gpu, number))
 
@@ -264,9 +264,9 @@ class GpuNode:
         if self.process not in (0, os.getpid()):
             return
         try:
-            told = self._raised & set(self._failures)
+            reported_gpus = self._raised & set(self._failures)
             for gpu in range(self.count):
-                if not failed and gpu not in told:
+                if not failed and gpu not in reported_gpus:
                     self.synchronize(gpu)
         finally:
             with self.changed:
@@ -286,14 +286,14 @@ class GpuNode:
         """The GPUs that run nothing, and why."""
         with self.changed:
             busy = {queue.gpu for queue in self._queues.values() if queue.state is QueueState.BUSY}
-            ended = dict.fromkeys(range(self.count), 0)
+            completions = dict.fromkeys(range(self.count), 0)
             for queue in self._queues.values():
-                ended[queue.gpu] += queue.ended
+                completions[queue.gpu] += queue.ended
         lines = []
-        for gpu in sorted(set(ended) - busy):
+        for gpu in sorted(set(completions) - busy):
             error = self._failures.get(gpu)
             why = f"has failed: {error}" if error is not None else "runs nothing"
-            lines.append(f"GPU {gpu} {why} ({count(ended[gpu], 'launch', 'launches')} ended)")
+            lines.append(f"GPU {gpu} {why} ({count(completions[gpu], 'launch', 'launches')} ended)")
         return lines
 
 

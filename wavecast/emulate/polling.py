@@ -49,7 +49,7 @@ def polls(program: Program, wave: np.ndarray, layout: WaveLayout, index: int) ->
     number = program.innermost_loop[block] if block >= 0 else None
     while number is not None:
         loop = program.loops[number]
-        found = [
+        loop_polls = [
             Poll(instruction, _address(instruction.decoded, wave, layout))
             for member in sorted(loop.blocks)
             for instruction in program.block_instructions(member)
@@ -57,8 +57,8 @@ def polls(program: Program, wave: np.ndarray, layout: WaveLayout, index: int) ->
             and instruction.memory.space in _GLOBAL
             and instruction.memory.kind in _READS
         ]
-        if found:
-            return found
+        if loop_polls:
+            return loop_polls
         number = loop.parent
     return []
 

@@ -207,21 +207,21 @@ class Resident:
         slices, which grow once it moves.
         """
         scalars = self.states.reshape(len(self.used), -1)[:, : state.VECTORS]
-        seen = zlib.crc32(scalars.tobytes()) ^ int(self.context[state.WORKGROUP]) << 32
-        before, moved = self._seen.get(seen), True
+        checksum = zlib.crc32(scalars.tobytes()) ^ int(self.context[state.WORKGROUP]) << 32
+        before, is_new = self._seen.get(checksum), True
         if before is not None:
             whole = zlib.crc32(self.states.data, zlib.crc32(self.lds.data))
-            moved = whole != before
-            self._seen[seen] = whole
+            is_new = whole != before
+            self._seen[checksum] = whole
         else:
             if len(self._seen) >= _STATES:
                 del self._seen[next(iter(self._seen))]
-            self._seen[seen] = -1
+            self._seen[checksum] = -1
         longer = min(self.grid.slice, 4 * int(self.job[_SLICE]))
-        self.job[_SLICE] = longer if moved else min(self.grid.slice, SHORT_SLICE)
+        self.job[_SLICE] = longer if is_new else min(self.grid.slice, SHORT_SLICE)
         longer = min(self.grid.quantum, 2 * self._quantum)
-        self._quantum = longer if moved else min(self.grid.quantum, _SHORT_QUANTUM)
-        return moved
+        self._quantum = longer if is_new else min(self.grid.quantum, _SHORT_QUANTUM)
+        return is_new
 
     def stalled(self) -> bool:
         """Whether a wave has executed `STALLED` instructions, or where polls are slow less in
@@ -229,10 +229,10 @@ class Resident:
 
         Registers may change: a wave that counts how often it has looked at a flag waits too.
         """
-        used, before = int(self.used.max()), self._progress
-        if used < before.compared:
+        instructions, before = int(self.used.max()), self._progress
+        if instructions < before.compared:
             before = MemoryProgress((), 0, 0, 0.0, 0.0)
-        now, executed = time.thread_time(), used - before.compared
+        now, executed = time.thread_time(), instructions - before.compared
         counts, slow = self.grid.counts_as_endless, self.grid.quantum < SHARED_QUANTUM
         due = counts and executed >= min(_LOOK, STALLED // 4)
         due |= slow and executed >= _FEWEST and now - before.compared_time >= _LOOK_SECONDS
@@ -241,10 +241,10 @@ class Resident:
             return False
         memory = self._memory()
         if memory != before.memory:
-            self._progress = MemoryProgress(memory, used, used, now, now)
+            self._progress = MemoryProgress(memory, instructions, instructions, now, now)
             return False
-        self._progress = MemoryProgress(memory, before.since, used, before.time, now)
-        same = used - before.since
+        self._progress = MemoryProgress(memory, before.since, instructions, before.time, now)
+        same = instructions - before.since
         late = slow and same >= _FEWEST and now - before.time >= STALLED_SECONDS
         return late or (counts and same >= STALLED)
 
@@ -274,15 +274,15 @@ class Resident:
     def waits(self) -> list[str]:
         """Where the waves that have not ended are, for an error."""
         group = self.grid.launch.workgroup(int(self.context[state.WORKGROUP]))
-        found: dict[tuple[int, Any], list[int]] = {}
+        by_site: dict[tuple[int, Any], list[int]] = {}
         for wave, flag in enumerate(self.flags.tolist()):
             if flag in _WORDS:
-                found.setdefault((flag, self._instruction(wave)), []).append(wave)
+                by_site.setdefault((flag, self._instruction(wave)), []).append(wave)
         lines = [
             f"workgroup {group}, {_waves(waves)} {_WORDS[flag]} {_where(instruction)}"
-            for (flag, instruction), waves in sorted(found.items(), key=lambda item: item[0][0])
+            for (flag, instruction), waves in sorted(by_site.items(), key=lambda item: item[0][0])
         ]
-        looping = [wave for (flag, _), waves in found.items() for wave in waves if not flag]
+        looping = [wave for (flag, _), waves in by_site.items() for wave in waves if not flag]
         if looping and len(lines) > 1:
             lines[-1] += f", for {_waves(looping)}"
         return lines
@@ -293,7 +293,7 @@ class Resident:
         group = self.grid.launch.workgroup(int(self.context[state.WORKGROUP]))
         ranges = [(first, end) for first, end in self.grid.ranges[1:].tolist()]
         words = self.states.reshape(len(self.used), -1)
-        found: dict[str, list[int]] = {}
+        by_text: dict[str, list[int]] = {}
         for wave in np.flatnonzero(self.flags != _ENDED).tolist():
             index = int(words[wave, state.ERROR_INSTRUCTION])
             for poll in polling.polls(kernel.program, words[wave], layout, index)[:1]:
@@ -301,11 +301,11 @@ class Resident:
                 what = fault.element(kernel, self.grid.launch, at.index, poll.address, ranges)
                 owner = memory(poll.address)
                 text = f"{what or hex(poll.address)}{f' in {owner}' if owner else ''}"
-                found.setdefault(f"in a loop that polls {text}: {_where(at)}", []).append(wave)
-        if not found:
+                by_text.setdefault(f"in a loop that polls {text}: {_where(at)}", []).append(wave)
+        if not by_text:
             return self.waits()
         return [
-            f"workgroup {group}, {_waves(waves)} {text}" for text, waves in sorted(found.items())
+            f"workgroup {group}, {_waves(waves)} {text}" for text, waves in sorted(by_text.items())
         ]
 
     def waiting(self) -> int:
@@ -336,9 +336,11 @@ class Resident:
                 )
             lane = int(self.context[state.FAULT_LANE])
             what = f"{instruction.decoded.text!r} lane {lane} touches "
-            needed = _alignment(instruction)
-            if address % needed:
-                what += f"{address:#x}, an atomic operation that is not aligned to {needed} bytes"
+            alignment = _alignment(instruction)
+            if address % alignment:
+                what += (
+                    f"{address:#x}, an atomic operation that is not aligned to {alignment} bytes"
+                )
             else:
                 ranges = [(first, end) for first, end in self.grid.ranges[1:].tolist()]
                 kernel = self.grid.native.kernel

@@ -82,7 +82,7 @@ def facts_of(device: Device) -> DeviceFacts:
     clock = None
     if width is not None and bandwidth is not None:
         clock = bandwidth.number * 8 / width / 2
-    found = DeviceFacts(
+    facts = DeviceFacts(
         target=device.target,
         vendor=device.vendor,
         name=device.name,
@@ -99,11 +99,11 @@ def facts_of(device: Device) -> DeviceFacts:
         memory_bits=width,
         memory_clock_hz=clock,
     )
-    found.capability  # noqa: B018  raises for a target without one
-    return found
+    facts.capability  # noqa: B018  raises for a target without one
+    return facts
 
 
 def _memory_bits(device: Device) -> int | None:
     """The width of the memory's interface, which is part of its type: `HBM3 8192-bit 5.2 Gbps`."""
-    found = _WIDTH.search(str(device.get("mem_type") or ""))
-    return int(found[1]) if found is not None else None
+    match = _WIDTH.search(str(device.get("mem_type") or ""))
+    return int(match[1]) if match is not None else None

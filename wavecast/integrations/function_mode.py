@@ -13,7 +13,7 @@ class FunctionMode(TorchFunctionMode):
     """While it is active, `call` replaces every call of a function of PyTorch."""
 
     @abstractmethod
-    def call(self, func: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of `func(*args, **named)`, or of what runs instead."""
 
     def __torch_function__(

@@ -20,9 +20,9 @@ def listened(call: Callable[..., Any], heard: Heard) -> Callable[..., Any]:
     """The function of a module of generated code, whose calls of libraries are `heard`."""
 
     @functools.wraps(call)
-    def run(*args: Any, **named: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Any:
         with _Listener(heard):
-            return call(*args, **named)
+            return call(*args, **kwargs)
 
     return run
 
@@ -32,10 +32,10 @@ def unheard(function: Callable[..., Any]) -> Callable[..., Any]:
     graph's."""
 
     @functools.wraps(function)
-    def run(*args: Any, **named: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Any:
         _Listener.deaf += 1
         try:
-            return function(*args, **named)
+            return function(*args, **kwargs)
         finally:
             _Listener.deaf -= 1
 
@@ -60,16 +60,16 @@ class _Listener(OperatorRecorder):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         del types
-        named = dict(kwargs or {})
-        result = func(*args, **named)
+        keywords = dict(kwargs or {})
+        result = func(*args, **keywords)
         if func.namespace == "aten" and not func.is_view and not self.deaf:
-            read = {key: value for key, value in named.items() if key != "out"}
+            read = {key: value for key, value in keywords.items() if key != "out"}
             self.record(func, args, read, result)
             for call in self.calls:
                 if not launches_nothing(call):
                     self._heard(_alone(call), model_lines())
-            for kept in (self.calls, self._alive, self._storages, self._writer):
-                kept.clear()  # memory of the graph is not kept longer than it keeps it
+            for collection in (self.calls, self._alive, self._storages, self._writer):
+                collection.clear()  # memory of the graph is not kept longer than it keeps it
         return result
 
 

@@ -23,7 +23,7 @@ _modules: dict[str, Mapping[str, Sequence[str]]] = {}
 
 def remember(path: str, traces: Mapping[str, Sequence[str]]) -> None:
     """Note the stack traces of a file of generated code, by kernel and number."""
-    _modules[path] = {name: tuple(found) for name, found in traces.items()}
+    _modules[path] = {name: tuple(stack_traces) for name, stack_traces in traces.items()}
 
 
 def model_lines() -> tuple[str, ...]:
@@ -43,8 +43,8 @@ def model_lines() -> tuple[str, ...]:
 def _number(path: str, line: int) -> str:
     """The kernel and number that are written above a line, "" without one."""
     for text in reversed(linecache.getlines(path)[:line]):
-        if found := _CALL.search(text):
-            return found[1]
+        if match := _CALL.search(text):
+            return match[1]
     return ""
 
 
@@ -56,9 +56,11 @@ def _own(traces: Sequence[str]) -> Iterator[tuple[str, int]]:
     """The innermost line of each trace that is not a library's."""
     for trace in traces:
         frames = [(path, int(line)) for path, line in _FRAME.findall(trace)]
-        own = [one for one in frames if not any(part in one[0] for part in _LIBRARIES)]
+        user_frames = [
+            frame for frame in frames if not any(part in frame[0] for part in _LIBRARIES)
+        ]
         if frames:
-            path, line = (own or frames)[-1]
+            path, line = (user_frames or frames)[-1]
             yield Path(path).as_posix(), line
 
 

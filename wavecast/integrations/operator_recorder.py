@@ -63,31 +63,31 @@ class OperatorRecorder(TorchDispatchMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         del types
-        named = dict(kwargs or {})
-        result = func(*args, **named)
+        keywords = dict(kwargs or {})
+        result = func(*args, **keywords)
         if func.namespace not in _NAMESPACES_LEFT_OUT:
-            self.record(func, args, named, result)
+            self.record(func, args, keywords, result)
         return result
 
     def record(
-        self, func: Any, args: tuple[Any, ...], named: Mapping[str, Any], result: Any
+        self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
     ) -> None:
         """Add a call of the operator `func` with its result. The CPU's fused attention is recorded
         as what runs on a GPU."""
         namespace, _, name = func._schema.name.partition("::")
-        inputs = list(_tensors((args, named)))
+        inputs = list(_tensors((args, kwargs)))
         outputs = list(_tensors(result))
-        written = list(_tensors(mutated(func, args, named)))
-        outputs += [one for one in written if all(one is not other for other in outputs)]
+        written = list(_tensors(mutated(func, args, kwargs)))
+        outputs += [tensor for tensor in written if all(tensor is not other for other in outputs)]
         if inputs or outputs:
             self.add(
                 f"{namespace}.{name.replace('_for_cpu', '')}",
                 inputs,
                 outputs,
-                self._arguments(func, args, named),
+                self._arguments(func, args, kwargs),
                 view=bool(func.is_view),
                 pointwise=torch.Tag.pointwise in func.tags,
-                flops=_flops(func, args, named, result),
+                flops=_flops(func, args, kwargs, result),
             )
 
     def add(
@@ -103,13 +103,13 @@ class OperatorRecorder(TorchDispatchMode):
     ) -> None:
         """Add a call of the operator `name`; `arguments` by the names of its schema."""
         number = len(self.calls)
-        read = tuple(self.spec(one) for one in inputs)
-        written = tuple(self.spec(one) for one in outputs)
-        after = {self._writer[one.storage] for one in read if one.storage in self._writer}
-        for one in written:
+        read = tuple(self.spec(tensor) for tensor in inputs)
+        written = tuple(self.spec(tensor) for tensor in outputs)
+        after = {self._writer[spec.storage] for spec in read if spec.storage in self._writer}
+        for spec in written:
             # A view of memory that no call has written depends on nothing.
-            if not view or one.storage in self._writer:
-                self._writer[one.storage] = number
+            if not view or spec.storage in self._writer:
+                self._writer[spec.storage] = number
         self.calls.append(
             OperatorCall(
                 name,
@@ -136,7 +136,7 @@ class OperatorRecorder(TorchDispatchMode):
         return self.module if self.phase == "forward" else ""
 
     def _arguments(
-        self, func: Any, args: tuple[Any, ...], named: Mapping[str, Any]
+        self, func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]
     ) -> dict[str, Any]:
         names = [argument.name for argument in func._schema.arguments]
         defaults = {
@@ -144,13 +144,13 @@ class OperatorRecorder(TorchDispatchMode):
             for argument in func._schema.arguments
             if argument.has_default_value()
         }
-        return {**defaults, **dict(zip(names, args, strict=False)), **named}
+        return {**defaults, **dict(zip(names, args, strict=False)), **kwargs}
 
     def _plain(self, value: Any) -> Any:
         if isinstance(value, torch.Tensor):
             return self.spec(value)
         if isinstance(value, list | tuple):
-            return tuple(self._plain(one) for one in value)
+            return tuple(self._plain(element) for element in value)
         if value is None or isinstance(value, bool | int | float | str):
             return value
         return str(value)
@@ -165,13 +165,13 @@ class GpuChoices(FunctionMode):
         self.notes: set[str] = set()
         self._recorder = recorder
 
-    def call(self, func: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """`func`, or the operator of a GPU instead of it."""
         if func is torch.nn.functional.scaled_dot_product_attention:
-            return self.attention(func, *args, **named)
+            return self.attention(func, *args, **kwargs)
         if func is torch.nn.functional.rms_norm:
-            return self.rms_norm(*args, **named)
-        return func(*args, **named)
+            return self.rms_norm(*args, **kwargs)
+        return func(*args, **kwargs)
 
     def attention(
         self,
@@ -233,8 +233,8 @@ class _FusedRmsNorm(torch.autograd.Function):
         ctx.recorder, ctx.shape = recorder, shape
         ctx.save_for_backward(x, weight)
         result = torch.empty_like(x)
-        given = {"input": x, "normalized_shape": shape, "weight": weight, "eps": eps}
-        recorder.add("aten._fused_rms_norm", _tensors(given), [result], given)
+        arguments = {"input": x, "normalized_shape": shape, "weight": weight, "eps": eps}
+        recorder.add("aten._fused_rms_norm", _tensors(arguments), [result], arguments)
         return result
 
     @staticmethod
@@ -242,15 +242,15 @@ class _FusedRmsNorm(torch.autograd.Function):
         x, weight = ctx.saved_tensors
         of_input = torch.empty_like(x)
         of_weight = None if weight is None else torch.empty_like(weight)
-        given = {
+        arguments = {
             "grad_out": grads[0],
             "input": x,
             "normalized_shape": ctx.shape,
             "weight": weight,
             "output_mask": [True, weight is not None],
         }
-        made = _tensors((of_input, of_weight))
-        ctx.recorder.add("aten._fused_rms_norm_backward", _tensors(given), made, given)
+        gradients = _tensors((of_input, of_weight))
+        ctx.recorder.add("aten._fused_rms_norm_backward", _tensors(arguments), gradients, arguments)
         return None, of_input, None, of_weight, None
 
 
@@ -258,21 +258,23 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
     return (leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor))
 
 
-def mutated(func: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> list[Any]:
+def mutated(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
     """The arguments that an operator writes."""
-    found = []
+    arguments = []
     for number, argument in enumerate(func._schema.arguments):
         if argument.alias_info is not None and argument.alias_info.is_write:
-            if argument.name in named:
-                found.append(named[argument.name])
+            if argument.name in kwargs:
+                arguments.append(kwargs[argument.name])
             elif number < len(args):
-                found.append(args[number])
-    return found
+                arguments.append(args[number])
+    return arguments
 
 
-def _flops(func: Any, args: tuple[Any, ...], named: Mapping[str, Any], result: Any) -> float | None:
-    counted = flop_registry.get(func._overloadpacket)
-    return None if counted is None else float(counted(*args, **named, out_val=result))
+def _flops(
+    func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any], result: Any
+) -> float | None:
+    formula = flop_registry.get(func._overloadpacket)
+    return None if formula is None else float(formula(*args, **kwargs, out_val=result))
 
 
 __all__ = ["GpuChoices", "OperatorRecorder", "mutated"]

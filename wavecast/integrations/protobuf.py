@@ -63,18 +63,20 @@ def _add_field(
 ) -> None:
     """Add a field to the descriptor of its message."""
     name, number, kind, *union = field
-    made = message.field.add(name=name, number=number)
-    made.label = made.LABEL_REPEATED if kind.startswith("*") else made.LABEL_OPTIONAL
+    descriptor = message.field.add(name=name, number=number)
+    descriptor.label = (
+        descriptor.LABEL_REPEATED if kind.startswith("*") else descriptor.LABEL_OPTIONAL
+    )
     plain = kind.removeprefix("*")
     if plain in messages or plain in enums:
-        made.type = made.TYPE_ENUM if plain in enums else made.TYPE_MESSAGE
-        made.type_name = f".{package}.{plain}"
+        descriptor.type = descriptor.TYPE_ENUM if plain in enums else descriptor.TYPE_MESSAGE
+        descriptor.type_name = f".{package}.{plain}"
     else:
-        made.type = made.Type.Value(f"TYPE_{plain.upper()}")
+        descriptor.type = descriptor.Type.Value(f"TYPE_{plain.upper()}")
     if union:
         if not message.oneof_decl:
             message.oneof_decl.add(name=union[0])
-        made.oneof_index = 0
+        descriptor.oneof_index = 0
 
 
 __all__ = ["Fields", "message_classes"]

@@ -23,9 +23,9 @@ class ServedCalls(Counter[tuple[str, str]]):
         call = function(operator)
         key = (layer, operator)
 
-        def run(*args: Any, **named: Any) -> Any:
+        def run(*args: Any, **kwargs: Any) -> Any:
             self[key] += 1
-            return call(*args, **named)
+            return call(*args, **kwargs)
 
         return run
 
@@ -56,15 +56,15 @@ def starts_of(lengths: Tensor) -> Tensor:
 
 
 def rotated(
-    rope: Callable[..., Any], layer: Any, tables: Tensor, positions: Tensor, *given: Tensor
+    rope: Callable[..., Any], layer: Any, tables: Tensor, positions: Tensor, *inputs: Tensor
 ) -> list[Tensor]:
     """Queries and keys [tokens, heads · head] or [tokens, heads, head], rotated by the `tables`
     [positions, rotary] of a layer, cosines first. Queries alone are rotated as both."""
     cos, sin = tables.chunk(2, dim=-1)
     where = positions.flatten()
-    heads = [one.reshape(where.numel(), -1, layer.head_size) for one in given]
-    found = rope(heads[0], heads[-1], cos, sin, where, interleaved=not layer.is_neox_style)
-    return [one.view(like.shape) for one, like in zip(found, given, strict=False)]
+    heads = [tensor.reshape(where.numel(), -1, layer.head_size) for tensor in inputs]
+    outputs = rope(heads[0], heads[-1], cos, sin, where, interleaved=not layer.is_neox_style)
+    return [output.view(like.shape) for output, like in zip(outputs, inputs, strict=False)]
 
 
 def parameter(value: Tensor) -> torch.nn.Parameter:

@@ -68,7 +68,7 @@ def _branch_targets(
     name: str, instructions: list[Instruction], labels: dict[str, int], file: str
 ) -> dict[int, int]:
     """Branch instruction -> the instruction it jumps to, where that is in this function."""
-    found = {}
+    targets = {}
     for instruction in instructions:
         control = instruction.decoded.opcode.control
         if control is _NONE or control is _END or control is _CALL:
@@ -76,7 +76,7 @@ def _branch_targets(
         if control is Control.INDIRECT:
             label = _long_branch(instructions, instruction.index, labels)
             if label is not None:
-                found[instruction.index] = labels[label]
+                targets[instruction.index] = labels[label]
             continue
         label = next((o.text for o in instruction.operands if o.kind is OperandClass.LABEL), None)
         if label is None or label not in labels:
@@ -86,10 +86,10 @@ def _branch_targets(
                 line=instruction.line,
                 kernel=name,
             )
-        found[instruction.index] = labels[label]
+        targets[instruction.index] = labels[label]
     # A label behind the last instruction stands for code that is never reached: compilers leave
     # such blocks empty. Jumping there leaves the function, as running off its end does.
-    return {index: to for index, to in found.items() if to < len(instructions)}
+    return {index: to for index, to in targets.items() if to < len(instructions)}
 
 
 def _long_branch(instructions: list[Instruction], index: int, labels: dict[str, int]) -> str | None:
@@ -191,14 +191,14 @@ def _blocks(
 
 
 def _reverse_postorder(blocks: list[Block]) -> list[int]:
-    seen = {0}
+    discovered_blocks = {0}
     order: list[int] = []
     stack = [(0, iter(blocks[0].successors))]
     while stack:
         block, following = stack[-1]
         for successor in following:
-            if successor not in seen:
-                seen.add(successor)
+            if successor not in discovered_blocks:
+                discovered_blocks.add(successor)
                 stack.append((successor, iter(blocks[successor].successors)))
                 break
         else:

@@ -159,9 +159,9 @@ def _cache(row: Opcode, counters: str) -> tuple[CounterEvent, ...]:
 def _lds(decoded: Decoded, counters: str) -> tuple[CounterEvent, ...]:
     writes = decoded.writes & _VECTOR
     if "gds" in decoded.modifiers and counters in _GDS:
-        counted, source_read = _GDS[counters]
+        counter_name, source_read = _GDS[counters]
         return (
-            CounterEvent(counted, writes),
+            CounterEvent(counter_name, writes),
             CounterEvent(source_read, 0, decoded.reads & (_VECTOR | EXEC)),
         )
     return (CounterEvent(_LDS[counters], writes),)

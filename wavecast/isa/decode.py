@@ -68,13 +68,15 @@ class Decoder:
 
         Raises DecodeError (UnknownMnemonic when there is no row).
         """
-        found = self._decoded.get(text)
-        if found is None:
+        instruction = self._decoded.get(text)
+        if instruction is None:
             if len(self._decoded) > _CACHE_LIMIT:
                 self._decoded.clear()
-            found = self._pair(text) if "::" in text and '"' not in text else self._single(text)
-            self._decoded[text] = found
-        return found
+            instruction = (
+                self._pair(text) if "::" in text and '"' not in text else self._single(text)
+            )
+            self._decoded[text] = instruction
+        return instruction
 
     def _pair(self, text: str) -> Decoded:
         x_text, _, y_text = text.partition("::")
@@ -99,9 +101,9 @@ class Decoder:
         return self._build(text, opcode, mnemonic, encoding, operands, roles, modifiers)
 
     def _lookup(self, mnemonic: str) -> tuple[tuple[Opcode, ...], str]:
-        found = self._mnemonics.get(mnemonic)
-        if found is not None:
-            return found
+        entry = self._mnemonics.get(mnemonic)
+        if entry is not None:
+            return entry
         rows, encoding = self._rows.get(mnemonic), ""
         match = _SUFFIX.fullmatch(mnemonic) if rows is None else None
         if match is not None:
@@ -158,11 +160,11 @@ class Decoder:
         )  # fmt: skip
 
     def _implicit_sets(self, opcode: Opcode) -> tuple[int, int]:
-        found = self._implicit.get(opcode.name)
-        if found is None:
-            found = self._bits(opcode.implicit_reads), self._bits(opcode.implicit_writes)
-            self._implicit[opcode.name] = found
-        return found
+        sets = self._implicit.get(opcode.name)
+        if sets is None:
+            sets = self._bits(opcode.implicit_reads), self._bits(opcode.implicit_writes)
+            self._implicit[opcode.name] = sets
+        return sets
 
     def _bits(self, names: tuple[str, ...]) -> int:
         bits = 0
@@ -222,11 +224,11 @@ def _chunks(rest: str) -> list[str]:
 
 
 def _modifiers(words: list[str]) -> dict[str, str]:
-    found = {}
+    modifiers = {}
     for word in words:
         name, _, value = word.partition(":")
-        found[name] = value
-    return found
+        modifiers[name] = value
+    return modifiers
 
 
 def _match(
@@ -241,8 +243,8 @@ def _match(
         missing = len(row.operands) - count
         if missing > 0 and sum(role.optional for role in row.operands) >= missing:
             return row, _drop_optional(row.operands, missing, operands)
-    wanted = " or ".join(str(len(row.operands)) for row in rows)
-    raise DecodeError(f"{text!r} has {count} operands, expected {wanted}")
+    counts = " or ".join(str(len(row.operands)) for row in rows)
+    raise DecodeError(f"{text!r} has {count} operands, expected {counts}")
 
 
 def _drop_optional(
@@ -254,9 +256,9 @@ def _drop_optional(
         tuple(role for index, role in enumerate(roles) if index not in dropped)
         for dropped in combinations(optional, missing)
     ]
-    for kept in choices:
-        if all(_fits(role, operand) for role, operand in zip(kept, operands, strict=True)):
-            return kept
+    for choice in choices:
+        if all(_fits(role, operand) for role, operand in zip(choice, operands, strict=True)):
+            return choice
     return choices[0]
 
 

@@ -17,12 +17,12 @@ ENTRY = -1
 
 def bits_of(registers: int) -> list[int]:
     """The positions of the set bits, lowest first."""
-    found = []
+    positions = []
     while registers:
         low = registers & -registers
-        found.append(low.bit_length() - 1)
+        positions.append(low.bit_length() - 1)
         registers ^= low
-    return found
+    return positions
 
 
 class DefUse:
@@ -48,15 +48,15 @@ class DefUse:
     def definitions(self, index: int, bit: int) -> frozenset[int]:
         """The instructions whose write of register `bit` may reach instruction `index`."""
         block = self.program.blocks[self._block_of[index]]
-        found, done = self._backwards(bit, block.start, index)
-        if not done:
-            found |= self._entry(block.index, bit)
-        return frozenset(found)
+        writers, is_killed = self._backwards(bit, block.start, index)
+        if not is_killed:
+            writers |= self._entry(block.index, bit)
+        return frozenset(writers)
 
     def sources(self, index: int, registers: int | None = None) -> dict[int, frozenset[int]]:
         """For every register `index` reads (or of `registers`): the definitions that reach it."""
-        wanted = self.program.instructions[index].reads if registers is None else registers
-        return {bit: self.definitions(index, bit) for bit in bits_of(wanted)}
+        mask = self.program.instructions[index].reads if registers is None else registers
+        return {bit: self.definitions(index, bit) for bit in bits_of(mask)}
 
     def uses(self, index: int) -> frozenset[int]:
         """The instructions that read a value instruction `index` wrote."""
@@ -64,50 +64,50 @@ class DefUse:
 
     @cached_property
     def _uses(self) -> dict[int, set[int]]:
-        found: dict[int, set[int]] = {}
+        uses: dict[int, set[int]] = {}
         for instruction in self.program.instructions:
             for definitions in self.sources(instruction.index).values():
                 for definition in definitions:
-                    found.setdefault(definition, set()).add(instruction.index)
-        return found
+                    uses.setdefault(definition, set()).add(instruction.index)
+        return uses
 
     def _backwards(self, bit: int, start: int, stop: int) -> tuple[set[int], bool]:
         """Writers of `bit` in `[start, stop)`, last first, up to the one that kills the rest."""
-        found: set[int] = set()
+        reaching_definitions: set[int] = set()
         writers = self._writers.get(bit)
         if writers is None:
-            return found, False
+            return reaching_definitions, False
         position = bisect_left(writers, stop) - 1
         instructions = self.program.instructions
         while position >= 0 and writers[position] >= start:
             writer = writers[position]
-            found.add(writer)
+            reaching_definitions.add(writer)
             if instructions[writer].decoded.kills >> bit & 1:
-                return found, True
+                return reaching_definitions, True
             position -= 1
-        return found, False
+        return reaching_definitions, False
 
     def _entry(self, block: int, bit: int) -> frozenset[int]:
         """The definitions of `bit` that reach the start of `block`."""
-        known = self._at_entry.get((block, bit))
-        if known is not None:
-            return known
-        found: set[int] = set()
-        seen = {block}
+        cache_entry = self._at_entry.get((block, bit))
+        if cache_entry is not None:
+            return cache_entry
+        reaching_definitions: set[int] = set()
+        visited_blocks = {block}
         stack = [block]
         blocks = self.program.blocks
         while stack:
             current = stack.pop()
             if current == 0:
-                found.add(ENTRY)
+                reaching_definitions.add(ENTRY)
             for predecessor in blocks[current].predecessors:
                 earlier = blocks[predecessor]
-                local, done = self._backwards(bit, earlier.start, earlier.stop)
-                found |= local
-                if not done and predecessor not in seen:
-                    seen.add(predecessor)
+                local, is_killed = self._backwards(bit, earlier.start, earlier.stop)
+                reaching_definitions |= local
+                if not is_killed and predecessor not in visited_blocks:
+                    visited_blocks.add(predecessor)
                     stack.append(predecessor)
-        result = frozenset(found)
+        result = frozenset(reaching_definitions)
         self._at_entry[block, bit] = result
         return result
 

@@ -73,39 +73,39 @@ def decode(data: bytes, processor: str) -> dict[str, int]:
     able = capabilities(processor)
     version = able.kernel_descriptor
     wave32 = bool(properties >> 10 & 1)
-    found = {
+    directives = {
         "group_segment_fixed_size": lds,
         "private_segment_fixed_size": scratch,
         "kernarg_size": kernarg,
         "user_sgpr_count": _bits(rsrc2, 1, able.user_sgpr_count_bits),
         "next_free_vgpr": (_bits(rsrc1, 0, 6) + 1) * vgpr_granule(processor, wave32),
     }
-    found |= _fields(rsrc1, _RSRC1) | _fields(rsrc2, _RSRC2) | _fields(properties, _PROPERTIES)
+    directives |= _fields(rsrc1, _RSRC1) | _fields(rsrc2, _RSRC2) | _fields(properties, _PROPERTIES)
     if version >= 10:
-        found["wavefront_size32"] = int(wave32)
-        found |= _fields(rsrc1, _RSRC1_GFX10)
+        directives["wavefront_size32"] = int(wave32)
+        directives |= _fields(rsrc1, _RSRC1_GFX10)
         if not able.wgp_mode:
-            del found["workgroup_processor_mode"]
-    found |= _fields(rsrc1, _RSRC1_BEFORE_GFX12 if version < 12 else _RSRC1_GFX12)
+            del directives["workgroup_processor_mode"]
+    directives |= _fields(rsrc1, _RSRC1_BEFORE_GFX12 if version < 12 else _RSRC1_GFX12)
     if able.architected_scratch:
-        found["enable_private_segment"] = _bits(rsrc2, 0, 1)
+        directives["enable_private_segment"] = _bits(rsrc2, 0, 1)
     else:
-        found["system_sgpr_private_segment_wavefront_offset"] = _bits(rsrc2, 0, 1)
-        found |= _fields(properties, _ABSOLUTE_SCRATCH)
+        directives["system_sgpr_private_segment_wavefront_offset"] = _bits(rsrc2, 0, 1)
+        directives |= _fields(properties, _ABSOLUTE_SCRATCH)
     if able.unified_vgprs:
-        found["accum_offset"] = (_bits(rsrc3, 0, 6) + 1) * 4
-        found["tg_split"] = _bits(rsrc3, 16, 1)
+        directives["accum_offset"] = (_bits(rsrc3, 0, 6) + 1) * 4
+        directives["tg_split"] = _bits(rsrc3, 16, 1)
     if able.kernarg_preload:
-        found |= _fields(preload, _PRELOAD)
+        directives |= _fields(preload, _PRELOAD)
     if version in (10, 11):
-        found["shared_vgpr_count"] = _bits(rsrc3, 0, 4)
+        directives["shared_vgpr_count"] = _bits(rsrc3, 0, 4)
     if version == 11:
-        found["inst_pref_size"] = _bits(rsrc3, 4, 6)
+        directives["inst_pref_size"] = _bits(rsrc3, 4, 6)
     if version >= 12:
-        found["inst_pref_size"] = _bits(rsrc3, 4, 8)
+        directives["inst_pref_size"] = _bits(rsrc3, 4, 8)
     if able.named_barriers:
-        found["named_barrier_count"] = _bits(rsrc3, 14, 3)
-    return found
+        directives["named_barrier_count"] = _bits(rsrc3, 14, 3)
+    return directives
 
 
 def vgpr_granule(processor: str, wave32: bool) -> int:

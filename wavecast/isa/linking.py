@@ -45,9 +45,9 @@ def linked(
     order = [kernel]
     for function in order:
         for name in _named(function):
-            found = functions.get(name)
-            if found is not None and found not in order:
-                order.append(found)
+            callee = functions.get(name)
+            if callee is not None and callee not in order:
+                order.append(callee)
     whole = AssemblyFunction(kernel.name)
     entries: dict[str, int] = {}
     for function in order:
@@ -77,7 +77,7 @@ def names_data(instructions: Iterable[Instruction], entries: Mapping[str, int]) 
         for operand in instruction.operands
         if operand.kind is OperandClass.EXPRESSION
     )
-    return any(found is not None and found[0] not in entries for found in expressions)
+    return any(symbol is not None and symbol[0] not in entries for symbol in expressions)
 
 
 def _named(function: AssemblyFunction) -> list[str]:
@@ -88,9 +88,9 @@ def _named(function: AssemblyFunction) -> list[str]:
             if operand.kind is OperandClass.LABEL and calls:
                 names[operand.text] = None
             elif operand.kind is OperandClass.EXPRESSION:
-                found = symbol_of(operand.text)
-                if found is not None:
-                    names[found[0]] = None
+                symbol = symbol_of(operand.text)
+                if symbol is not None:
+                    names[symbol[0]] = None
     return list(names)
 
 
@@ -104,9 +104,9 @@ def called(decoded: Decoded, before: list[Instruction], entries: Mapping[str, in
         if not instruction.writes & source:
             continue
         for operand in instruction.operands:
-            found = symbol_of(operand.text) if operand.kind is OperandClass.EXPRESSION else None
-            if found is not None:
-                return found[0] if found[0] in entries else None
+            symbol = symbol_of(operand.text) if operand.kind is OperandClass.EXPRESSION else None
+            if symbol is not None:
+                return symbol[0] if symbol[0] in entries else None
         return None
     return None
 

@@ -40,12 +40,12 @@ def liveness(program: Program) -> Liveness:
 def _block_liveness(program: Program) -> tuple[list[int], list[int]]:
     uses, kills = [], []
     for block in program.blocks:
-        used = killed = 0
+        upward_exposed = killed = 0
         for instruction in program.instructions[block.start : block.stop]:
             decoded = instruction.decoded
-            used |= decoded.reads & ~killed
+            upward_exposed |= decoded.reads & ~killed
             killed |= decoded.kills
-        uses.append(used)
+        uses.append(upward_exposed)
         kills.append(killed)
     live_in = [0] * len(uses)
     live_out = [0] * len(uses)

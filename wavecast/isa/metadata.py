@@ -74,13 +74,13 @@ def descriptors_from_assembly(text: str, target: str = "") -> dict[str, KernelDe
     directives = {
         unquoted(match[1]): _integers(text, match[2]) for match in _DIRECTIVES.finditer(text)
     }
-    found = {}
+    descriptors = {}
     for name in dict.fromkeys((*directives, *documents)):
         exact = symbols.stated(text, name, "num_vgpr")
-        found[name] = _descriptor(
+        descriptors[name] = _descriptor(
             name, documents.get(name, {}), directives.get(name, {}), exact, processor
         )
-    return found
+    return descriptors
 
 
 def descriptors_from_elf(data: bytes) -> dict[str, KernelDescriptor]:
@@ -90,9 +90,10 @@ def descriptors_from_elf(data: bytes) -> dict[str, KernelDescriptor]:
 
 
 def descriptors_of(
-    image: elf.Elf, wanted: Callable[[str], object] | None = None
+    image: elf.Elf, accepts: Callable[[str], object] | None = None
 ) -> dict[str, KernelDescriptor]:
-    """The kernels of an AMD code object by symbol; with `wanted` those for whose symbol it is true.
+    """The kernels of an AMD code object by symbol; with `accepts` those for whose symbol it is
+    true.
 
     Raises InputError when the file is not an AMDGPU ELF, is damaged, or has neither metadata nor a
     kernel descriptor.
@@ -106,18 +107,18 @@ def descriptors_of(
     descriptors = _descriptor_symbols(image)
     if not documents and not descriptors:
         raise InputError("AMD code object with no kernel in it")
-    found = {}
+    kernels = {}
     for name in dict.fromkeys((*documents, *descriptors)):
-        if wanted is not None and not wanted(name):
+        if accepts is not None and not accepts(name):
             continue
         exact = image.symbols.get(f"{name}.num_vgpr")
         vgprs = exact.value if exact is not None and exact.absolute else None
-        known: dict[str, int] = {}
+        directives: dict[str, int] = {}
         if name in descriptors:
-            known = kernel_code.decode(image.content(descriptors[name]), processor)
-        _refine_vgprs(known, documents.get(name, {}), processor)
-        found[name] = _descriptor(name, documents.get(name, {}), known, vgprs, processor)
-    return found
+            directives = kernel_code.decode(image.content(descriptors[name]), processor)
+        _refine_vgprs(directives, documents.get(name, {}), processor)
+        kernels[name] = _descriptor(name, documents.get(name, {}), directives, vgprs, processor)
+    return kernels
 
 
 def kernel_symbols(image: elf.Elf) -> frozenset[str]:
@@ -155,7 +156,7 @@ def metadata_of_elf(image: elf.Elf) -> Document:
     linked object: all of them describe kernels. Raises InputError."""
     import msgspec
 
-    found: dict[str, Any] = {}
+    merged_document: dict[str, Any] = {}
     for owner, kind, content in image.notes:
         if owner != NOTE_OWNER or kind != NOTE_METADATA:
             continue
@@ -165,11 +166,11 @@ def metadata_of_elf(image: elf.Elf) -> Document:
             raise InputError("the code object's metadata note is damaged") from error
         if not isinstance(document, dict):
             continue
-        first, more = found.get(_KERNELS, []), document.get(_KERNELS, [])
-        found = {**document, **found}
+        first, more = merged_document.get(_KERNELS, []), document.get(_KERNELS, [])
+        merged_document = {**document, **merged_document}
         if isinstance(first, list) and isinstance(more, list):
-            found[_KERNELS] = first + more
-    return found
+            merged_document[_KERNELS] = first + more
+    return merged_document
 
 
 @lru_cache(maxsize=8)
@@ -218,18 +219,18 @@ def _symbol(document: Document) -> str:
 def _integers(text: str, body: str) -> dict[str, int]:
     """The directives of one kernel whose value is an integer or an expression of `.set` symbols.
     Raises InputError for a value that no field of a kernel descriptor can have."""
-    found = {}
+    directives = {}
     for match in _DIRECTIVE.finditer(body):
         value = match[2].strip()
         try:
-            found[match[1]] = int(value, 0)
+            directives[match[1]] = int(value, 0)
         except ValueError:
             number = symbols.evaluate(value, text)
             if number is not None:
-                found[match[1]] = number
-        if not 0 <= found.get(match[1], 0) < _FIELD_END:
+                directives[match[1]] = number
+        if not 0 <= directives.get(match[1], 0) < _FIELD_END:
             raise InputError(f".amdhsa_{match[1]} must be from 0 to 2^32 - 1, not {value:.40}")
-    return found
+    return directives
 
 
 def _descriptor(
@@ -300,7 +301,7 @@ def _is_padding(item: Document) -> bool:
 
 
 def _arguments(kernel: str, document: Document) -> tuple[KernelArgument, ...]:
-    found = []
+    arguments = []
     for item in document.get(".args", ()) or ():
         try:
             argument = KernelArgument(
@@ -315,5 +316,5 @@ def _arguments(kernel: str, document: Document) -> tuple[KernelArgument, ...]:
             raise InputError(f"kernel {kernel}: malformed argument in metadata") from error
         if min(argument.offset, argument.size) < 0 or argument.offset + argument.size > _SEGMENT:
             raise InputError(f"kernel {kernel}: malformed argument in metadata")
-        found.append(argument)
-    return tuple(found)
+        arguments.append(argument)
+    return tuple(arguments)

@@ -224,19 +224,19 @@ class WaitField:
 
     def value(self, immediate: int) -> int:
         """The field's value in an immediate."""
-        found, moved = 0, 0
+        field_value, position = 0, 0
         for first, width in self.parts:
-            found |= (immediate >> first & (1 << width) - 1) << moved
-            moved += width
-        return found
+            field_value |= (immediate >> first & (1 << width) - 1) << position
+            position += width
+        return field_value
 
     def placed(self, value: int) -> int:
         """The immediate that has this value in the field, and zeros elsewhere."""
-        found = 0
+        immediate = 0
         for first, width in self.parts:
-            found |= (value & (1 << width) - 1) << first
+            immediate |= (value & (1 << width) - 1) << first
             value >>= width
-        return found
+        return immediate
 
     @property
     def ones(self) -> int:

@@ -85,17 +85,17 @@ def _linked(
     functions: list[AssemblyFunction], kernel: str, target: str, file: str
 ) -> dict[str, Program]:
     """The kernel's program with the functions it reaches behind it."""
-    known = {function.name: function for function in functions if function.instructions}
-    if kernel not in known:
+    by_name = {function.name: function for function in functions if function.instructions}
+    if kernel not in by_name:
         return {}
-    whole, entries = linked(known[kernel], known)
+    whole, entries = linked(by_name[kernel], by_name)
     program = build_program(kernel, target, whole.instructions, whole.labels, file, entries=entries)
     return {kernel: program}
 
 
 def _wave_lanes(target: str, sizes: Iterable[int]) -> int:
-    known = {size for size in sizes if size}
-    return known.pop() if len(known) == 1 else wave_lanes_of(target)
+    lane_counts = {size for size in sizes if size}
+    return lane_counts.pop() if len(lane_counts) == 1 else wave_lanes_of(target)
 
 
 @lru_cache(maxsize=16)
@@ -221,5 +221,5 @@ _SECTION_DIRECTIVES = frozenset(
 )
 
 
-def _without_comment(found: re.Match[str]) -> str:
-    return found[0] if found[0].startswith("/*v") else "\n" * found[0].count("\n")
+def _without_comment(match: re.Match[str]) -> str:
+    return match[0] if match[0].startswith("/*v") else "\n" * match[0].count("\n")

@@ -76,8 +76,8 @@ class Program:
 
     def block_instructions(self, block: int) -> tuple[Instruction, ...]:
         """The instructions of one block."""
-        found = self.blocks[block]
-        return self.instructions[found.start : found.stop]
+        bounds = self.blocks[block]
+        return self.instructions[bounds.start : bounds.stop]
 
 
 @dataclass(frozen=True, slots=True)

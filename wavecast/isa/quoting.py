@@ -22,7 +22,7 @@ def unquoted(symbol: str) -> str:
     """The name of a symbol."""
     if not symbol.startswith('"'):
         return symbol
-    return _ESCAPE.sub(lambda found: "\n" if found[1] == "n" else found[1], symbol[1:-1])
+    return _ESCAPE.sub(lambda match: "\n" if match[1] == "n" else match[1], symbol[1:-1])
 
 
 def quoted(name: str) -> str:
@@ -36,14 +36,14 @@ def single_spaced(text: str) -> str:
     """`text` with one space for each run of blanks outside quotes."""
     if '"' not in text:
         return " ".join(text.split())
-    return _SPACE.sub(lambda found: found[1] or " ", text)
+    return _SPACE.sub(lambda match: match[1] or " ", text)
 
 
 def without_comment(text: str) -> str:
     """`text` without a comment behind `;` or `//`."""
     if '"' not in text:
         return _COMMENT.sub("", text)
-    return _QUOTED_OR_COMMENT.sub(lambda found: found[1] or "", text)
+    return _QUOTED_OR_COMMENT.sub(lambda match: match[1] or "", text)
 
 
 def split(text: str, separator: str) -> list[str]:

@@ -53,8 +53,8 @@ def scope_of(decoded: Decoded, target: str) -> Scope:
     cache = decoded.opcode.role is Role.CACHE
     atomic = decoded.memory is not None and decoded.memory.kind is MemoryKind.ATOMIC
     if policy == "scope":
-        named = _NAMED[modifiers.get("scope", "SCOPE_CU")]
-        return max(named, Scope.AGENT) if atomic else named
+        cache_scope = _NAMED[modifiers.get("scope", "SCOPE_CU")]
+        return max(cache_scope, Scope.AGENT) if atomic else cache_scope
     if policy == "sc":
         if atomic:
             return Scope.SYSTEM if "sc1" in modifiers else Scope.AGENT

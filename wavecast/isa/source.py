@@ -16,9 +16,9 @@ class SourceTable:
     """File numbers of one assembly text, and the location of each `.loc` line. Files of `moved`
     have the path it maps to. `text_file` is the text's file where its lines are the locations."""
 
-    def __init__(self, moved: Mapping[str, str], text_file: str = "") -> None:
+    def __init__(self, path_map: Mapping[str, str], text_file: str = "") -> None:
         self.text_file = text_file
-        self._moved = moved
+        self._moved = path_map
         self._files: dict[int, str] = {}
         self._by_name: dict[str, str] = {}
         self._locations: dict[str, SourceLocation | None] = {}

@@ -80,13 +80,13 @@ def _evaluate(expression: str, text: str, depth: int) -> int | None:
     plain = _NAME.sub(placeholder, expression)
     if not _PLAIN.fullmatch(plain):
         return None
-    spelled = {alias: name for name, alias in names.items()}
+    by_alias = {alias: name for name, alias in names.items()}
     try:
         tree = ast.parse(plain, mode="eval")
     except (SyntaxError, ValueError, RecursionError):
         return None
     try:
-        return _node(tree.body, spelled, text, depth)
+        return _node(tree.body, by_alias, text, depth)
     except RecursionError:
         return None
 

@@ -51,8 +51,10 @@ def wait_counters(instruction: Instruction, target: str) -> dict[str, int]:
     immediate = operands[-1].value
     if immediate is None:
         names = {field.counter for field in fields}
-        found = ((match[1], int(match[3], 0)) for match in _SYMBOLIC.finditer(operands[-1].text))
-        return {counter: count for counter, count in found if counter in names}
+        operand_counts = (
+            (match[1], int(match[3], 0)) for match in _SYMBOLIC.finditer(operands[-1].text)
+        )
+        return {counter: count for counter, count in operand_counts if counter in names}
     counts = ((field, field.value(immediate)) for field in fields)
     return {
         field.counter: count

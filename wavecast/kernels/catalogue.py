@@ -30,28 +30,30 @@ def lines() -> tuple[OperatorLine, ...]:
     Triton."""
     store = DiskCache()
     entry = key("operators", _versions(), _sources())
-    known = store.get(entry)
-    if isinstance(known, tuple):
-        return tuple(OperatorLine(*line) for line in known)
+    rows = store.get(entry)
+    if isinstance(rows, tuple):
+        return tuple(OperatorLine(*line) for line in rows)
     from wavecast.kernels import registry
 
-    found = tuple(
-        OperatorLine(one.name, registry.family(one.name), one.summary, bool(one.gradient))
-        for one in registry.own().values()
+    catalogue = tuple(
+        OperatorLine(
+            operator.name, registry.family(operator.name), operator.summary, bool(operator.gradient)
+        )
+        for operator in registry.own().values()
     )
-    store.put(entry, [astuple(line) for line in found])
-    return found
+    store.put(entry, [astuple(line) for line in catalogue])
+    return catalogue
 
 
 def _versions() -> list[str]:
     """Of what operators import; "" where it is not installed, which the registry refuses."""
-    found = []
+    versions = []
     for name in ("torch", "triton"):
         try:
-            found.append(version(name))
+            versions.append(version(name))
         except PackageNotFoundError:
-            found.append("")
-    return found
+            versions.append("")
+    return versions
 
 
 def _sources() -> list[tuple[str, bytes]]:

@@ -22,32 +22,30 @@ def require(condition: bool, operator: str, message: str) -> None:
 
 def same_device(operator: str, **tensors: torch.Tensor | None) -> None:
     """All given tensors are on one device. Raises ArgumentError."""
-    given = {name: tensor for name, tensor in tensors.items() if tensor is not None}
-    devices = {str(tensor.device) for tensor in given.values()}
+    operands = {name: tensor for name, tensor in tensors.items() if tensor is not None}
+    devices = {str(tensor.device) for tensor in operands.values()}
     if len(devices) > 1:
-        devices_of = ", ".join(f"{name} on {tensor.device}" for name, tensor in given.items())
+        devices_of = ", ".join(f"{name} on {tensor.device}" for name, tensor in operands.items())
         raise ArgumentError(f"{operator}: tensors on several devices: {devices_of}")
 
 
-def dtype_in(
-    operator: str, name: str, tensor: torch.Tensor, allowed: Sequence[torch.dtype]
-) -> None:
-    """The dtype of a tensor is one of `allowed`. Raises ArgumentError."""
-    if tensor.dtype not in allowed:
-        known = ", ".join(str(dtype).removeprefix("torch.") for dtype in allowed)
+def dtype_in(operator: str, name: str, tensor: torch.Tensor, dtypes: Sequence[torch.dtype]) -> None:
+    """The dtype of a tensor is one of `dtypes`. Raises ArgumentError."""
+    if tensor.dtype not in dtypes:
+        dtype_names = ", ".join(str(dtype).removeprefix("torch.") for dtype in dtypes)
         dtype = str(tensor.dtype).removeprefix("torch.")
-        raise ArgumentError(f"{operator}: {name} is {dtype}; it takes {known}")
+        raise ArgumentError(f"{operator}: {name} is {dtype}; it takes {dtype_names}")
 
 
 def shape_is(operator: str, name: str, tensor: torch.Tensor, shape: Sequence[int]) -> None:
     """The shape of a tensor is `shape`; -1 stands for any size. Raises ArgumentError."""
     fits = tensor.dim() == len(shape) and all(
-        wanted in (-1, size) for size, wanted in zip(tensor.shape, shape, strict=True)
+        extent in (-1, size) for size, extent in zip(tensor.shape, shape, strict=True)
     )
     if not fits:
-        wanted = "x".join("?" if size == -1 else str(size) for size in shape)
+        shape_text = "x".join("?" if size == -1 else str(size) for size in shape)
         got = "x".join(map(str, tensor.shape)) or "a scalar"
-        raise ArgumentError(f"{operator}: {name} is {got}, expected {wanted}")
+        raise ArgumentError(f"{operator}: {name} is {got}, expected {shape_text}")
 
 
 def one_of(operator: str, name: str, value: str, values: Sequence[str]) -> None:

@@ -129,47 +129,47 @@ def bound(
     as `run` does."""
     tensors = [value for value in arguments.values() if isinstance(value, torch.Tensor)]
     workspaces = {
-        name: (torch.zeros if one.zeroed else torch.empty)(
-            one.shape, dtype=one.dtype, device=tensors[0].device
+        name: (torch.zeros if workspace.zeroed else torch.empty)(
+            workspace.shape, dtype=workspace.dtype, device=tensors[0].device
         )
-        for name, one in spec.workspaces(problem, settings).items()
+        for name, workspace in spec.workspaces(problem, settings).items()
     }
     constants = {name.upper(): value for name, value in problem.items()}
     strides = spec.strides_of(arguments)
-    known = {**strides, **constants, **problem, **settings, **workspaces, **arguments}
-    known |= spec.derived(known)
+    values = {**strides, **constants, **problem, **settings, **workspaces, **arguments}
+    values |= spec.derived(values)
     parameters = spec.parameters
-    if "WIDE" in parameters and "WIDE" not in known:
-        known["WIDE"] = checks.wide(*tensors, *workspaces.values())
-    if "XCDS" in parameters and "XCDS" not in known:
-        known["XCDS"] = device.dies
-    lacking = [name for name in spec.required if name not in known]
+    if "WIDE" in parameters and "WIDE" not in values:
+        values["WIDE"] = checks.wide(*tensors, *workspaces.values())
+    if "XCDS" in parameters and "XCDS" not in values:
+        values["XCDS"] = device.dies
+    lacking = [name for name in spec.required if name not in values]
     foreign = [name for name in arguments if name not in parameters]
     if lacking or foreign:
         raise TypeError(f"{spec.name} lacks {lacking} and does not take {foreign}")
-    named = {label: known[name] for name, label in parameters.items() if name in known}
-    return Bound(spec.programs(problem, settings), named, workspaces)
+    kernel_arguments = {label: values[name] for name, label in parameters.items() if name in values}
+    return Bound(spec.programs(problem, settings), kernel_arguments, workspaces)
 
 
 def options(settings: Settings, device: Device) -> dict[str, Any]:
     """Settings as a launch on a device takes them. FP fusion is on, whatever the environment."""
     amd = device.vendor == "amd"
-    kept = {n: v for n, v in settings.items() if amd or n not in AMD_ONLY}
+    launch_options = {n: v for n, v in settings.items() if amd or n not in AMD_ONLY}
     if not device.capabilities.matrix_half_k:
-        kept.pop("kpack", None)  # Triton takes 1 elsewhere
-    return {**kept, "enable_fp_fusion": True}
+        launch_options.pop("kpack", None)  # Triton takes 1 elsewhere
+    return {**launch_options, "enable_fp_fusion": True}
 
 
 @contextlib.contextmanager
 def watched() -> Iterator[list[Decision]]:
     """The decisions behind the launches of the block, in their order."""
-    seen: list[Decision] = []
-    _watching.append(seen)
+    decisions: list[Decision] = []
+    _watching.append(decisions)
     try:
         with recording.block():
-            yield seen
+            yield decisions
     finally:
-        _watching.remove(seen)
+        _watching.remove(decisions)
 
 
 @contextlib.contextmanager
@@ -202,12 +202,12 @@ def _decision(
     if decision is None or spec.name in _forced:
         _require_triton(device)
         if spec.name in _forced:
-            taken, text = _forced[spec.name], tables.source(function)
-            decision = Decision(spec, text, problem, device, taken, "forced", 0)
+            configuration, text = _forced[spec.name], tables.source(function)
+            decision = Decision(spec, text, problem, device, configuration, "forced", 0)
         else:
-            found = _first_clean(function, spec, problem, device, bind)
+            candidate = _first_clean(function, spec, problem, device, bind)
             with _lock:
-                decision = _decided.setdefault(identity, found)
+                decision = _decided.setdefault(identity, candidate)
     for watch in _watching:
         watch.append(decision)
     return decision
@@ -230,38 +230,38 @@ def _first_clean(
 ) -> Decision:  # fmt: skip
     """The first candidate, that of the table before those by formula, that compiles, fits and
     spills nothing; else the one that spills least. Raises CompileError when none compiles."""
-    tried: list[_Tried] = []
-    refused: Exception | None = None
+    attempts: list[_Tried] = []
+    failure: Exception | None = None
     tabled = tables.find(function, spec, problem, device)
     ranked = spec.ranked(problem, device)
     candidates = (tabled, *ranked) if tabled else ranked
-    for number, candidate in enumerate(_in_order(candidates, tried)):
-        if len(tried) == ATTEMPTS:
+    for number, candidate in enumerate(_in_order(candidates, attempts)):
+        if len(attempts) == ATTEMPTS:
             break
         try:
             spills, unchecked = _examined(function, bind, candidate, device)
         except Exception as error:  # the compiler's own, of many kinds
-            refused = error
+            failure = error
             continue
-        tried.append(_Tried(spills, number, candidate, unchecked))
+        attempts.append(_Tried(spills, number, candidate, unchecked))
         if not spills:
             break
-    if not tried:
-        why = " ".join(str(refused).split())[:300] if refused else "none is allowed"
+    if not attempts:
+        why = " ".join(str(failure).split())[:300] if failure else "none is allowed"
         raise CompileError(
             f"no configuration of {spec.name} runs on {device.id} for {dict(problem)}: {why}"
-        ) from refused
-    taken = min(tried, key=lambda one: (one.spills, one.number))
-    if taken.spills:
+        ) from failure
+    best = min(attempts, key=lambda attempt: (attempt.spills, attempt.number))
+    if best.spills:
         warnings.warn(
-            f"{spec.name} on {device.id} spills {taken.spills} registers in every configuration "
+            f"{spec.name} on {device.id} spills {best.spills} registers in every configuration "
             f"tried for {dict(problem)}",
             stacklevel=2,
         )
-    if taken.unchecked:
+    if best.unchecked:
         warnings.warn(
             f"{spec.name} on {device.id} is not checked for waits that the compiler lost: "
-            f"{taken.unchecked}",
+            f"{best.unchecked}",
             stacklevel=2,
         )
     return Decision(
@@ -269,22 +269,22 @@ def _first_clean(
         tables.source(function),
         problem,
         device,
-        taken.candidate,
-        "table" if taken.candidate is tabled else "formula",
-        taken.spills,
-        taken.unchecked,
+        best.candidate,
+        "table" if best.candidate is tabled else "formula",
+        best.spills,
+        best.unchecked,
     )
 
 
 def _in_order(
-    candidates: Sequence[Configuration], tried: Sequence[_Tried]
+    candidates: Sequence[Configuration], attempts: Sequence[_Tried]
 ) -> Iterator[Configuration]:
     """Candidates in their order; once half of the attempts have spilled, those first whose tiles
     are half as large per wave as any that spilled."""
     later = []
     for candidate in candidates:
-        if len(tried) >= ATTEMPTS // 2 and _tile_per_wave(candidate) > (
-            min(_tile_per_wave(one.candidate) for one in tried) / 2
+        if len(attempts) >= ATTEMPTS // 2 and _tile_per_wave(candidate) > (
+            min(_tile_per_wave(attempt.candidate) for attempt in attempts) / 2
         ):
             later.append(candidate)
         else:
@@ -298,9 +298,9 @@ def _examined(
     """Registers a compiled candidate spills, and why it was not checked for races ("" where it
     was). Raises what the compiler or the GPU's loader does, and CompileError for a race."""
     call = bind(candidate.settings)
-    named = {**options(candidate.settings, device), **call.arguments}
+    keywords = {**options(candidate.settings, device), **call.arguments}
     with gpu.trying(candidate):
-        compiled = function.run(grid=call.grid, warmup=True, **named)
+        compiled = function.run(grid=call.grid, warmup=True, **keywords)
         compiled._init_handles()
     return int(compiled.n_spills or 0), _unchecked(compiled, device)
 

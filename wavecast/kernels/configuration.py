@@ -23,10 +23,10 @@ class Configuration:
     @staticmethod
     def of(settings: Mapping[str, Any] | Iterable[tuple[str, Any]]) -> Configuration:
         """From names and values."""
-        given = dict(settings)
-        own = sorted(name for name in given if name not in _OPTIONS)
-        order = [*own, *(name for name in _OPTIONS if name in given)]
-        return Configuration(tuple((name, given[name]) for name in order))
+        values = dict(settings)
+        constants = sorted(name for name in values if name not in _OPTIONS)
+        order = [*constants, *(name for name in _OPTIONS if name in values)]
+        return Configuration(tuple((name, values[name]) for name in order))
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -47,5 +47,5 @@ class Configuration:
         return zlib.crc32(repr(self.items).encode()) % count
 
     def __str__(self) -> str:
-        shown = [(n, v) for n, v in self.items if n not in _USUAL or v != _USUAL[n]]
-        return ", ".join(f"{name}={value}" for name, value in shown)
+        pairs = [(n, v) for n, v in self.items if n not in _USUAL or v != _USUAL[n]]
+        return ", ".join(f"{name}={value}" for name, value in pairs)

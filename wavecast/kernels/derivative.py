@@ -15,13 +15,13 @@ from torch import Tensor
 from wavecast.kernels.operator import Gradient, Operator
 
 
-def operator(of: Operator, call: Callable[..., Any], **described: Any) -> Operator:
+def operator(of: Operator, call: Callable[..., Any], **fields: Any) -> Operator:
     """The operator `call` that computes the gradients of another. It is tested with the sizes of
-    `of` and can be differentiated again (`by_reference`). `described` are fields of `Operator`."""
+    `of` and can be differentiated again (`by_reference`). `fields` are fields of `Operator`."""
     what = "gradient" if get_type_hints(call)["return"] is Tensor else "gradients"
     sizes = {name: getattr(of, name) for name in ("cases", "thorough", "shapes")}
-    found = Operator(call=call, **{"summary": f"{what} of {of.name}", **sizes, **described})
-    return replace(found, gradient=by_reference(found.reference))
+    gradient = Operator(call=call, **{"summary": f"{what} of {of.name}", **sizes, **fields})
+    return replace(gradient, gradient=by_reference(gradient.reference))
 
 
 def by_reference(reference: Callable[..., Any]) -> Gradient:
@@ -29,15 +29,15 @@ def by_reference(reference: Callable[..., Any]) -> Gradient:
 
     def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
         del output
-        ctx.save_for_backward(*(one for one in inputs if isinstance(one, Tensor)))
-        ctx.others = tuple(None if isinstance(one, Tensor) else (one,) for one in inputs)
+        ctx.save_for_backward(*(value for value in inputs if isinstance(value, Tensor)))
+        ctx.others = tuple(None if isinstance(value, Tensor) else (value,) for value in inputs)
 
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
         tensors = iter(ctx.saved_tensors)
-        inputs = [next(tensors) if one is None else one[0] for one in ctx.others]
-        wanted = [index for index, needed in enumerate(ctx.needs_input_grad) if needed]
-        found = dict(zip(wanted, pulled_back(reference, inputs, wanted, grads), strict=True))
-        return tuple(found.get(index) for index in range(len(inputs)))
+        inputs = [next(tensors) if other is None else other[0] for other in ctx.others]
+        indices = [index for index, is_needed in enumerate(ctx.needs_input_grad) if is_needed]
+        gradients = dict(zip(indices, pulled_back(reference, inputs, indices, grads), strict=True))
+        return tuple(gradients.get(index) for index in range(len(inputs)))
 
     return Gradient(setup, backward)
 
@@ -49,13 +49,13 @@ def linear(forward: Callable[..., Any], gradients: Callable[..., Mapping[str, An
     names = tuple(inspect.signature(forward).parameters)
 
     def setup(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        given = dict(zip(names, inputs, strict=True))
-        ctx.dtypes = {n: one.dtype for n, one in given.items() if isinstance(one, Tensor)}
-        ctx.options = {n: one for n, one in given.items() if not isinstance(one, Tensor)}
+        arguments = dict(zip(names, inputs, strict=True))
+        ctx.dtypes = {n: value.dtype for n, value in arguments.items() if isinstance(value, Tensor)}
+        ctx.options = {n: value for n, value in arguments.items() if not isinstance(value, Tensor)}
 
     def backward(ctx: Any, *grads: Tensor) -> tuple[Any, ...]:
-        found = gradients(*grads, **ctx.options)
-        return tuple(found[n].to(ctx.dtypes[n]) if n in found else None for n in names)
+        results = gradients(*grads, **ctx.options)
+        return tuple(results[n].to(ctx.dtypes[n]) if n in results else None for n in names)
 
     return Gradient(setup, backward)
 
@@ -81,24 +81,24 @@ def by_operator(
         results = output if isinstance(output, tuple) else (output,)
         ctx.set_materialize_grads(not optional)
         arguments = dict(zip(names, inputs, strict=True))
-        known = {**arguments, **dict(zip(outputs, results, strict=False))}
-        tensors = [name for name in saved if isinstance(known[name], Tensor)]
-        ctx.save_for_backward(*(known[name] for name in tensors))
+        values = {**arguments, **dict(zip(outputs, results, strict=False))}
+        tensors = [name for name in saved if isinstance(values[name], Tensor)]
+        ctx.save_for_backward(*(values[name] for name in tensors))
         ctx.tensors = tensors
-        ctx.options = {name: known[name] for name in saved if name not in tensors}
+        ctx.options = {name: values[name] for name in saved if name not in tensors}
         ctx.options |= {name: value(**arguments) for name, value in derived.items()}
         ctx.given = [name for name, value in zip(names, inputs, strict=True) if value is not None]
 
-    def gradient(ctx: Any, *given: Tensor | None) -> tuple[Any, ...]:
+    def gradient(ctx: Any, *grad_outputs: Tensor | None) -> tuple[Any, ...]:
         tensors = dict(zip(ctx.tensors, ctx.saved_tensors, strict=True))
-        of_results = dict(zip(grads, given, strict=False))
+        of_results = dict(zip(grads, grad_outputs, strict=False))
         for name, output in zip(grads, outputs, strict=False):
             if of_results[name] is None and name not in optional:
                 of_results[name] = torch.zeros_like(tensors[output])
         call = getattr(torch.ops.wavecast, backward)
-        found = call(**of_results, **tensors, **ctx.options)
-        found = found if isinstance(found, tuple) else (found,)
-        gradients = dict(zip(of, found, strict=False))
+        results = call(**of_results, **tensors, **ctx.options)
+        results = results if isinstance(results, tuple) else (results,)
+        gradients = dict(zip(of, results, strict=False))
         gradients |= {name: gradients[other] for name, other in (shared or {}).items()}
         return tuple(gradients.get(name) if name in ctx.given else None for name in names)
 
@@ -113,10 +113,10 @@ def pulled_back(
     given the gradients of its results, `grads`. They can be differentiated again."""
 
     def call(*values: Tensor) -> Any:
-        given = list(arguments)
+        operands = list(arguments)
         for index, value in zip(indices, values, strict=True):
-            given[index] = value
-        return function(*given)
+            operands[index] = value
+        return function(*operands)
 
     with torch.enable_grad():
         pull: Any = torch.func.vjp(call, *(arguments[index] for index in indices))[1]

@@ -21,11 +21,15 @@ FP8 = (
 
 def torch_dtype(name: str) -> torch.dtype:
     """A dtype by its name in torch: `bfloat16`. Raises UnknownName."""
-    found = getattr(torch, name, None)
-    if not isinstance(found, torch.dtype):
-        known = [one for one in dir(torch) if isinstance(getattr(torch, one), torch.dtype)]
-        raise UnknownName("dtype of PyTorch", name, known)
-    return found
+    dtype = getattr(torch, name, None)
+    if not isinstance(dtype, torch.dtype):
+        names = [
+            attribute
+            for attribute in dir(torch)
+            if isinstance(getattr(torch, attribute), torch.dtype)
+        ]
+        raise UnknownName("dtype of PyTorch", name, names)
+    return dtype
 
 
 class Make:
@@ -55,11 +59,11 @@ class Make:
         if not self.values:
             return torch.empty(tuple(shape), dtype=kind, device=self.device)
         self._check_memory(shape)
-        drawn = torch.randn(tuple(shape), generator=self.generator) * scale
+        values = torch.randn(tuple(shape), generator=self.generator) * scale
         if kind in FP8:
             limit = torch.finfo(kind).max
-            drawn = drawn.clamp(-limit, limit)
-        return drawn.to(kind).to(self.device)
+            values = values.clamp(-limit, limit)
+        return values.to(kind).to(self.device)
 
     def uniform(
         self, shape: Sequence[int], dtype: str | torch.dtype, low: float = 0.0, high: float = 1.0
@@ -69,8 +73,8 @@ class Make:
         if not self.values:
             return torch.empty(tuple(shape), dtype=kind, device=self.device)
         self._check_memory(shape)
-        drawn = torch.rand(tuple(shape), generator=self.generator) * (high - low) + low
-        return drawn.to(kind).to(self.device)
+        values = torch.rand(tuple(shape), generator=self.generator) * (high - low) + low
+        return values.to(kind).to(self.device)
 
     def integers(
         self, shape: Sequence[int], low: int, high: int, dtype: str | torch.dtype = "int64"
@@ -80,8 +84,8 @@ class Make:
         if not self.values and kind in (torch.int8, torch.uint8):
             return torch.empty(tuple(shape), dtype=kind, device=self.device)
         self._check_memory(shape)
-        drawn = torch.randint(low, high, tuple(shape), generator=self.generator)
-        return drawn.to(kind).to(self.device)
+        values = torch.randint(low, high, tuple(shape), generator=self.generator)
+        return values.to(kind).to(self.device)
 
     def permutation(self, count: int, dtype: str | torch.dtype = "int64") -> torch.Tensor:
         """The numbers below `count` in random order."""

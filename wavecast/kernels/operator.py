@@ -139,10 +139,10 @@ class Operator:
         if not self.name:
             object.__setattr__(self, "name", self.call.__name__)
         if self.reference is _underived:
-            found = inspect.unwrap(self.call).__globals__.get(f"{self.name}_reference")
-            if found is None:
+            reference = inspect.unwrap(self.call).__globals__.get(f"{self.name}_reference")
+            if reference is None:
                 raise UsageError(f"operator {self.name} has no function {self.name}_reference")
-            object.__setattr__(self, "reference", found)
+            object.__setattr__(self, "reference", reference)
         if self.tensors is None:
             object.__setattr__(self, "tensors", getattr(self.call, "tensors", None))
         if self.tensors is not None and self.inputs is _underived:
@@ -151,7 +151,9 @@ class Operator:
             object.__setattr__(self, "work", self.tensors.work(self.flops, mutated=self.mutates))
         if self.batch is _DERIVED:
             same = self.tensors is not None and self.tensors.elementwise
-            names = tuple(one.name for one in self.tensors.arguments) if self.tensors else ()
+            names = (
+                tuple(argument.name for argument in self.tensors.arguments) if self.tensors else ()
+            )
             object.__setattr__(self, "batch", Batch(names) if same else None)
         if self.inputs is _underived or self.work is _underived:
             raise UsageError(

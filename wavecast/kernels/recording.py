@@ -48,14 +48,16 @@ class LaunchRecording:
             self.paused = False
 
     def launched(
-        self, function: Any, kernel: Any, grid: tuple[int, ...], named: Mapping[str, Any]
+        self, function: Any, kernel: Any, grid: tuple[int, ...], arguments: Mapping[str, Any]
     ) -> None:
         """Record a launch of a `triton.jit` function with arguments by parameter name."""
         if kernel is None or function.pre_run_hooks:
             self.refused = "a launch that hooks see"
             return
-        defaults = {one.name: one.default for one in function.params}
-        values = tuple(named[one] if one in named else defaults[one] for one in function.arg_names)
+        defaults = {parameter.name: parameter.default for parameter in function.params}
+        values = tuple(
+            arguments[name] if name in arguments else defaults[name] for name in function.arg_names
+        )
         x, y, z = (*grid, 1, 1)[:3]
         self.add(RecordedLaunch(kernel, (x, y, z), values))
 
@@ -68,9 +70,9 @@ def current() -> LaunchRecording | None:
 @contextlib.contextmanager
 def recording(add: Callable[[RecordedLaunch], None]) -> Iterator[LaunchRecording]:
     """Give `add` the launches of the block, in this thread."""
-    found = _current.recording = LaunchRecording(add)
+    recorder = _current.recording = LaunchRecording(add)
     try:
-        yield found
+        yield recorder
     finally:
         _current.recording = None
 

@@ -11,24 +11,24 @@ from wavecast.kernels.checks import ArgumentError
 from wavecast.kernels.operator import Operator
 
 
-def refuse(operator: Operator, given: Mapping[str, Any]) -> None:
+def refuse(operator: Operator, arguments: Mapping[str, Any]) -> None:
     """Raise the ArgumentError that a call with these arguments raises before its first launch.
 
     It is made with tensors that have no data; one that has to look at data is not refused. What
     else it raises is a mistake of the operator's, and raised. References also take float64: the
     check replaces it by a dtype that the kernels take.
     """
-    error = _refused(operator, given, torch.float32)
-    if error is not None and _refused(operator, given, torch.bfloat16) is not None:
+    error = _refused(operator, arguments, torch.float32)
+    if error is not None and _refused(operator, arguments, torch.bfloat16) is not None:
         raise error
 
 
 def _refused(
-    operator: Operator, given: Mapping[str, Any], wide: torch.dtype
+    operator: Operator, arguments: Mapping[str, Any], wide: torch.dtype
 ) -> ArgumentError | None:
     try:
         with gpu.without_launches():
-            operator.call(**{name: _stand_in(value, wide) for name, value in given.items()})
+            operator.call(**{name: _stand_in(value, wide) for name, value in arguments.items()})
     except ArgumentError as error:
         return error
     except gpu.WouldLaunch:
@@ -54,5 +54,5 @@ def _stand_in(value: Any, wide: torch.dtype) -> Any:
     if isinstance(value, torch.dtype):
         return wide if value is torch.float64 else value
     if isinstance(value, (list, tuple)):
-        return [_stand_in(one, wide) for one in value]
+        return [_stand_in(element, wide) for element in value]
     return value

@@ -36,10 +36,10 @@ def operator(name: str) -> Operator:
     """An operator by name. Raises UnknownName."""
     if not _own:
         _load()
-    found = _own.get(name) or _added.get(name)  # without sorting: calls look operators up
-    if found is None:
+    entry = _own.get(name) or _added.get(name)  # without sorting: calls look operators up
+    if entry is None:
         raise UnknownName("operator", name, operators())
-    return found
+    return entry
 
 
 def family(name: str) -> str:
@@ -48,15 +48,15 @@ def family(name: str) -> str:
     return _families.get(name, "user")
 
 
-def register(added: Operator) -> Operator:
+def register(entry: Operator) -> Operator:
     """Add an operator of your own: it then behaves like those of the library, as
     `torch.ops.wavecast.<name>` too. Raises UsageError for a name that is taken."""
-    if added.name in operators():
-        raise UsageError(f"there is an operator called {added.name} already")
-    _added[added.name] = added
+    if entry.name in operators():
+        raise UsageError(f"there is an operator called {entry.name} already")
+    _added[entry.name] = entry
     for listener in _listeners:
-        listener(added)
-    return added
+        listener(entry)
+    return entry
 
 
 def listen(listener: Callable[[Operator], None]) -> None:
@@ -72,7 +72,7 @@ def _load() -> None:
         hint = install_hint("torch")
         raise MissingTool(f"operators need {error.name}", hint=hint) from None
     package = "wavecast.kernels"
-    found: dict[str, Operator] = {}
+    entries: dict[str, Operator] = {}
     root = str(Path(__file__).parent)
     for folder in pkgutil.iter_modules([root], f"{package}."):
         if not folder.ispkg:
@@ -80,11 +80,11 @@ def _load() -> None:
         for module in pkgutil.walk_packages([f"{root}/{_last(folder.name)}"], f"{folder.name}."):
             loaded = import_module(module.name)
             single = getattr(loaded, "OPERATOR", None)
-            for one in (single,) if single else getattr(loaded, "OPERATORS", ()):
-                assert one.name not in found, f"two operators are called {one.name}"
-                found[one.name] = one
-                _families[one.name] = _last(folder.name)
-    _own.update(found)
+            for entry in (single,) if single else getattr(loaded, "OPERATORS", ()):
+                assert entry.name not in entries, f"two operators are called {entry.name}"
+                entries[entry.name] = entry
+                _families[entry.name] = _last(folder.name)
+    _own.update(entries)
 
 
 def _last(name: str) -> str:

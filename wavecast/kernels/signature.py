@@ -106,8 +106,8 @@ class Dimension:
         """The size, or sizes of leading dimensions; None where a name is not bound."""
         if self.expression is None:
             return bound.get(self.name)
-        known = all(name in bound for name in self.expression.names)
-        return int(self.expression.value(bound)) if known else None
+        is_bound = all(name in bound for name in self.expression.names)
+        return int(self.expression.value(bound)) if is_bound else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,37 +122,37 @@ class TensorSpec:
     @staticmethod
     def parse(line: str) -> TensorSpec:
         """From `name: [dimensions] dtypes`. Raises ValueError for any other text."""
-        found = _LINE.fullmatch(line)
-        if found is None:
+        match = _LINE.fullmatch(line)
+        if match is None:
             raise ValueError(f"{line!r} is not `name: [dimensions] dtypes`")
-        shape = re.split(r",\s*(?![^(]*\))", found["shape"]) if found["shape"] else []
-        dtypes = tuple(found["dtypes"].split("|")) if found["dtypes"] else ()
+        shape = re.split(r",\s*(?![^(]*\))", match["shape"]) if match["shape"] else []
+        dtypes = tuple(match["dtypes"].split("|")) if match["dtypes"] else ()
         dimensions = tuple(map(Dimension.parse, shape))
-        if sum(one.leading for one in dimensions) > 1:
+        if sum(dimension.leading for dimension in dimensions) > 1:
             raise ValueError(f"{line!r}: only one ... can stand for several dimensions")
-        return TensorSpec(found["name"], bool(found["optional"]), dimensions, dtypes)
+        return TensorSpec(match["name"], bool(match["optional"]), dimensions, dtypes)
 
     @property
     def shape_text(self) -> str:
         """`[..., columns]`."""
-        return f"[{', '.join(one.text for one in self.dimensions)}]"
+        return f"[{', '.join(dimension.text for dimension in self.dimensions)}]"
 
-    def allowed(self, given: Mapping[str, Any]) -> tuple[torch.dtype, ...]:
-        """Dtypes it may have, given the other tensors `given`; (): any."""
-        found: list[torch.dtype] = []
+    def allowed(self, arguments: Mapping[str, Any]) -> tuple[torch.dtype, ...]:
+        """Dtypes it may have, given the other tensors `arguments`; (): any."""
+        dtypes: list[torch.dtype] = []
         for name in self.dtypes:
             if not name.startswith("="):
-                found.extend(CLASSES.get(name) or (getattr(torch, name),))
-            elif given[name[1:]] is not None:
-                found.append(given[name[1:]].dtype)
-        return tuple(found)
+                dtypes.extend(CLASSES.get(name) or (getattr(torch, name),))
+            elif arguments[name[1:]] is not None:
+                dtypes.append(arguments[name[1:]].dtype)
+        return tuple(dtypes)
 
     def dtype(self, sizes: Mapping[str, Any], others: Mapping[str, torch.dtype]) -> torch.dtype:
         """The dtype in a call made from sizes: a size named `<tensor>_dtype`, that of the tensor it
         equals, the size `dtype` where the class has it, or the first of its dtypes."""
-        own = sizes.get(f"{self.name}_dtype")
-        if own:
-            return torch_dtype(own)
+        dtype_name = sizes.get(f"{self.name}_dtype")
+        if dtype_name:
+            return torch_dtype(dtype_name)
         first = self.dtypes[0] if self.dtypes else "float"
         if first.startswith("="):
             return others[first[1:]]
@@ -162,36 +162,38 @@ class TensorSpec:
 
     def bind(self, operator: str, tensor: Tensor, bound: dict[str, Any]) -> None:
         """Check the shape and add the sizes it names to `bound`. Raises ArgumentError."""
-        fixed = sum(not one.leading for one in self.dimensions)
+        fixed = sum(not dimension.leading for dimension in self.dimensions)
         several = tensor.dim() - fixed
         if several < 0 and fixed < len(self.dimensions):
             shape = "x".join(map(str, tensor.shape)) or "a scalar"
             message = f"{operator}: {self.name} is {shape}, expected {self.shape_text}"
             raise checks.ArgumentError(message)
-        expected: list[int] = []
-        named: list[tuple[str, int]] = []
-        for one in self.dimensions:
-            if one.leading:
-                sizes = tuple(tensor.shape[len(expected) : len(expected) + several])
-                expected.extend(sizes if one.text == "_..." else bound.setdefault(one.name, sizes))
+        extents: list[int] = []
+        axes: list[tuple[str, int]] = []
+        for dimension in self.dimensions:
+            if dimension.leading:
+                sizes = tuple(tensor.shape[len(extents) : len(extents) + several])
+                extents.extend(
+                    sizes if dimension.text == "_..." else bound.setdefault(dimension.name, sizes)
+                )
                 continue
-            size = None if one.text == "_" else one.size(bound)
-            if one.name and one.name != "_" and size is None:
-                named.append((one.name, len(expected)))
-            expected.append(-1 if size is None else size)
-        checks.shape_is(operator, self.name, tensor, expected)
-        for name, index in named:
+            size = None if dimension.text == "_" else dimension.size(bound)
+            if dimension.name and dimension.name != "_" and size is None:
+                axes.append((dimension.name, len(extents)))
+            extents.append(-1 if size is None else size)
+        checks.shape_is(operator, self.name, tensor, extents)
+        for name, index in axes:
             bound[name] = tensor.shape[index]
 
     def shape(self, sizes: Mapping[str, Any]) -> tuple[int, ...]:
         """The shape in a call made from sizes. Raises KeyError for a size that is not there."""
-        found: list[int] = []
-        for one in self.dimensions:
-            size = one.size(sizes)
+        extents: list[int] = []
+        for dimension in self.dimensions:
+            size = dimension.size(sizes)
             if size is None:
-                raise KeyError(f"{self.name}: no size for {one.text}")
-            found.extend(size) if isinstance(size, tuple) else found.append(size)
-        return tuple(found)
+                raise KeyError(f"{self.name}: no size for {dimension.text}")
+            extents.extend(size) if isinstance(size, tuple) else extents.append(size)
+        return tuple(extents)
 
 
 class Signature:
@@ -214,36 +216,38 @@ class Signature:
         parameters = inspect.signature(call).parameters
         names = tuple(parameters)
         defaults = {
-            name: one.default for name, one in parameters.items() if one.default is not one.empty
+            name: parameter.default
+            for name, parameter in parameters.items()
+            if parameter.default is not parameter.empty
         }
 
         @functools.wraps(call)
-        def checking(*args: Any, **named: Any) -> Any:
-            given = {**defaults, **dict(zip(names, args, strict=False)), **named}
-            self.check(call.__name__, given)
-            return call(*args, **named)
+        def checking(*args: Any, **keywords: Any) -> Any:
+            arguments = {**defaults, **dict(zip(names, args, strict=False)), **keywords}
+            self.check(call.__name__, arguments)
+            return call(*args, **keywords)
 
         vars(checking)["tensors"] = self
         return checking
 
-    def check(self, operator: str, given: Mapping[str, Any], **sizes: Any) -> dict[str, Any]:
+    def check(self, operator: str, arguments: Mapping[str, Any], **sizes: Any) -> dict[str, Any]:
         """The sizes that the tensors of a call bind, and the known `sizes`. Raises
         ArgumentError for a tensor of another dtype or shape, or on another device."""
         bound: dict[str, Any] = dict(sizes)
         for spec in self.arguments:
-            tensor = given[spec.name]
+            tensor = arguments[spec.name]
             if tensor is None:
                 checks.require(spec.optional, operator, f"{spec.name} is missing")
                 continue
-            allowed = spec.allowed(given)
-            if allowed:
-                checks.dtype_in(operator, spec.name, tensor, allowed)
+            dtypes = spec.allowed(arguments)
+            if dtypes:
+                checks.dtype_in(operator, spec.name, tensor, dtypes)
             spec.bind(operator, tensor, bound)
         for spec in self.arguments:  # again with the names that later tensors bind
-            tensor = given[spec.name]
-            if tensor is not None and any(one.expression for one in spec.dimensions):
+            tensor = arguments[spec.name]
+            if tensor is not None and any(dimension.expression for dimension in spec.dimensions):
                 spec.bind(operator, tensor, bound)
-        checks.same_device(operator, **{spec.name: given[spec.name] for spec in self.arguments})
+        checks.same_device(operator, **{spec.name: arguments[spec.name] for spec in self.arguments})
         return bound
 
     def inputs(
@@ -257,21 +261,24 @@ class Signature:
         them."""
 
         def make_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
-            found: dict[str, Any] = {}
-            named = {name: sizes.pop(name) for name in options or () if name in sizes}
-            chosen = {(options or {})[name]: make.dtype(one) for name, one in named.items()}
+            arguments: dict[str, Any] = {}
+            option_values = {name: sizes.pop(name) for name in options or () if name in sizes}
+            option_dtypes = {
+                (options or {})[name]: make.dtype(dtype_name)
+                for name, dtype_name in option_values.items()
+            }
             dtypes: dict[str, torch.dtype] = {}
             for spec in self.arguments:
                 there = bool(sizes.get(spec.name, spec.name not in absent))
                 if spec.optional and not there:
-                    found[spec.name] = None
+                    arguments[spec.name] = None
                     continue
                 dtype = dtypes[spec.name] = spec.dtype(sizes, dtypes)
                 value = values.get(spec.name, normal())
-                found[spec.name] = value(make, spec.shape(self._named(sizes)), dtype, sizes)
-            own = self._own_sizes
-            rest = {n: v for n, v in sizes.items() if n not in own or n in names}
-            return {**found, **rest, **chosen}
+                arguments[spec.name] = value(make, spec.shape(self._named(sizes)), dtype, sizes)
+            tensor_sizes = self._own_sizes
+            rest = {n: v for n, v in sizes.items() if n not in tensor_sizes or n in names}
+            return {**arguments, **rest, **option_dtypes}
 
         return make_inputs
 
@@ -302,16 +309,18 @@ class Signature:
         return found
 
     def empty(
-        self, given: Mapping[str, Any], bound: Mapping[str, Any], **dtypes: torch.dtype
+        self, arguments: Mapping[str, Any], bound: Mapping[str, Any], **dtypes: torch.dtype
     ) -> Any:
         """The results of a call, not filled: one tensor or a tuple. `dtypes` are those of results
         that options of the call decide."""
-        device = next(one.device for one in given.values() if isinstance(one, Tensor))
-        found = []
+        device = next(
+            argument.device for argument in arguments.values() if isinstance(argument, Tensor)
+        )
+        outputs = []
         for spec in self.results:
-            dtype = dtypes.get(spec.name) or spec.allowed(given)[0]
-            found.append(torch.empty(spec.shape(bound), dtype=dtype, device=device))
-        return found[0] if len(found) == 1 else tuple(found)
+            dtype = dtypes.get(spec.name) or spec.allowed(arguments)[0]
+            outputs.append(torch.empty(spec.shape(bound), dtype=dtype, device=device))
+        return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
     def _named(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
         """Sizes, and the leading dimensions they make."""
@@ -324,15 +333,20 @@ class Signature:
         names = {spec.name for spec in specs} | {f"{spec.name}_dtype" for spec in specs}
         names |= set(self.leading)
         for spec in specs:
-            for one in spec.dimensions:
-                names |= set(one.expression.names) if one.expression else {one.name}
+            for dimension in spec.dimensions:
+                names |= (
+                    set(dimension.expression.names) if dimension.expression else {dimension.name}
+                )
         return frozenset(names | {"dtype"})
 
     def rows(self) -> list[tuple[str, str, str]]:
         """(name, shape, dtypes) of arguments, then results, for the page of an operator."""
 
         def names(spec: TensorSpec) -> str:
-            each = (f"that of {one[1:]}" if one.startswith("=") else one for one in spec.dtypes)
+            each = (
+                f"that of {dtype_name[1:]}" if dtype_name.startswith("=") else dtype_name
+                for dtype_name in spec.dtypes
+            )
             return ", ".join(each) or "any"
 
         return [

@@ -21,11 +21,15 @@ _REFUSED = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeEr
 def names(operator: Operator) -> list[str]:
     """The sizes an operator can be given."""
     parameters = list(inspect.signature(operator.inputs).parameters.values())[1:]
-    named = [one.name for one in parameters if one.kind is not inspect.Parameter.VAR_KEYWORD]
-    if len(named) < len(parameters):  # it takes any: those its cases have
+    size_names = [
+        parameter.name
+        for parameter in parameters
+        if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+    ]
+    if len(size_names) < len(parameters):  # it takes any: those its cases have
         for sizes in _rows(operator):
-            named += [name for name in sizes if name not in named]
-    return named
+            size_names += [name for name in sizes if name not in size_names]
+    return size_names
 
 
 def complete(operator: Operator, sizes: Mapping[str, Any]) -> dict[str, Any]:
@@ -36,13 +40,17 @@ def complete(operator: Operator, sizes: Mapping[str, Any]) -> dict[str, Any]:
         return first
     parameters = inspect.signature(operator.inputs).parameters.values()
     defaults = {
-        one.name: one.default
-        for one in parameters
-        if one.default is not inspect.Parameter.empty and one.default is not None
+        parameter.name: parameter.default
+        for parameter in parameters
+        if parameter.default is not inspect.Parameter.empty and parameter.default is not None
     }
-    optional = {one.name for one in parameters if one.default is not inspect.Parameter.empty}
-    needed = {name: value for name, value in first.items() if name not in optional}
-    return {**defaults, **needed, **sizes}
+    optional = {
+        parameter.name
+        for parameter in parameters
+        if parameter.default is not inspect.Parameter.empty
+    }
+    mandatory = {name: value for name, value in first.items() if name not in optional}
+    return {**defaults, **mandatory, **sizes}
 
 
 def check(operator: Operator, sizes: Mapping[str, Any]) -> None:
@@ -51,13 +59,13 @@ def check(operator: Operator, sizes: Mapping[str, Any]) -> None:
     accepted = names(operator)
     for name, value in sizes.items():
         if name not in accepted:
-            known = ", ".join(accepted)
-            raise UsageError(f"{operator.name} has no axis {name!r}", hint=f"it has {known}")
+            axis_names = ", ".join(accepted)
+            raise UsageError(f"{operator.name} has no axis {name!r}", hint=f"it has {axis_names}")
         if value is None and any(name in row and row[name] is None for row in _rows(operator)):
             continue
-        wanted = _wanted(tuple(_known(operator, name)), value)
-        if wanted:
-            raise UsageError(f"{operator.name}: {name} must be {wanted}, not {_shown(value)}")
+        requirement = _wanted(tuple(_known(operator, name)), value)
+        if requirement:
+            raise UsageError(f"{operator.name}: {name} must be {requirement}, not {_shown(value)}")
 
 
 def call_inputs(operator: Operator, make: Any, sizes: Sizes) -> dict[str, Any]:
@@ -88,23 +96,23 @@ def _rows(operator: Operator) -> tuple[Sizes, ...]:
     return (*operator.shapes, *operator.cases, *operator.thorough)
 
 
-def _wanted(known: tuple[Any, ...], value: Any) -> str:
+def _wanted(examples: tuple[Any, ...], value: Any) -> str:
     """What `value` must be according to known values; "" for one that fits."""
-    if not known:
+    if not examples:
         return ""
-    if isinstance(known[0], bool):
+    if isinstance(examples[0], bool):
         return "" if isinstance(value, bool) else "true or false"
-    if isinstance(known[0], str):
+    if isinstance(examples[0], str):
         return "" if isinstance(value, str) else "text"
-    if isinstance(known[0], int):
-        least = min(1, *known)
+    if isinstance(examples[0], int):
+        least = min(1, *examples)
         fits = isinstance(value, int) and not isinstance(value, bool) and least <= value <= _MOST
         return "" if fits else f"an integer from {least}"
-    if isinstance(known[0], float):
+    if isinstance(examples[0], float):
         if isinstance(value, bool) or not isinstance(value, (int, float)):
             return "a finite number"
         return "" if abs(value) <= _LARGEST_FLOAT else "a finite number"
-    return "" if isinstance(value, type(known[0])) else type(known[0]).__name__
+    return "" if isinstance(value, type(examples[0])) else type(examples[0]).__name__
 
 
 def _shown(value: Any) -> str:

@@ -91,22 +91,24 @@ class KernelSpec:
     def streaming(
         cls, function: Any, *, grid: str | Callable[[Problem, Settings], tuple[int, ...]],
         axes: Axes | Callable[[Problem, Device], Axes], slowed: Slowed | None = None,
-        **described: Any,
+        **attributes: Any,
     ) -> KernelSpec:  # fmt: skip
         """A kernel whose demand is a `StreamingKernel`. Its fields but `workgroups`, which are the
-        programs of the grid, are among the `described`: numbers, texts, or functions of a problem
+        programs of the grid, are among the `attributes`: numbers, texts, or functions of a problem
         and settings. All others are fields of the spec. `slowed(kernel, problem, settings, device)`
         is a factor of its time: for what a configuration costs that bytes and instructions do not
         say."""
-        names = [one.name for one in fields(StreamingKernel) if one.name in described]
-        needed = {name: described.pop(name) for name in names}
+        names = [
+            attribute.name for attribute in fields(StreamingKernel) if attribute.name in attributes
+        ]
+        expressions = {name: attributes.pop(name) for name in names}
 
         def demand(problem: Problem, settings: Settings, device: Device) -> Demand:
-            found = {name: _value(each, problem, settings) for name, each in needed.items()}
-            kernel = StreamingKernel(workgroups=prod(spec.programs(problem, settings)), **found)
+            values = {name: _value(each, problem, settings) for name, each in expressions.items()}
+            kernel = StreamingKernel(workgroups=prod(spec.programs(problem, settings)), **values)
             return kernel.slowed(slowed(kernel, problem, settings, device)) if slowed else kernel
 
-        spec = cls(function=function, grid=grid, axes=axes, demand=demand, **described)
+        spec = cls(function=function, grid=grid, axes=axes, demand=demand, **attributes)
         return spec
 
     @property
@@ -124,8 +126,8 @@ class KernelSpec:
     def required(self) -> tuple[str, ...]:
         """The names in `parameters` that have no default."""
         signature = inspect.signature(self.function.fn).parameters
-        named = ((name, signature[label]) for name, label in self.parameters.items())
-        return tuple(name for name, one in named if one.default is one.empty)
+        parameters = ((name, signature[label]) for name, label in self.parameters.items())
+        return tuple(name for name, parameter in parameters if parameter.default is parameter.empty)
 
     def key(self, problem: Problem) -> tuple[tuple[str, Any], ...]:
         """The tuning key: what all problems that share a configuration have in common."""
@@ -137,18 +139,18 @@ class KernelSpec:
 
     def programs(self, problem: Problem, settings: Settings) -> tuple[int, ...]:
         """The grid of a launch."""
-        found = _value(self.grid, problem, settings)
-        return found if isinstance(found, tuple) else (found,)
+        grid = _value(self.grid, problem, settings)
+        return grid if isinstance(grid, tuple) else (grid,)
 
     def strides_of(self, arguments: Mapping[str, Any]) -> dict[str, int]:
         """The strides of the tensors of a launch that the kernel takes, by parameter name."""
-        found: dict[str, int] = {}
+        strides: dict[str, int] = {}
         for name, labels in self.strides.items():
             tensor = arguments[name]
             names = labels.split()
             values = (0,) * len(names) if tensor is None else tensor.stride()[: len(names)]
-            found |= zip(names, values, strict=True)
-        return found
+            strides |= zip(names, values, strict=True)
+        return strides
 
     def allows(self, problem: Problem, settings: Settings, device: Device) -> bool:
         """Whether a configuration can run and makes sense: `fits`."""
@@ -183,8 +185,8 @@ class KernelSpec:
         return tuple(Configuration.of(fitting[index]) for index in order)
 
 
-def _value(described: Any, problem: Problem, settings: Settings) -> Any:
+def _value(expression: Any, problem: Problem, settings: Settings) -> Any:
     """The value of an expression or a function for a problem and settings; others as they are."""
-    if isinstance(described, str):
-        return Expression.parse(described).value({**problem, **settings})
-    return described(problem, settings) if callable(described) else described
+    if isinstance(expression, str):
+        return Expression.parse(expression).value({**problem, **settings})
+    return expression(problem, settings) if callable(expression) else expression

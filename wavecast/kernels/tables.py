@@ -77,11 +77,11 @@ def _read(path: Path) -> Mapping[tuple[str, str], TunedEntry]:
         return {}
     document = json.loads(path.read_text(encoding="utf-8"))
     assert document["schema"] == SCHEMA, f"{path}: schema {document['schema']}"
-    found = {}
+    entries = {}
     for row in document["entries"]:
         entry = TunedEntry(**{**row, "configuration": Configuration.of(row["configuration"])})
-        found[entry.key] = entry
-    return found
+        entries[entry.key] = entry
+    return entries
 
 
 def store(device: str, entries: Iterable[TunedEntry], folder: Path | None = None) -> Path:
@@ -90,16 +90,16 @@ def store(device: str, entries: Iterable[TunedEntry], folder: Path | None = None
     folder = folder or shipped()
     folder.mkdir(exist_ok=True)
     path = folder / f"{device}.json"
-    added = {entry.key: entry for entry in entries}
-    texts = {entry.kernel: entry.source for entry in added.values()}
-    kept = {
+    updates = {entry.key: entry for entry in entries}
+    texts = {entry.kernel: entry.source for entry in updates.values()}
+    others = {
         key: entry
         for key, entry in {**table(device), **_read(path)}.items()
         if texts.get(entry.kernel, entry.source) == entry.source
     }
     rows = [
         json.dumps({**asdict(entry), "configuration": entry.configuration.settings})
-        for _, entry in sorted({**kept, **added}.items())
+        for _, entry in sorted({**others, **updates}.items())
     ]
     head = f'{{"schema": "{SCHEMA}", "device": "{device}", "entries": [\n'
     files.write_atomic(path, head + ",\n".join(rows) + "\n]}\n", durable=True)
@@ -111,16 +111,16 @@ def source(kernel: Any) -> str:
     """A hash of the text of a `triton.jit` function, of the functions it calls and of the constants
     they use. It does not depend on modules and line numbers, as Triton's own key does."""
     texts: set[str] = set()
-    seen = [kernel]
-    for function in seen:
+    functions = [kernel]
+    for function in functions:
         name = function.fn.__qualname__
         texts.add(f"{name}\n{function.src}")
-        for used, value in _used(function.fn):
+        for global_name, value in _used(function.fn):
             if hasattr(value, "src") and hasattr(value, "fn"):
-                if not any(value is one for one in seen):
-                    seen.append(value)
+                if not any(value is other for other in functions):
+                    functions.append(value)
             elif hasattr(value, "value") or isinstance(value, (int, float, str)):
-                texts.add(f"{name} {used}\n{getattr(value, 'value', value)!r}")
+                texts.add(f"{name} {global_name}\n{getattr(value, 'value', value)!r}")
     return sha256("\n".join(sorted(texts)).encode()).hexdigest()[:16]
 
 
@@ -131,7 +131,7 @@ def _used(function: Any) -> Iterator[tuple[str, Any]]:
         value = function.__globals__.get(name)
         yield name, value
         if isinstance(value, ModuleType) and value.__name__.startswith("wavecast."):
-            yield from ((one, getattr(value, one, None)) for one in names)
+            yield from ((attribute, getattr(value, attribute, None)) for attribute in names)
 
 
 def _frozen(problem: Mapping[str, Any]) -> str:

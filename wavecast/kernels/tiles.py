@@ -82,8 +82,8 @@ def blocks(size: int, least: int, most: int, count: int = 3) -> tuple[int, ...]:
 
 def sides(settings: Settings) -> dict[str, int]:
     """The settings `BLOCK_M`, `BLOCK_N` and `BLOCK_K`, as demands name them."""
-    known = {f"tile_{side}": f"BLOCK_{side.upper()}" for side in "mnk"}
-    return {name: settings[block] for name, block in known.items() if block in settings}
+    labels = {f"tile_{side}": f"BLOCK_{side.upper()}" for side in "mnk"}
+    return {name: settings[block] for name, block in labels.items() if block in settings}
 
 
 def product(problem: Problem, settings: Settings, dtype: str, **fields: Any) -> TiledProduct:

@@ -46,9 +46,7 @@ class Axis:
     def applies(self, code: CodeObject) -> bool:
         """Whether the compiler of this code makes the decision for it."""
         target = capabilities(code.target)
-        if any(
-            getattr(target, name) not in allowed for name, allowed in (self.needs or {}).items()
-        ):
+        if any(getattr(target, name) not in values for name, values in (self.needs or {}).items()):
             return False
         if self.matrix and not has_matrix(code):
             return False
@@ -79,18 +77,21 @@ def axes() -> Mapping[str, Axis]:
 
 def read(path: Path) -> Mapping[str, Axis]:
     """The axes of a file. Raises ValueError as `axes`."""
-    known = {field.name for field in fields(Capabilities)}
-    found: dict[str, Axis] = {}
+    capability_names = {field.name for field in fields(Capabilities)}
+    axes_by_name: dict[str, Axis] = {}
     for name, row in files.parse_toml(files.read_text(path)).items():
         try:
-            needs = {key: tuple(allowed) for key, allowed in row.pop("needs", {}).items()}
+            needs = {
+                key: tuple(capability_values)
+                for key, capability_values in row.pop("needs", {}).items()
+            }
             kind, values = AxisKind(row.pop("kind")), tuple(row.pop("values"))
-            found[name] = Axis(name, kind, values, needs=needs or None, **row)
+            axes_by_name[name] = Axis(name, kind, values, needs=needs or None, **row)
         except (KeyError, TypeError) as error:
             raise ValueError(f"{path.name}: {name}: {error}") from None
-        if not values or not known.issuperset(needs):
+        if not values or not capability_names.issuperset(needs):
             raise ValueError(f"{path.name}: {name}: no values, or needs an unknown capability")
-    return found
+    return axes_by_name
 
 
 def applicable(code: CodeObject) -> Iterator[tuple[Axis, Any]]:

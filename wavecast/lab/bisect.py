@@ -71,8 +71,8 @@ class LimitedLlc:
 
     def limited(self, launch: Launch, limit: int) -> tuple[str, str]:
         options = (*self.llc.options, f"-opt-bisect-limit={limit}")
-        done = replace(self.llc, options=options).compiled(str(launch.code.stages["llir"]))
-        return done.text, done.log
+        compilation = replace(self.llc, options=options).compiled(str(launch.code.stages["llir"]))
+        return compilation.text, compilation.log
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,19 +117,25 @@ class Bisection:
     @property
     def most(self) -> BisectedPass | None:
         """The pass that makes most of the difference, None where the figures are equal."""
-        one, other = self.first.values[-1], self.second.values[-1]
-        if one is None or other is None or one == other:
+        first_value, other = self.first.values[-1], self.second.values[-1]
+        if first_value is None or other is None or first_value == other:
             return None
-        sign = 1 if other > one else -1
+        sign = 1 if other > first_value else -1
         return max((self.always, *self.passes), key=lambda each: sign * each.apart)
 
 
-def bisectable(device: Device, asked: Sequence[CodeGenerator] = ()) -> list[BisectedCompiler]:
+def bisectable(device: Device, requests: Sequence[CodeGenerator] = ()) -> list[BisectedCompiler]:
     """The code generators whose passes can be limited: Triton's core LLVM, every llc of this
-    machine, and those of `asked` that are an llc or a release of Triton."""
-    every = (*installed(device), *asked)
-    found: list[BisectedCompiler] = [LimitedLlc(one) for one in every if isinstance(one, Llc)]
-    return [CoreLlvm(device), *found, *(one for one in asked if isinstance(one, TritonRelease))]
+    machine, and those of `requests` that are an llc or a release of Triton."""
+    every = (*installed(device), *requests)
+    compilers: list[BisectedCompiler] = [
+        LimitedLlc(generator) for generator in every if isinstance(generator, Llc)
+    ]
+    return [
+        CoreLlvm(device),
+        *compilers,
+        *(generator for generator in requests if isinstance(generator, TritonRelease)),
+    ]
 
 
 def check_figure(name: str) -> None:
@@ -151,7 +157,7 @@ def bisected(
         raise CompileError(f"{launch.code.kernel}: it has no LLVM IR")
     first, second = (_swept(launch, device, compiler, figure) for compiler in compilers)
     always = BisectedPass("(passes that always run)", first.values[0], second.values[0])
-    passes = tuple(one for one in _paired(first, second) if one.apart)
+    passes = tuple(bisected_pass for bisected_pass in _paired(first, second) if bisected_pass.apart)
     return Bisection(figure, first, second, always, passes)
 
 
@@ -169,9 +175,9 @@ def _swept(launch: Launch, device: Device, compiler: BisectedCompiler, figure: s
         available_processors(), partial(_figure, launch, device, figure), limit=LIMIT
     ) as pool:
         figures = dict(pool.map(iter(dict.fromkeys(texts.values()))))
-    found = (figures.get(texts.get(number, "")) for number in limits)
+    values = (figures.get(texts.get(number, "")) for number in limits)
     return PassSweep(
-        compiler.name, names, tuple(one if isinstance(one, float) else None for one in found)
+        compiler.name, names, tuple(value if isinstance(value, float) else None for value in values)
     )
 
 
@@ -190,10 +196,10 @@ def _figure(launch: Launch, device: Device, figure: str, assembly: str) -> float
     name = digest.digest(launch.code.digest, assembly)
     changed = replace(launch, code=replace(launch.code, stages=stages, digest=name))
     try:
-        found = getattr(figures_of(changed, device, predicted=figure == "seconds"), figure)
+        value = getattr(figures_of(changed, device, predicted=figure == "seconds"), figure)
     except WavecastError:
         return None
-    return None if found is None else float(found)
+    return None if value is None else float(value)
 
 
 def _paired(first: PassSweep, second: PassSweep) -> Iterator[BisectedPass]:
@@ -201,11 +207,11 @@ def _paired(first: PassSweep, second: PassSweep) -> Iterator[BisectedPass]:
     matcher = SequenceMatcher(None, first.passes, second.passes, autojunk=False)
     for kind, a, b, c, d in matcher.get_opcodes():
         if kind == "equal":
-            for one, other in zip(range(a, b), range(c, d), strict=True):
-                yield BisectedPass(first.passes[one], first.change(one), second.change(other))
+            for index, other in zip(range(a, b), range(c, d), strict=True):
+                yield BisectedPass(first.passes[index], first.change(index), second.change(other))
             continue
-        for one in range(a, b):
-            yield BisectedPass(first.passes[one], first.change(one), None)
+        for index in range(a, b):
+            yield BisectedPass(first.passes[index], first.change(index), None)
         for other in range(c, d):
             yield BisectedPass(second.passes[other], None, second.change(other))
 

@@ -115,14 +115,18 @@ class Llc:
         with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
             source = Path(folder) / "module"
             source.write_text(text if self.machine else portable(text), encoding="utf-8")
-            done = process.run([self.program, *self._options, source, "-o", "-"])
-        crashed = done.status < 0 or "Assertion" in done.log or "PLEASE submit a bug" in done.log
-        if crashed and BROKEN not in done.log:
-            raise CrashedCompiler(f"{self.program} crashed", log=done.log)
-        if done.status:
-            lines = done.log.strip().splitlines() or [f"exit code {done.status}"]
-            raise CompileError(f"{self.program}: {lines[0]}", log=done.log)
-        return done
+            compilation = process.run([self.program, *self._options, source, "-o", "-"])
+        crashed = (
+            compilation.status < 0
+            or "Assertion" in compilation.log
+            or "PLEASE submit a bug" in compilation.log
+        )
+        if crashed and BROKEN not in compilation.log:
+            raise CrashedCompiler(f"{self.program} crashed", log=compilation.log)
+        if compilation.status:
+            lines = compilation.log.strip().splitlines() or [f"exit code {compilation.status}"]
+            raise CompileError(f"{self.program}: {lines[0]}", log=compilation.log)
+        return compilation
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,35 +144,41 @@ class Clang:
 
     @property
     def _options(self) -> tuple[str, ...]:
-        own = ("-target", "amdgcn-amd-amdhsa", f"-mcpu={self.target}", "-nogpulib", "-O3")
-        return (*own, "-Wno-override-module", "-x", "ir", "-S")
+        target_options = (
+            "-target",
+            "amdgcn-amd-amdhsa",
+            f"-mcpu={self.target}",
+            "-nogpulib",
+            "-O3",
+        )
+        return (*target_options, "-Wno-override-module", "-x", "ir", "-S")
 
     def assembly(self, text: str) -> str:
-        done = process.run(
+        compilation = process.run(
             [*self.words, *self._options, "-", "-o", "-"], stdin=portable(text).encode()
         )
-        if done.status:
-            lines = done.log.strip().splitlines() or [f"exit code {done.status}"]
-            raise CompileError(f"{self.name}: {lines[0]}", log=done.log)
-        return done.text
+        if compilation.status:
+            lines = compilation.log.strip().splitlines() or [f"exit code {compilation.status}"]
+            raise CompileError(f"{self.name}: {lines[0]}", log=compilation.log)
+        return compilation.text
 
 
 def generator_of(program: str, target: str) -> CodeGenerator:
     """The code generator of a program: llc, clang or zig, by its name. Raises UsageError for
     another one, MissingTool where there is none."""
-    found = process.find_program([program])
-    if not found:
+    path = process.find_program([program])
+    if not path:
         raise MissingTool(f"there is no program {program}")
     name = Path(program).name
-    for start, made in _BY_NAME.items():
+    for start, generator in _BY_NAME.items():
         if name.startswith(start):
-            return made(found, target)
+            return generator(path, target)
     raise UsageError(f"{program} is neither llc nor clang nor zig")
 
 
 def _zig(program: str, target: str) -> Clang:
-    done = process.run([program, "version"])
-    return Clang(f"zig {done.text.strip()} clang", (program, "clang"), target)
+    version = process.run([program, "version"])
+    return Clang(f"zig {version.text.strip()} clang", (program, "clang"), target)
 
 
 _BY_NAME: Final[dict[str, Callable[[str, str], CodeGenerator]]] = {
@@ -178,12 +188,12 @@ _BY_NAME: Final[dict[str, Callable[[str, str], CodeGenerator]]] = {
 }
 
 
-def find_llc(asked: str = "") -> str:
-    """The llc program `asked` for, or that of the newest LLVM in PATH. Raises MissingTool."""
-    found = process.newest([asked] if asked else _LLC)
-    if not found:
-        raise MissingTool(f"there is no {asked or 'llc'} in PATH", hint="install LLVM's tools")
-    return found
+def find_llc(name: str = "") -> str:
+    """The llc program `name` for, or that of the newest LLVM in PATH. Raises MissingTool."""
+    path = process.newest([name] if name else _LLC)
+    if not path:
+        raise MissingTool(f"there is no {name or 'llc'} in PATH", hint="install LLVM's tools")
+    return path
 
 
 def portable(text: str) -> str:
@@ -227,20 +237,20 @@ def _doubled(match: re.Match[str]) -> str:
 def installed(device: Device) -> list[CodeGenerator]:
     """The code generators of this machine for a device: Triton's, every llc and clang in PATH and
     of ROCm, and the clang of ziglang."""
-    found: list[CodeGenerator] = [TritonGenerator(device)]
+    generators: list[CodeGenerator] = [TritonGenerator(device)]
     rocm = Path(os.environ.get("ROCM_PATH") or "/opt/rocm") / "llvm" / "bin"
     names = (*_LLC, str(rocm / "llc"), *_CLANG, str(rocm / "clang"))
-    known: dict[Path, str] = {}
+    programs: dict[Path, str] = {}
     for name in names:
         program = process.find_program([name])
         if program:
-            known.setdefault(Path(program).resolve(), program)
-    found += [generator_of(program, device.target) for program in known.values()]
+            programs.setdefault(Path(program).resolve(), program)
+    generators += [generator_of(program, device.target) for program in programs.values()]
     spec = importlib.util.find_spec("ziglang")
     zig = Path(spec.origin).parent / "zig" if spec is not None and spec.origin else None
     if zig is not None and zig.is_file():
-        found.append(generator_of(str(zig), device.target))
-    return found
+        generators.append(generator_of(str(zig), device.target))
+    return generators
 
 
 __all__ = [

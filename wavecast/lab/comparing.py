@@ -84,12 +84,12 @@ def compared(
     `ranges` are the host addresses the launch may touch; memory stays as it is. Raises
     ExecutionError where the original cannot run, Unsupported where one has no translation.
     """
-    found = isolated(partial(_compared, original, alternative, list(ranges), rounding))
+    outcome = isolated(partial(_compared, original, alternative, list(ranges), rounding))
     reports: Sequence[str] = ()
-    if not found["difference"]:
+    if not outcome["difference"]:
         reports = isolated(partial(_reports, original, alternative, list(ranges)))
     return ExecutionResult(
-        tuple(found["cases"]), found["difference"], found["largest"], tuple(reports)
+        tuple(outcome["cases"]), outcome["difference"], outcome["largest"], tuple(reports)
     )
 
 
@@ -98,26 +98,26 @@ def _compared(
 ) -> dict[str, object]:
     """In the fork: the fields of an `ExecutionResult` but its reports."""
     arrays = [_view(first, end) for first, end in ranges]
-    kept = [array.copy() for array in arrays]
+    initial_values = [array.copy() for array in arrays]
     dtypes = _dtypes(original.arguments, ranges)
     cases: list[str] = []
     largest = 0.0
     for case in _cases(original):
         name = case.name
-        _restore(arrays, kept)
+        _restore(arrays, initial_values)
         if case.seed:
             _fill(arrays, dtypes, case.seed)
         before = [array.copy() for array in arrays]
-        one, groups = with_scalars(original, case.smaller), case.groups
+        reference, groups = with_scalars(original, case.smaller), case.groups
         try:
-            expected = _run(one, ranges, arrays, groups)
+            expected = _run(reference, ranges, arrays, groups)
         except WavecastError:
             if case.smaller:  # the arguments do not mean anything to the kernel
                 continue
             raise
         if case.smaller:
             _restore(arrays, before)
-            if not _equal(expected, _run(one, ranges, arrays, groups, backwards=True)):
+            if not _equal(expected, _run(reference, ranges, arrays, groups, backwards=True)):
                 continue
         _restore(arrays, before)
         try:
@@ -146,7 +146,7 @@ class _Case:
 
 
 def _cases(launch: Launch) -> list[_Case]:
-    found = [_Case("memory as it is"), *(_Case(f"seed {seed}", seed) for seed in SEEDS)]
+    cases = [_Case("memory as it is"), *(_Case(f"seed {seed}", seed) for seed in SEEDS)]
     steps = _steps(launch)
     values = {argument.name: argument.value for argument in launch.arguments}
     sizes = {
@@ -155,11 +155,11 @@ def _cases(launch: Launch) -> list[_Case]:
         if isinstance(value := values.get(name), int) and value > 2 * step
     }
     if not sizes:
-        return found
+        return cases
     smaller = {name: value - steps[name] for name, value in sizes.items()}
     half = {name: value // 2 // steps[name] * steps[name] for name, value in sizes.items()}
-    found += [_Case("smaller sizes", SEEDS[0], smaller), _Case("half sizes", SEEDS[0], half)]
-    return found + [
+    cases += [_Case("smaller sizes", SEEDS[0], smaller), _Case("half sizes", SEEDS[0], half)]
+    return cases + [
         _Case(f"{name}={steps[name]}", SEEDS[0], {name: steps[name]}, AT_EDGES) for name in sizes
     ]
 
@@ -184,13 +184,13 @@ def _view(first: int, end: int) -> Array:
     return np.ctypeslib.as_array((ctypes.c_uint8 * (end - first)).from_address(first))
 
 
-def _restore(arrays: Sequence[Array], kept: Sequence[Array]) -> None:
-    for array, values in zip(arrays, kept, strict=True):
+def _restore(arrays: Sequence[Array], copies: Sequence[Array]) -> None:
+    for array, values in zip(arrays, copies, strict=True):
         array[:] = values
 
 
-def _equal(one: Sequence[Array], other: Sequence[Array]) -> bool:
-    return all(np.array_equal(a, b) for a, b in zip(one, other, strict=True))
+def _equal(first: Sequence[Array], other: Sequence[Array]) -> bool:
+    return all(np.array_equal(a, b) for a, b in zip(first, other, strict=True))
 
 
 def _fill(arrays: Sequence[Array], dtypes: Sequence[Dtype | None], seed: int) -> None:
@@ -204,7 +204,7 @@ def _fill(arrays: Sequence[Array], dtypes: Sequence[Dtype | None], seed: int) ->
 def _dtypes(arguments: Sequence[Argument], ranges: Sequence[AddressRange]) -> list[Dtype | None]:
     """The floating-point dtype of each range, None for other arrays and for those that arguments
     of different dtypes share."""
-    found: list[Dtype | None] = []
+    dtypes: list[Dtype | None] = []
     for first, _ in ranges:
         names = {
             item.dtype for item in arguments if item.kind == "tensor" and item.storage == first
@@ -212,8 +212,8 @@ def _dtypes(arguments: Sequence[Argument], ranges: Sequence[AddressRange]) -> li
         name = names.pop() if len(names) == 1 else ""
         dtype = lookup(name, Spelling.TORCH) if name and is_dtype(name, Spelling.TORCH) else None
         encoding = dtype.encoding if dtype is not None else None
-        found.append(dtype if dtype and encoding and encoding.bits == dtype.bits >= 8 else None)
-    return found
+        dtypes.append(dtype if dtype and encoding and encoding.bits == dtype.bits >= 8 else None)
+    return dtypes
 
 
 def _name(arguments: Sequence[Argument], addresses: AddressRange) -> str:
@@ -248,8 +248,8 @@ def _workgroups(launch: Launch, count: int) -> Array:
     corners = {a + x * (b + y * c) for a in (0, x - 1) for b in (0, y - 1) for c in (0, z - 1)}
     more = {int(total * part) for part in (0.382, 0.618, 0.146, 0.854)}
     ends = {0, total - 1}
-    chosen = [*sorted(ends), *sorted(corners - ends), *sorted(more - corners)][:count]
-    return np.array(sorted(chosen), np.int64)
+    workgroups = [*sorted(ends), *sorted(corners - ends), *sorted(more - corners)][:count]
+    return np.array(sorted(workgroups), np.int64)
 
 
 def _difference(want: Array, have: Array, dtype: Dtype | None, rounding: bool) -> tuple[float, str]:
@@ -267,8 +267,8 @@ def _difference(want: Array, have: Array, dtype: Dtype | None, rounding: bool) -
     with np.errstate(divide="ignore", invalid="ignore"):
         apart = np.where(a == b, 0.0, np.abs(a - b) / scale)
     largest = float(apart.max()) if apart.size else 0.0
-    allowed = max(ROUNDING * elements.epsilon(dtype), LEAST_TOLERANCE)
-    wrong = int(np.count_nonzero(bad)) + int(np.count_nonzero(apart > allowed))
+    tolerance = max(ROUNDING * elements.epsilon(dtype), LEAST_TOLERANCE)
+    wrong = int(np.count_nonzero(bad)) + int(np.count_nonzero(apart > tolerance))
     return largest, f"{wrong} elements differ by up to {largest:.2g} relative" if wrong else ""
 
 
@@ -276,30 +276,32 @@ def _reports(original: Launch, alternative: Launch, ranges: list[AddressRange]) 
     """In a fork: errors of checks that only the alternative has, with the arguments as they are and
     with smaller sizes."""
     arrays = [_view(first, end) for first, end in ranges]
-    kept = [array.copy() for array in arrays]
-    found: dict[str, None] = {}
+    initial_values = [array.copy() for array in arrays]
+    messages: dict[str, None] = {}
     for case in _cases(original):
         if case.seed and case.name != "smaller sizes":
             continue
         most = CHECKED_OF_MORE if case.smaller else CHECKED
-        one, other = (
+        reference, other = (
             _clipped(with_scalars(launch, case.smaller), most) for launch in (original, alternative)
         )
         try:
-            known = {kind for kind, _ in _checked(one, ranges)}
+            reference_kinds = {kind for kind, _ in _checked(reference, ranges)}
         except WavecastError:
             if not case.smaller:
                 raise
-            known = None  # the arguments do not mean anything to the kernel
-        _restore(arrays, kept)
-        if known is not None:
+            reference_kinds = None  # the arguments do not mean anything to the kernel
+        _restore(arrays, initial_values)
+        if reference_kinds is not None:
             try:
-                new = [text for kind, text in _checked(other, ranges) if kind not in known]
+                new = [
+                    text for kind, text in _checked(other, ranges) if kind not in reference_kinds
+                ]
             except ExecutionError as error:
                 new = [error.message]
-            found |= dict.fromkeys(new)
-            _restore(arrays, kept)
-    return list(found)
+            messages |= dict.fromkeys(new)
+            _restore(arrays, initial_values)
+    return list(messages)
 
 
 def _clipped(launch: Launch, most: int) -> Launch:
@@ -307,10 +309,10 @@ def _clipped(launch: Launch, most: int) -> Launch:
     `most`."""
     if math.prod(launch.grid) <= most:
         return launch
-    grid, left = [], CHECKED_OF_MORE
+    grid, budget = [], CHECKED_OF_MORE
     for size in launch.grid:
-        grid.append(min(size, left))
-        left //= max(1, grid[-1])
+        grid.append(min(size, budget))
+        budget //= max(1, grid[-1])
     x, y, z = grid
     return replace(launch, grid=(x, y, z))
 

@@ -50,17 +50,17 @@ def compared_compilers(
     text = launch.code.stages.get("llir")
     if not isinstance(text, str):
         raise CompileError(f"{launch.code.kernel}: it has no LLVM IR")
-    own = CompilerRow(PROGRAM, launch.code.compiler, figures_of(launch, device))
+    triton_row = CompilerRow(PROGRAM, launch.code.compiler, figures_of(launch, device))
     code = launch.code
-    rows = (own, *_rows(launch, device, text, others))
+    rows = (triton_row, *_rows(launch, device, text, others))
     bisections = tuple(_bisections(launch, device, figure, others)) if figure else ()
     return CompilerComparison(code.kernel, device.id, code.target, rows, bisections)
 
 
 def _bisections(
-    launch: Launch, device: Device, figure: str, asked: Sequence[CodeGenerator]
+    launch: Launch, device: Device, figure: str, generators: Sequence[CodeGenerator]
 ) -> Iterator[Bisection]:
-    first, *others = bisectable(device, asked)
+    first, *others = bisectable(device, generators)
     for other in others:
         with contextlib.suppress(CompileError):  # an older llc refuses the IR, as its row says
             yield bisected(launch, device, (first, other), figure)

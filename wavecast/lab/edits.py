@@ -52,10 +52,10 @@ def with_groups(text: str, pattern: str) -> str:
 
 def _inserted(text: str, lines_for: Callable[[int], list[str]], declaration: str) -> str:
     """The text with lines before the terminators of blocks, by their matrix instructions."""
-    found = list(_lines(text, lines_for))
-    if len(found) == text.count("\n") + 1:
+    lines = list(_lines(text, lines_for))
+    if len(lines) == text.count("\n") + 1:
         raise CompileError("the LLVM IR has no block with matrix instructions")
-    declared = "\n".join(found)
+    declared = "\n".join(lines)
     name = declaration.split("@", 1)[1].split("(", 1)[0]
     return declared if f"declare void @{name}(" in declared else f"{declared}\n{declaration}\n"
 

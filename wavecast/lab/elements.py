@@ -27,14 +27,14 @@ def random(count: int, dtype: Dtype, seed: int) -> Array:
     get the nearest number below 2 in absolute value."""
     encoding = dtype.encoding
     assert encoding is not None
-    made = np.random.default_rng(seed).standard_normal(count, dtype=np.float32)
+    samples = np.random.default_rng(seed).standard_normal(count, dtype=np.float32)
     if encoding.bits == 64:
-        return made.astype(np.float64).view(np.uint8)
+        return samples.astype(np.float64).view(np.uint8)
     if encoding.bits == 32:
-        return made.view(np.uint8)
-    known = values_of(encoding)
-    order = np.argsort(np.where(np.isfinite(known), known, np.inf), kind="stable")
-    words = order[np.searchsorted(known[order], np.clip(made, -2.0, 2.0))]
+        return samples.view(np.uint8)
+    code_values = values_of(encoding)
+    order = np.argsort(np.where(np.isfinite(code_values), code_values, np.inf), kind="stable")
+    words = order[np.searchsorted(code_values[order], np.clip(samples, -2.0, 2.0))]
     return words.astype(np.uint8 if encoding.bits == 8 else np.uint16).view(np.uint8)
 
 
@@ -53,16 +53,16 @@ def values_of(encoding: Encoding) -> Array:
     sign = np.where(words >> (encoding.bits - 1), -1.0, 1.0)
     normal = exponent > 0
     scaled = np.where(normal, 1.0, 0.0) + fraction / 2.0**encoding.mantissa
-    found = sign * scaled * 2.0 ** (np.where(normal, exponent, 1) - float(encoding.bias))
+    values = sign * scaled * 2.0 ** (np.where(normal, exponent, 1) - float(encoding.bias))
     top = exponent == (1 << encoding.exponent) - 1
     if encoding.specials is SpecialValues.IEEE:
-        found = np.where(top & (fraction == 0), sign * np.inf, np.where(top, np.nan, found))
+        values = np.where(top & (fraction == 0), sign * np.inf, np.where(top, np.nan, values))
     elif encoding.specials is SpecialValues.ONE_NAN:
         largest = fraction == (1 << encoding.mantissa) - 1
-        found = np.where(top & largest, np.nan, found)
+        values = np.where(top & largest, np.nan, values)
     else:
-        found = np.where(words == 1 << (encoding.bits - 1), np.nan, found)
-    return found
+        values = np.where(words == 1 << (encoding.bits - 1), np.nan, values)
+    return values
 
 
 __all__ = ["epsilon", "numbers", "random", "values_of"]

@@ -71,29 +71,29 @@ class LabEvaluator:
         words = setting.words if subject.launch.code.origin == "hip" else ()
         llir = str(launch.code.stages.get("llir", "")) if setting.edits else ""
         execution = _executed(subject, launch, setting) if task.verify else None
-        found = []
+        results = []
         for device in subject.devices:
             try:
                 figures = self._figures(launch, device, sample=task.sample)
             except WavecastError as error:
-                found.append(LabResult(setting, task.stage, refused=error.message))
+                results.append(LabResult(setting, task.stage, refused=error.message))
                 continue
-            found.append(
+            results.append(
                 LabResult(setting, task.stage, figures, "", execution, options, llir, words)
             )
-        return tuple(found)
+        return tuple(results)
 
     def _figures(self, launch: Launch, device: Device, *, sample: bool) -> CodeFigures:
         read = read_launch(launch, device)
         untimed = figures_of_code(read)
         key = device.id, launch.block, launch.dynamic_lds, untimed, sample
-        known = self._timed.get(key)
-        if known is None:
-            known = timed(untimed, read, device)
-            if sample or known.seconds is None:
-                known = _sampled(known, launch, self.subject, device)
-            self._timed[key] = known
-        return known
+        figures = self._timed.get(key)
+        if figures is None:
+            figures = timed(untimed, read, device)
+            if sample or figures.seconds is None:
+                figures = _sampled(figures, launch, self.subject, device)
+            self._timed[key] = figures
+        return figures
 
 
 def changed(subject: LabSubject, setting: Setting) -> Launch:
@@ -118,10 +118,10 @@ def _executed(subject: LabSubject, launch: Launch, setting: Setting) -> Executio
 def _sampled(
     figures: CodeFigures, launch: Launch, subject: LabSubject, device: Device
 ) -> CodeFigures:
-    found = simulate(launch, subject.ranges, device)
-    if isinstance(found, Prediction):
-        return figures.timed(found)
-    return structs.replace(figures, reason=found)
+    simulation = simulate(launch, subject.ranges, device)
+    if isinstance(simulation, Prediction):
+        return figures.timed(simulation)
+    return structs.replace(figures, reason=simulation)
 
 
 __all__ = ["LabEvaluator", "LabSubject", "LabTask", "SubjectSearch", "changed"]

@@ -73,19 +73,19 @@ def figures_of(launch: Launch, device: Device, *, predicted: bool = True) -> Cod
     Raises WavecastError where the code cannot be read.
     """
     read = read_launch(launch, device)
-    found = figures_of_code(read)
-    return timed(found, read, device) if predicted else found
+    figures = figures_of_code(read)
+    return timed(figures, read, device) if predicted else figures
 
 
-def timed(found: CodeFigures, read: ReadLaunch, device: Device) -> CodeFigures:
+def timed(figures: CodeFigures, read: ReadLaunch, device: Device) -> CodeFigures:
     """Figures of code with the time that is predicted from it, or with why there is none; as they
     are for a launch whose grid nobody stated."""
     if not all(read.launch.grid):
-        return found
+        return figures
     answer = predict_launch(read.launch, read.analysis, read.kernel, device)
     if answer.prediction is None:
-        return structs.replace(found, reason=answer.why_not)
-    return found.timed(answer.prediction)
+        return structs.replace(figures, reason=answer.why_not)
+    return figures.timed(answer.prediction)
 
 
 def figures_of_code(read: ReadLaunch) -> CodeFigures:
@@ -118,11 +118,11 @@ def faults(kernel: Kernel | Program) -> tuple[str, ...]:
     """What static checks find in AMD code, one line each."""
     if isinstance(kernel, Program):
         return ()
-    found = [f"{report.kind.rule}: {report.text}" for report in static_reports(kernel)]
+    messages = [f"{report.kind.rule}: {report.text}" for report in static_reports(kernel)]
     instructions = kernel.program.instructions
     for barrier in unfinished_stores(kernel.program):
-        found.append(f"lost wait before a barrier: {instructions[barrier].decoded.text}")
-    return tuple(found)
+        messages.append(f"lost wait before a barrier: {instructions[barrier].decoded.text}")
+    return tuple(messages)
 
 
 __all__ = ["CodeFigures", "faults", "figures_of", "figures_of_code", "timed"]

@@ -35,13 +35,13 @@ class LabProblem:
 
 def problem_of(launch: Launch, device: Device) -> LabProblem:
     """What names a launch on a device in a journal."""
-    shown = []
+    arguments = []
     for item in launch.arguments:
         if item.kind in ("tensor", "descriptor"):
-            shown.append(f"{item.name}={item.dtype}{list(item.shape)}")
+            arguments.append(f"{item.name}={item.dtype}{list(item.shape)}")
         elif item.kind == "scalar":
-            shown.append(f"{item.name}={item.value}")
-    text = ", ".join(shown)
+            arguments.append(f"{item.name}={item.value}")
+    text = ", ".join(arguments)
     name = digest.digest(launch.code.digest, launch.grid, text)
     return LabProblem(
         launch.code.kernel, launch.code.target, device.id, launch.code.compiler, name, launch.grid,
@@ -129,8 +129,8 @@ def records(
         try:
             document = files.parse_json(line)
             problem = document["problem"]
-            known = LabProblem(**{**problem, "grid": tuple(problem["grid"])})
-            yield known, convert(document["result"])
+            lab_problem = LabProblem(**{**problem, "grid": tuple(problem["grid"])})
+            yield lab_problem, convert(document["result"])
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"{path}:{number}: not a journal of wavecast lab ({error})") from None
 

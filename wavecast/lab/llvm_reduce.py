@@ -33,10 +33,10 @@ CLOCK: Final = 3600.0
 
 def find_llvm_reduce() -> str:
     """The llvm-reduce of the newest LLVM in PATH. Raises MissingTool."""
-    found = process.newest(_PROGRAMS)
-    if not found:
+    path = process.newest(_PROGRAMS)
+    if not path:
         raise MissingTool("there is no llvm-reduce in PATH", hint="install LLVM's tools")
-    return found
+    return path
 
 
 def programs_of(text: str, reducer: str, compiler: CodeGenerator) -> list[str]:
@@ -52,8 +52,8 @@ def programs_of(text: str, reducer: str, compiler: CodeGenerator) -> list[str]:
         return [""]
     if reducer == "llvm-reduce" or machine:
         return [find_llvm_reduce()]
-    found = process.newest(_PROGRAMS) if isinstance(compiler, Llc) else ""
-    return [found, ""] if found else [""]
+    path = process.newest(_PROGRAMS) if isinstance(compiler, Llc) else ""
+    return [path, ""] if path else [""]
 
 
 def reduced_by_llvm(
@@ -80,14 +80,14 @@ def reduced_by_llvm(
             os.mkfifo(folder / pipe)
         command = [program, "-x=mir" if machine else "-x=ir", "-j", "1", "--test", str(script)]
         command += ["-o", str(output), str(source)]
-        ended: list[processes.Finished] = []
-        runner = threading.Thread(target=_run, args=(command, folder, ended), daemon=True)
+        results: list[processes.Finished] = []
+        runner = threading.Thread(target=_run, args=(command, folder, results), daemon=True)
         runner.start()
         _serve(folder, holds, progress)
         runner.join()
         if not output.is_file():
-            said = ended[0].log.strip().splitlines() if ended else []
-            raise CompileError(f"{program}: {said[0] if said else 'it could not run'}")
+            messages = results[0].log.strip().splitlines() if results else []
+            raise CompileError(f"{program}: {messages[0] if messages else 'it could not run'}")
         return files.read_text(output)
 
 
@@ -96,12 +96,12 @@ def is_machine_ir(text: str) -> bool:
     return text.startswith("---") or "\n---\nname:" in text
 
 
-def _run(command: list[str], folder: Path, ended: list[processes.Finished]) -> None:
+def _run(command: list[str], folder: Path, results: list[processes.Finished]) -> None:
     """Run llvm-reduce in a thread; the other one then stops waiting for candidates."""
-    allowed = limits.of_compilers()
-    allowed = limits.ProcessLimits(CLOCK, CLOCK, allowed.memory)
+    bounds = limits.of_compilers()
+    bounds = limits.ProcessLimits(CLOCK, CLOCK, bounds.memory)
     try:
-        ended.append(processes.run(command, allowed))
+        results.append(processes.run(command, bounds))
     except OSError:
         pass  # there is no output then
     finally:

@@ -92,19 +92,19 @@ class MachineFunction:
                 live = 0
                 for successor in self.successors.get(number, ()):
                     live |= entry.get(successor, 0)
-                for defined, used in reversed(steps[number]):
-                    live = live & ~defined | used
+                for defined, uses in reversed(steps[number]):
+                    live = live & ~defined | uses
                 if live != entry[number]:
                     entry[number], changed = live, True
         most_vector = most_scalar = 0
-        for number, own in steps.items():
+        for number, block_steps in steps.items():
             live = 0
             for successor in self.successors.get(number, ()):
                 live |= entry.get(successor, 0)
-            for defined, used in reversed(own):
+            for defined, uses in reversed(block_steps):
                 vector, scalar = units.sizes(live | defined)
                 most_vector, most_scalar = max(most_vector, vector), max(most_scalar, scalar)
-                live = live & ~defined | used
+                live = live & ~defined | uses
         return most_vector, most_scalar
 
 
@@ -121,15 +121,15 @@ class _Units:
         left, equals, right = text.partition(" = ")
         if not equals:
             left, right = "", text
-        defined = used = 0
+        defined = uses = 0
         for match in _VIRTUAL.finditer(left):
             bit = self._virtual(match)
             defined |= bit
             if match["sub"] and not match["undef"]:
-                used |= bit
+                uses |= bit
         for match in _VIRTUAL.finditer(right):
             if not match["undef"] and match["number"]:
-                used |= self._virtual(match)
+                uses |= self._virtual(match)
         for match in _PHYSICAL.finditer(left):
             defined |= self._physical(match)
         for match in _PHYSICAL.finditer(right):
@@ -137,8 +137,8 @@ class _Units:
             if before.endswith(("implicit-def ", "implicit-def dead ", "implicit-def renamable ")):
                 defined |= self._physical(match)
             elif not before.endswith(("undef ", "undef renamable ")):
-                used |= self._physical(match)
-        return defined, used
+                uses |= self._physical(match)
+        return defined, uses
 
     def sizes(self, live: int) -> tuple[int, int]:
         """(vector, scalar) 32-bit registers of a set."""
@@ -157,12 +157,12 @@ class _Units:
         return self._bits[name]
 
     def _physical(self, match: re.Match[str]) -> int:
-        found = 0
+        mask = 0
         for kind, number in _NAME.findall(match["names"]):
             name = f"${kind}{number}"
-            known = self._bits.get(name)
-            found |= self._add(name, 1, kind in "va") if known is None else known
-        return found
+            bit = self._bits.get(name)
+            mask |= self._add(name, 1, kind in "va") if bit is None else bit
+        return mask
 
     def _add(self, name: str, size: int, vector: bool) -> int:
         bit = self._bits[name] = 1 << len(self._bits)
@@ -200,12 +200,12 @@ def _function(title: str, name: str, lines: list[str]) -> MachineFunction:
             continue
         if line.startswith("# End machine code"):
             break
-        found = _INSTRUCTION.match(line)
-        if current is None or found is None:
+        match = _INSTRUCTION.match(line)
+        if current is None or match is None:
             continue
-        text = found["text"].strip()
+        text = match["text"].strip()
         if text.startswith("successors:"):
-            successors[number] = [int(one) for one in _SUCCESSOR.findall(text)]
+            successors[number] = [int(successor) for successor in _SUCCESSOR.findall(text)]
         elif text and text != "}" and not text.startswith(_SKIPPED):
             current.append(_line(text))
     return MachineFunction(title, name, "\n".join(lines).strip("\n"), blocks, successors)

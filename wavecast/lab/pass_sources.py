@@ -99,9 +99,9 @@ class IrPasses:
         return ""
 
     def machine(self, options: Sequence[str]) -> tuple[str, str]:
-        given = (*self.llc.options, *options)
-        done = replace(self.llc, options=given).compiled(self.text)
-        return done.log, done.text
+        llc_options = (*self.llc.options, *options)
+        compilation = replace(self.llc, options=llc_options).compiled(self.text)
+        return compilation.log, compilation.text
 
     def launch_of(self, assembly: str) -> Launch:
         return _with_text(self.launch, assembly)
@@ -124,11 +124,11 @@ def sources_of(path: Path, device: Device, flags: tuple[str, ...] = ()) -> list[
         return [HipPasses(_unstated(code), device, path, flags) for code in codes]
     text = files.read_text(path)
     llc = Llc(find_llc(), target, flags)
-    found: list[PassSource] = []
+    sources: list[PassSource] = []
     for code in load(llc.assembly(text), target, path):
-        named = replace(code, compiler=llc.name)
-        found.append(IrPasses(_unstated(named), device, text, llc))
-    return found
+        code_object = replace(code, compiler=llc.name)
+        sources.append(IrPasses(_unstated(code_object), device, text, llc))
+    return sources
 
 
 def _unstated(code: CodeObject) -> Launch:

@@ -135,21 +135,21 @@ def _printing(kernel: str) -> list[str]:
     return [f"-print-after={names}", f"-filter-print-funcs={kernel}"]
 
 
-def _without(source: PassSource, shown: str) -> Iterator[WithoutPass]:
-    """The code without each pass that can be switched off, where LLVM compiles it. `shown` is the
+def _without(source: PassSource, listing: str) -> Iterator[WithoutPass]:
+    """The code without each pass that can be switched off, where LLVM compiles it. `listing` is the
     assembly with all passes; equal assembly is read once."""
     from wavecast.emulate.launch import available_processors
 
     options = {name: switch.without for name, switch in switches().items() if switch.without}
     with Pool(available_processors(), partial(_recompiled, source), limit=LIMIT) as pool:
         texts = {name: text for name, text in pool.map(iter(options)) if isinstance(text, str)}
-    distinct = dict.fromkeys([shown, *texts.values()])
+    distinct = dict.fromkeys([listing, *texts.values()])
     with Pool(available_processors(), partial(_figures, source), limit=LIMIT) as pool:
         figures = dict(pool.map(iter(distinct)))
     for name in options:
-        found = figures.get(texts.get(name, ""))
-        if isinstance(found, CodeFigures):
-            yield WithoutPass(name, switches()[name].what, found)
+        pass_figures = figures.get(texts.get(name, ""))
+        if isinstance(pass_figures, CodeFigures):
+            yield WithoutPass(name, switches()[name].what, pass_figures)
 
 
 def _recompiled(source: PassSource, name: str) -> str | None:
@@ -176,9 +176,9 @@ def _mlir_steps(dump: str) -> Iterator[_Counted]:
     headers: list[tuple[str, str]] = []
     texts: list[list[str]] = []
     for line in dump.split("\n"):
-        found = _MLIR_HEADER.match(line)
-        if found is not None:
-            headers.append((found["title"], found["name"]))
+        header = _MLIR_HEADER.match(line)
+        if header is not None:
+            headers.append((header["title"], header["name"]))
             texts.append([])
         elif texts:
             texts[-1].append(line)
@@ -202,26 +202,28 @@ def _mlir_step(name: str, title: str, text: str) -> _Counted:
         short = operation.name.rsplit(".", 1)[-1]
         if short in ("load", "dot", "convert_layout", "local_load", "local_store", "buffer_load"):
             figures[short] += 1
-    shown = [line for line in text.split("\n") if not line.startswith("#loc")]
-    offset = _first_line(text, shown)
-    lines = tuple(by_number.get(number + offset, "") for number in range(1, len(shown) + 1))
-    step = PassStep("ttgir", name, title, "\n".join(shown), lines, dict(figures))
+    lines_of_module = [line for line in text.split("\n") if not line.startswith("#loc")]
+    offset = _first_line(text, lines_of_module)
+    lines = tuple(
+        by_number.get(number + offset, "") for number in range(1, len(lines_of_module) + 1)
+    )
+    step = PassStep("ttgir", name, title, "\n".join(lines_of_module), lines, dict(figures))
     return _Counted(step, counts)
 
 
-def _first_line(text: str, shown: Sequence[str]) -> int:
+def _first_line(text: str, lines: Sequence[str]) -> int:
     """Lines of location aliases before the module."""
     return (
-        next((n for n, line in enumerate(text.split("\n")) if line == shown[0]), 0) if shown else 0
+        next((n for n, line in enumerate(text.split("\n")) if line == lines[0]), 0) if lines else 0
     )
 
 
 # --- machine IR ----------------------------------------------------------------------------------
 
 
-def _machine_steps(found: Sequence[MachineFunction]) -> Iterator[_Counted]:
+def _machine_steps(machine_functions: Sequence[MachineFunction]) -> Iterator[_Counted]:
     before: MachineFunction | None = None
-    for function in found:
+    for function in machine_functions:
         counts = Counter((line.source, line.opcode) for line in function.lines)
         vector, scalar = function.pressure
         groups = {name or "others": number for name, number in sorted(function.groups.items())}
@@ -254,31 +256,31 @@ def _machine_text(function: MachineFunction) -> tuple[list[str], list[str]]:
 
 def _moved(before: MachineFunction, after: MachineFunction) -> tuple[int, int]:
     """Memory reads (earlier, later) by the matrix instructions of their block before them."""
-    known = _matrix_before(before)
+    reads_before = _matrix_before(before)
     earlier = later = 0
     for key, count in _matrix_before(after).items():
-        if key in known:
-            earlier += count < known[key]
-            later += count > known[key]
+        if key in reads_before:
+            earlier += count < reads_before[key]
+            later += count > reads_before[key]
     return earlier, later
 
 
 def _matrix_before(function: MachineFunction) -> dict[tuple[str, str, int], int]:
     """Matrix instructions before each memory read of its block. A read is known by its opcode, its
     source line and its number among those."""
-    found: dict[tuple[str, str, int], int] = {}
+    positions: dict[tuple[str, str, int], int] = {}
     for block in function.blocks.values():
         if not any(line.group == "matrix" for line in block):
             continue
-        seen: Counter[tuple[str, str]] = Counter()
+        occurrences: Counter[tuple[str, str]] = Counter()
         matrix = 0
         for line in block:
             matrix += line.group == "matrix"
             if _reads(line):
                 key = line.opcode, line.source
-                found[*key, seen[key]] = matrix
-                seen[key] += 1
-    return found
+                positions[*key, occurrences[key]] = matrix
+                occurrences[key] += 1
+    return positions
 
 
 def _reads(line: MachineLine) -> bool:
@@ -312,14 +314,14 @@ class _Counted:
 def _changed(steps: Sequence[_Counted]) -> Iterator[PassStep]:
     """The steps that changed their text, with the changes by source line."""
     before: _Counted | None = None
-    for counted in steps:
-        step = counted.step
+    for current in steps:
+        step = current.step
         if before is not None and before.step.stage == step.stage:
             if step.text == before.step.text:
                 continue
-            step = replace(step, changes=tuple(_differences(before.counts, counted.counts)))
+            step = replace(step, changes=tuple(_differences(before.counts, current.counts)))
         yield step
-        before = counted
+        before = current
 
 
 def _differences(
@@ -329,23 +331,23 @@ def _differences(
     for number, counts in enumerate((after - before, before - after)):
         for (line, name), count in counts.items():
             by_line.setdefault(line, ({}, {}))[number][name] = count
-    for line, (added, removed) in sorted(by_line.items(), key=_amount):
-        yield LineChange(line, added, removed)
+    for line, (additions, removed) in sorted(by_line.items(), key=_amount):
+        yield LineChange(line, additions, removed)
 
 
 def _amount(item: tuple[str, tuple[dict[str, int], dict[str, int]]]) -> tuple[int, str]:
-    line, (added, removed) = item
-    return -sum(added.values()) - sum(removed.values()), line
+    line, (additions, removed) = item
+    return -sum(additions.values()) - sum(removed.values()), line
 
 
 def _source(code: CodeObject, steps: Sequence[PassStep]) -> dict[str, str]:
     """The text of the source lines of the kernel's own file that steps name."""
     name = code.source.rsplit("/", 1)[-1]
-    found = {}
+    texts = {}
     for number, text in enumerate(code.source_text.split("\n"), code.source_line):
-        found[f"{name}:{number}"] = text
-    named = {line for step in steps for line in step.lines if line}
-    return {line: text for line, text in found.items() if line in named or text.strip()}
+        texts[f"{name}:{number}"] = text
+    line_names = {line for step in steps for line in step.lines if line}
+    return {line: text for line, text in texts.items() if line in line_names or text.strip()}
 
 
 __all__ = ["LineChange", "PassReport", "PassStep", "WithoutPass", "passes_of", "switches"]

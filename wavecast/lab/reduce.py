@@ -57,8 +57,10 @@ class Condition:
     def __post_init__(self) -> None:
         match = _COMPARISON.match(self.text)
         if self.text not in _CONDITIONS and (match is None or match["figure"] not in _FIGURES):
-            known = [*_CONDITIONS, *(f"{name}>N" for name in _FIGURES)]
-            raise UsageError(f"unknown condition {self.text!r}", hint=f"one of {', '.join(known)}")
+            conditions = [*_CONDITIONS, *(f"{name}>N" for name in _FIGURES)]
+            raise UsageError(
+                f"unknown condition {self.text!r}", hint=f"one of {', '.join(conditions)}"
+            )
 
     def like(self, text: str, compiler: CodeGenerator) -> Condition:
         """The condition for crashes with the complaint that the compiler has of this text."""
@@ -90,8 +92,8 @@ class Condition:
         if match is not None:
             figure = _FIGURES[match["figure"]]
             return any(figure(kernel) > int(match["limit"]) for kernel in kernels)
-        wanted = _CONDITIONS[self.text]
-        return any(fault.startswith(wanted) for kernel in kernels for fault in faults(kernel))
+        prefix = _CONDITIONS[self.text]
+        return any(fault.startswith(prefix) for kernel in kernels for fault in faults(kernel))
 
 
 def has_fences(text: str) -> bool:
@@ -149,18 +151,20 @@ def _without_debug(text: str) -> str:
     lines = [re.sub(r" !dbg !\d+", "", line) for line in lines]
     lines = [line for line in lines if not line.startswith("!llvm.dbg.")]
     while True:
-        named = {name for line in lines for name in re.findall(r"!\d+(?! =)\b", line)}
-        kept = [
-            line for line in lines if (node := _NODE.match(line)) is None or node["name"] in named
+        references = {name for line in lines for name in re.findall(r"!\d+(?! =)\b", line)}
+        remaining_lines = [
+            line
+            for line in lines
+            if (node := _NODE.match(line)) is None or node["name"] in references
         ]
-        if len(kept) == len(lines):
-            return "\n".join(kept)
-        lines = kept
+        if len(remaining_lines) == len(lines):
+            return "\n".join(remaining_lines)
+        lines = remaining_lines
 
 
 def _without_unused(text: str) -> str:
     """Without declarations and attribute groups that nothing names."""
-    kept = []
+    lines = []
     for line in text.split("\n"):
         declared, group = _DECLARED.match(line), _GROUP.match(line)
         if line.startswith(";"):
@@ -169,8 +173,8 @@ def _without_unused(text: str) -> str:
             continue
         if group is not None and not re.search(rf"{group['name']}(?!\d| =)", text):
             continue
-        kept.append(line)
-    return re.sub(r"\n{3,}", "\n\n", "\n".join(kept))
+        lines.append(line)
+    return re.sub(r"\n{3,}", "\n\n", "\n".join(lines))
 
 
 def _without_branches(text: str, holds: Holds) -> str:
@@ -179,17 +183,17 @@ def _without_branches(text: str, holds: Holds) -> str:
     number = 0
     while True:
         lines = text.split("\n")
-        found = [n for n, line in enumerate(lines) if _CONDITIONAL.match(line)]
-        if number >= len(found):
+        branches = [n for n, line in enumerate(lines) if _CONDITIONAL.match(line)]
+        if number >= len(branches):
             return text
-        at = found[number]
+        at = branches[number]
         match = _CONDITIONAL.match(lines[at])
         assert match is not None
         labels = [m["name"] for line in lines[:at] if (m := _LABEL.match(line)) is not None]
-        for taken, other in (("one", "other"), ("other", "one")):
+        for target, other in (("one", "other"), ("other", "one")):
             changed = list(lines)
-            changed[at] = f"{match['indent']}br label {match[taken]}"
-            if labels and match[taken] != match[other]:
+            changed[at] = f"{match['indent']}br label {match[target]}"
+            if labels and match[target] != match[other]:
                 changed = _without_edge(changed, labels[-1], match[other].removeprefix("%"))
             candidate = _without_unreachable("\n".join(changed))
             if holds(candidate):
@@ -201,12 +205,12 @@ def _without_branches(text: str, holds: Holds) -> str:
 
 def _without_edge(lines: list[str], source: str, block: str) -> list[str]:
     """Without the values that the PHIs of a block have for one predecessor."""
-    kept, label = [], ""
+    result, label = [], ""
     for line in lines:
-        found = _LABEL.match(line)
-        label = found["name"] if found is not None else label
-        kept.append(_without_value(line, source) if label == block else line)
-    return kept
+        match = _LABEL.match(line)
+        label = match["name"] if match is not None else label
+        result.append(_without_value(line, source) if label == block else line)
+    return result
 
 
 def _without_value(line: str, source: str) -> str:
@@ -223,7 +227,7 @@ def _without_unreachable(text: str) -> str:
     while True:
         lines = text.split("\n")
         terminators = "\n".join(line for line in lines if _TERMINATOR.match(line))
-        gone = next(
+        block = next(
             (
                 (n, m["name"])
                 for n, line in enumerate(lines)
@@ -233,9 +237,9 @@ def _without_unreachable(text: str) -> str:
             ),
             None,
         )
-        if gone is None:
+        if block is None:
             return text
-        start, name = gone
+        start, name = block
         stop = next(
             n
             for n in range(start + 1, len(lines))
@@ -266,15 +270,15 @@ def _without_chunks(text: str, holds: Holds, progress: Callable[[str], None]) ->
 
 def _deletable(text: str) -> list[int]:
     """Lines of instructions other than terminators, the last ones first: users before values."""
-    found, body = [], False
+    numbers, body = [], False
     for number, line in enumerate(text.split("\n")):
         if line.startswith("define "):
             body = True
         elif line.startswith("}"):
             body = False
         elif body and line.startswith(" ") and not _TERMINATOR.match(line):
-            found.append(number)
-    return found[::-1]
+            numbers.append(number)
+    return numbers[::-1]
 
 
 def _deleted(text: str, numbers: Sequence[int]) -> str:
@@ -284,12 +288,12 @@ def _deleted(text: str, numbers: Sequence[int]) -> str:
         result = _RESULT.match(lines[number])
         if result is not None:
             names.append(result["name"])
-    gone = set(numbers)
-    kept = "\n".join(line for number, line in enumerate(lines) if number not in gone)
+    line_numbers = set(numbers)
+    body = "\n".join(line for number, line in enumerate(lines) if number not in line_numbers)
     if not names:
-        return kept
+        return body
     pattern = "|".join(re.escape(name) for name in sorted(names, key=len, reverse=True))
-    return re.sub(rf"(?:{pattern})(?![\w.$-])", "poison", kept)
+    return re.sub(rf"(?:{pattern})(?![\w.$-])", "poison", body)
 
 
 __all__ = ["Condition", "reduced"]

@@ -44,8 +44,8 @@ class TritonRelease:
     def limited(self, launch: Launch, limit: int) -> tuple[str, str]:
         """As `BisectedCompiler.limited`."""
         flags = [f"-opt-bisect-limit={limit}"]
-        found = self._answer(str(launch.code.stages["llir"]), flags)
-        return found["assembly"], found["log"]
+        answer = self._answer(str(launch.code.stages["llir"]), flags)
+        return answer["assembly"], answer["log"]
 
     def _answer(self, text: str, flags: list[str] | None) -> dict[str, Any]:
         server = self._server()
@@ -67,16 +67,18 @@ class TritonRelease:
         message = f"{self.name}: {answer['error']}"
         if answer["crashed"] and BROKEN not in answer["log"] and _PARSED not in answer["log"]:
             raise CrashedCompiler(message, log=answer["log"])
-        first = next((one for one in answer["log"].splitlines() if _PARSED in one), "")
+        first = next(
+            (log_line for log_line in answer["log"].splitlines() if _PARSED in log_line), ""
+        )
         raise CompileError(f"{self.name}: {first}" if first else message, log=answer["log"])
 
     def _server(self) -> subprocess.Popen[str]:
         key = os.getpid(), self.python
-        known = _SERVERS.get(key)
-        if known is None or known.poll() is not None:
+        server = _SERVERS.get(key)
+        if server is None or server.poll() is not None:
             if not _SERVERS:
                 atexit.register(_end)
-            known = _SERVERS[key] = subprocess.Popen(
+            server = _SERVERS[key] = subprocess.Popen(
                 [self.python, "-m", MODULE],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
@@ -84,7 +86,7 @@ class TritonRelease:
                 text=True,
                 encoding="utf-8",
             )
-        return known
+        return server
 
 
 def _end() -> None:

@@ -34,17 +34,17 @@ class Reproducer:
 
     def markdown(self) -> str:
         """Command, target, what was expected and what was found, and the IR."""
-        found, assembly = self._found()
+        output, assembly = self._found()
         machine = is_machine_ir(self.text)
         language, fence = ("MIR", "yaml") if machine else ("LLVM IR", "llvm")
         lines = self.text.count("\n") + 1
-        expected = _EXPECTED.get(self.condition.text, f"not {self.condition.text}")
+        expectation = _EXPECTED.get(self.condition.text, f"not {self.condition.text}")
         parts = [
             f"# {self.condition.text} on {self.target}",
             f"Compiler: {self.compiler.name}. Command: `{self.compiler.command}`.",
-            f"Expected: {expected}.",
+            f"Expected: {expectation}.",
             "Found:",
-            _fenced("", found),
+            _fenced("", output),
             f"{language}, reduced from {self.lines_before} to {lines} lines:",
             _fenced(fence, self.text.strip("\n")),
         ]
@@ -78,8 +78,8 @@ def _body(lines: Sequence[str]) -> str:
     """The instructions of assembly, without directives and metadata."""
     end = next((n for n, line in enumerate(lines) if line.startswith(".Lfunc_end")), len(lines))
     lines = lines[:end]
-    kept = [line for line in lines if not line.strip().startswith((".", ";")) or line[:1] == "."]
-    return "\n".join(line for line in kept if line.strip() and not line.startswith(".amd"))
+    code = [line for line in lines if not line.strip().startswith((".", ";")) or line[:1] == "."]
+    return "\n".join(line for line in code if line.strip() and not line.startswith(".amd"))
 
 
 def _fenced(language: str, text: str) -> str:

@@ -86,12 +86,12 @@ def _check_source(path: Path) -> None:
         )
 
 
-def save_settings(found: Sequence[LabEntry], path: Path) -> int:
+def save_settings(lab_entries: Sequence[LabEntry], path: Path) -> int:
     """Write the best settings to a file that `wavecast.lab.load` reads, and changed LLVM IR next to
     it; the number of settings. Raises InputError where a file cannot be written."""
     saved: list[SavedSetting] = []
     try:
-        for setting, llir in settings_of(found):
+        for setting, llir in settings_of(lab_entries):
             ir = ""
             if llir:
                 file = path.with_name(f"{path.stem}.{setting.kernel}.{setting.target}.llir")

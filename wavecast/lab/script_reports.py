@@ -49,16 +49,18 @@ def reports_of_script(
     progress(f"running {script.name} for {', '.join(selection.targets)}")
     captured = capture_script(script, arguments, selection.devices, kernels=kernels, quiet=quiet)
     notes = [note for note in captured.notes if note != NOT_COMPUTED]
-    notes += [f"{one.kernel} for {one.target}: {one.message}" for one in captured.failures]
+    notes += [
+        f"{failure.kernel} for {failure.target}: {failure.message}" for failure in captured.failures
+    ]
     reports: list[Report] = []
-    seen: set[tuple[str, str]] = set()
+    identities: set[tuple[str, str]] = set()
     for target, launches in captured.launches.items():
         for launch in launches:
             for device in selection.on(target):
                 identity = launch.code.digest, device.id
-                if identity in seen:
+                if identity in identities:
                     continue
-                seen.add(identity)
+                identities.add(identity)
                 progress(f"{launch.code.kernel} on {device.name}")
                 try:
                     reports.append(report(launch, device))
@@ -99,8 +101,10 @@ def reports_of_file(
             except WavecastError as error:
                 notes.append(f"{name} on {device.id}: {error.message}")
     if not reports and not notes:
-        known = ", ".join(dict.fromkeys(names))
-        raise NothingAnalysed(f"{path.name}: no kernel matches {kernels!r}", hint=f"it has {known}")
+        kernel_names = ", ".join(dict.fromkeys(names))
+        raise NothingAnalysed(
+            f"{path.name}: no kernel matches {kernels!r}", hint=f"it has {kernel_names}"
+        )
     return ScriptReports(tuple(reports), (*selection.notes, *notes))
 
 

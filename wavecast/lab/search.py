@@ -64,22 +64,22 @@ class LabSearch:
         and faulty ones are left out."""
         base = self.results[Setting()][device].figures
         assert base is not None
-        found: dict[str, tuple[float, int, Setting]] = {}
+        best_by_digest: dict[str, tuple[float, int, Setting]] = {}
         for setting, results in self.results.items():
             figures = results[device].figures
             if figures is None or figures.seconds is None or set(figures.faults) - set(base.faults):
                 continue
             entry = (figures.seconds, len(setting.items), setting)
-            before = found.get(figures.digest)
+            before = best_by_digest.get(figures.digest)
             if before is None or entry[:2] < before[:2]:
-                found[figures.digest] = entry
+                best_by_digest[figures.digest] = entry
         limit = base.seconds if base.seconds is not None else math.inf
-        order = sorted(found.values(), key=lambda entry: entry[:2])
+        order = sorted(best_by_digest.values(), key=lambda entry: entry[:2])
         return [setting for seconds, _, setting in order if seconds < limit * (1 - LEAST)]
 
     def _neighbours(self, alone: Sequence[Setting]) -> list[Setting]:
         """The best setting of each device with one more value of those that help alone."""
-        found: dict[Setting, None] = {}
+        neighbours: dict[Setting, None] = {}
         for device in self._devices:
             ranked = self.ranked(device)
             if not ranked:
@@ -88,14 +88,14 @@ class LabSearch:
             helpful = [s for s in ranked if len(s.items) == 1 and s in set(alone)]
             for setting in helpful[:NEIGHBOURS]:
                 ((axis, value),) = setting.items
-                found[best.with_(axis, value)] = None
-        return [setting for setting in found if setting not in self.results]
+                neighbours[best.with_(axis, value)] = None
+        return [setting for setting in neighbours if setting not in self.results]
 
     def _verify(self, pool: Pool[LabTask, tuple[LabResult, ...]]) -> list[Setting]:
         """Execute the fastest settings next to the original, then sample the best that agree, which
         are returned."""
-        chosen = {s: None for device in self._devices for s in self._worth(device)}
-        tasks = [LabTask(setting, "verified", verify=True) for setting in chosen]
+        settings = {s: None for device in self._devices for s in self._worth(device)}
+        tasks = [LabTask(setting, "verified", verify=True) for setting in settings]
         self._evaluate(pool, tasks)
         agree: dict[Setting, None] = {}
         for device in self._devices:
@@ -118,8 +118,8 @@ class LabSearch:
 
     def agrees(self, setting: Setting) -> bool:
         """Whether the executions of a setting and the original showed the same."""
-        found = self.executed.get(setting, ())
-        return bool(found) and all(r.execution is not None and r.execution.same for r in found)
+        results = self.executed.get(setting, ())
+        return bool(results) and all(r.execution is not None and r.execution.same for r in results)
 
     def _evaluate(
         self, pool: Pool[LabTask, tuple[LabResult, ...]], tasks: Iterable[LabTask]
@@ -127,9 +127,9 @@ class LabSearch:
         """Evaluate tasks that have no result yet; whether there were any."""
         waiting = []
         for task in tasks:
-            found = self.known.get((task.setting, task.stage))
-            if found is not None:
-                self._take(task, found)
+            results = self.known.get((task.setting, task.stage))
+            if results is not None:
+                self._take(task, results)
             elif task.stage in ("verified", "executed") or task.setting not in self.results:
                 waiting.append(task)
         for task, answer in pool.map(iter(waiting)):

@@ -42,10 +42,12 @@ class TuneSearch:
                 self._journal.add(problem, result)
 
         stored = [self._known.get(problem, {}) for problem in problems]
-        shared = set.intersection(*(set(one) for one in stored))
-        known = {key: tuple(one[key] for one in stored) for key in shared}
+        shared = set.intersection(*(set(problem_results) for problem_results in stored))
+        common_results = {
+            key: tuple(problem_results[key] for problem_results in stored) for key in shared
+        }
         jobs, verify = self._values["jobs"], self._values["verify"]
-        LabSearch(subject, jobs, verify, keep, known).run()
+        LabSearch(subject, jobs, verify, keep, common_results).run()
 
 
 class ScheduleSearch:
@@ -64,12 +66,12 @@ class ScheduleSearch:
             if problem in self._known:
                 continue
             try:
-                found = schedule(subject.launch, subject.ranges, device, **self._values)
+                kernel_schedule = schedule(subject.launch, subject.ranges, device, **self._values)
             except WavecastError as error:
                 self._note(f"{problem.kernel} on {device.id}: {error.message}")
                 continue
             self._known.add(problem)
-            self._journal.add(problem, found)
+            self._journal.add(problem, kernel_schedule)
 
 
 SEARCHES: Final[Mapping[str, Callable[[Path, Mapping[str, Any], Note], SubjectSearch]]] = {

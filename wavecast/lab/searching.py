@@ -77,10 +77,10 @@ def searched(
             raise UsageError(f"{device.name}: only AMD code is searched")
     of = _of_script if source.path.suffix == ".py" else _of_code
     failures, notes = of(source, selection, search, values, journal, progress)
-    found = tuple(records(journal, convert))
-    if not found and not failures:
+    results = tuple(records(journal, convert))
+    if not results and not failures:
         raise NothingAnalysed(f"{source.path.name}: no kernel was searched", hint="; ".join(notes))
-    return SearchRun(found, failures, (*selection.notes, *notes))
+    return SearchRun(results, failures, (*selection.notes, *notes))
 
 
 def _of_script(
@@ -139,15 +139,15 @@ def _of_code(
         )
     failures: list[CaptureFailure] = []
     notes: list[str] = []
-    made = SEARCHES[search](journal, values, notes.append)
+    searcher = SEARCHES[search](journal, values, notes.append)
     for target in selection.targets:
         devices = selection.on(target)
-        stated = _stated(source, target, devices[0], failures)
-        for launch in stated.launches:
-            ranges, _ = stated.memory[id(launch)]
+        code_launches = _stated(source, target, devices[0], failures)
+        for launch in code_launches.launches:
+            ranges, _ = code_launches.memory[id(launch)]
             progress(f"{launch.code.kernel} for {target}")
             try:
-                made.search(LabSubject(launch, tuple(ranges), tuple(devices)))
+                searcher.search(LabSubject(launch, tuple(ranges), tuple(devices)))
             except WavecastError as error:
                 notes.append(f"{launch.code.kernel}: not searched: {error.message}")
     return tuple(failures), tuple(notes)
@@ -158,16 +158,16 @@ def _stated(
 ) -> CodeLaunches:
     """The launches of a file's kernels for a target; kernels that cannot be launched are added to
     `failures`."""
-    path, stated = source.path, CodeLaunches()
+    path, launches = source.path, CodeLaunches()
     try:
         codes = compilers.load(path, target, source.compiler_options, kernels=source.kernels)
     except WavecastError as error:
         failures.append(CaptureFailure(path.name, target, "compile", error.message))
-        return stated
-    wanted = [code for code in codes if re.search(source.kernels, code.kernel)]
-    stated.add(wanted, source.plan, device)
-    failures += [CaptureFailure(f.kernel, f.target, f.stage, f.message) for f in stated.refused]
-    return stated
+        return launches
+    code_objects = [code for code in codes if re.search(source.kernels, code.kernel)]
+    launches.add(code_objects, source.plan, device)
+    failures += [CaptureFailure(f.kernel, f.target, f.stage, f.message) for f in launches.refused]
+    return launches
 
 
 __all__ = ["WORKER", "LabSource", "SearchRun", "searched"]

@@ -49,23 +49,25 @@ class Setting:
         """Triton's options of a launch of the kernel that the setting changes; none of HIP's."""
         if code.origin == "hip":
             return {}
-        found = dict(self._of(AxisKind.OPTION))
+        options = dict(self._of(AxisKind.OPTION))
         attributes = dict(self._of(AxisKind.ATTRIBUTE))
         if attributes:
             before = code.options.get(ATTRIBUTES)
-            own = dict(before) if isinstance(before, (tuple, list)) else {}
-            found[ATTRIBUTES] = ",".join(f"{k}={v}" for k, v in {**own, **attributes}.items())
-        return found
+            code_attributes = dict(before) if isinstance(before, (tuple, list)) else {}
+            options[ATTRIBUTES] = ",".join(
+                f"{k}={v}" for k, v in {**code_attributes, **attributes}.items()
+            )
+        return options
 
     @property
     def environment(self) -> dict[str, str]:
         """Environment variables that Triton reads when it compiles."""
-        found = {name: str(value) for name, value in self._of(AxisKind.ENVIRONMENT)}
+        variables = {name: str(value) for name, value in self._of(AxisKind.ENVIRONMENT)}
         flags = [name for name, _ in self._of(AxisKind.FLAG)]
         if flags:
             before = os.environ.get(_FLAGS, "")
-            found[_FLAGS] = ",".join([*([before] if before else ()), *flags])
-        return found
+            variables[_FLAGS] = ",".join([*([before] if before else ()), *flags])
+        return variables
 
     @property
     def edits(self) -> tuple[tuple[str, Any], ...]:
@@ -75,12 +77,12 @@ class Setting:
     @property
     def words(self) -> tuple[str, ...]:
         """Options of the compiler of HIP files."""
-        found: list[str] = []
+        options: list[str] = []
         for name, value in self.items:
             axis = axes()[name]
             words = axis.words.format(value) if axis.words else f"-mllvm -{name}"
-            found += words.split()
-        return tuple(found)
+            options += words.split()
+        return tuple(options)
 
     def _of(self, kind: AxisKind) -> Iterator[tuple[str, Any]]:
         return ((name, value) for name, value in self.items if axes()[name].kind is kind)
@@ -108,13 +110,13 @@ def compiled(code: CodeObject, setting: Setting, device: Device) -> CodeObject:
     if not isinstance(text, str):
         raise CompileError(f"{code.kernel}: it has no TTIR to compile again")
     with _environment(setting.environment):
-        made = recompiled(code, text, setting.options(code), device)
-        llir = made.stages.get("llir")
+        new_code = recompiled(code, text, setting.options(code), device)
+        llir = new_code.stages.get("llir")
         if not setting.edits or not isinstance(llir, str):
-            return made
+            return new_code
         for name, value in setting.edits:
             llir = EDITS[name](llir, value)
-        return generated(made, llir, device)
+        return generated(new_code, llir, device)
 
 
 @contextlib.contextmanager

@@ -83,15 +83,15 @@ class LabEntry:
 
     def alone(self, axis: str, value: object) -> LabRow | None:
         """The row of one value alone."""
-        wanted = Setting.of({axis: value})
-        return next((row for row in self.rows if row.result.setting == wanted), None)
+        setting = Setting.of({axis: value})
+        return next((row for row in self.rows if row.result.setting == setting), None)
 
     def without(self, row: LabRow, axis: str) -> LabRow | None:
         """The row of a setting without one of its axes."""
-        wanted = row.result.setting.without(axis)
-        if not wanted.items:
+        setting = row.result.setting.without(axis)
+        if not setting.items:
             return self.base
-        return next((other for other in self.rows if other.result.setting == wanted), None)
+        return next((other for other in self.rows if other.result.setting == setting), None)
 
 
 def _saved(before: float | None, after: float | None) -> float | None:
@@ -101,18 +101,18 @@ def _saved(before: float | None, after: float | None) -> float | None:
 def entries(results: Iterable[tuple[LabProblem, LabResult]]) -> list[LabEntry]:
     """The entries of a journal, in the order their problems appear. A problem without its base is
     left out: the search ended before it."""
-    found: dict[LabProblem, dict[Setting, dict[str, LabResult]]] = {}
+    results_by_problem: dict[LabProblem, dict[Setting, dict[str, LabResult]]] = {}
     for problem, result in results:
-        stages = found.setdefault(problem, {}).setdefault(result.setting, {})
+        stages = results_by_problem.setdefault(problem, {}).setdefault(result.setting, {})
         name = result.stage if result.stage in ("verified", "executed") else "code"
         stages[name] = result
-    made = []
-    for problem, settings in found.items():
+    entry_list = []
+    for problem, settings in results_by_problem.items():
         rows = {setting: _row(stages) for setting, stages in settings.items() if "code" in stages}
         base = rows.pop(Setting(), None)
         if base is not None:
-            made.append(LabEntry(problem, base, tuple(sorted(rows.values(), key=_order))))
-    return made
+            entry_list.append(LabEntry(problem, base, tuple(sorted(rows.values(), key=_order))))
+    return entry_list
 
 
 def _row(stages: dict[str, LabResult]) -> LabRow:
@@ -124,9 +124,9 @@ def _order(row: LabRow) -> tuple[bool, float, int]:
     return seconds is None, seconds or 0.0, len(row.result.setting.items)
 
 
-def settings_of(found: Sequence[LabEntry]) -> Iterator[tuple[SavedSetting, str]]:
+def settings_of(lab_entries: Sequence[LabEntry]) -> Iterator[tuple[SavedSetting, str]]:
     """The best setting of every entry that has one, and its LLVM IR ("" for none)."""
-    for entry in found:
+    for entry in lab_entries:
         best = entry.best
         if best is None:
             continue

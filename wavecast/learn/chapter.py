@@ -74,11 +74,11 @@ def chapters() -> tuple[Chapter, ...]:
 
 def chapter(selector: str) -> Chapter:
     """The chapter of a number or name. Raises UnknownName."""
-    found = chapters()
-    for one in found:
-        if selector in (str(one.number), one.name, one.folder.name):
-            return one
-    raise UnknownName("chapter", selector, [one.name for one in found])
+    catalog = chapters()
+    for entry in catalog:
+        if selector in (str(entry.number), entry.name, entry.folder.name):
+            return entry
+    raise UnknownName("chapter", selector, [entry.name for entry in catalog])
 
 
 def _read(folder: Path) -> Chapter:

@@ -45,8 +45,8 @@ def check(chapter: Chapter, file: Path) -> Iterator[Reached]:
         yield _right(chapter, file, arch)
     before, after = explained(chapter, chapter.start), explained(chapter, file)
     attempt = Attempt(chapter, file, before, after)
-    for name, wanted in chapter.goals.items():
-        yield from GOALS[name](wanted, attempt)
+    for name, goal in chapter.goals.items():
+        yield from GOALS[name](goal, attempt)
 
 
 def explained(chapter: Chapter, file: Path) -> Mapping[str, Any]:
@@ -63,8 +63,8 @@ def seconds(document: Mapping[str, Any]) -> dict[str, float]:
     """The predicted seconds of all launches, by target."""
     total: dict[str, float] = {}
     for entry in document["kernels"]:
-        found, launch = entry["prediction"], entry["launch"]
-        time = found["seconds"] * launch["count"] if found else float("nan")
+        prediction, launch = entry["prediction"], entry["launch"]
+        time = prediction["seconds"] * launch["count"] if prediction else float("nan")
         total[entry["arch"]] = total.get(entry["arch"], 0.0) + time
     return total
 
@@ -80,9 +80,9 @@ def _right(chapter: Chapter, file: Path, arch: str) -> Reached:
         return Reached(goal, False, str(error))
     if code == 0:
         return Reached(goal, True, "")
-    said = [line for line in (*output.splitlines(), *log.splitlines()) if line.strip()]
-    errors = [line for line in said if line.startswith("error[")]
-    return Reached(goal, False, (errors or said[-1:] or [f"exit code {code}"])[0])
+    lines = [line for line in (*output.splitlines(), *log.splitlines()) if line.strip()]
+    errors = [line for line in lines if line.startswith("error[")]
+    return Reached(goal, False, (errors or lines[-1:] or [f"exit code {code}"])[0])
 
 
 def unexecuted(arch: str) -> Reached | None:
@@ -107,15 +107,15 @@ def busiest_link(chapter: Chapter, file: Path, arch: str) -> int:
     """The most bytes that kernels move from one GPU to another on small sizes."""
     options = ("--check-format", "json")
     document = verbs.document(_executing(chapter, file, arch, *options), accepted=(0, 1))
-    return max((one["read"] + one["written"] for one in document["traffic"]), default=0)
+    return max((link["read"] + link["written"] for link in document["traffic"]), default=0)
 
 
-def _faster(wanted: float | Mapping[str, float], attempt: Attempt) -> Iterator[Reached]:
+def _faster(goal: float | Mapping[str, float], attempt: Attempt) -> Iterator[Reached]:
     """The speedup over the start, one for all targets or one for each."""
     before, after = map(seconds, (attempt.before, attempt.after))
     for arch, start in before.items():
         now = after.get(arch, float("nan"))
-        least = wanted[arch] if isinstance(wanted, Mapping) else wanted
+        least = goal[arch] if isinstance(goal, Mapping) else goal
         yield Reached(
             f"{least:g} times as fast on {arch}",
             now * least <= start,
@@ -125,33 +125,33 @@ def _faster(wanted: float | Mapping[str, float], attempt: Attempt) -> Iterator[R
         )
 
 
-def _no_spills(wanted: bool, attempt: Attempt) -> Iterator[Reached]:
-    del wanted
+def _no_spills(goal: bool, attempt: Attempt) -> Iterator[Reached]:
+    del goal
     for arch, entries in _by_arch(attempt.after):
         spilled = sum(entry["registers"]["spilled"] for entry in entries)
         yield Reached(f"no spills on {arch}", spilled == 0, f"{spilled} registers")
 
 
-def _waves(wanted: int, attempt: Attempt) -> Iterator[Reached]:
+def _waves(goal: int, attempt: Attempt) -> Iterator[Reached]:
     for arch, entries in _by_arch(attempt.after):
         least = min(entry["occupancy"]["waves_per_simd"] for entry in entries)
-        yield Reached(f"{wanted} waves/SIMD on {arch}", least >= wanted, f"{least}")
+        yield Reached(f"{goal} waves/SIMD on {arch}", least >= goal, f"{least}")
 
 
-def _matrix(wanted: bool, attempt: Attempt) -> Iterator[Reached]:
-    del wanted
+def _matrix(goal: bool, attempt: Attempt) -> Iterator[Reached]:
+    del goal
     for arch, entries in _by_arch(attempt.after):
-        used = sum(sum(entry["matrix"]["kinds"].values()) for entry in entries)
-        yield Reached(f"matrix instructions on {arch}", used > 0, f"{used}")
+        count = sum(sum(entry["matrix"]["kinds"].values()) for entry in entries)
+        yield Reached(f"matrix instructions on {arch}", count > 0, f"{count}")
 
 
-def _launches(wanted: int, attempt: Attempt) -> Iterator[Reached]:
+def _launches(goal: int, attempt: Attempt) -> Iterator[Reached]:
     for arch, entries in _by_arch(attempt.after):
         number = sum(entry["launch"]["count"] for entry in entries)
-        yield Reached(f"at most {wanted} launches on {arch}", number <= wanted, f"{number}")
+        yield Reached(f"at most {goal} launches on {arch}", number <= goal, f"{number}")
 
 
-def _share(wanted: float, attempt: Attempt) -> Iterator[Reached]:
+def _share(goal: float, attempt: Attempt) -> Iterator[Reached]:
     """The least time at sustained rates over the predicted one."""
     for arch, entries in _by_arch(attempt.after):
         floor = sum(
@@ -159,39 +159,39 @@ def _share(wanted: float, attempt: Attempt) -> Iterator[Reached]:
             for entry in entries
         )
         share = floor / seconds(attempt.after)[arch]
-        yield Reached(f"{wanted:.0%} of the bound on {arch}", share >= wanted, f"{share:.0%}")
+        yield Reached(f"{goal:.0%} of the bound on {arch}", share >= goal, f"{share:.0%}")
 
 
-def _without(wanted: str, attempt: Attempt) -> Iterator[Reached]:
+def _without(goal: str, attempt: Attempt) -> Iterator[Reached]:
     for arch, entries in _by_arch(attempt.after):
         lines = [
             line
             for entry in entries
             for finding in entry["findings"]
-            if finding["rule"] == wanted
+            if finding["rule"] == goal
             for line in finding["lines"]
         ]
-        named = ", ".join(f"line {line}" for line in lines)
-        yield Reached(f"no finding {wanted} on {arch}", not lines, named)
+        locations = ", ".join(f"line {line}" for line in lines)
+        yield Reached(f"no finding {goal} on {arch}", not lines, locations)
 
 
-def _link_bytes(wanted: float, attempt: Attempt) -> Iterator[Reached]:
+def _link_bytes(goal: float, attempt: Attempt) -> Iterator[Reached]:
     """The most bytes over a link, over those of the start."""
     chapter = attempt.chapter
     for arch in chapter.arch:
-        start, now = (busiest_link(chapter, one, arch) for one in (chapter.start, attempt.file))
+        start, now = (busiest_link(chapter, file, arch) for file in (chapter.start, attempt.file))
         yield Reached(
-            f"{wanted:.0%} of the bytes over the busiest link on {arch}",
-            0 < now <= wanted * start,
+            f"{goal:.0%} of the bytes over the busiest link on {arch}",
+            0 < now <= goal * start,
             f"{units.size(start)} → {units.size(now)}",
         )
 
 
 def _by_arch(document: Mapping[str, Any]) -> list[tuple[str, list[Mapping[str, Any]]]]:
-    found: dict[str, list[Mapping[str, Any]]] = {}
+    groups: dict[str, list[Mapping[str, Any]]] = {}
     for entry in document["kernels"]:
-        found.setdefault(entry["arch"], []).append(entry)
-    return list(found.items())
+        groups.setdefault(entry["arch"], []).append(entry)
+    return list(groups.items())
 
 
 GOALS: Mapping[str, Callable[[Any, Attempt], Iterator[Reached]]] = {

@@ -43,12 +43,12 @@ def option(
     *flags: str,
     values: OptionValues | None = None,
     metavar: str = "",
-    shown: str | None = None,
+    default_text: str | None = None,
 ) -> Any:
     """A field of a class of options. Without `values` they follow from the default; without `flags`
     the option has the name of its field, with dashes."""
-    described = Option(help, values or _values_of(default), flags, metavar, shown)
-    return field(default=default, metadata={"option": described})
+    definition = Option(help, values or _values_of(default), flags, metavar, default_text)
+    return field(default=default, metadata={"option": definition})
 
 
 def _values_of(default: Any) -> OptionValues:
@@ -78,27 +78,27 @@ class Options:
 
     def __post_init__(self) -> None:
         """Raises UsageError for a value that its option does not take, and for conflicts."""
-        stated = set()
-        for name, described in self.described().items():
+        non_defaults = set()
+        for name, definition in self.described().items():
             value = getattr(self, name)
             if value == self.default(name):
                 continue
-            stated.add(name)
+            non_defaults.add(name)
             try:
-                object.__setattr__(self, name, described.values.take(value))
+                object.__setattr__(self, name, definition.values.take(value))
             except (ValueError, TypeError) as error:
                 raise UsageError(f"{self.flag(name)}: {error}") from None
         for names in self.EXCLUSIVE:
-            if len(stated.intersection(names)) > 1:
+            if len(non_defaults.intersection(names)) > 1:
                 *first, last = map(self.flag, names)
                 raise UsageError(f"{', '.join(first)} and {last} exclude each other")
         needs = {name: (other,) for name, other in self.NEEDS.items()}
         for name, others in (needs | {**self.NEEDS_ONE_OF}).items():
-            if name in stated and not stated.intersection(others):
+            if name in non_defaults and not non_defaults.intersection(others):
                 flags = " or ".join(map(self.flag, others))
                 raise UsageError(f"{self.flag(name)} belongs to {flags}")
         for name in self.REQUIRED:
-            if name not in stated:
+            if name not in non_defaults:
                 metavar = self.described()[name].metavar
                 raise UsageError(f"{self.flag(name)} is missing", hint=metavar)
 
@@ -109,10 +109,10 @@ class Options:
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
         """The options from arguments by name. Raises UnknownName and UsageError."""
-        described = cls.described()
+        definitions = cls.described()
         for name in values:
-            if name not in described:
-                raise UnknownName("option", name, described)
+            if name not in definitions:
+                raise UnknownName("option", name, definitions)
         return cls(**values)
 
     @classmethod

@@ -165,8 +165,8 @@ class Regex(OptionValues):
         try:
             re.compile(text)
         except (re.error, RecursionError, OverflowError) as error:
-            shown = text if len(text) <= 60 else f"{text[:60]}…"
-            raise ValueError(f"{shown!r} is not a regular expression: {error}") from None
+            excerpt = text if len(text) <= 60 else f"{text[:60]}…"
+            raise ValueError(f"{excerpt!r} is not a regular expression: {error}") from None
         return text
 
 

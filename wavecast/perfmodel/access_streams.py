@@ -74,14 +74,14 @@ class AccessStreams:
             if entry.space in CACHED and executions[index] > 0
         }
         each = {index: self._moved(self._memory[index]) for index in self._requested}
-        followed = reuse(launch, analysis, kernel, chip, placement, each, self._line)
-        self._reuse, estimated = self._reuse_of_all(sizes, followed)
+        reuses = reuse(launch, analysis, kernel, chip, placement, each, self._line)
+        self._reuse, estimated = self._reuse_of_all(sizes, reuses)
         self.unknown_reuse = estimated / max(1.0, sum(self._requested.values())) > _MUCH
         self._memory_shares = self._shares_of_memory(sizes, resident)
         self.rows = self._rows()
 
     def _reuse_of_all(
-        self, sizes: Mapping[str, float], followed: Mapping[int, Reuse]
+        self, sizes: Mapping[str, float], reuses: Mapping[int, Reuse]
     ) -> tuple[dict[int, Reuse], float]:
         """The reuse of every instruction, and the bytes for which it is an estimate."""
         placement, chip = self._placement, self._chip
@@ -97,29 +97,32 @@ class AccessStreams:
             die = max(once, _distinct(size, part, max(1.0, first_round / placement.dies)))
             chips = max(once, _distinct(size, part, first_round))
             estimates[name] = Reuse(die, min(1.0, chips / die))
-        found, estimated = {}, 0.0
+        by_instruction, estimated = {}, 0.0
         for index, total in self._requested.items():
             name = self._memory[index].argument
-            known = followed.get(index) or estimates.get(name) or Reuse(1.0, 1.0)
+            instruction_reuse = reuses.get(index) or estimates.get(name) or Reuse(1.0, 1.0)
             size = sizes.get(name, math.inf)
             if size <= usable * chip.l2_slice:
                 once = min(1.0, size * placement.dies / requested[name])
-                known = Reuse(min(known.die, once), max(known.chip, 1 / placement.dies))
-            elif index not in followed:
+                instruction_reuse = Reuse(
+                    min(instruction_reuse.die, once),
+                    max(instruction_reuse.chip, 1 / placement.dies),
+                )
+            elif index not in reuses:
                 estimated += total
-            found[index] = known
-        return found, estimated
+            by_instruction[index] = instruction_reuse
+        return by_instruction, estimated
 
     def _shares_of_memory(
         self, sizes: Mapping[str, float], resident: Mapping[str, float]
     ) -> dict[str, float]:
         """The share, by argument, of the distinct bytes all dies fetch that comes from memory."""
-        passed = {i: total * self._beyond(i) for i, total in self._requested.items()}
-        moved = self._by_argument(passed)
-        whole = [sizes.get(name, math.inf) for name in moved]
-        before = np.array([resident.get(name, 0.0) for name in moved])
-        reached = reach(self._chip, np.array([*moved.values()]), whole, before)
-        return dict(zip(moved, reached.tolist(), strict=True))
+        beyond_l2 = {i: total * self._beyond(i) for i, total in self._requested.items()}
+        by_argument = self._by_argument(beyond_l2)
+        whole = [sizes.get(name, math.inf) for name in by_argument]
+        before = np.array([resident.get(name, 0.0) for name in by_argument])
+        shares = reach(self._chip, np.array([*by_argument.values()]), whole, before)
+        return dict(zip(by_argument, shares.tolist(), strict=True))
 
     def _by_argument(self, amounts: Mapping[int, float]) -> dict[str, float]:
         sums: dict[str, float] = {}
@@ -131,8 +134,8 @@ class AccessStreams:
     def _beyond(self, index: int) -> float:
         """The part of an instruction's bytes that is fetched beyond the L2. With a memory-side
         cache, bytes that several dies fetch count once."""
-        found = self._reuse[index]
-        return found.die * (found.chip if self._chip.mall_bytes else 1.0)
+        entry = self._reuse[index]
+        return entry.die * (entry.chip if self._chip.mall_bytes else 1.0)
 
     def _rows(self) -> Array:
         rows = self._code.contiguous.copy()
@@ -141,13 +144,15 @@ class AccessStreams:
             if entry.space == "lds":
                 row[request.PASSES] *= entry.conflict_ways or 1.0
             elif entry.space != "scratch":
-                moved = self._moved(entry)
-                row[request.TAGS] = entry.lines if entry.lines is not None else moved / self._line
-                row[request.L2] = self._passed(entry, moved)
+                bytes_moved = self._moved(entry)
+                row[request.TAGS] = (
+                    entry.lines if entry.lines is not None else bytes_moved / self._line
+                )
+                row[request.L2] = self._passed(entry, bytes_moved)
                 if entry.index in self._reuse:
                     memory = self._memory_shares[entry.argument]
-                    row[request.MALL] = moved * self._reuse[entry.index].die
-                    row[request.HBM] = moved * self._beyond(entry.index) * memory
+                    row[request.MALL] = bytes_moved * self._reuse[entry.index].die
+                    row[request.HBM] = bytes_moved * self._beyond(entry.index) * memory
                     np.minimum(row, row[request.L2], out=row, where=_BEYOND)
                 if entry.space == "scalar":
                     row[request.L2 :] = 0.0
@@ -157,12 +162,12 @@ class AccessStreams:
 
     def traffic(self) -> LevelTraffic:
         """Bytes of the whole launch per level."""
-        moved = self.rows * (self._executions * self._waves)[:, None]
-        totals = moved.sum(axis=0)
+        instruction_bytes = self.rows * (self._executions * self._waves)[:, None]
+        totals = instruction_bytes.sum(axis=0)
         stores = [entry.index for entry in self._memory.values() if _writes(entry)]
         return LevelTraffic(
             *(float(totals[level]) for level in (request.L2, request.MALL, request.HBM)),
-            written=float(moved[stores, request.MALL].sum()),
+            written=float(instruction_bytes[stores, request.MALL].sum()),
             atomics=self._atomics,
         )
 

@@ -58,29 +58,29 @@ def account(
 
 
 def _by_line(timing: LaunchTiming, program: Program) -> dict[str, float]:
-    spent = timing.unit.stalls.sum(axis=1)
-    found: dict[str, float] = {}
+    stalls = timing.unit.stalls.sum(axis=1)
+    clocks_by_line: dict[str, float] = {}
     for instruction in program.instructions:
-        clocks = float(spent[instruction.index])
+        clocks = float(stalls[instruction.index])
         if clocks:
             location = instruction.location
             name = NO_LINE if location is None else str(location.outermost)
-            found[name] = found.get(name, 0.0) + clocks
-    return found
+            clocks_by_line[name] = clocks_by_line.get(name, 0.0) + clocks
+    return clocks_by_line
 
 
 def _by_operation(
     timing: LaunchTiming, program: Program, operations: Mapping[SourcePosition, Sequence[str]]
 ) -> dict[str, float]:
-    spent = timing.unit.stalls.sum(axis=1)
-    found: dict[str, float] = {}
+    stalls = timing.unit.stalls.sum(axis=1)
+    clocks_by_operation: dict[str, float] = {}
     for instruction in program.instructions:
-        clocks = float(spent[instruction.index])
+        clocks = float(stalls[instruction.index])
         if clocks:
             names = _operations_of(instruction, operations)
             for name in names:
-                found[name] = found.get(name, 0.0) + clocks / len(names)
-    return found
+                clocks_by_operation[name] = clocks_by_operation.get(name, 0.0) + clocks / len(names)
+    return clocks_by_operation
 
 
 def _operations_of(
@@ -89,13 +89,13 @@ def _operations_of(
     """The operations of an instruction's place, or of the call it was inlined at: those that make
     such instructions, else those that make any."""
     location = instruction.location
-    wanted = _MADE_BY.get(instruction_class(instruction.decoded), ())
+    patterns = _MADE_BY.get(instruction_class(instruction.decoded), ())
     while location is not None:
         names = at.get(position_of(location), ())
         working = [name for name in names if not any(part in name for part in _NO_CODE)]
-        made = [name for name in working if any(part in name for part in wanted)]
-        if made or working or names:
-            return made or working or names
+        matches = [name for name in working if any(part in name for part in patterns)]
+        if matches or working or names:
+            return matches or working or names
         location = location.inlined_at
     return [NO_OPERATION]
 
@@ -122,12 +122,12 @@ def _by_cause(timing: LaunchTiming) -> dict[str, float]:
 def _shares(kind: str, parts: Mapping[str, float], work: float, launch: float) -> list[Share]:
     total = sum(parts.values()) or 1.0
     large = {name: part for name, part in parts.items() if part > LEAST * total}
-    found = [Share(kind, name, work * part / total) for name, part in large.items()]
+    shares = [Share(kind, name, work * part / total) for name, part in large.items()]
     rest = total - sum(large.values())
     if rest > 1e-12 * total:
-        found.append(Share(kind, "other", work * rest / total))
-    found.append(Share(kind, LAUNCH, launch))
-    return sorted(found, key=lambda share: -share.seconds)
+        shares.append(Share(kind, "other", work * rest / total))
+    shares.append(Share(kind, LAUNCH, launch))
+    return sorted(shares, key=lambda share: -share.seconds)
 
 
 def _top_down(timing: LaunchTiming, work: float) -> list[Share]:

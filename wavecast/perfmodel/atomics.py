@@ -39,11 +39,11 @@ def operations(
 
 def executions_of(program: Program, analysis: CodeAnalysis) -> dict[int, float]:
     """Executions of the instructions of a program per wave, of those that are known."""
-    found: dict[int, float] = {}
+    executions: dict[int, float] = {}
     for block, count in zip(program.blocks, analysis.executed, strict=False):
         if count is not None:
-            found.update(dict.fromkeys(range(block.start, block.stop), count))
-    return found
+            executions.update(dict.fromkeys(range(block.start, block.stop), count))
+    return executions
 
 
 def addresses(item: MemoryInstruction, tensor_bytes: float) -> int:
@@ -59,13 +59,13 @@ def at_one_address(
 ) -> float:
     """Atomics of a launch that go to the address with the most of them, at least. `sizes` are the
     bytes of tensors by argument; atomics to unknown tensors count as not meeting."""
-    found: dict[str, float] = {}
+    totals: dict[str, float] = {}
     for item in memory:
         size = sizes.get(item.argument)
         if size and is_global_atomic(item):
             each = operations([item], executions, placement) / addresses(item, size)
-            found[item.argument] = found.get(item.argument, 0.0) + each
-    return max(found.values(), default=0.0)
+            totals[item.argument] = totals.get(item.argument, 0.0) + each
+    return max(totals.values(), default=0.0)
 
 
 def busiest(balls: float, bins: int) -> float:

@@ -64,15 +64,15 @@ class Chip:
 @cache
 def of_device(device: Device) -> Chip:
     """As `Chip.of`; its cache is cleared when coefficients change. Raises MissingFact."""
-    known = coefficients.values("chips", device)
-    clock = known.get("clock") or device.clock_hz.number
+    constants = coefficients.values("chips", device)
+    clock = constants.get("clock") or device.clock_hz.number
     memory, sustained = device.peak_bandwidth(), sustained_bandwidth(device)
-    hbm_peak = memory.number if memory else known.get("memory_bandwidth")
+    hbm_peak = memory.number if memory else constants.get("memory_bandwidth")
     if hbm_peak is None:
         raise MissingFact(f"{device.id} has no known memory bandwidth")
     units = device.compute_units
     dies = device.dies
-    l2 = _size(device, "l2_size", known)
+    l2 = _size(device, "l2_size", constants)
     return Chip(
         device=device,
         units=units,
@@ -86,15 +86,15 @@ def of_device(device: Device) -> Chip:
         l2_bytes=l2,
         l2_slice=l2 / dies,
         l2_bandwidth=_l2_bandwidth(device),
-        mall_bytes=_size(device, "mall", known),
+        mall_bytes=_size(device, "mall", constants),
         mall_bandwidth=_first(
             device, ("eff_mall", "meas_mall_read", "meas_mall_bw", "mall_bw"), 1e12
         ),
         hbm_peak=hbm_peak,
-        hbm=sustained.number if sustained else hbm_peak * known["hbm_fraction"],
+        hbm=sustained.number if sustained else hbm_peak * constants["hbm_fraction"],
         tdp=_number(device, "tdp"),
-        latency=_latencies(device, clock, known),
-        launch=_first(device, ("meas_launch",), 1e-6) or known["launch"],
+        latency=_latencies(device, clock, constants),
+        launch=_first(device, ("meas_launch",), 1e-6) or constants["launch"],
     )
 
 
@@ -105,9 +105,9 @@ def sustained_bandwidth(device: Device) -> Quantity | None:
     A measurement the user's file gives; else the datasheet's times the coefficient, which weighs
     all measurements of a chip there are, where each by itself is of one program.
     """
-    given, peak = device.sustained_bandwidth(), device.peak_bandwidth()
-    if given is not None and given.status == "override":
-        return given
+    bandwidth, peak = device.sustained_bandwidth(), device.peak_bandwidth()
+    if bandwidth is not None and bandwidth.status == "override":
+        return bandwidth
     if peak is None:
         return None
     fraction = coefficients.coefficient("chips", "hbm_fraction")
@@ -128,17 +128,17 @@ def _vector_flops(device: Device, clock: float) -> float:
     return peak.number / device.compute_units / clock
 
 
-def _size(device: Device, name: str, known: Mapping[str, float]) -> float:
+def _size(device: Device, name: str, constants: Mapping[str, float]) -> float:
     """Bytes of a cache by the datasheet, else by the coefficient for chips without one. Raises
     MissingFact."""
-    if device.get(name) is None and name in known:
-        return known[name] * 2**20
+    if device.get(name) is None and name in constants:
+        return constants[name] * 2**20
     return float(device.facts.integer(name, "B"))
 
 
 def _first(device: Device, names: tuple[str, ...], scale: float) -> float | None:
-    found = (value for name in names if (value := _number(device, name)) is not None)
-    value = next(found, None)
+    values = (value for name in names if (value := _number(device, name)) is not None)
+    value = next(values, None)
     return None if value is None else value * scale
 
 
@@ -146,9 +146,9 @@ def _l2_bandwidth(device: Device) -> float | None:
     return _first(device, ("eff_l2", "meas_l2_read", "meas_l2_bw", "l2_bw_peak"), 1e12)
 
 
-def _latencies(device: Device, clock: float, known: Mapping[str, float]) -> dict[str, float]:
+def _latencies(device: Device, clock: float, constants: Mapping[str, float]) -> dict[str, float]:
     """Seconds from load to use per level; a chip's own measurement, else the assumed one."""
-    found = {}
+    latencies = {}
     for level, field, assumed in (
         ("lds", "lat_lds", "latency_lds"),
         ("scalar", "lat_scalar_l1", "latency_scalar"),
@@ -159,11 +159,11 @@ def _latencies(device: Device, clock: float, known: Mapping[str, float]) -> dict
     ):
         value = _number(device, field)
         if value is None:
-            found[level] = known[assumed]
+            latencies[level] = constants[assumed]
         else:
             unit = device.quantity(field).unit
-            found[level] = value * 1e-9 if unit == "ns" else value / clock
-    return found
+            latencies[level] = value * 1e-9 if unit == "ns" else value / clock
+    return latencies
 
 
 @cache

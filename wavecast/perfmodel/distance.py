@@ -122,10 +122,10 @@ class Measured:
 
     @cached_property
     def _by_family(self) -> dict[str, list[MeasuredRange]]:
-        found: dict[str, list[MeasuredRange]] = {}
-        for one in self.ranges:
-            found.setdefault(one.family, []).append(one)
-        return found
+        by_family: dict[str, list[MeasuredRange]] = {}
+        for measurement in self.ranges:
+            by_family.setdefault(measurement.family, []).append(measurement)
+        return by_family
 
     def distance(
         self, subject: PredictionSubject, device: str, target: str | None = None
@@ -134,12 +134,16 @@ class Measured:
         the user adds is known by its target only."""
         target = target or _target(device)
         family = self._by_family.get(subject.family, [])
-        on_chip = [one for one in family if one.device == device]
-        near = [one for one in on_chip or family if one.library == subject.library]
-        same = [one for one in near if one.dtype == subject.dtype]
+        on_chip = [measurement for measurement in family if measurement.device == device]
+        near = [
+            measurement
+            for measurement in on_chip or family
+            if measurement.library == subject.library
+        ]
+        same = [measurement for measurement in near if measurement.dtype == subject.dtype]
         return Distance(
             family=bool(family),
-            target=any(_target(one.device) == target for one in family),
+            target=any(_target(measurement.device) == target for measurement in family),
             chip=bool(on_chip),
             library=bool(near),
             dtype=bool(same),
@@ -150,14 +154,14 @@ class Measured:
 def sizes_of(work: Work) -> dict[str, float]:
     """The sizes of an op: FLOPs and bytes, those that are known and not zero."""
     flops = sum(work.flops.values()) if work.flops else 0.0
-    found = {"FLOPs": flops, "bytes": work.bytes or 0.0}
-    return {name: size for name, size in found.items() if size > 0}
+    sizes = {"FLOPs": flops, "bytes": work.bytes or 0.0}
+    return {name: size for name, size in sizes.items() if size > 0}
 
 
 def features(sizes: Mapping[str, float]) -> dict[str, float]:
     """The sizes, and the ratios of those that follow each other: `FLOPs per bytes`."""
     names = list(sizes)
-    ratios = {f"{one} per {other}": sizes[one] / sizes[other] for one, other in pairwise(names)}
+    ratios = {f"{name} per {other}": sizes[name] / sizes[other] for name, other in pairwise(names)}
     return {**sizes, **ratios}
 
 
@@ -166,16 +170,16 @@ def _target(device: str) -> str:
     return arch.load(device).target
 
 
-def _within(own: Mapping[str, float], ranges: Iterable[MeasuredRange]) -> bool:
+def _within(sizes: Mapping[str, float], ranges: Iterable[MeasuredRange]) -> bool:
     """Whether every feature is within what all of the ranges span."""
     spans: dict[str, tuple[float, float]] = {}
-    for one in ranges:
-        for name, (low, high) in one.sizes.items():
-            known = spans.get(name, (math.inf, -math.inf))
-            spans[name] = min(known[0], low), max(known[1], high)
+    for measurement in ranges:
+        for name, (low, high) in measurement.sizes.items():
+            span = spans.get(name, (math.inf, -math.inf))
+            spans[name] = min(span[0], low), max(span[1], high)
     return bool(spans) and all(
         name in spans and spans[name][0] / MARGIN <= value <= spans[name][1] * MARGIN
-        for name, value in own.items()
+        for name, value in sizes.items()
     )
 
 

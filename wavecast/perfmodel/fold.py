@@ -39,9 +39,9 @@ def fold(blocks: Array, lengths: Array) -> Folded:
         cut = _cut(sequence, lengths)
         if cut is None:
             break
-        kept, factor = cut
+        keep_mask, factor = cut
         weights[index] *= factor
-        sequence, index = sequence[kept], index[kept]
+        sequence, index = sequence[keep_mask], index[keep_mask]
     kept_all = np.zeros(len(blocks), bool)
     kept_all[index] = True
     return Folded(kept_all, weights)
@@ -50,15 +50,15 @@ def fold(blocks: Array, lengths: Array) -> Folded:
 def _cut(sequence: Array, lengths: Array) -> tuple[Array, Array] | None:
     """Which positions to keep and the factor of each; None where nothing repeats enough."""
     number = len(sequence)
-    kept = np.ones(number, bool)
+    keep_mask = np.ones(number, bool)
     factor = np.ones(number)
-    taken = np.zeros(number, bool)
-    found = False
+    is_covered = np.zeros(number, bool)
+    has_repeats = False
     for period in range(1, min(LONGEST, number // (FIRST + LAST)) + 1):
         equal = sequence[period:] == sequence[:-period]
         for start, stop in _runs(equal):
             repeats = (stop - start) // period + 1
-            if repeats <= FIRST + LAST or taken[start : stop + period].any():
+            if repeats <= FIRST + LAST or is_covered[start : stop + period].any():
                 continue
             cost = int(lengths[sequence[start : start + period]].sum())
             dropped = repeats - FIRST - LAST
@@ -66,11 +66,11 @@ def _cut(sequence: Array, lengths: Array) -> tuple[Array, Array] | None:
                 continue
             low = start + FIRST * period
             high = low + dropped * period
-            kept[low:high] = False
+            keep_mask[low:high] = False
             factor[high : high + LAST * period] = 1 + dropped / LAST
-            taken[start : start + repeats * period] = True
-            found = True
-    return (kept, factor) if found else None
+            is_covered[start : start + repeats * period] = True
+            has_repeats = True
+    return (keep_mask, factor) if has_repeats else None
 
 
 def _runs(flags: Array) -> list[tuple[int, int]]:

@@ -16,24 +16,24 @@ from wavecast.compile.codeobject import Argument, Launch
 
 
 def distinct_bytes(
-    launch: Launch, tensors: Iterable[Argument], asked: Mapping[str, float]
+    launch: Launch, tensors: Iterable[Argument], limits: Mapping[str, float]
 ) -> float:
-    """Distinct bytes of tensors of a launch; of a tensor in `asked` at most that many bytes."""
+    """Distinct bytes of tensors of a launch; of a tensor in `limits` at most that many bytes."""
     by_storage: dict[int, list[Argument]] = {}
     for tensor in tensors:
         by_storage.setdefault(tensor.storage or -len(by_storage) - 1, []).append(tensor)
-    return sum(_covered(launch, views, asked) for views in by_storage.values())
+    return sum(_covered(launch, views, limits) for views in by_storage.values())
 
 
-def _covered(launch: Launch, views: list[Argument], asked: Mapping[str, float]) -> float:
+def _covered(launch: Launch, views: list[Argument], limits: Mapping[str, float]) -> float:
     elements: dict[tuple[object, ...], float] = {}
     spans = []
     for view in views:
         start = _address(launch, view)
         spans.append((start, start + view.bytes))
         key = (start, view.shape, view.strides, view.dtype)
-        own = min(element_bytes(view), asked.get(view.name, math.inf))
-        elements[key] = max(elements.get(key, 0.0), own)
+        size = min(element_bytes(view), limits.get(view.name, math.inf))
+        elements[key] = max(elements.get(key, 0.0), size)
     return min(sum(elements.values()), float(_union(spans)))
 
 
@@ -60,12 +60,12 @@ def _address(launch: Launch, tensor: Argument) -> int:
 
 
 def _union(spans: list[tuple[int, int]]) -> int:
-    covered, reached = 0, None
+    total, end = 0, None
     for start, stop in sorted(spans):
-        if reached is None or start > reached:
-            covered += stop - start
-            reached = stop
-        elif stop > reached:
-            covered += stop - reached
-            reached = stop
-    return covered
+        if end is None or start > end:
+            total += stop - start
+            end = stop
+        elif stop > end:
+            total += stop - end
+            end = stop
+    return total

@@ -90,20 +90,28 @@ def bracketed(
 
 
 def residuals(
-    known: ResidualTable, subject: PredictionSubject, device: Device
+    residual_table: ResidualTable, subject: PredictionSubject, device: Device
 ) -> tuple[Residuals, IntervalBasis]:
     """The row for a subject on a device, and the basis that a prediction reports. Raises
     ValueError."""
-    own = known.measured.distance(subject, device.id, device.target).distance_class
-    for key in keys(own, subject, device.id):
-        if key in known.rows:
-            row = known.rows[key]
-            wider = "" if key[0] == own.value else f"too few left-out groups: {own.value}"
-            return row, IntervalBasis(own.value, row.problems, row.groups, row.source, wider)
+    distance_class = residual_table.measured.distance(
+        subject, device.id, device.target
+    ).distance_class
+    for key in keys(distance_class, subject, device.id):
+        if key in residual_table.rows:
+            row = residual_table.rows[key]
+            wider = (
+                ""
+                if key[0] == distance_class.value
+                else f"too few left-out groups: {distance_class.value}"
+            )
+            return row, IntervalBasis(
+                distance_class.value, row.problems, row.groups, row.source, wider
+            )
     raise ValueError("residuals.toml has no row for all predictions")
 
 
-def keys(own: DistanceClass, subject: PredictionSubject, device: str) -> Iterator[Key]:
+def keys(distance_class: DistanceClass, subject: PredictionSubject, device: str) -> Iterator[Key]:
     """The rows that describe a prediction, the narrowest first: of its class by family, device and
     library, then of its class in related families and in all, then the same of the next wider
     classes.
@@ -112,13 +120,17 @@ def keys(own: DistanceClass, subject: PredictionSubject, device: str) -> Iterato
     than those of all families do.
     """
     families = dict.fromkeys((subject.family, related(subject.family), ""))
-    name: DistanceClass | None = own
+    name: DistanceClass | None = distance_class
     while name is not None:
         for family, chip, library in (
             (subject.family, device, subject.library or BEST),
             (subject.family, device, ""),
             (subject.family, "", subject.library or BEST),
-            *((one, "", "") for one in families if name not in NEAR or not one),
+            *(
+                (wider_family, "", "")
+                for wider_family in families
+                if name not in NEAR or not wider_family
+            ),
         ):
             yield name.value, family, chip, library
         name = WIDER[name]
@@ -139,12 +151,12 @@ def table() -> ResidualTable:
 
 def read(text: str) -> ResidualTable:
     """The table that the text of `residuals.toml` has."""
-    found = tomllib.loads(text)
+    document = tomllib.loads(text)
     return ResidualTable(
-        {tuple(row[:4]): Residuals(*row[4:]) for row in found["rows"]},
+        {tuple(row[:4]): Residuals(*row[4:]) for row in document["rows"]},
         Measured(
             MeasuredRange(*row[:5], sizes={name: tuple(span) for name, span in row[5].items()})
-            for row in found["measured"]
+            for row in document["measured"]
         ),
     )
 

@@ -60,15 +60,15 @@ def transfer(chip: Chip, traffic: Traffic, in_flight: Amount | None = None) -> d
 
     Levels the chip does not have, or whose bandwidth nobody published, are absent.
     """
-    known = coefficients.values(FAMILY, chip.device)
+    constants = coefficients.values(FAMILY, chip.device)
     parts: dict[str, Amount] = {}
     footprint = np.where(np.asarray(traffic.footprint) > 0, traffic.footprint, traffic.moved)
-    share = known["cache_share"] / (known["reuse_distance"] if traffic.shared else 1.0)
+    share = constants["cache_share"] / (constants["reuse_distance"] if traffic.shared else 1.0)
     missing: Amount = traffic.moved
     nearest = "l2"
     waits: Amount = missing * chip.latency[nearest]
     if chip.l2_bandwidth and chip.l2_bytes:
-        parts["L2"] = missing / (chip.l2_bandwidth * known["l2_fraction"])
+        parts["L2"] = missing / (chip.l2_bandwidth * constants["l2_fraction"])
         warm = traffic.warm and not (traffic.shared and chip.dies > 1)
         missing = missing * (1 - _hits(traffic, footprint, chip.l2_bytes * share, warm=warm))
     if chip.mall_bytes and chip.mall_bandwidth:

@@ -45,9 +45,9 @@ def sustained_clock(chip: Chip, dtype: str, activity: Amount) -> Amount:
     """
     if not dtype or chip.tdp is None:
         return chip.clock
-    known = coefficients.values("power", chip.device)
-    per_clock = chip.units * chip.matrix_rate(dtype) * known[_ENERGY[dtype]]
-    head = chip.tdp * (1.0 - known["static_fraction"])
+    constants = coefficients.values("power", chip.device)
+    per_clock = chip.units * chip.matrix_rate(dtype) * constants[_ENERGY[dtype]]
+    head = chip.tdp * (1.0 - constants["static_fraction"])
     load = head / (per_clock * np.maximum(activity, 1e-6))
     return np.interp(load, *_loads(chip.device, chip.clock))
 

@@ -89,7 +89,9 @@ class Prediction:
 
     def __repr__(self) -> str:
         """`<Prediction mi300x: 4.49 µs (3 µs to 8.11 µs), bound by launch>`."""
-        time, low, high = (f"{1e6 * one:.3g} µs" for one in (self.seconds, self.low, self.high))
+        time, low, high = (
+            f"{1e6 * seconds:.3g} µs" for seconds in (self.seconds, self.low, self.high)
+        )
         return f"<Prediction {self.device}: {time} ({low} to {high}), bound by {self.limiter}>"
 
 

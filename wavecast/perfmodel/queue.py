@@ -56,14 +56,14 @@ Step = Launches | Copy | Fill | HostWait
 
 def elapsed(chip: Chip, steps: Iterable[Step]) -> float:
     """Seconds between the events. Raises UsageError for a kind of copy there is not."""
-    known = coefficients.values(FAMILY, chip.device)
-    submit, gap = known["submit"], known["gap"]
+    constants = coefficients.values(FAMILY, chip.device)
+    submit, gap = constants["submit"], constants["gap"]
     host = device = -submit
     for step in steps:
         if isinstance(step, HostWait):
-            host = device = max(host, device) + known["wait"]
+            host = device = max(host, device) + constants["wait"]
         elif isinstance(step, Copy) and step.kind != "d2d":
-            host = device = max(host, device) + _between(step, known)
+            host = device = max(host, device) + _between(step, constants)
         else:
             seconds, count = _on_device(chip, step)
             host += submit * count
@@ -72,11 +72,14 @@ def elapsed(chip: Chip, steps: Iterable[Step]) -> float:
     return chip.launch + max(host, device)
 
 
-def _between(step: Copy, known: Mapping[str, float]) -> float:
+def _between(step: Copy, constants: Mapping[str, float]) -> float:
     if step.kind not in COPIES:
         raise UsageError(f"no copy is of kind {step.kind!r}", hint=f"there are {', '.join(COPIES)}")
-    staged = step.bytes <= known["staged_bytes"]
-    return known["copy"] + step.bytes / known["staged_bandwidth" if staged else "host_bandwidth"]
+    staged = step.bytes <= constants["staged_bytes"]
+    return (
+        constants["copy"]
+        + step.bytes / constants["staged_bandwidth" if staged else "host_bandwidth"]
+    )
 
 
 def _on_device(chip: Chip, step: Launches | Copy | Fill) -> tuple[float, float]:

@@ -31,10 +31,10 @@ def split_loop(
     parts: int,
     result_bytes: float,
     *,
-    added: bool = True,
+    has_addition: bool = True,
 ) -> LaunchTiming:
-    """With the iterations of a loop divided among `parts` times as many workgroups, and (`added`) a
-    second kernel that adds their results, `result_bytes` in all.
+    """With the iterations of a loop divided among `parts` times as many workgroups, and
+    (`has_addition`) a second kernel that adds their results, `result_bytes` in all.
 
     Raises ValueError for a profile of executed samples, whose iterations are recorded ones.
     """
@@ -47,7 +47,7 @@ def split_loop(
     else:
         shorter = with_fewer_iterations(profile, analysis, simulation.code, loop, parts)
     timing = replace(simulation, profile=replace(shorter, placement=placement)).run()
-    if not added:
+    if not has_addition:
         return timing
     adding = simulation.chip.launch + (parts + 1) * result_bytes / simulation.chip.hbm
     return replace(timing, seconds=timing.seconds + adding)
@@ -102,7 +102,7 @@ def _repeated(values: Array, start: Array, times: int) -> Array:
 
 def wider_lanes(
     simulation: Simulation | SmSimulation,
-    chosen: Array,
+    selection: Array,
     factor: int,
     analysis: CodeAnalysis,
     loop: int | None,
@@ -125,10 +125,10 @@ def wider_lanes(
         raise ValueError("iterations of an executed sample cannot be divided")
     streams = profile.streams
     rows = streams.rows.copy()
-    part = chosen[streams.steps[code.slots[streams.steps] > 0]]
+    part = selection[streams.steps[code.slots[streams.steps] > 0]]
     rows[part, :SERIAL] *= factor
     computes = (code.pipe == c.VALU) | (code.pipe == c.TRANS)
-    computes &= np.arange(len(chosen)) > int(np.flatnonzero(chosen)[0])
+    computes &= np.arange(len(selection)) > int(np.flatnonzero(selection)[0])
     issue = np.where(computes, code.issue * factor, code.issue).astype(np.float32)
     wide = replace(profile, streams=replace(streams, rows=rows))
     return replace(simulation, code=replace(code, issue=issue), profile=wide).run()

@@ -47,18 +47,18 @@ def reuse(
     kernel: Kernel,
     chip: Chip,
     placement: LaunchPlacement,
-    moved: Mapping[int, float],
+    bytes_moved: Mapping[int, float],
     line: float,
 ) -> Mapping[int, Reuse]:
-    """The reuse of every instruction whose addresses are known. `moved` are the bytes that one
-    execution by one wave asks of the L2, `line` those of a cache line."""
+    """The reuse of every instruction whose addresses are known. `bytes_moved` are the bytes that
+    one execution by one wave asks of the L2, `line` those of a cache line."""
     numbers = np.arange(min(len(placement.first_round()), AT_ONCE))
     program, lanes = kernel.program, placement.wave_lanes
     threads = placement.waves * lanes
     workgroups = np.array([launch.workgroup(int(number)) for number in numbers])
-    followed = follow(kernel, launch, workgroups, threads)
-    first, every = followed.first, followed.iterations
-    memory = {e.index: e for e in analysis.memory if e.index in first and e.index in moved}
+    trace = follow(kernel, launch, workgroups, threads)
+    first, every = trace.first, trace.iterations
+    memory = {e.index: e for e in analysis.memory if e.index in first and e.index in bytes_moved}
     origins = np.unique([argument.storage for argument in launch.arguments if argument.storage])
     within = _within_workgroup(memory, first, program, origins, threads, lanes, int(line))
     returning = partial(_returning, every=every or {}, origins=origins, line=int(line))
@@ -67,11 +67,13 @@ def reuse(
     trips = {loop.index: loop.trip_count or 1.0 for loop in analysis.loops}
     per_iteration: dict[int | None, float] = {}  # bytes that all dies fetch, by loop
     for stream in streams:
-        asked = sum(moved[i] * within[i] for i in stream.indices) * placement.waves * len(numbers)
-        fetched = asked * stream.distinct(on_dies=True)
+        request_bytes = (
+            sum(bytes_moved[i] * within[i] for i in stream.indices) * placement.waves * len(numbers)
+        )
+        fetched = request_bytes * stream.distinct(on_dies=True)
         per_iteration[stream.loop] = per_iteration.get(stream.loop, 0.0) + fetched
     usable = chip.coefficient("memory", "cache_share")
-    found = {}
+    reuses = {}
     for stream in streams:
         in_l2 = in_mall = 1.0
         if stream.loop is not None:
@@ -79,16 +81,18 @@ def reuse(
             trip, fetched = trips[stream.loop], per_iteration[stream.loop]
             in_l2 = min(trip, usable * chip.l2_slice * placement.dies / fetched)
             in_mall = min(trip, usable * chip.mall_bytes / fetched)
-        passed = stream.distinct(on_dies=True, kept=in_l2)
-        distinct = min(1.0, stream.distinct(on_dies=False, kept=in_mall) / passed)
+        die_share = stream.distinct(on_dies=True, window=in_l2)
+        distinct = min(1.0, stream.distinct(on_dies=False, window=in_mall) / die_share)
         lines, once = returning(stream.indices)
         if lines:
-            touched = once * line * len(numbers) * passed
+            working_set = once * line * len(numbers) * die_share
             capacity = usable * chip.l2_slice
-            kept = float(np.asarray(residency(touched / placement.dies, capacity)))
-            passed *= 1 - kept * (1 - once / lines)
-        found.update({index: Reuse(within[index] * passed, distinct) for index in stream.indices})
-    return found
+            hit_share = float(np.asarray(residency(working_set / placement.dies, capacity)))
+            die_share *= 1 - hit_share * (1 - once / lines)
+        reuses.update(
+            {index: Reuse(within[index] * die_share, distinct) for index in stream.indices}
+        )
+    return reuses
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -106,18 +110,18 @@ class AddressStream:
     die: np.ndarray
     step: int
 
-    def distinct(self, *, on_dies: bool, kept: float = 1.0) -> float:
+    def distinct(self, *, on_dies: bool, window: float = 1.0) -> float:
         """Distinct addresses, on each die or on the chip, over the sum of those of each workgroup,
-        per iteration, when the cache keeps `kept` iterations."""
+        per iteration, when the cache keeps `window` iterations."""
         group = self.die if on_dies else np.zeros_like(self.die)
-        own = np.tile(np.arange(len(self.die) // len(self.indices)), len(self.indices))
-        every = _distinct(self.bases, own, self.step, kept)
-        return _distinct(self.bases, group, self.step, kept) / every
+        threads = np.tile(np.arange(len(self.die) // len(self.indices)), len(self.indices))
+        every = _distinct(self.bases, threads, self.step, window)
+        return _distinct(self.bases, group, self.step, window) / every
 
 
 def _streams(
     memory: Mapping[int, MemoryInstruction],
-    found: Mapping[int, ThreadAddresses],
+    addresses: Mapping[int, ThreadAddresses],
     bent: Set[int],
     die: np.ndarray,
     threads: int,
@@ -125,29 +129,29 @@ def _streams(
     alike: dict[tuple[object, ...], list[int]] = {}
     for index, entry in memory.items():
         moves = entry.loop is not None and index not in bent
-        step = _step(found[index]) if moves else 0
+        step = _step(addresses[index]) if moves else 0
         key = entry.argument, entry.kind, entry.bytes_per_lane, entry.loop, step
         alike.setdefault(key, []).append(index)
     streams = []
     for (*_, step), indices in alike.items():
-        bases = np.concatenate([found[index].first[threads:] for index in indices])
+        bases = np.concatenate([addresses[index].first[threads:] for index in indices])
         loop = memory[indices[0]].loop
         assert isinstance(step, int)
         streams.append(AddressStream(tuple(indices), loop, bases, np.tile(die, len(indices)), step))
     return streams
 
 
-def _distinct(base: np.ndarray, group: np.ndarray, step: int, kept: float) -> float:
+def _distinct(base: np.ndarray, group: np.ndarray, step: int, window: float) -> float:
     """Distinct addresses per iteration in each group, over all groups, when every address advances
-    by `step` and the cache keeps `kept` iterations."""
+    by `step` and the cache keeps `window` iterations."""
     base = base - base.min()
-    if not step or kept <= 1:
+    if not step or window <= 1:
         return float(len(np.unique(base * (int(group.max()) + 1) + group)))
     position, lane = base // step, base % step
     order = np.lexsort((position, lane, group))
     position, lane, group = position[order], lane[order], group[order]
     same = (np.diff(lane) == 0) & (np.diff(group) == 0)
-    return 1.0 + float(np.where(same, np.minimum(np.diff(position), kept), kept).sum()) / kept
+    return 1.0 + float(np.where(same, np.minimum(np.diff(position), window), window).sum()) / window
 
 
 def _on_gpu(addresses: np.ndarray, origins: np.ndarray) -> np.ndarray:
@@ -161,7 +165,7 @@ def _on_gpu(addresses: np.ndarray, origins: np.ndarray) -> np.ndarray:
 
 def _steady(addresses: Sequence[np.ndarray]) -> bool:
     """Whether the first thread advances by one step from each iteration to the next."""
-    first = np.array([one[0] for one in addresses if len(one)], np.int64)
+    first = np.array([iteration[0] for iteration in addresses if len(iteration)], np.int64)
     return len(np.unique(np.diff(first))) <= 1
 
 
@@ -175,11 +179,11 @@ def _returning(
     distinct; zeros where that is not known."""
     if not all(index in every for index in indices):
         return 0, 0
-    touched: dict[int, list[np.ndarray]] = {}
+    lines_by_iteration: dict[int, list[np.ndarray]] = {}
     for index in indices:
         for iteration, addresses in enumerate(every[index]):
-            touched.setdefault(iteration, []).append(_on_gpu(addresses, origins) // line)
-    each = [np.unique(np.concatenate(lines)) for lines in touched.values()]
+            lines_by_iteration.setdefault(iteration, []).append(_on_gpu(addresses, origins) // line)
+    each = [np.unique(np.concatenate(lines)) for lines in lines_by_iteration.values()]
     return sum(map(len, each)), len(np.unique(np.concatenate(each)))
 
 
@@ -193,7 +197,7 @@ def _step(addresses: ThreadAddresses) -> int:
 
 def _within_workgroup(
     memory: Mapping[int, MemoryInstruction],
-    found: Mapping[int, ThreadAddresses],
+    addresses: Mapping[int, ThreadAddresses],
     program: Program,
     origins: np.ndarray,
     threads: int,
@@ -211,16 +215,16 @@ def _within_workgroup(
     wave, waves = np.arange(threads) // lanes, -(-threads // lanes)
     parts = {}
     for indices in alike.values():
-        all_, asked = [], 0
+        all_, requests = [], 0
         for index in indices:
-            in_bounds = found[index].in_bounds[:threads]
-            start = _on_gpu(found[index].first[:threads][in_bounds], origins)
+            in_bounds = addresses[index].in_bounds[:threads]
+            start = _on_gpu(addresses[index].first[:threads][in_bounds], origins)
             width = max(1, memory[index].bytes_per_lane)
             lines = np.concatenate([start // line, (start + width - 1) // line])
             of_waves = np.unique(lines * waves + np.tile(wave[in_bounds], 2))
-            asked += len(of_waves)
+            requests += len(of_waves)
             all_.append(of_waves // waves)
-        part = len(np.unique(np.concatenate(all_))) / asked if asked else 1.0
+        part = len(np.unique(np.concatenate(all_))) / requests if requests else 1.0
         parts.update(dict.fromkeys(indices, part))
     return parts
 

@@ -83,8 +83,8 @@ def _known(rate: Rate) -> Rate:
 
     def lookup(dtype: str) -> Quantity | None:
         try:
-            found = rate(dtype)
-            return rate(f"vector_{dtype}") if found is None and dtype in _VECTOR else found
+            peak = rate(dtype)
+            return rate(f"vector_{dtype}") if peak is None and dtype in _VECTOR else peak
         except UnknownName:
             return None
 
@@ -105,10 +105,10 @@ def _why_no_peak(device: Device, dtype: str) -> str:
 def _at_least(device: Device, dtype: str) -> Quantity | None:
     """The rate of a dtype, or one it cannot be below: no vector unit here does halves slower than
     single precision."""
-    known = _known(device.peak_flops)(dtype)
-    if known is None and dtype in ("vector_fp16", "vector_bf16"):
+    peak = _known(device.peak_flops)(dtype)
+    if peak is None and dtype in ("vector_fp16", "vector_bf16"):
         return device.peak_flops("vector_fp32")
-    return known
+    return peak
 
 
 def _sustained(

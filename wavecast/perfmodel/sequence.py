@@ -24,17 +24,18 @@ class CallSequence:
 
     def mall_resident(self, launch: Launch) -> dict[str, float]:
         """The share, by argument, of the bytes the next launch finds in the memory-side cache."""
-        left: dict[int, float] = {}
+        resident_bytes: dict[int, float] = {}
         since = 0.0
-        for touched in reversed(self._ran):
-            since += sum(touched.values())
-            left |= {
-                storage: own * mall_resident(self._chip, since) for storage, own in touched.items()
+        for footprint in reversed(self._ran):
+            since += sum(footprint.values())
+            resident_bytes |= {
+                storage: size * mall_resident(self._chip, since)
+                for storage, size in footprint.items()
             }
         return {
-            argument.name: min(1.0, left[argument.storage] / element_bytes(argument))
+            argument.name: min(1.0, resident_bytes[argument.storage] / element_bytes(argument))
             for argument in launch.arguments
-            if argument.bytes and argument.storage in left
+            if argument.bytes and argument.storage in resident_bytes
         }
 
     def ran(self, launch: Launch, requested: Mapping[str, tuple[float, float]]) -> None:
@@ -44,12 +45,12 @@ class CallSequence:
         for argument in launch.arguments:
             if not argument.bytes or argument.name not in requested:
                 continue
-            asked = min(element_bytes(argument), sum(requested[argument.name]))
+            size = min(element_bytes(argument), sum(requested[argument.name]))
             if argument.storage:
-                now[argument.storage] = max(now.get(argument.storage, 0.0), asked)
-        for touched in self._ran:
-            for storage in touched.keys() & now.keys():
-                del touched[storage]
+                now[argument.storage] = max(now.get(argument.storage, 0.0), size)
+        for footprint in self._ran:
+            for storage in footprint.keys() & now.keys():
+                del footprint[storage]
         self._ran.append(now)
 
 

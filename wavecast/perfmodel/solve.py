@@ -65,44 +65,49 @@ class Bounds:
         return float(np.broadcast_to(self.clock, self.seconds.shape).flat[number])
 
 
-def solve(demand: WorkgroupDemand, chip: Chip, known: Mapping[str, float]) -> Bounds:
+def solve(demand: WorkgroupDemand, chip: Chip, constants: Mapping[str, float]) -> Bounds:
     """The time of a launch. Raises MissingFact where the chip lacks a number that matters."""
     per_unit = np.asarray(demand.workgroups, float) / chip.units
-    rounds = _rounds(per_unit, known["tail"])
-    resident_rounds = _rounds(per_unit / demand.resident, known["tail"])
+    rounds = _rounds(per_unit, constants["tail"])
+    resident_rounds = _rounds(per_unit / demand.resident, constants["tail"])
     pipes = {
-        "matrix": demand.matrix / known["filled"],
-        "vector": demand.vector * known["vector_clocks"],
+        "matrix": demand.matrix / constants["filled"],
+        "vector": demand.vector * constants["vector_clocks"],
         "LDS": demand.lds / (chip.lds_rate * demand.lds_rate),
-        "L2": demand.l2 / known["l2_rate"],
+        "L2": demand.l2 / constants["l2_rate"],
     }
     longest = reduce(np.maximum, pipes.values())
     issue = longest + demand.serial * (sum(pipes.values()) - longest)
     work = rounds * issue
     wait = resident_rounds * demand.latency
-    store = rounds * demand.stored / known["store_rate"]
-    moved = (demand.read + demand.written) / (chip.hbm_peak * known["hbm_share"])
-    memory = moved + demand.refetched / (known["fabric"] * chip.dies)
-    combine = demand.combining * known["combine_call"] + demand.combined / (
-        known["combine_rate"] * chip.hbm_peak
+    store = rounds * demand.stored / constants["store_rate"]
+    transfer = (demand.read + demand.written) / (chip.hbm_peak * constants["hbm_share"])
+    memory = transfer + demand.refetched / (constants["fabric"] * chip.dies)
+    combine = demand.combining * constants["combine_call"] + demand.combined / (
+        constants["combine_rate"] * chip.hbm_peak
     )
-    exposed = known["exposed"]
+    exposed = constants["exposed"]
 
     def seconds(clock: Amount) -> tuple[Amount, Amount]:
         unit = _hidden(work / clock, wait, demand.asynchronous) + store / clock
         overlapped = np.maximum(unit, memory) + exposed * np.minimum(unit, memory)
-        return unit, overlapped + combine + known["call"]
+        return unit, overlapped + combine + constants["call"]
 
     clock: Amount = chip.clock
     _, total = seconds(clock)
     if demand.dtype:
         busy = demand.workgroups * demand.matrix / chip.units
         for _ in range(2):
-            activity = np.minimum(busy / clock / total, 1.0) * known["power"]
+            activity = np.minimum(busy / clock / total, 1.0) * constants["power"]
             clock = sustained_clock(chip, demand.dtype, activity)
             _, total = seconds(clock)
     parts = {name: rounds * amount / clock for name, amount in pipes.items()}
-    parts |= {"latency": wait, "store": store / clock, "memory": memory, "launch": known["call"]}
+    parts |= {
+        "latency": wait,
+        "store": store / clock,
+        "memory": memory,
+        "launch": constants["call"],
+    }
     parts["combine"] = combine
     return Bounds(parts, np.asarray(total), clock)
 

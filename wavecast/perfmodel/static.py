@@ -88,16 +88,16 @@ def with_fewer_iterations(
         for number, count in enumerate(analysis.executed)
     )
     loops = tuple(
-        replace(found, trip_count=found.trip_count / divisor)
-        if found.index == loop and found.trip_count is not None
-        else found
-        for found in analysis.loops
+        replace(entry, trip_count=entry.trip_count / divisor)
+        if entry.index == loop and entry.trip_count is not None
+        else entry
+        for entry in analysis.loops
     )
     shorter = replace(analysis, executed=executed, loops=loops)
     blocks, weights = _path(program, shorter, _counts(shorter, program))
-    known = profile.streams
+    original = profile.streams
     rows = code.contiguous.copy()
-    rows[known.steps[code.slots[known.steps] > 0]] = known.rows
+    rows[original.steps[code.slots[original.steps] > 0]] = original.rows
     streams = _streams(code, blocks, weights, rows, profile.placement.waves)
     return replace(profile, streams=streams)
 
@@ -108,14 +108,14 @@ def _streams(code: Code, blocks: Array, weights: Array, rows: Array, waves: int)
     lengths = np.array([b.stop - b.start for b in code.program.blocks], np.int64)
     firsts = np.array([b.start for b in code.program.blocks], np.int64)
     steps = expanded(blocks, firsts, lengths)
-    asked = rows[steps[code.slots[steps] > 0]]
+    request_rows = rows[steps[code.slots[steps] > 0]]
     return Streams(
         waves=waves,
         steps=np.tile(steps, waves).astype(np.int32),
         weights=np.tile(np.repeat(weights, lengths[blocks]), waves).astype(np.float32),
         start=np.arange(waves + 1) * len(steps),
-        rows=np.tile(asked, (waves, 1)).astype(np.float32),
-        rows_start=np.arange(waves + 1) * len(asked),
+        rows=np.tile(request_rows, (waves, 1)).astype(np.float32),
+        rows_start=np.arange(waves + 1) * len(request_rows),
     )
 
 
@@ -151,16 +151,16 @@ def _path(program: Program, analysis: CodeAnalysis, counts: Array) -> tuple[Arra
     path: list[int] = []
     weights: list[float] = []
 
-    def region(holds: Callable[[int], bool], weight: float, own: Loop | None) -> None:
-        done: set[int] = set()
+    def region(holds: Callable[[int], bool], weight: float, region_loop: Loop | None) -> None:
+        inner_blocks: set[int] = set()
         for block in program.blocks:
             number = block.index
-            if not holds(number) or number in done or counts[number] == 0:
+            if not holds(number) or number in inner_blocks or counts[number] == 0:
                 continue
             loop = headers.get(number)
-            if loop is not None and loop is not own:
+            if loop is not None and loop is not region_loop:
                 iterations(loop, weight)
-                done |= loop.blocks
+                inner_blocks |= loop.blocks
             else:
                 path.append(number)
                 weights.append(weight)
@@ -175,10 +175,10 @@ def _path(program: Program, analysis: CodeAnalysis, counts: Array) -> tuple[Arra
 
     region(lambda _: True, 1.0, None)
     blocks = np.array(path, np.int64)
-    found = np.array(weights)
-    sums = np.bincount(blocks, found, len(counts))
+    block_weights = np.array(weights)
+    sums = np.bincount(blocks, block_weights, len(counts))
     scale = np.divide(counts, sums, out=np.zeros(len(counts)), where=sums > 0)
-    return blocks, found * scale[blocks]
+    return blocks, block_weights * scale[blocks]
 
 
 __all__ = ["profile_of_code", "with_fewer_iterations"]

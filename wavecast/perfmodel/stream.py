@@ -68,14 +68,14 @@ def predict_stream(device: Device, steps: Iterable[StreamStep]) -> SequencePredi
         if not isinstance(step, PredictedLaunch):
             queued.append(step)
             continue
-        found = _checked(step, device)
-        own = max(0.0, found.seconds - chip.launch)
-        queued.append(queue.Launches(own, step.count))
-        total = own * step.count
-        sums = busy.setdefault(_basis(found), [0.0, 0.0, 0.0])
+        prediction = _checked(step, device)
+        kernel_seconds = max(0.0, prediction.seconds - chip.launch)
+        queued.append(queue.Launches(kernel_seconds, step.count))
+        total = kernel_seconds * step.count
+        sums = busy.setdefault(_basis(prediction), [0.0, 0.0, 0.0])
         sums[0] += total
-        sums[1] += total * (1 - found.low / found.seconds)
-        sums[2] += total * (found.high / found.seconds - 1)
+        sums[1] += total * (1 - prediction.low / prediction.seconds)
+        sums[2] += total * (prediction.high / prediction.seconds - 1)
     seconds = queue.elapsed(chip, queued)
     remaining = max(0.0, seconds - sum(total for total, _, _ in busy.values()))
     row, basis = intervals.residuals(intervals.table(), PredictionSubject(QUEUE), device)
@@ -86,7 +86,7 @@ def predict_stream(device: Device, steps: Iterable[StreamStep]) -> SequencePredi
         seconds=seconds,
         low=max(0.0, seconds - math.hypot(*below)),
         high=seconds + math.hypot(*above),
-        parts={**{str(one): sums[0] for one, sums in busy.items()}, QUEUE: remaining},
+        parts={**{str(key): sums[0] for key, sums in busy.items()}, QUEUE: remaining},
         bases=(*busy, basis),
     )
 
@@ -99,8 +99,8 @@ def _checked(step: PredictedLaunch, device: Device) -> Prediction:
     return step.prediction
 
 
-def _basis(found: Prediction) -> IntervalBasis:
-    return found.basis or IntervalBasis("unknown", 0, 0, "no residuals")
+def _basis(prediction: Prediction) -> IntervalBasis:
+    return prediction.basis or IntervalBasis("unknown", 0, 0, "no residuals")
 
 
 __all__ = ["QUEUE", "PredictedLaunch", "SequencePrediction", "StreamStep", "predict_stream"]

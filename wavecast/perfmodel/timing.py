@@ -45,17 +45,19 @@ def measured(chip: Chip, timing: str, kernel: Amount) -> Amount:
     """Seconds a measurement of a kernel of `kernel` seconds gives. Raises UnknownName."""
     if timing not in TIMINGS:
         raise UnknownName("way of timing", timing, TIMINGS)
-    known = coefficients.values(FAMILY, chip.device)
+    constants = coefficients.values(FAMILY, chip.device)
     if timing == "kernel":
-        return known["kernel_start"] + kernel
+        return constants["kernel_start"] + kernel
     if timing == "launch":
         return chip.launch + kernel
     if timing == "launch, client":
-        return known["client_launch"] + kernel
+        return constants["client_launch"] + kernel
     steps = TIMINGS[timing]
-    host = sum(known[name] for name in steps)
-    before = sum(known[name] for name in steps if name in BEFORE)
-    return overlapped([host, known["eager_start"] + before + kernel], known["eager_overlap"])
+    host = sum(constants[name] for name in steps)
+    before = sum(constants[name] for name in steps if name in BEFORE)
+    return overlapped(
+        [host, constants["eager_start"] + before + kernel], constants["eager_overlap"]
+    )
 
 
 __all__ = ["TIMINGS", "measured"]

@@ -49,19 +49,19 @@ def work(
 def _flops(
     launch: Launch | None,
     analysis: CodeAnalysis,
-    given: float | None,
+    override: float | None,
     dtype: str,
     hint: Mapping[str, float] | None,
     replication: float,
 ) -> tuple[Mapping[str, float] | None, str]:
-    if given is not None:
-        return {dtype or _main_dtype(analysis): given}, "given"
+    if override is not None:
+        return {dtype or _main_dtype(analysis): override}, "given"
     if analysis.matrix_flops_static:
         if analysis.executed_flops:
             source = "derived from the matrix instructions executed"
             if replication > 1:
                 source += f"; waves compute each product {replication:g} times, it counts once"
-            once = {name: done / replication for name, done in analysis.executed_flops.items()}
+            once = {name: count / replication for name, count in analysis.executed_flops.items()}
             return once, source
     else:
         vector = analysis.executed_vector_flops
@@ -92,9 +92,9 @@ def _counted_whole(launch: Launch | None, analysis: CodeAnalysis) -> list[str]:
     """Tensors the AMD code accesses an unknown number of times, so perhaps in a part only."""
     if launch is None or not launch.code.is_amd or not analysis.arguments_complete:
         return []
-    used = analysis.arguments_read | analysis.arguments_written | analysis.arguments_updated
+    names = analysis.arguments_read | analysis.arguments_written | analysis.arguments_updated
     tensors = {argument.name for argument in launch.arguments if argument.bytes > 0}
-    return sorted((used & tensors) - analysis.requested_bytes.keys())
+    return sorted((names & tensors) - analysis.requested_bytes.keys())
 
 
 def _main_dtype(analysis: CodeAnalysis) -> str:
@@ -122,7 +122,7 @@ def _bytes(launch: Launch | None, analysis: CodeAnalysis) -> tuple[float | None,
         return total, 0.0, "derived from the tensors, each touched once (which way is unknown)"
     read = analysis.arguments_read | analysis.arguments_updated
     written = analysis.arguments_written | analysis.arguments_updated
-    asked = analysis.requested_bytes
+    requests = analysis.requested_bytes
     source = "derived from the tensors the code reads and writes, each once"
     if unsure := _counted_whole(launch, analysis):
         source += f"; how much of {', '.join(unsure)} is not known, all of it counts"
@@ -133,12 +133,12 @@ def _bytes(launch: Launch | None, analysis: CodeAnalysis) -> tuple[float | None,
         distinct_bytes(
             launch,
             [tensor for tensor in tensors if tensor.name in read],
-            {name: loaded for name, (loaded, _) in asked.items()},
+            {name: loaded for name, (loaded, _) in requests.items()},
         ),
         distinct_bytes(
             launch,
             [tensor for tensor in tensors if tensor.name in written],
-            {name: stored for name, (_, stored) in asked.items()},
+            {name: stored for name, (_, stored) in requests.items()},
         ),
         source,
     )

@@ -97,12 +97,12 @@ _TOOLS: tuple[tuple[str, Callable[[], str], str, str], ...] = (
 def examine() -> HostSupport:
     """Look for every tool and derive what works."""
     tools = tuple(Tool(name, probe(), purpose, install) for name, probe, purpose, install in _TOOLS)
-    found = {tool.name: tool.found for tool in tools}
+    availability = {tool.name: tool.found for tool in tools}
     amd = TARGETS
-    triton, torch = found["triton"], found["torch"]
-    hip = found["ziglang"] or found["hipcc"]
-    nvidia = found["nvdisasm, ptxas"]
-    nvcc = nvidia and found["nvcc"]
+    triton, torch = availability["triton"], availability["torch"]
+    hip = availability["ziglang"] or availability["hipcc"]
+    nvidia = availability["nvdisasm, ptxas"]
+    nvcc = nvidia and availability["nvcc"]
     inputs = (
         Input(
             "Python script with Triton kernels",
@@ -112,8 +112,8 @@ def examine() -> HostSupport:
         Input("HIP source", amd if hip else (), "" if hip else "ziglang or hipcc"),
         Input(
             "CUDA source",
-            (*(amd if found["ziglang"] else ()), *(NVIDIA_TARGETS if nvcc else ())),
-            "" if found["ziglang"] and nvcc else "ziglang for AMD, nvcc for NVIDIA",
+            (*(amd if availability["ziglang"] else ()), *(NVIDIA_TARGETS if nvcc else ())),
+            "" if availability["ziglang"] and nvcc else "ziglang for AMD, nvcc for NVIDIA",
         ),
         Input("assembly text", amd, ""),
         Input("AMD code object", amd, ""),

@@ -21,17 +21,17 @@ def best(explanations: Iterable[Explanation]) -> Chosen:
 
     Where no configuration of a call is predicted, its first one stays, and its choices say why.
     """
-    kept: list[Explanation] = []
+    results: list[Explanation] = []
     choices: list[ConfigurationChoice] = []
     for group in _calls(explanations):
         if not _configuration(group[0]):
-            kept.extend(group)
+            results.extend(group)
             continue
-        chosen = min(group, key=_seconds)
-        kept.append(chosen)
+        fastest = min(group, key=_seconds)
+        results.append(fastest)
         ordered = sorted(group, key=_seconds)
-        choices.extend(_choice(explanation, explanation is chosen) for explanation in ordered)
-    return Chosen(tuple(kept), tuple(choices))
+        choices.extend(_choice(explanation, explanation is fastest) for explanation in ordered)
+    return Chosen(tuple(results), tuple(choices))
 
 
 def _calls(explanations: Iterable[Explanation]) -> list[list[Explanation]]:
@@ -52,7 +52,7 @@ def _same_call(group: Sequence[Explanation], other: Explanation) -> bool:
         bool(_configuration(other))
         and first.code.kernel == other.code.kernel
         and first.device.id == other.device.id
-        and _configuration(other) not in {_configuration(known) for known in group}
+        and _configuration(other) not in {_configuration(member) for member in group}
         and _arguments(first) == _arguments(other)
     )
 
@@ -60,10 +60,10 @@ def _same_call(group: Sequence[Explanation], other: Explanation) -> bool:
 def _arguments(explanation: Explanation) -> list[tuple]:
     """What the call passed, but for constants: heuristics make some of the configuration."""
     launch = explanation.launch
-    given = launch.arguments if launch else ()
+    arguments = launch.arguments if launch else ()
     return [
         (item.name, item.kind, item.dtype, item.shape, item.strides, item.storage, item.value)
-        for item in given
+        for item in arguments
         if item.kind != "constant"
     ]
 
@@ -77,7 +77,7 @@ def _seconds(explanation: Explanation) -> float:
     return prediction.seconds if prediction else float("inf")
 
 
-def _choice(explanation: Explanation, chosen: bool) -> ConfigurationChoice:
+def _choice(explanation: Explanation, is_best: bool) -> ConfigurationChoice:
     prediction = explanation.predicted.prediction
     return ConfigurationChoice(
         explanation.code.kernel,
@@ -86,7 +86,7 @@ def _choice(explanation: Explanation, chosen: bool) -> ConfigurationChoice:
         prediction.seconds if prediction else None,
         prediction.limiter if prediction else "",
         explanation.predicted.why_not,
-        chosen,
+        is_best,
     )
 
 

@@ -53,12 +53,12 @@ class CodeLaunches:
     def profile_of(self, launch: Launch, device: Device) -> LaunchProfile | None:
         """The profile of an executed sample, None where none is asked for or no arguments are
         known. Raises as `profile_of_sample`."""
-        known = self.memory.get(id(launch))
-        if not self.sample or known is None or not launch.code.is_amd:
+        memory = self.memory.get(id(launch))
+        if not self.sample or memory is None or not launch.code.is_amd:
             return None
         from wavecast.sampling.executed import profile_of_sample
 
-        return profile_of_sample(launch, known[0], device, warm=False)
+        return profile_of_sample(launch, memory[0], device, warm=False)
 
 
 def _bare(code: CodeObject, plan: Plan) -> Launch:
@@ -88,17 +88,19 @@ def _with_arguments(
             hint="--grid 64 --block 256",
         )
     kernel = Function(code, device, Emulator(threads=1), None)
-    named = ordered(kernel, plan.arguments)
-    values = {name: parse(item.value, item.folder) for name, item in named.items()}
-    given: tuple[Sequence[Any], Sequence[Any]] = (list(values.values()), ())
+    arguments = ordered(kernel, plan.arguments)
+    values = {name: parse(item.value, item.folder) for name, item in arguments.items()}
+    call_arguments: tuple[Sequence[Any], Sequence[Any]] = (list(values.values()), ())
     if any(name.startswith("@") for name in values):
         segment, memory = segment_of(kernel, values)
-        given = [segment], memory
-    launch, touched = kernel.described(plan.grid, plan.block, given[0], plan.dynamic_lds, given[1])
+        call_arguments = [segment], memory
+    launch, buffers = kernel.described(
+        plan.grid, plan.block, call_arguments[0], plan.dynamic_lds, call_arguments[1]
+    )
     x, y, z = launch.block
     launch = replace(launch, code=replace(code, workgroup_size=x * y * z))
     scalars = {a.name: a.value for a in launch.arguments if _is_number(a.kind, a.value)}
-    return replace(launch, scalars=scalars), touched.ranges, values
+    return replace(launch, scalars=scalars), buffers.ranges, values
 
 
 def _is_number(kind: str, value: object) -> bool:

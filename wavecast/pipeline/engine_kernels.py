@@ -69,18 +69,18 @@ class ServedStep:
     @property
     def before(self) -> float:
         """Seconds of the engine's defaults."""
-        return sum(one.default.seconds * one.count for one in self.kernels)
+        return sum(kernel.default.seconds * kernel.count for kernel in self.kernels)
 
     @property
     def after(self) -> float:
         """Seconds where the library serves what it covers."""
-        return sum(one.after * one.count for one in self.kernels)
+        return sum(kernel.after * kernel.count for kernel in self.kernels)
 
     @property
     def covered(self) -> float:
         """The share of `before` that the library serves."""
-        served = (one for one in self.kernels if not one.why_not)
-        return sum(one.default.seconds * one.count for one in served) / self.before
+        served = (kernel for kernel in self.kernels if not kernel.why_not)
+        return sum(kernel.default.seconds * kernel.count for kernel in served) / self.before
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,25 +133,30 @@ def engine_report(
     Raises UnknownName for names, UsageError for another engine than vLLM and for sizes that do not
     divide, MissingFact for a GPU without memory or rates, MissingTool without PyTorch or Triton.
     """
-    found = EngineModel.of(model, gpu, deployment)
-    asked = {phase: list(found.kernels(step)) for phase, step in steps}
-    calls = {phase: [library_calls(one) for one, _ in kernels] for phase, kernels in asked.items()}
-    wanted = {
+    engine_model = EngineModel.of(model, gpu, deployment)
+    kernels_by_phase = {phase: list(engine_model.kernels(step)) for phase, step in steps}
+    calls = {
+        phase: [library_calls(kernel) for kernel, _ in kernels]
+        for phase, kernels in kernels_by_phase.items()
+    }
+    unique_calls = {
         _key(call): call
         for each in calls.values()
-        for one in each
-        if not isinstance(one, Uncovered)
-        for call in one
+        for entry in each
+        if not isinstance(entry, Uncovered)
+        for call in entry
     }
-    ready = found.ready
+    ready = engine_model.ready
     device = ready.system.device.id
     surveyed: dict[tuple[Any, ...], Surveyed] = {}
-    update(f"compiling {len(wanted)} calls")
-    for one in survey([(*call, device) for call in wanted.values()], jobs=jobs):
-        surveyed[_key((one.operator, one.sizes))] = one
-        update(f"{len(surveyed)} of {len(wanted)} calls: {one.operator}")
+    update(f"compiling {len(unique_calls)} calls")
+    for entry in survey([(*call, device) for call in unique_calls.values()], jobs=jobs):
+        surveyed[_key((entry.operator, entry.sizes))] = entry
+        update(f"{len(surveyed)} of {len(unique_calls)} calls: {entry.operator}")
     served = tuple(
-        ServedStep(phase, step, tuple(_served(ready, asked[phase], calls[phase], surveyed)))
+        ServedStep(
+            phase, step, tuple(_served(ready, kernels_by_phase[phase], calls[phase], surveyed))
+        )
         for phase, step in steps
     )
     formats = {
@@ -163,7 +168,7 @@ def engine_report(
     bounded = ready.model.prices.bounded.items()
     notes = (*ready.notes, *(f"{kernel}: only a bound, because {why}" for kernel, why in bounded))
     gpus = deployment.parallel.gpus
-    return EngineReport(found.config.name, ENGINE, device, gpus, formats, served, notes)
+    return EngineReport(engine_model.config.name, ENGINE, device, gpus, formats, served, notes)
 
 
 def steps(prompt: int, sequences: int, context: int) -> tuple[tuple[str, Step], ...]:
@@ -188,44 +193,52 @@ def _served(
     surveyed: Mapping[tuple[Any, ...], Surveyed],
 ) -> Iterable[ServedKernel]:
     """Kernels with equal operations are one, with the sum of their counts."""
-    found: list[ServedKernel] = []
-    for (kernel, count), asked in zip(kernels, calls, strict=True):
+    served_kernels: list[ServedKernel] = []
+    for (kernel, count), kernel_calls in zip(kernels, calls, strict=True):
         layer = layer_of(kernel.node.name)
         plain = ServedKernel(
             ready.model.prices.of(kernel.node), layer.name, _dtype(kernel), count,
             part_of=layer.part_of,
         )  # fmt: skip
-        found.append(_with_library(plain, asked, surveyed))
-    refused = {one.name: one.why_not for one in found if one.why_not}
+        served_kernels.append(_with_library(plain, kernel_calls, surveyed))
+    refusals = {
+        served_kernel.name: served_kernel.why_not
+        for served_kernel in served_kernels
+        if served_kernel.why_not
+    }
     merged: dict[tuple[Any, ...], ServedKernel] = {}
-    for one in found:
-        if one.part_of in refused:
-            one = replace(one, seconds=None, why_not=refused[one.part_of])
-        key = (one.name, one.default.node.op, one.operators)
-        count = merged[key].count + one.count if key in merged else one.count
-        merged[key] = replace(one, count=count)
+    for served_kernel in served_kernels:
+        if served_kernel.part_of in refusals:
+            served_kernel = replace(
+                served_kernel, seconds=None, why_not=refusals[served_kernel.part_of]
+            )
+        key = (served_kernel.name, served_kernel.default.node.op, served_kernel.operators)
+        count = merged[key].count + served_kernel.count if key in merged else served_kernel.count
+        merged[key] = replace(served_kernel, count=count)
     return merged.values()
 
 
 def _with_library(
     plain: ServedKernel,
-    asked: tuple[LibraryCall, ...] | Uncovered,
+    calls: tuple[LibraryCall, ...] | Uncovered,
     surveyed: Mapping[tuple[Any, ...], Surveyed],
 ) -> ServedKernel:
-    if isinstance(asked, Uncovered):
-        return replace(plain, why_not=asked.why)
-    each = [surveyed[_key(call)] for call in asked]
-    operators = tuple(name for name, _ in asked)
-    for one in each:
-        if one.seconds is None:
-            kernels = (kernel.why_not for kernel in one.kernels if kernel.why_not)
-            why = one.failure or next(kernels, "no prediction")
-            return replace(plain, operators=operators, why_not=f"{one.operator}: {why}")
+    if isinstance(calls, Uncovered):
+        return replace(plain, why_not=calls.why)
+    each = [surveyed[_key(call)] for call in calls]
+    operators = tuple(name for name, _ in calls)
+    for call_result in each:
+        if call_result.seconds is None:
+            kernels = (kernel.why_not for kernel in call_result.kernels if kernel.why_not)
+            why = call_result.failure or next(kernels, "no prediction")
+            return replace(plain, operators=operators, why_not=f"{call_result.operator}: {why}")
     return replace(
         plain,
         operators=operators,
-        kernels=tuple(dict.fromkeys(kernel.kernel for one in each for kernel in one.kernels)),
-        seconds=sum(one.seconds for one in each if one.seconds is not None),
+        kernels=tuple(
+            dict.fromkeys(kernel.kernel for call_result in each for kernel in call_result.kernels)
+        ),
+        seconds=sum(call_result.seconds for call_result in each if call_result.seconds is not None),
     )
 
 

@@ -140,7 +140,14 @@ def _experts(kernel: EngineKernel) -> Covered | Uncovered:
         case "int8", "":
             return (("moe_experts_int8", sizes),)
         case "bf16", "int4":
-            group = next((one for one in _GROUPS if not (op.model % one or op.inter % one)), None)
+            group = next(
+                (
+                    group_size
+                    for group_size in _GROUPS
+                    if not (op.model % group_size or op.inter % group_size)
+                ),
+                None,
+            )
             if group is None:
                 return Uncovered(f"experts of four bits with {op.inter} columns")
             return (("moe_experts_w4a16", {**sizes, "group": group, "zeros": False}),)
@@ -181,7 +188,7 @@ def _latent_norms(kernel: EngineKernel) -> Covered | Uncovered:
         return Uncovered("compressed attention")
     columns = (attention.q_rank, attention.kv_rank)
     sizes = {"rows": kernel.step.rows, "dtype": "bfloat16"}
-    return tuple(("rms_norm", {**sizes, "columns": one}) for one in columns)
+    return tuple(("rms_norm", {**sizes, "columns": width}) for width in columns)
 
 
 def _activation(kernel: EngineKernel) -> Covered | Uncovered:
@@ -282,8 +289,8 @@ def _latent(kernel: EngineKernel, attention: LatentAttention) -> Covered | Uncov
     cached = _latent_cache(kernel, attention)
     if isinstance(cached, Uncovered):
         return cached
-    found = {"sequences": step.decode, "heads": heads, "length": max(1, step.context)}
-    return (("mla_decode", {**found, "block_size": _BLOCK_SIZE, **cached}),)
+    decode_sizes = {"sequences": step.decode, "heads": heads, "length": max(1, step.context)}
+    return (("mla_decode", {**decode_sizes, "block_size": _BLOCK_SIZE, **cached}),)
 
 
 def _sample(kernel: EngineKernel) -> Covered | Uncovered:

@@ -106,22 +106,26 @@ def execute_code(
     kernel = _chosen(module, plan.kernel)
     if plan.grid is None or plan.block is None:
         raise UsageError(f"{kernel.name} needs a grid and a block", hint="--grid 64 --block 256")
-    named = ordered(kernel, plan.arguments)
-    described = {name: read(item.value, item.folder) for name, item in named.items()}
-    expected = {name: read(item.expect, item.folder) for name, item in named.items() if item.expect}
+    arguments = ordered(kernel, plan.arguments)
+    contents = {name: read(item.value, item.folder) for name, item in arguments.items()}
+    expected = {
+        name: read(item.expect, item.folder) for name, item in arguments.items() if item.expect
+    }
     for name in expected:
-        _check_comparable(name, described[name], expected[name])
-    arrays = {name: one for name, one in described.items() if isinstance(one, DescribedArray)}
-    _check_memory(kernel, named, arrays)
+        _check_comparable(name, contents[name], expected[name])
+    arrays = {
+        name: content for name, content in contents.items() if isinstance(content, DescribedArray)
+    }
+    _check_memory(kernel, arguments, arrays)
     values = {
-        name: one.array() if isinstance(one, DescribedArray) else one
-        for name, one in described.items()
+        name: content.array() if isinstance(content, DescribedArray) else content
+        for name, content in contents.items()
     }
     started = time.perf_counter()
     _call(kernel, plan, plan.grid, plan.block, values)
     seconds = time.perf_counter() - started
     outcomes = tuple(
-        _outcome(name, values[name], array, named[name], expected.get(name))
+        _outcome(name, values[name], array, arguments[name], expected.get(name))
         for name, array in arrays.items()
     )
     for outcome in outcomes:
@@ -131,14 +135,14 @@ def execute_code(
 
 
 def _check_memory(
-    kernel: Function, named: Mapping[str, Planned], arrays: Mapping[str, DescribedArray]
+    kernel: Function, arguments: Mapping[str, Planned], arrays: Mapping[str, DescribedArray]
 ) -> None:
     """Raises UsageError, before anything is allocated, where the arrays do not fit into memory."""
     if not arrays:
         return
     total = sum(array.nbytes for array in arrays.values()) + _WORKING_BYTES
     largest = max(arrays, key=lambda name: arrays[name].nbytes)
-    limits.check_memory(total, f"{kernel.name} with {largest}={named[largest].value}")
+    limits.check_memory(total, f"{kernel.name} with {largest}={arguments[largest].value}")
 
 
 def _chosen(module: Module, name: str) -> Function:
@@ -150,27 +154,27 @@ def _chosen(module: Module, name: str) -> Function:
     raise UsageError(f"{module.source} has {len(module)} kernels", hint=f"--kernel: {names}")
 
 
-def ordered(kernel: Function, given: Mapping[str, Planned]) -> dict[str, Planned]:
+def ordered(kernel: Function, arguments: Mapping[str, Planned]) -> dict[str, Planned]:
     """The arguments in the kernel's order. Raises UnknownName, LaunchError for a missing one."""
-    if given and all(name.startswith("@") for name in given):
-        return dict(given)
+    if arguments and all(name.startswith("@") for name in arguments):
+        return dict(arguments)
     names = [parameter.name for parameter in kernel.parameters]
     numbers = {str(index + 1): name or str(index + 1) for index, name in enumerate(names)}
     labels = list(numbers.values())
-    found: dict[str, Planned] = {}
-    for name, item in given.items():
+    by_label: dict[str, Planned] = {}
+    for name, item in arguments.items():
         label = numbers.get(name, name)
         if label not in labels:
             raise UnknownName(f"argument of {kernel.name}:", name, labels)
-        if label in found:
+        if label in by_label:
             raise LaunchError(f"{kernel.name}: argument {label} is given twice")
-        found[label] = item
-    missing = [label for label in labels if label not in found]
+        by_label[label] = item
+    missing = [label for label in labels if label not in by_label]
     if missing:
         raise LaunchError(
             f"{kernel.name}: no value for {', '.join(missing)}", hint=f"--arg {missing[0]}=…"
         )
-    return {label: found[label] for label in labels}
+    return {label: by_label[label] for label in labels}
 
 
 def _call(kernel: Function, plan: Plan, grid: Any, block: Any, values: Mapping[str, Any]) -> None:
@@ -244,26 +248,28 @@ def _save(path: Path, array: Any) -> None:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
 
 
-def _same(one: np.ndarray, other: np.ndarray) -> np.ndarray:
+def _same(first: np.ndarray, other: np.ndarray) -> np.ndarray:
     """Equal elements; a NaN equals a NaN."""
-    return (one == other) | ((one != one) & (other != other))
+    return (first == other) | ((first != first) & (other != other))
 
 
 def _compared(value: Any, expected: Any, planned: Planned) -> Comparison:
-    shape, described = tuple(value.shape), isinstance(expected, DescribedArray)
-    wanted_blocks = expected.blocks() if described else repeat(expected)
+    shape, is_array = tuple(value.shape), isinstance(expected, DescribedArray)
+    wanted_blocks = expected.blocks() if is_array else repeat(expected)
     different, largest, first, sample, position = 0, 0.0, 0, None, 0
-    for actual, wanted in zip(blocks_of(value), wanted_blocks, strict=False):
-        wanted = np.broadcast_to(wanted, actual.shape)
+    for actual, reference in zip(blocks_of(value), wanted_blocks, strict=False):
+        reference = np.broadcast_to(reference, actual.shape)
         with np.errstate(invalid="ignore", over="ignore"):
-            close = np.isclose(actual, wanted, rtol=planned.rtol, atol=planned.atol, equal_nan=True)
-            distance = np.abs(actual.astype(np.float64) - wanted.astype(np.float64))
+            close = np.isclose(
+                actual, reference, rtol=planned.rtol, atol=planned.atol, equal_nan=True
+            )
+            distance = np.abs(actual.astype(np.float64) - reference.astype(np.float64))
         if np.isfinite(distance).any():
             largest = max(largest, float(np.nanmax(distance)))
         wrong = np.flatnonzero(~close)
         at = int(wrong[0]) if len(wrong) else 0
         if sample is None or (len(wrong) and not different):
-            first, sample = position + at, (float(actual[at]), float(wanted[at]))
+            first, sample = position + at, (float(actual[at]), float(reference[at]))
         different += len(wrong)
         position += len(actual)
     index = tuple(map(int, np.unravel_index(first, shape))) if sample is not None else ()

@@ -25,14 +25,16 @@ class ExportedCall:
     def seconds(self) -> tuple[float, float, float] | None:
         """Predicted seconds of all launches, and the ends of their interval; None where a launch
         has no prediction."""
-        found = [one and one.predicted.prediction for one in self.explained]
-        known = [one for one in found if one]
-        if not known or len(known) < len(found):
+        predictions = [
+            explanation and explanation.predicted.prediction for explanation in self.explained
+        ]
+        valid_predictions = [prediction for prediction in predictions if prediction]
+        if not valid_predictions or len(valid_predictions) < len(predictions):
             return None
         return (
-            sum(one.seconds for one in known),
-            sum(one.low for one in known),
-            sum(one.high for one in known),
+            sum(prediction.seconds for prediction in valid_predictions),
+            sum(prediction.low for prediction in valid_predictions),
+            sum(prediction.high for prediction in valid_predictions),
         )
 
 
@@ -45,30 +47,30 @@ def export(operator: Operator, sizes: Sizes, devices: Sequence[Device]) -> tuple
     from wavecast.integrations.triton.call_plan import record_call
 
     _check(operator, devices)
-    found = []
+    calls = []
     for device in devices:
         plan = record_call(operator, sizes, device)
         if not plan.kernels:
             raise UsageError(f"{operator.describe(sizes)} launches no kernel on {device.id}")
         explained = {
-            (one.code.digest, one.launch.grid): one
-            for one in launched(operator, sizes, device)
-            if one.launch is not None
+            (explanation.code.digest, explanation.launch.grid): explanation
+            for explanation in launched(operator, sizes, device)
+            if explanation.launch is not None
         }
         launches = [step.launch for step in plan.kernels]
-        found.append(
+        calls.append(
             ExportedCall(
-                plan, tuple(explained.get((one.code.digest, one.grid)) for one in launches)
+                plan, tuple(explained.get((launch.code.digest, launch.grid)) for launch in launches)
             )
         )
-    first = found[0].plan.interface
-    for one in found[1:]:
-        if one.plan.interface != first:
+    first = calls[0].plan.interface
+    for call in calls[1:]:
+        if call.plan.interface != first:
             raise UsageError(
-                f"{operator.name} has other tensors on {one.plan.device} than on "
-                f"{found[0].plan.device}; export them one by one"
+                f"{operator.name} has other tensors on {call.plan.device} than on "
+                f"{calls[0].plan.device}; export them one by one"
             )
-    return tuple(found)
+    return tuple(calls)
 
 
 def _check(operator: Operator, devices: Sequence[Device]) -> None:
@@ -80,8 +82,8 @@ def _check(operator: Operator, devices: Sequence[Device]) -> None:
                 f"{other.id} and {device.id} run the same code, that of {device.target}"
             )
         if operator.targets and device.target not in operator.targets:
-            known = ", ".join(operator.targets)
-            raise UsageError(f"{operator.name} runs on {known}, not on {device.target}")
+            targets = ", ".join(operator.targets)
+            raise UsageError(f"{operator.name} runs on {targets}, not on {device.target}")
 
 
 __all__ = ["ExportedCall", "export"]

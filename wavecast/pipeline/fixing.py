@@ -61,19 +61,19 @@ class Fixing:
     def outcome(self, fix: Fix) -> Outcome | None:
         """The predicted effect of a fix; None where it cannot be predicted."""
         change = fix.change
-        found = self._simulated(change) if isinstance(change, Simulated) else self._again(change)
-        saved = self.seconds - found.seconds if found is not None else 0.0
-        if found is None or not fix.once_seconds or saved <= 0:
-            return found
-        return structs.replace(found, break_even=math.ceil(fix.once_seconds / saved))
+        effect = self._simulated(change) if isinstance(change, Simulated) else self._again(change)
+        saved = self.seconds - effect.seconds if effect is not None else 0.0
+        if effect is None or not fix.once_seconds or saved <= 0:
+            return effect
+        return structs.replace(effect, break_even=math.ceil(fix.once_seconds / saved))
 
     def _simulated(self, change: Simulated) -> Outcome | None:
         if self._changes is None:
             self._changes = changes_of(self.profile, self.device)
-        chosen = np.zeros(len(self.profile.program.instructions), bool)
-        chosen[list(change.instructions)] = True
+        mask = np.zeros(len(self.profile.program.instructions), bool)
+        mask[list(change.instructions)] = True
         try:
-            seconds = change.run(self._changes, chosen).seconds
+            seconds = change.run(self._changes, mask).seconds
         except (ValueError, Unpredictable):  # needs a profile from code, or its warps deadlock
             return None
         return Outcome(seconds, "simulated", resources(self.read.analysis))
@@ -93,22 +93,22 @@ class Fixing:
             analysis = read.analysis
             if change.same_work and not _alike(self.read, read):
                 return None
-            found = predict_launch(
+            launch_prediction = predict_launch(
                 read.launch, analysis, read.kernel, self.device, mall_resident=self.mall_resident
             )
         except WavecastError:
             return None
-        if found.prediction is None:
+        if launch_prediction.prediction is None:
             return None
         before, after = resources(self.read.analysis), resources(analysis)
-        return Outcome(found.prediction.seconds, "recompiled", before, after)
+        return Outcome(launch_prediction.prediction.seconds, "recompiled", before, after)
 
 
-def _alike(one: ReadLaunch, other: ReadLaunch) -> bool:
+def _alike(first: ReadLaunch, other: ReadLaunch) -> bool:
     """Whether two kernels compute as many products, and store as many bytes."""
     return all(
         max(before, after) <= ALIKE * min(before, after)
-        for before, after in zip(_work(one), _work(other), strict=True)
+        for before, after in zip(_work(first), _work(other), strict=True)
     )
 
 
@@ -144,20 +144,20 @@ def with_outcomes(findings: Sequence[Finding], fixing: Fixing) -> tuple[Finding,
     without advice.
     """
     priced = [_with_outcome(finding, fixing) for finding in findings]
-    return tuple(_unequal(ordered(found for found in priced if found is not None)))
+    return tuple(_unequal(ordered(finding for finding in priced if finding is not None)))
 
 
 def _with_outcome(finding: Finding, fixing: Fixing) -> Finding | None:
-    tried = [(outcome, fix) for fix in finding.fixes if (outcome := fixing.outcome(fix))]
-    if not tried:
+    outcomes = [(outcome, fix) for fix in finding.fixes if (outcome := fixing.outcome(fix))]
+    if not outcomes:
         return finding
-    least = min(outcome.seconds for outcome, _ in tried)
+    least = min(outcome.seconds for outcome, _ in outcomes)
     # of fixes that save about as much, the one the rule prefers
     enough = least + LEAST * fixing.seconds
-    outcome, fix = next(pair for pair in tried if pair[0].seconds <= enough)
+    outcome, fix = next(pair for pair in outcomes if pair[0].seconds <= enough)
     saved = 1 - outcome.seconds / fixing.seconds
     if saved >= LEAST:
-        warning = _worse(tried, fixing.seconds)
+        warning = _worse(outcomes, fixing.seconds)
         advice = f"{fix.advice} {warning}".rstrip()
         return replace(finding, advice=advice, time_saved=saved, outcome=outcome, fixes=(fix,))
     if finding.severity == "note":
@@ -165,10 +165,10 @@ def _with_outcome(finding: Finding, fixing: Fixing) -> Finding | None:
     return replace(finding, severity="note", advice="", time_saved=0.0)
 
 
-def _worse(tried: Sequence[tuple[Outcome, Fix]], seconds: float) -> str:
+def _worse(outcomes: Sequence[tuple[Outcome, Fix]], seconds: float) -> str:
     """A warning of the fixes that would cost time, with the reason where it is occupancy."""
-    found = []
-    for outcome, fix in tried:
+    warnings = []
+    for outcome, fix in outcomes:
         lost = outcome.seconds / seconds - 1
         if lost < LEAST or not fix.name:
             continue
@@ -176,8 +176,8 @@ def _worse(tried: Sequence[tuple[Outcome, Fix]], seconds: float) -> str:
         why = ""
         if after is not None and after.workgroups < before.workgroups:
             why = f": {after.workgroups} instead of {before.workgroups} workgroups fit a unit"
-        found.append(f"Not {fix.name}, which takes {lost:.0%} more time{why}.")
-    return " ".join(dict.fromkeys(found))
+        warnings.append(f"Not {fix.name}, which takes {lost:.0%} more time{why}.")
+    return " ".join(dict.fromkeys(warnings))
 
 
 def ordered(findings: Iterable[Finding]) -> list[Finding]:

@@ -54,69 +54,69 @@ def drive(arguments: Sequence[str]) -> int:
 
     Raises UsageError for options without an equivalent, CompileError, MissingTool, InputError.
     """
-    asked = _parsed(list(arguments))
-    target = devices.load(asked.target or os.environ.get(TARGET) or DEFAULT_TARGET).target
-    if not asked.sources and not asked.objects:
+    command_line = _parsed(list(arguments))
+    target = devices.load(command_line.target or os.environ.get(TARGET) or DEFAULT_TARGET).target
+    if not command_line.sources and not command_line.objects:
         raise UsageError("no input file", hint="give a source or an object file")
-    for source in asked.sources:
+    for source in command_line.sources:
         if not source.is_file():
             raise InputError(f"no such file: {source}")
-    if asked.compile_only:
-        if asked.output is not None and len(asked.sources) > 1:
+    if command_line.compile_only:
+        if command_line.output is not None and len(command_line.sources) > 1:
             raise UsageError("-o with -c takes one source")
-        for source in asked.sources:
-            _compiled(source, asked, target, asked.output or Path(source.stem + ".o"))
+        for source in command_line.sources:
+            _compiled(source, command_line, target, command_line.output or Path(source.stem + ".o"))
         return 0
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         objects: list[str | Path] = []
-        for number, source in enumerate(asked.sources):
-            objects.append(_compiled(source, asked, target, Path(folder) / f"{number}.o"))
-        output = asked.output or Path("a.out")
-        flags = [*asked.objects, *asked.linked]
+        for number, source in enumerate(command_line.sources):
+            objects.append(_compiled(source, command_line, target, Path(folder) / f"{number}.o"))
+        output = command_line.output or Path("a.out")
+        flags = [*command_line.objects, *command_line.linked]
         hip_program.link(objects, output, runtime_folder(), flags, target)
     return 0
 
 
-def _compiled(source: Path, asked: _CommandLine, target: str, output: Path) -> Path:
-    if source.suffix in _C and not asked.language:
-        hip_program.compile_c(source, output, asked.flags)
+def _compiled(source: Path, command_line: _CommandLine, target: str, output: Path) -> Path:
+    if source.suffix in _C and not command_line.language:
+        hip_program.compile_c(source, output, command_line.flags)
     else:
-        hip_program.compile_object(source, target, output, asked.flags, suffix="")
+        hip_program.compile_object(source, target, output, command_line.flags, suffix="")
     return output
 
 
 def _parsed(arguments: list[str]) -> _CommandLine:
-    asked = _CommandLine()
+    command_line = _CommandLine()
     words = iter(arguments)
     for word in words:
         if word in _REFUSED:
             raise UsageError(f"{word}: {_REFUSED[word]}")
         if word == "-c":
-            asked.compile_only = True
+            command_line.compile_only = True
         elif word == "-o":
-            asked.output = Path(next(words, ""))
+            command_line.output = Path(next(words, ""))
         elif word == "-x":
-            asked.language = next(words, "")
+            command_line.language = next(words, "")
         elif word.startswith(_TARGETS):
-            asked.target = word.partition("=")[2].split(":")[0]
+            command_line.target = word.partition("=")[2].split(":")[0]
         elif word.startswith(_DROPPED):
             if word in _WITH_VALUE:
                 next(words, "")
         elif word in ("-L", "-l"):
-            asked.linked += [word + next(words, "")]
+            command_line.linked += [word + next(words, "")]
         elif word.startswith(_LINKED):
-            asked.linked.append(word)
+            command_line.linked.append(word)
         elif word in _WITH_VALUE:
-            asked.flags += [word, next(words, "")]
+            command_line.flags += [word, next(words, "")]
         elif word.startswith("-"):
-            asked.flags.append(word)
+            command_line.flags.append(word)
         elif word.endswith(_OBJECTS) or ".so." in word:
-            asked.objects.append(word)
+            command_line.objects.append(word)
         elif word.endswith((*_HIP, *_C)):
-            asked.sources.append(Path(word))
+            command_line.sources.append(Path(word))
         else:
             raise UsageError(f"{word} is neither a source nor an object file")
-    return asked
+    return command_line
 
 
 __all__ = ["drive"]

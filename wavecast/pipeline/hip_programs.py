@@ -74,9 +74,9 @@ def run_program(
             raise UsageError(f"compiler options are for HIP and CUDA source; {path} is compiled")
         return run.run([str(path.absolute()), *arguments])
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
-        made = Path(folder) / path.stem
-        build(path, device.target, made, program.compiler, checked=check is not None)
-        return run.run([str(made), *arguments])
+        executable = Path(folder) / path.stem
+        build(path, device.target, executable, program.compiler, checked=check is not None)
+        return run.run([str(executable), *arguments])
 
 
 def build(

@@ -46,22 +46,22 @@ def compiled(
     Raises UsageError for a system of several GPUs, NothingAnalysed for a module that launches
     nothing, and as `compiled_graph`.
     """
-    for one in systems:
-        if one.gpus > 1:
-            raise UsageError(f"{one}: a module runs on one GPU, the system has {one.gpus}")
-    found = []
-    for one in systems:
-        made = compiled_graph(module, inputs, plain, one.device, train=train)
-        found.append(_answer(made, one.device))
-    return found
+    for system in systems:
+        if system.gpus > 1:
+            raise UsageError(f"{system}: a module runs on one GPU, the system has {system.gpus}")
+    answers = []
+    for system in systems:
+        module_graph = compiled_graph(module, inputs, plain, system.device, train=train)
+        answers.append(_answer(module_graph, system.device))
+    return answers
 
 
-def _answer(made: CompiledGraph, device: Device) -> ModuleAnswer:
-    graph = made.graph
+def _answer(module_graph: CompiledGraph, device: Device) -> ModuleAnswer:
+    graph = module_graph.graph
     prices, generated = GraphPrices(device), _Generated(device)
     times: list[CallTime] = []
     for number, call in enumerate(graph.calls):
-        launch = made.launches.get(number)
+        launch = module_graph.launches.get(number)
         if launch is not None:
             times.append(generated.of(launch, number, call.phase))
         else:
@@ -73,14 +73,15 @@ def _answer(made: CompiledGraph, device: Device) -> ModuleAnswer:
     if not times:
         raise NothingAnalysed(f"{graph.name} launches no kernel")
     notes = [
-        f"{len(made.launches)} launches of {generated.kernels} kernels that Inductor generated "
+        f"{len(module_graph.launches)} launches of {generated.kernels} kernels that Inductor "
+        "generated "
         "for the GPU, predicted from their code; its timing of configurations is left out",
         *(f"{name}: only a bound, because {why}" for name, why in generated.bounded.items()),
     ]
     answer = added_up(
         graph, device, framework(ENGINE), times, (*graph.notes, *notes, *price_notes(prices))
     )
-    return replace(answer, memory=module_memory(made.buffers, device))
+    return replace(answer, memory=module_memory(module_graph.buffers, device))
 
 
 class _Generated:
@@ -104,9 +105,9 @@ class _Generated:
         steps = tuple(sorted((k, round(v * _RESIDENT_STEPS)) for k, v in resident.items()))
         key = (*identity(launch), steps)
         if key not in self._known:
-            given = Given(mall_resident=resident, outcomes=False)
+            conditions = Given(mall_resident=resident, outcomes=False)
             try:
-                self._known[key] = explain_launch(launch, self.device, given)
+                self._known[key] = explain_launch(launch, self.device, conditions)
             except WavecastError as error:
                 self._known[key] = error.message
         explained = self._known[key]
@@ -119,8 +120,8 @@ class _Generated:
         if isinstance(explained, str):
             return self._bound(kernel, launch, explained)
         self._sequence.ran(launch, explained.analysis.requested_bytes)
-        found = explained.predicted.prediction
-        if found is None:
+        prediction = explained.predicted.prediction
+        if prediction is None:
             return self._bound(kernel, launch, explained.predicted.why_not)
         work = explained.roofline.work
         op = GeneratedKernel(
@@ -130,16 +131,20 @@ class _Generated:
             work.bytes_written or 0.0,
         )
         node = Node("generated", "", op)
-        return Priced(node, found.seconds, found.low, found.high, found.limiter, kernel)
+        return Priced(
+            node, prediction.seconds, prediction.low, prediction.high, prediction.limiter, kernel
+        )
 
     def _bound(self, kernel: str, launch: Launch, why: str) -> Priced:
         """The time of the bytes of the arguments."""
         self.bounded[kernel] = why
-        size = float(sum({one.storage: one.bytes for one in launch.arguments}.values()))
+        size = float(
+            sum({argument.storage: argument.bytes for argument in launch.arguments}.values())
+        )
         op = GeneratedKernel(kernel, (), size, 0.0)
         call = CallKernel(KernelPart("generated", op), 0, kernel, "", "")
-        (found,) = GraphPrices(self.device).of([call])
-        return found.priced
+        (call_time,) = GraphPrices(self.device).of([call])
+        return call_time.priced
 
 
 __all__ = ["ENGINE", "compiled"]

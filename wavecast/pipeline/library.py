@@ -68,7 +68,9 @@ class Surveyed:
     @property
     def seconds(self) -> float | None:
         """Predicted seconds of all kernels, one after the other; None where one is not known."""
-        times = [one.seconds * one.count for one in self.kernels if one.seconds is not None]
+        times = [
+            kernel.seconds * kernel.count for kernel in self.kernels if kernel.seconds is not None
+        ]
         return sum(times) if times and len(times) == len(self.kernels) else None
 
     @property
@@ -87,9 +89,9 @@ def survey(calls: Iterable[Call], *, jobs: int = 1) -> Iterator[Surveyed]:
     if jobs == 1:
         yield from map(surveyed, calls)
         return
-    given = [(name, dict(sizes), device) for name, sizes, device in calls]
-    for (name, sizes, device), found in map_unordered(surveyed, given, jobs):
-        yield found or Surveyed(name, sizes, device, failure="its process died")
+    arguments = [(name, dict(sizes), device) for name, sizes, device in calls]
+    for (name, sizes, device), result in map_unordered(surveyed, arguments, jobs):
+        yield result or Surveyed(name, sizes, device, failure="its process died")
 
 
 def surveyed(call: Call) -> Surveyed:
@@ -104,8 +106,10 @@ def surveyed(call: Call) -> Surveyed:
             explained = launched(operator, sizes, device, work.flops)
     except WavecastError as error:
         return Surveyed(name, sizes, device.id, (), floor, roof.bound, str(error))
-    chosen = {decision.spec.name: decision for decision in decisions}
-    kernels = tuple(_facts(one, chosen.get(one.code.kernel)) for one in explained)
+    by_kernel = {decision.spec.name: decision for decision in decisions}
+    kernels = tuple(
+        _facts(explanation, by_kernel.get(explanation.code.kernel)) for explanation in explained
+    )
     return Surveyed(name, sizes, device.id, kernels, floor, roof.bound)
 
 
@@ -120,38 +124,42 @@ def launched(
     from wavecast.kernels.inputs import Make
     from wavecast.kernels.sizes import call_inputs
 
-    given = Given(flops_hint=dict(flops or {}), outcomes=False)
+    conditions = Given(flops_hint=dict(flops or {}), outcomes=False)
     inputs = call_inputs(operator, Make(values=False), sizes)
     with capture(device) as launches:
         operator.call(**inputs)
     explained, sequence = [], CallSequence(Chip.of(device))
     for launch in launches:
-        found = replace(given, mall_resident=sequence.mall_resident(launch))
-        explained.append(explain_launch(launch, device, found))
+        launch_conditions = replace(conditions, mall_resident=sequence.mall_resident(launch))
+        explained.append(explain_launch(launch, device, launch_conditions))
         sequence.ran(launch, explained[-1].analysis.requested_bytes)
-    unknown = {one.code.kernel for one in explained if one.predicted.needs_sample}
+    unknown = {
+        explanation.code.kernel for explanation in explained if explanation.predicted.needs_sample
+    }
     if not unknown or device.vendor != "amd":
         return explained
     if operator.needs_values:
         inputs = call_inputs(operator, Make(), sizes)
-    wanted = "|".join(f"^{re.escape(name)}$" for name in unknown)
-    with capture(device, kernels=wanted, sample=True, run=operator.needs_values) as sampled:
+    pattern = "|".join(f"^{re.escape(name)}$" for name in unknown)
+    with capture(device, kernels=pattern, sample=True, run=operator.needs_values) as sampled:
         operator.call(**inputs)
     again = [
-        explain_launch(launch, device, given, sampled.profiles.of(launch, device))
+        explain_launch(launch, device, conditions, sampled.profiles.of(launch, device))
         for launch in sampled
     ]
-    order = list(dict.fromkeys(one.code.kernel for one in explained))
-    both = [one for one in explained if one.code.kernel not in unknown] + again
-    return sorted(both, key=lambda one: order.index(one.code.kernel))
+    order = list(dict.fromkeys(explanation.code.kernel for explanation in explained))
+    both = [
+        explanation for explanation in explained if explanation.code.kernel not in unknown
+    ] + again
+    return sorted(both, key=lambda explanation: order.index(explanation.code.kernel))
 
 
 def _facts(explained: Explanation, decision: choice.Decision | None) -> KernelFacts:
-    analysis, found = explained.analysis, explained.predicted.prediction
+    analysis, prediction = explained.analysis, explained.predicted.prediction
     times: dict[str, Any] = {"seconds": None, "low": None, "high": None}
     times |= {"limiter": "", "fidelity": ""}
-    if found is not None:
-        times = {name: getattr(found, name) for name in times}
+    if prediction is not None:
+        times = {name: getattr(prediction, name) for name in times}
     return KernelFacts(
         explained.code.kernel,
         str(decision.configuration) if decision else "",
@@ -160,7 +168,7 @@ def _facts(explained: Explanation, decision: choice.Decision | None) -> KernelFa
         analysis.registers.spilled_vgpr,
         analysis.lds_bytes,
         analysis.occupancy.resident_waves,
-        why_not="" if found else explained.predicted.why_not,
+        why_not="" if prediction else explained.predicted.why_not,
         count=explained.launch.count if explained.launch else 1,
         **times,
     )

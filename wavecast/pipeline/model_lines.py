@@ -30,17 +30,22 @@ def model_lines(
 ) -> ModelLines:
     """The launches, and the `calls` of libraries by target, by their lines in the model. A kernel
     that Inductor fused is of all its lines together. Nothing where no launch has lines."""
-    if not any(one.launch is not None and one.launch.model_lines for one in explanations):
+    if not any(
+        explanation.launch is not None and explanation.launch.model_lines
+        for explanation in explanations
+    ):
         return ModelLines(())
     times: list[ModelLineTime] = []
     notes: dict[str, None] = {}
     for device in devices:
         rows: dict[tuple[str, ...], ModelLineTime] = {}
-        for one in explanations:
-            if one.device.id == device.id and one.launch is not None:
-                found = one.predicted.prediction
-                seconds = None if found is None else found.seconds * one.launch.count
-                _add(rows, device, one.launch.model_lines, one.code.kernel, seconds)
+        for explanation in explanations:
+            if explanation.device.id == device.id and explanation.launch is not None:
+                prediction = explanation.predicted.prediction
+                seconds = (
+                    None if prediction is None else prediction.seconds * explanation.launch.count
+                )
+                _add(rows, device, explanation.launch.model_lines, explanation.code.kernel, seconds)
         prices = GraphPrices(device)
         for call in calls.get(device.target, ()):
             try:
@@ -48,7 +53,7 @@ def model_lines(
                     CallKernel(part, 0, call.call.name, "", call.call.phase)
                     for part in parts_of(call.call)
                 )
-                seconds = call.count * sum(one.seconds for one in priced)
+                seconds = call.count * sum(call_time.seconds for call_time in priced)
             except WavecastError as error:
                 notes[f"{call.call.name} on {device.id}: not predicted, {error.message}"] = None
                 seconds = None
@@ -64,15 +69,17 @@ def line_changes(
 ) -> tuple[ModelLineChange, ...]:
     """What changes where two versions of a model share lines, the most seconds saved first. Rows
     that share a line, in one version or across both, are one change; equal rows are none."""
-    found: list[ModelLineChange] = []
-    for device in dict.fromkeys(one.device.id for one in (*before, *after)):
+    changes: list[ModelLineChange] = []
+    for device in dict.fromkeys(line_time.device.id for line_time in (*before, *after)):
         groups: list[tuple[set[str], list[ModelLineTime], list[ModelLineTime]]] = []
         for version, rows in enumerate((before, after)):
             for row in rows:
                 if row.device.id == device and row.lines:
-                    touched = [one for one in groups if not one[0].isdisjoint(row.lines)]
+                    overlapping_groups = [
+                        candidate for candidate in groups if not candidate[0].isdisjoint(row.lines)
+                    ]
                     lines, rows_of = set(row.lines), ([], [])
-                    for group in touched:
+                    for group in overlapping_groups:
                         groups.remove(group)
                         lines |= group[0]
                         rows_of[0].extend(group[1])
@@ -82,8 +89,8 @@ def line_changes(
         for lines, olds, news in groups:
             old, new = _joined(olds), _joined(news)
             if old is not None and new is not None and old.kernels != new.kernels:
-                found.append(ModelLineChange(tuple(sorted(lines, key=_location)), old, new))
-    return tuple(sorted(found, key=lambda one: -(one.saved or 0.0)))
+                changes.append(ModelLineChange(tuple(sorted(lines, key=_location)), old, new))
+    return tuple(sorted(changes, key=lambda change: -(change.saved or 0.0)))
 
 
 def _add(
@@ -94,15 +101,15 @@ def _add(
     seconds: float | None,
 ) -> None:
     new = ModelLineTime(device, lines, (kernel,), seconds)
-    known = rows.get(lines)
-    rows[lines] = new if known is None else _both(known, new)
+    row = rows.get(lines)
+    rows[lines] = new if row is None else _both(row, new)
 
 
-def _both(one: ModelLineTime, other: ModelLineTime) -> ModelLineTime:
-    kernels = tuple(dict.fromkeys((*one.kernels, *other.kernels)))
-    unknown = one.seconds is None or other.seconds is None
-    seconds = None if unknown else (one.seconds or 0.0) + (other.seconds or 0.0)
-    return replace(one, kernels=kernels, seconds=seconds)
+def _both(first: ModelLineTime, other: ModelLineTime) -> ModelLineTime:
+    kernels = tuple(dict.fromkeys((*first.kernels, *other.kernels)))
+    unknown = first.seconds is None or other.seconds is None
+    seconds = None if unknown else (first.seconds or 0.0) + (other.seconds or 0.0)
+    return replace(first, kernels=kernels, seconds=seconds)
 
 
 def _joined(rows: Sequence[ModelLineTime]) -> ModelLineTime | None:
@@ -119,7 +126,7 @@ def _location(line: str) -> tuple[str, int]:
 
 def _described(call: GraphLibraryCall) -> str:
     """`aten.mm (64, 256) (256, 512)`."""
-    return " ".join([call.call.name, *(str(one.shape) for one in call.call.inputs)])
+    return " ".join([call.call.name, *(str(tensor.shape) for tensor in call.call.inputs)])
 
 
 __all__ = ["ModelLines", "line_changes", "model_lines"]

@@ -34,19 +34,19 @@ def module_answers(
     """
     how = framework(engine)
     if how.name == _INDUCTOR:
-        with opened(source, inputs) as (module, given, name):
+        with opened(source, inputs) as (module, module_inputs, name):
             from wavecast.integrations.torch_graph import module_graph
             from wavecast.pipeline.inductor import compiled
 
-            plain = module_graph(module, given, train=train, optimizer=optimizer, name=name)
-            return tuple(compiled(module, given, plain, systems, train=train)), ()
-    found = graph(source, inputs, train=train, optimizer=optimizer)
+            plain = module_graph(module, module_inputs, train=train, optimizer=optimizer, name=name)
+            return tuple(compiled(module, module_inputs, plain, systems, train=train)), ()
+    base_graph = graph(source, inputs, train=train, optimizer=optimizer)
     if how.compiled:
         from wavecast.pipeline.replacing import replaced
 
-        changed = tuple(replaced(found, one, jobs=jobs) for one in systems)
-        return tuple(one.after for one in changed), changed
-    return tuple(answer(found, one, engine) for one in systems), ()
+        changed = tuple(replaced(base_graph, system, jobs=jobs) for system in systems)
+        return tuple(replacement.after for replacement in changed), changed
+    return tuple(answer(base_graph, system, engine) for system in systems), ()
 
 
 __all__ = ["module_answers"]

@@ -34,8 +34,8 @@ class Outlook:
     @property
     def bandwidth(self) -> float | None:
         """Least bytes over the predicted time, in byte/s."""
-        moved = self.roofline.work.bytes
-        return moved / self.prediction.seconds if self.prediction and moved else None
+        traffic = self.roofline.work.bytes
+        return traffic / self.prediction.seconds if self.prediction and traffic else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +55,12 @@ def explain_operation(
     NothingAnalysed where no device has a prediction.
     """
     problems = [op(kind).parse(shape, options) for shape in shapes]
-    found = tuple(_outlook(problem, device) for problem in problems for device in selection.devices)
-    if not any(outlook.prediction for outlook in found):
-        raise NothingAnalysed("; ".join(dict.fromkeys(outlook.why_not for outlook in found)))
-    return OperationReport(found, selection.notes)
+    outlooks = tuple(
+        _outlook(problem, device) for problem in problems for device in selection.devices
+    )
+    if not any(outlook.prediction for outlook in outlooks):
+        raise NothingAnalysed("; ".join(dict.fromkeys(outlook.why_not for outlook in outlooks)))
+    return OperationReport(outlooks, selection.notes)
 
 
 def _outlook(problem: Op, device: Device) -> Outlook:

@@ -122,11 +122,11 @@ def _text(value: Any) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-def _check_keys(path: Path, prefix: str, table: Mapping[str, Any], known: Mapping) -> None:
+def _check_keys(path: Path, prefix: str, table: Mapping[str, Any], schema: Mapping) -> None:
     for key, value in table.items():
-        if key not in known:
-            raise UnknownName(f"key in {path}:", f"{prefix}{key}", [prefix + k for k in known])
-        if not isinstance(value, known[key]) or (
+        if key not in schema:
+            raise UnknownName(f"key in {path}:", f"{prefix}{key}", [prefix + k for k in schema])
+        if not isinstance(value, schema[key]) or (
             isinstance(value, bool) and key not in ("value", "expect")
         ):
             raise InputError(f"{path}: {prefix}{key} cannot be {value!r}")

@@ -62,21 +62,21 @@ def predict_launch(
         else:
             profile = sampled or profile_of_code(launch, analysis, kernel, device, mall_resident)
         operations = _operations(launch.code)
-        found = predict(profile, device, what_if=what_if, operations=operations)
+        prediction = predict(profile, device, what_if=what_if, operations=operations)
     except (Unpredictable, MissingFact) as error:
         return Predicted(None, None, error.message)
-    return Predicted(found, profile)
+    return Predicted(prediction, profile)
 
 
 def _operations(code: CodeObject) -> dict[SourcePosition, list[str]]:
     """The operations of Triton's GPU IR by source place, where the code has it."""
     text = code.stages.get("ttgir")
-    found: dict[SourcePosition, list[str]] = {}
+    by_position: dict[SourcePosition, list[str]] = {}
     for operation in ttgir.parse(text).operations if isinstance(text, str) else ():
         if operation.location is not None:
             name = f"{operation.line}: {operation.name}"
-            found.setdefault(position_of(operation.location), []).append(name)
-    return found
+            by_position.setdefault(position_of(operation.location), []).append(name)
+    return by_position
 
 
 __all__ = ["NOT_ASKED", "Predicted", "predict_launch"]

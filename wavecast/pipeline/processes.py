@@ -43,7 +43,7 @@ def _batch(
                 except BrokenProcessPool:
                     unfinished.append(running[future])
         if jobs == 1 and unfinished:  # the first of them was the one that ran
-            order = [call for call in waiting if any(call is one for one in unfinished)]
+            order = [call for call in waiting if any(call is candidate for candidate in unfinished)]
             yield order[0], None
             waiting = order[1:]
         else:  # which of them it was shows when each runs alone

@@ -42,14 +42,14 @@ def _code(code: CodeObject, change: Recompiled, device: Device) -> CodeObject:
         from wavecast.compile import cuda
 
         copy = Path(code.source).with_suffix(".changed.cu")
-        made = cuda.compile(change.text, code.target, flags, path=copy)
+        codes = cuda.compile(change.text, code.target, flags, path=copy)
     else:
         from wavecast.compile import hip
 
-        made = hip.compile(change.text, code.target, flags, name=code.source)
-    for found in made:
-        if found.kernel == code.kernel:
-            return found
+        codes = hip.compile(change.text, code.target, flags, name=code.source)
+    for candidate in codes:
+        if candidate.kernel == code.kernel:
+            return candidate
     raise CompileError(f"{code.kernel}: not in the changed source")
 
 

@@ -60,11 +60,11 @@ class ReplacedModule:
     def __str__(self) -> str:
         """One line per module, then the total."""
         lines = [
-            f"{one.module or '(itself)'} ({one.kind}): {one.before * 1e6:,.1f} -> "
-            f"{one.after * 1e6:,.1f} us, {one.speedup:.2f}x"
-            + (f" by {', '.join(one.operators)}" if one.operators else "")
-            + (f"; left: {'; '.join(one.left)}" if one.left else "")
-            for one in self.changes
+            f"{change.module or '(itself)'} ({change.kind}): {change.before * 1e6:,.1f} -> "
+            f"{change.after * 1e6:,.1f} us, {change.speedup:.2f}x"
+            + (f" by {', '.join(change.operators)}" if change.operators else "")
+            + (f"; left: {'; '.join(change.left)}" if change.left else "")
+            for change in self.changes
         ]
         before, after = self.before.total.value, self.after.total.value
         total = f"{before * 1e3:,.3f} -> {after * 1e3:,.3f} ms, {before / after:.2f}x"
@@ -86,35 +86,41 @@ def replaced(
         )
     before = answer(graph, system)
     device = system.device
-    chosen: dict[int, Chosen] = {}
+    replacements: dict[int, Chosen] = {}
     for number, call in enumerate(graph.calls):
-        found = library_call(call)
-        if found is not None:
-            chosen[number] = found
-    keys = {_key(one): one for one in chosen.values()}
-    asked = [(name, sizes, device.id) for name, sizes in keys.values()]
-    surveyed = {_key((one.operator, one.sizes)): one for one in survey(asked, jobs=jobs)}
-    left: dict[int, str] = {}
+        replacement = library_call(call)
+        if replacement is not None:
+            replacements[number] = replacement
+    keys = {_key(candidate): candidate for candidate in replacements.values()}
+    requests = [(name, sizes, device.id) for name, sizes in keys.values()]
+    surveyed = {
+        _key((survey_result.operator, survey_result.sizes)): survey_result
+        for survey_result in survey(requests, jobs=jobs)
+    }
+    reason_by_call: dict[int, str] = {}
     times: list[CallTime] = []
-    done: set[int] = set()
-    for one in before.times:
-        number = one.kernel.call
-        known = surveyed[_key(chosen[number])] if number in chosen else None
-        if known is None or known.seconds is None:
-            times.append(one)
-            if known is not None:
-                left[number] = known.failure or next(
-                    (kernel.why_not for kernel in known.kernels if kernel.why_not), "no prediction"
+    call_numbers: set[int] = set()
+    for call_time in before.times:
+        number = call_time.kernel.call
+        survey_entry = surveyed[_key(replacements[number])] if number in replacements else None
+        if survey_entry is None or survey_entry.seconds is None:
+            times.append(call_time)
+            if survey_entry is not None:
+                reason_by_call[number] = survey_entry.failure or next(
+                    (kernel.why_not for kernel in survey_entry.kernels if kernel.why_not),
+                    "no prediction",
                 )
-        elif number not in done:
-            done.add(number)
-            times += _of_library(one, known)
+        elif number not in call_numbers:
+            call_numbers.add(number)
+            times += _of_library(call_time, survey_entry)
     notes = [note for note in before.notes if not note.startswith("assumed")]
-    for why in dict.fromkeys(left.values()):
-        names = sorted({graph.calls[number].name for number, one in left.items() if one == why})
+    for why in dict.fromkeys(reason_by_call.values()):
+        names = sorted(
+            {graph.calls[number].name for number, reason in reason_by_call.items() if reason == why}
+        )
         notes.append(f"left as PyTorch runs it: {', '.join(names)}, because {why}")
     after = added_up(graph, device, framework(ENGINE), times, tuple(notes))
-    return ReplacedModule(before, after, _changes(before, after, chosen, left))
+    return ReplacedModule(before, after, _changes(before, after, replacements, reason_by_call))
 
 
 def library_call(call: OperatorCall) -> Chosen | None:
@@ -127,12 +133,12 @@ def library_call(call: OperatorCall) -> Chosen | None:
         "aten._scaled_dot_product_flash_attention": _attention,
         "aten.convolution": _convolution,
     }
-    found = table.get(call.name)
-    if found is None or call.phase != "forward":
+    converter = table.get(call.name)
+    if converter is None or call.phase != "forward":
         return None
     if any(spec.dtype not in _FLOATS for spec in call.inputs):
         return None
-    return found(call)
+    return converter(call)
 
 
 def _dtype(spec: TensorSizes) -> str:
@@ -169,16 +175,16 @@ def _attention(call: OperatorCall) -> Chosen | None:
 
 def _convolution(call: OperatorCall) -> Chosen | None:
     source, weight = tensor(call, "input"), tensor(call, "weight")
-    given = call.arguments
-    if given.get("transposed") or any(given.get("output_padding") or ()):
+    arguments = call.arguments
+    if arguments.get("transposed") or any(arguments.get("output_padding") or ()):
         return None
     rank = len(source.shape) - 2
     if rank != 2:
         return None
 
     def joined(values: Any) -> str:
-        found = tuple(values) * rank if len(values) == 1 else values
-        return "x".join(map(str, found))
+        extents = tuple(values) * rank if len(values) == 1 else values
+        return "x".join(map(str, extents))
 
     return "convolution", {
         "batch": source.shape[0],
@@ -186,57 +192,66 @@ def _convolution(call: OperatorCall) -> Chosen | None:
         "filters": weight.shape[0],
         "size": joined(source.shape[2:]),
         "kernel": joined(weight.shape[2:]),
-        "stride": joined(given["stride"]),
-        "padding": joined(given["padding"]),
-        "dilation": joined(given["dilation"]),
-        "groups": int(given["groups"]),
+        "stride": joined(arguments["stride"]),
+        "padding": joined(arguments["padding"]),
+        "dilation": joined(arguments["dilation"]),
+        "groups": int(arguments["groups"]),
         "dtype": _dtype(source),
-        **({"bias": True} if isinstance(given.get("bias"), TensorSizes) else {}),
+        **({"bias": True} if isinstance(arguments.get("bias"), TensorSizes) else {}),
     }
 
 
-def _key(chosen: Chosen) -> tuple[Any, ...]:
-    name, sizes = chosen
+def _key(sized_call: Chosen) -> tuple[Any, ...]:
+    name, sizes = sized_call
     return (name, *sorted(sizes.items()))
 
 
-def _of_library(one: CallTime, known: Surveyed) -> list[CallTime]:
+def _of_library(call_time: CallTime, survey_entry: Surveyed) -> list[CallTime]:
     """The kernels of the library for a call, instead of those PyTorch launches."""
-    found = []
-    for facts in known.kernels:
+    times = []
+    for facts in survey_entry.kernels:
         assert facts.seconds is not None
         low, high = facts.low or facts.seconds, facts.high or facts.seconds
-        node = Node(f"ops.{known.operator}", one.kernel.module, one.priced.node.op)
+        node = Node(
+            f"ops.{survey_entry.operator}", call_time.kernel.module, call_time.priced.node.op
+        )
         priced = Priced(node, facts.seconds, low, high, facts.limiter, facts.kernel)
         kernel = CallKernel(
-            one.kernel.part, one.kernel.call, f"wavecast.{known.operator}",
-            one.kernel.module, one.kernel.phase,
+            call_time.kernel.part, call_time.kernel.call, f"wavecast.{survey_entry.operator}",
+            call_time.kernel.module, call_time.kernel.phase,
         )  # fmt: skip
-        found += [CallTime(kernel, priced)] * facts.count
-    return found
+        times += [CallTime(kernel, priced)] * facts.count
+    return times
 
 
 def _changes(
-    before: ModuleAnswer, after: ModuleAnswer, chosen: Mapping[int, Chosen], left: Mapping[int, str]
+    before: ModuleAnswer,
+    after: ModuleAnswer,
+    replacements: Mapping[int, Chosen],
+    reason_by_call: Mapping[int, str],
 ) -> tuple[ModuleChange, ...]:
     calls = before.graph.calls
-    modules = {calls[number].module for number in chosen}
+    modules = {calls[number].module for number in replacements}
     seconds: list[dict[str, float]] = []
-    for one in (before, after):
+    for module_answer in (before, after):
         by_module: dict[str, float] = defaultdict(float)
-        for time in one.times:
+        for time in module_answer.times:
             if time.kernel.phase == "forward":
                 by_module[time.kernel.module] += time.seconds
         seconds.append(by_module)
-    found = []
+    changes = []
     for module in modules:
-        own = [number for number in chosen if calls[number].module == module]
-        operators = dict.fromkeys(chosen[number][0] for number in own if number not in left)
-        reasons = dict.fromkeys(left[number] for number in own if number in left)
+        numbers = [number for number in replacements if calls[number].module == module]
+        operators = dict.fromkeys(
+            replacements[number][0] for number in numbers if number not in reason_by_call
+        )
+        reasons = dict.fromkeys(
+            reason_by_call[number] for number in numbers if number in reason_by_call
+        )
         kind = before.graph.classes.get(module, "")
-        here, there = (one[module] for one in seconds)
-        found.append(ModuleChange(module, kind, tuple(operators), here, there, tuple(reasons)))
-    return tuple(sorted(found, key=lambda one: one.after - one.before))
+        here, there = (module_seconds[module] for module_seconds in seconds)
+        changes.append(ModuleChange(module, kind, tuple(operators), here, there, tuple(reasons)))
+    return tuple(sorted(changes, key=lambda change: change.after - change.before))
 
 
 __all__ = ["ENGINE", "ModuleChange", "ReplacedModule", "library_call", "replaced"]

@@ -125,7 +125,7 @@ def _readable(path: Path, selection: Selection) -> tuple[Selection, list[Failure
 def explain_launches(
     launches: Iterable[Launch],
     selection: Selection,
-    given: Given,
+    conditions: Given,
     progress: Progress = _silent,
     profile_of: ProfileOf = _not_sampled,
 ) -> tuple[tuple[Explanation, ...], tuple[Failure, ...]]:
@@ -140,15 +140,17 @@ def explain_launches(
         code = launch.code
         for device in selection.on(code.target):
             progress(f"{code.kernel} on {device.name}")
-            stated = given if code.is_amd else with_hint(given, explanations, launch)
+            launch_conditions = (
+                conditions if code.is_amd else with_hint(conditions, explanations, launch)
+            )
             try:
                 sampled = profile_of(launch, device)
-                explanations.append(explain_launch(launch, device, stated, sampled))
+                explanations.append(explain_launch(launch, device, launch_conditions, sampled))
             except WavecastError as error:
                 failures.append(
                     Failure(code.kernel, device.target, "analyze", error.message, error.hint)
                 )
-    explanations = with_sequences(explanations, given.disabled_rules)
+    explanations = with_sequences(explanations, conditions.disabled_rules)
     order = {device.id: index for index, device in enumerate(selection.devices)}
     first: dict[str, int] = {}
     for explanation in explanations:
@@ -180,14 +182,14 @@ def _explain_script(
     )
     choices: tuple[ConfigurationChoice, ...] = ()
     if options.configs == "best":
-        chosen = best(explanations)
-        explanations, choices = chosen.explanations, chosen.choices
+        best_choice = best(explanations)
+        explanations, choices = best_choice.explanations, best_choice.choices
     lines = model_lines(explanations, capture.library_calls, selection.devices)
     changes: tuple[ModelLineChange, ...] = ()
     notes = [*selection.notes, *capture.notes, *lines.notes]
     if options.replace:
-        changes, said = _replaced(path, selection, options, lines, progress)
-        notes += said
+        changes, replacement_notes = _replaced(path, selection, options, lines, progress)
+        notes += replacement_notes
     return ExplainReport(
         explanations, (*failures, *more), tuple(dict.fromkeys(notes)), (str(path),),
         choices=choices, lines=lines.times, changes=changes,
@@ -220,14 +222,14 @@ def _replaced(
         quiet=not options.show_output,
         settings={PREPARE: "wavecast.integrations.torch.inductor:replace_operators"},
     )
-    given = replace(options.given, outcomes=False)
-    explanations, failures = explain_launches(capture.all_launches, selection, given, progress)
+    conditions = replace(options.given, outcomes=False)
+    explanations, failures = explain_launches(capture.all_launches, selection, conditions, progress)
     after = model_lines(explanations, capture.library_calls, selection.devices)
-    refused = [
-        f"{readable(one.kernel)} for {one.target}: {one.message}"
-        for one in (*failures, *capture.failures)
+    failure_notes = [
+        f"{readable(failure.kernel)} for {failure.target}: {failure.message}"
+        for failure in (*failures, *capture.failures)
     ]
-    return line_changes(before.times, after.times), (*capture.notes, *refused, *after.notes)
+    return line_changes(before.times, after.times), (*capture.notes, *failure_notes, *after.notes)
 
 
 def _explain_code(
@@ -261,12 +263,12 @@ def _explain_code(
             notes.append(
                 f"{path.name}: a code object has no dynamic LDS; give a launch's with --lds"
             )
-    stated = CodeLaunches(sample=options.sample)
+    code_launches = CodeLaunches(sample=options.sample)
     for target, codes in matched(loaded).items():
-        stated.add(codes, options.launch_plan, selection.on(target)[0])
-    failures.extend(stated.refused)
+        code_launches.add(codes, options.launch_plan, selection.on(target)[0])
+    failures.extend(code_launches.refused)
     explanations, more = explain_launches(
-        stated.launches, selection, options.given, progress, stated.profile_of
+        code_launches.launches, selection, options.given, progress, code_launches.profile_of
     )
     failures.extend(more)
     if not explanations and len(errors) == len(selection.targets):
@@ -290,8 +292,8 @@ def _some_names(path: Path, targets: Sequence[str], options: SourceOptions) -> s
             for code in compilers.load(path, target, options=options.compiler_options)
         }
     )
-    shown = ", ".join(names[:_MOST_NAMES])
-    return f"kernels: {shown}, …" if len(names) > _MOST_NAMES else f"kernels: {shown}"
+    listing = ", ".join(names[:_MOST_NAMES])
+    return f"kernels: {listing}, …" if len(names) > _MOST_NAMES else f"kernels: {listing}"
 
 
 def _matching(codes: Sequence[CodeObject], pattern: str) -> list[CodeObject]:

@@ -20,17 +20,19 @@ def matched(codes: Mapping[str, Sequence[CodeObject]]) -> dict[str, list[CodeObj
     first = next(iter(codes.values()), ())
     symbols = {code.kernel for code in first}
     number = Counter(map(_declaration, first))
-    known = {at: code.kernel for code in first if number[at := _declaration(code)] == 1}
-    found: dict[str, list[CodeObject]] = {}
+    kernel_names = {at: code.kernel for code in first if number[at := _declaration(code)] == 1}
+    by_target: dict[str, list[CodeObject]] = {}
     for target, of_target in codes.items():
         number = Counter(map(_declaration, of_target))
-        found[target] = [
-            replace(code, alias=known[at])
-            if code.kernel not in symbols and number[at := _declaration(code)] == 1 and at in known
+        by_target[target] = [
+            replace(code, alias=kernel_names[at])
+            if code.kernel not in symbols
+            and number[at := _declaration(code)] == 1
+            and at in kernel_names
             else code
             for code in of_target
         ]
-    return found
+    return by_target
 
 
 def _declaration(code: CodeObject) -> tuple[str, int]:

@@ -32,15 +32,15 @@ DEFAULT = "gfx942"
 """The target of source for which no GPU is named."""
 
 
-def selectors(stated: str | None, paths: Iterable[str | Path]) -> list[str]:
+def selectors(selector_list: str | None, paths: Iterable[str | Path]) -> list[str]:
     """Device selectors separated by commas; without them the targets that the code files name,
     and `DEFAULT` for source."""
-    if stated is not None:
-        return stated.split(",")
+    if selector_list is not None:
+        return selector_list.split(",")
     from wavecast import compile as compilers
 
-    found = (compilers.stated_target(path) for path in paths)
-    return list(dict.fromkeys(target for target in found if target)) or [DEFAULT]
+    targets = (compilers.stated_target(path) for path in paths)
+    return list(dict.fromkeys(target for target in targets if target)) or [DEFAULT]
 
 
 def select(selectors: Iterable[str], files: Sequence[str | Path] = ()) -> Selection:

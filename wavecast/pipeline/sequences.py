@@ -17,29 +17,29 @@ def with_sequences(
     explanations: Sequence[Explanation], disabled: Sequence[str] = ()
 ) -> list[Explanation]:
     """The explanations, the first launch-bound one of each device with the finding about all."""
-    found = list(explanations)
+    results = list(explanations)
     if NAME in disabled:
-        return found
-    devices = dict.fromkeys(explanation.device.id for explanation in found)
+        return results
+    devices = dict.fromkeys(explanation.device.id for explanation in results)
     for device in devices:
         timed = {
             number: launch
-            for number, explanation in enumerate(found)
+            for number, explanation in enumerate(results)
             if explanation.device.id == device and (launch := _timed(explanation)) is not None
         }
-        known = sequence(list(timed.values()))
-        if known is None:
+        sequence_result = sequence(list(timed.values()))
+        if sequence_result is None:
             continue
-        finding, now, fused = known
+        finding, now, fused = sequence_result
         saved = 1 - fused / now
         first = next(number for number, launch in timed.items() if launch.is_bound)
         if saved < LEAST:
             continue
-        outcome = Outcome(fused, "simulated", resources(found[first].analysis))
+        outcome = Outcome(fused, "simulated", resources(results[first].analysis))
         finding = replace(finding, time_saved=saved, outcome=outcome)
-        findings = tuple(ordered((finding, *found[first].findings)))
-        found[first] = replace(found[first], findings=findings)
-    return found
+        findings = tuple(ordered((finding, *results[first].findings)))
+        results[first] = replace(results[first], findings=findings)
+    return results
 
 
 def _timed(explanation: Explanation) -> TimedLaunch | None:

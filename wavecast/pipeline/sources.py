@@ -67,8 +67,8 @@ def opened(model: Any, inputs: Any = None) -> Iterator[tuple[Any, Any, str]]:
             hint="--engine fusion-rule applies a rule to exported programs",
         )
     if text:
-        with _torch_graph().script_module(*_factory(text)) as found:
-            yield found
+        with _torch_graph().script_module(*_factory(text)) as script:
+            yield script
     else:
         yield model, _given(model, inputs), type(model).__name__
 

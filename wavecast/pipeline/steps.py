@@ -42,7 +42,7 @@ class Given:
 
 
 def explain_launch(
-    launch: Launch, device: Device, given: Given, sampled: LaunchProfile | None = None
+    launch: Launch, device: Device, conditions: Given, sampled: LaunchProfile | None = None
 ) -> Explanation:
     """Analysis, bounds, findings and prediction of one launch on one device.
 
@@ -55,40 +55,42 @@ def explain_launch(
     work = work_of(
         launch,
         analysis,
-        given_flops=given.flops,
-        given_bytes=given.bytes,
-        given_dtype=given.dtype,
-        flops_hint=given.flops_hint or None,
+        given_flops=conditions.flops,
+        given_bytes=conditions.bytes,
+        given_dtype=conditions.dtype,
+        flops_hint=conditions.flops_hint or None,
         replication=replication(code),
     )
     roofline = roofline_of(work, device)
-    stated = launch if all(launch.grid) else None
-    subject = RuleInput(code, device, analysis, roofline, read.program, stated)
-    findings = rules.check(subject, disabled=given.disabled_rules, what_if=given.what_if)
-    found = predict_launch(
+    complete_launch = launch if all(launch.grid) else None
+    subject = RuleInput(code, device, analysis, roofline, read.program, complete_launch)
+    findings = rules.check(subject, disabled=conditions.disabled_rules, what_if=conditions.what_if)
+    launch_prediction = predict_launch(
         launch,
         analysis,
         read.kernel,
         device,
         sampled=sampled,
-        what_if=given.what_if,
-        mall_resident=given.mall_resident,
+        what_if=conditions.what_if,
+        mall_resident=conditions.mall_resident,
     )
     program = read.program if code.is_amd else None
-    explanation = Explanation(code, device, launch, analysis, roofline, findings, program, found)
-    return _with_outcomes(explanation, read, given) if given.outcomes else explanation
+    explanation = Explanation(
+        code, device, launch, analysis, roofline, findings, program, launch_prediction
+    )
+    return _with_outcomes(explanation, read, conditions) if conditions.outcomes else explanation
 
 
-def with_advice(explanation: Explanation, given: Given) -> Explanation:
+def with_advice(explanation: Explanation, conditions: Given) -> Explanation:
     """An explanation without outcomes, with the predicted ones of its findings: advice that saves
     nothing is left out. Raises WavecastError when the code cannot be read."""
     if explanation.launch is None:
         return explanation
     read = read_launch(explanation.launch, explanation.device)
-    return _with_outcomes(explanation, read, given)
+    return _with_outcomes(explanation, read, conditions)
 
 
-def _with_outcomes(explanation: Explanation, read: ReadLaunch, given: Given) -> Explanation:
+def _with_outcomes(explanation: Explanation, read: ReadLaunch, conditions: Given) -> Explanation:
     profile, prediction = explanation.predicted.profile, explanation.predicted.prediction
     if not profile or not prediction:
         return explanation
@@ -97,14 +99,14 @@ def _with_outcomes(explanation: Explanation, read: ReadLaunch, given: Given) -> 
         explanation.device,
         profile,
         prediction.seconds,
-        given.mall_resident,
-        MOST_WITH_WHAT_IF if given.what_if else MOST_COMPILED,
+        conditions.mall_resident,
+        MOST_WITH_WHAT_IF if conditions.what_if else MOST_COMPILED,
     )
     return replace(explanation, findings=with_outcomes(explanation.findings, fixing))
 
 
-def with_hint(given: Given, explanations: Iterable[Explanation], launch: Launch) -> Given:
-    """`given` with the FLOPs derived from another target's code of the same launch.
+def with_hint(conditions: Given, explanations: Iterable[Explanation], launch: Launch) -> Given:
+    """`conditions` with the FLOPs derived from another target's code of the same launch.
 
     NVIDIA code is not walked, so its FLOPs come from an AMD target in the same report.
     """
@@ -113,29 +115,29 @@ def with_hint(given: Given, explanations: Iterable[Explanation], launch: Launch)
         if other is None or explanation.roofline.work.flops is None:
             continue
         if _same_work(other, launch):
-            return replace(given, flops_hint=dict(explanation.roofline.work.flops))
-    return given
+            return replace(conditions, flops_hint=dict(explanation.roofline.work.flops))
+    return conditions
 
 
-def _same_work(one: Launch, other: Launch) -> bool:
+def _same_work(first: Launch, other: Launch) -> bool:
     """One call seen on two targets: all is equal but what the autotuner chose on each.
 
     `storage` numbers the allocations of one run, so it differs for the same tensor of another run.
     """
-    if one.code.common_symbol != other.code.common_symbol:
+    if first.code.common_symbol != other.code.common_symbol:
         return False
-    tuned = _tuned(one) | _tuned(other)
-    if not tuned and one.grid != other.grid:
+    tuned = _tuned(first) | _tuned(other)
+    if not tuned and first.grid != other.grid:
         return False
-    stated, compared = (
+    first_arguments, compared = (
         [
             replace(argument, storage=0)
             for argument in launch.arguments
             if argument.name not in tuned
         ]
-        for launch in (one, other)
+        for launch in (first, other)
     )
-    return stated == compared
+    return first_arguments == compared
 
 
 def _tuned(launch: Launch) -> set[str]:

@@ -47,7 +47,7 @@ def drawn_accesses(explanation: Explanation) -> tuple[DrawnAccess, ...]:
         return ()
     kernel = parse_kernel(explanation.code)
     values = evaluate(kernel.program, kernel.descriptor, explanation.code, explanation.launch)
-    found = []
+    accesses = []
     for group in memory_groups(explanation.analysis):
         access = values.memory(group.indices[0])
         if access is None or access.offsets is None or group.space == Space.SCALAR.value:
@@ -57,8 +57,8 @@ def drawn_accesses(explanation: Explanation) -> tuple[DrawnAccess, ...]:
         else:
             image = _lines(explanation, group, access)
         if image is not None:
-            found.append(DrawnAccess(group, _title(group), image))
-    return tuple(found)
+            accesses.append(DrawnAccess(group, _title(group), image))
+    return tuple(accesses)
 
 
 def _title(group: MemoryGroup) -> str:
@@ -132,7 +132,7 @@ def _banks(explanation: Explanation, access: AddressPattern) -> Markup | None:
                 words.setdefault((len(rows), word % served.banks), set()).add(word)
         if cells:
             rows.append((f"group {len(rows)}", cells))
-    passes = {key: len(found) for key, found in words.items()}
+    passes = {key: len(dwords) for key, dwords in words.items()}
     label = f"Banks that lanes ask for, by group of lanes ({served.status})"
     note = f"the first of {access.parts} accesses of each lane" if access.parts > 1 else ""
     return _grid("banks", label, rows[:ROWS], served.banks, access, note, passes)

@@ -33,7 +33,7 @@ class MemoryGroup:
 
 def memory_groups(analysis: CodeAnalysis) -> list[MemoryGroup]:
     """The kernel's memory instructions, grouped: in loops first, scalar ones last, by line."""
-    found: dict[tuple[object, ...], list[int]] = {}
+    by_key: dict[tuple[object, ...], list[int]] = {}
     for position, access in enumerate(analysis.memory):
         key = (
             access.loop is None,
@@ -48,9 +48,9 @@ def memory_groups(analysis: CodeAnalysis) -> list[MemoryGroup]:
             access.transactions_ideal,
             access.conflict_ways,
         )
-        found.setdefault(key, []).append(position)
+        by_key.setdefault(key, []).append(position)
     result = []
-    for positions in found.values():
+    for positions in by_key.values():
         first = analysis.memory[positions[0]]
         result.append(
             MemoryGroup(

@@ -57,8 +57,8 @@ def sections(validation: Validation) -> str:
 
 def _labels(rows: Sequence[ScoreRow]) -> list[str]:
     """The labels that have rows, the usual ones first."""
-    found = dict.fromkeys(row.by for row in rows if row.by)
-    return [*(by for by in _SHOWN if by in found), *(by for by in found if by not in _SHOWN)]
+    labels = dict.fromkeys(row.by for row in rows if row.by)
+    return [*(by for by in _SHOWN if by in labels), *(by for by in labels if by not in _SHOWN)]
 
 
 def _of(rows: Sequence[ScoreRow], by: str) -> list[ScoreRow]:
@@ -73,7 +73,7 @@ def _scores(rows: Sequence[ScoreRow], by: str = "") -> str:
 
 
 def _row(row: ScoreRow, others: Sequence[str]) -> list[str]:
-    error, known = row.score.error, row.score.baselines
+    error, baselines = row.score.error, row.score.baselines
     return [
         row.op,
         *([row.value] if row.by else []),
@@ -84,7 +84,7 @@ def _row(row: ScoreRow, others: Sequence[str]) -> list[str]:
         log_percent(error.bias),
         f"{error.log2_sigma:.2f}",
         share(row.score.coverage),
-        *(share(known[name].median) if name in known else units.UNKNOWN for name in others),
+        *(share(baselines[name].median) if name in baselines else units.UNKNOWN for name in others),
     ]
 
 

@@ -41,14 +41,17 @@ def problems(outcome: SessionResult) -> list[str]:
     """What is refused, noted, failed and interrupted, in lines. A note that several records share
     is one line."""
     lines = [f"refused: {record.subject.key}: {record.refused}" for record in outcome.records if record.refused]  # noqa: E501  # fmt: skip
-    noted: dict[str, dict[str, None]] = {}
+    subjects_by_note: dict[str, dict[str, None]] = {}
     for record in outcome.records:
         for note in record.notes:
-            noted.setdefault(note, {})[record.subject.key] = None
-    for note, keys in noted.items():
+            subjects_by_note.setdefault(note, {})[record.subject.key] = None
+    for note, keys in subjects_by_note.items():
         first, *others = keys
         lines.append(f"note: {first}{f' and {len(others)} more' if others else ''}: {note}")
-    lines += [f"failed: {one.subject} on {one.device}: {one.why}" for one in outcome.failed]
+    lines += [
+        f"failed: {failure.subject} on {failure.device}: {failure.why}"
+        for failure in outcome.failed
+    ]
     if outcome.interrupted:
         lines.append("interrupted: what was measured until then is kept")
     return lines
@@ -57,18 +60,18 @@ def problems(outcome: SessionResult) -> list[str]:
 def table(records: Sequence[BenchRecord]) -> Table:
     """Records, with the columns that any of them has."""
     names = [name for name in _SHOWN if any(name in record.figures for record in records)]
-    found = Table(box=None, pad_edge=False)
-    found.add_column("subject", overflow="fold")
-    found.add_column("device")
+    grid = Table(box=None, pad_edge=False)
+    grid.add_column("subject", overflow="fold")
+    grid.add_column("device")
     for name in names:
-        found.add_column(_HEADS.get(name, name), justify="right")
-    found.add_column("of bound", justify="right")
+        grid.add_column(_HEADS.get(name, name), justify="right")
+    grid.add_column("of bound", justify="right")
     for record in records:
         key = f"  {record.subject.part}" if record.subject.part else record.subject.key
         cells = [figure(name, record.figures.get(name)) for name in names]
         gpu = record.environment.device or record.environment.board or record.environment.target
-        found.add_row(key, gpu, *cells, _share(record))
-    return found
+        grid.add_row(key, gpu, *cells, _share(record))
+    return grid
 
 
 def figure(name: str, value: Figure | None) -> str:

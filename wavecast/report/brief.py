@@ -22,20 +22,20 @@ def kernels(document: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 def lines(document: Mapping[str, Any]) -> str:
     """One line for each kernel on each device, and one for each finding."""
-    found = []
+    text_lines = []
     for entry in document["kernels"]:
-        found.append(line(entry))
+        text_lines.append(line(entry))
         for finding in entry["findings"]:
             saved = finding["gain"]
             note = f" (saves {saved:.0%})" if saved else ""
             where = f":{finding['line']}" if finding["line"] is not None else ""
-            found.append(
+            text_lines.append(
                 f"  {finding['severity']} {finding['rule']}{where} {finding['message']}{note}"
             )
     for failure in document["failures"]:
         what = " ".join(part for part in (failure["kernel"], failure["arch"]) if part)
-        found.append(f"not explained {what}: {failure['message']}")
-    return "\n".join([*found, ""]) if found else ""
+        text_lines.append(f"not explained {what}: {failure['message']}")
+    return "\n".join([*text_lines, ""]) if text_lines else ""
 
 
 def line(entry: Mapping[str, Any]) -> str:
@@ -54,23 +54,23 @@ def line(entry: Mapping[str, Any]) -> str:
 
 def time(entry: Mapping[str, Any]) -> str:
     """`24 µs (18.7 µs to 35.2 µs), bound by latency`, or why there is no prediction."""
-    found = entry["prediction"]
-    if found is None:
+    prediction = entry["prediction"]
+    if prediction is None:
         return f"not predicted: {entry['prediction_why_not']}"
-    interval = f"{units.seconds(found['low'])} to {units.seconds(found['high'])}"
-    return f"{units.seconds(found['seconds'])} ({interval}), bound by {found['limiter']}"
+    interval = f"{units.seconds(prediction['low'])} to {units.seconds(prediction['high'])}"
+    return f"{units.seconds(prediction['seconds'])} ({interval}), bound by {prediction['limiter']}"
 
 
 def _kernel(entry: Mapping[str, Any]) -> dict[str, Any]:
-    found, registers, occupancy = entry["prediction"], entry["registers"], entry["occupancy"]
+    prediction, registers, occupancy = entry["prediction"], entry["registers"], entry["occupancy"]
     return {
         "kernel": entry["label"],
         "arch": entry["arch"],
         "device": entry["device"],
-        "microseconds": _microseconds(found and found["seconds"]),
-        "interval_microseconds": found
-        and [_microseconds(found["low"]), _microseconds(found["high"])],
-        "bound_by": found["limiter"] if found else "",
+        "microseconds": _microseconds(prediction and prediction["seconds"]),
+        "interval_microseconds": prediction
+        and [_microseconds(prediction["low"]), _microseconds(prediction["high"])],
+        "bound_by": prediction["limiter"] if prediction else "",
         "not_predicted": entry["prediction_why_not"],
         "floor_microseconds": _microseconds(entry["roofline"]["floor_seconds"]),
         "vgpr": registers["vgpr"],

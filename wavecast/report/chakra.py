@@ -43,7 +43,7 @@ class RankedRun:
 
 def served(answers: Sequence[ModelAnswer]) -> list[RankedRun]:
     """The decode and the prefill step of every load on every system, on all GPUs."""
-    found = []
+    runs = []
     for answer in answers:
         for serving in answer.servings:
             load = serving.load
@@ -54,18 +54,20 @@ def served(answers: Sequence[ModelAnswer]) -> list[RankedRun]:
                 ("prefill", serving.prefill, serving.prefill_kernels),
             ):
                 slices = timeline(time, kernels, answer.engine)
-                found.append(_sliced(f"{of}-{step}", slices, answer.parallel.gpus))
-    return found
+                runs.append(_sliced(f"{of}-{step}", slices, answer.parallel.gpus))
+    return runs
 
 
 def modules(answers: Sequence[ModuleAnswer]) -> list[RankedRun]:
     """A run on every GPU."""
-    return [_sliced(f"{one.graph.name}-{one.device.id}", one.slices, 1) for one in answers]
+    return [
+        _sliced(f"{answer.graph.name}-{answer.device.id}", answer.slices, 1) for answer in answers
+    ]
 
 
 def trained(answers: Sequence[TrainingAnswer]) -> list[RankedRun]:
     """A step of every training that fits, on all its GPUs. Raises UsageError for too many nodes."""
-    found = []
+    runs = []
     for answer in answers:
         if answer.figures is None:
             continue
@@ -79,8 +81,8 @@ def trained(answers: Sequence[TrainingAnswer]) -> list[RankedRun]:
                 hint="fewer GPUs, or a larger --micro-batch",
             )
         name = _slug(f"{answer.architecture.name}-{answer.system}-{setup}")
-        found.append(RankedRun(name, setup.gpus, partial(_of_rank, stages, each)))
-    return found
+        runs.append(RankedRun(name, setup.gpus, partial(_of_rank, stages, each)))
+    return runs
 
 
 def write(runs: Iterable[RankedRun], folder: Path) -> list[Path]:
@@ -90,20 +92,20 @@ def write(runs: Iterable[RankedRun], folder: Path) -> list[Path]:
     those of the run, InputError for a folder that cannot be written.
     """
     groups: dict[Group, int] = {}
-    found = []
+    paths = []
     try:
         folder.mkdir(parents=True, exist_ok=True)
         for run in runs:
             for rank in range(run.ranks):
                 path = folder / f"{run.name}.{rank}.et"
                 files.write_atomic(path, b"".join(_messages(run, rank, groups)))
-                found.append(path)
-        named = {str(number): list(ranks) for ranks, number in groups.items()}
+                paths.append(path)
+        group_ranks = {str(number): list(ranks) for ranks, number in groups.items()}
         path = folder / GROUPS
-        files.write_atomic(path, json.dumps(named, indent=2) + "\n")
+        files.write_atomic(path, json.dumps(group_ranks, indent=2) + "\n")
     except OSError as error:
         raise InputError(f"cannot write {folder}: {error.strerror}") from error
-    return [*found, path]
+    return [*paths, path]
 
 
 def _sliced(name: str, slices: Sequence[TimelineSlice], ranks: int) -> RankedRun:

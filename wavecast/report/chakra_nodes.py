@@ -46,30 +46,35 @@ def of_slices(slices: Sequence[TimelineSlice], rank: int, ranks: int) -> Iterato
     ends: list[float] = []
     host: list[int] = []
     last: tuple[int, ...] = ()
-    for number, one in enumerate(slices):
-        if one.track == HOST:
+    for number, timeline_slice in enumerate(slices):
+        if timeline_slice.track == HOST:
             after = tuple(host[-1:])
-            ends.append(one.end)
+            ends.append(timeline_slice.end)
             host.append(number)
         else:
-            ended = bisect_right(ends, one.start * _ROUNDING)
-            after = tuple(host[:ended][-1:]) + last
+            host_count = bisect_right(ends, timeline_slice.start * _ROUNDING)
+            after = tuple(host[:host_count][-1:]) + last
             last = (number,)
-        yield _slice_node(one, after, rank, ranks)
+        yield _slice_node(timeline_slice, after, rank, ranks)
 
 
-def _slice_node(one: TimelineSlice, after: tuple[int, ...], rank: int, ranks: int) -> ChakraNode:
-    about: dict[str, Value] = {"is_cpu_op": one.track == HOST, "seconds": float(one.seconds)}
+def _slice_node(
+    timeline_slice: TimelineSlice, after: tuple[int, ...], rank: int, ranks: int
+) -> ChakraNode:
+    about: dict[str, Value] = {
+        "is_cpu_op": timeline_slice.track == HOST,
+        "seconds": float(timeline_slice.seconds),
+    }
     kind, members = "COMP_NODE", ()
-    if one.where:
-        about["where"] = one.where
-    if one.priced is not None:
-        op = one.priced.node.op
+    if timeline_slice.where:
+        about["where"] = timeline_slice.where
+    if timeline_slice.priced is not None:
+        op = timeline_slice.priced.node.op
         about |= {
-            "seconds_low": float(one.priced.low),
-            "seconds_high": float(one.priced.high),
+            "seconds_low": float(timeline_slice.priced.low),
+            "seconds_high": float(timeline_slice.priced.high),
             "operation": str(op),
-            "kernel": one.priced.kernel,
+            "kernel": timeline_slice.priced.kernel,
         }
         if isinstance(op, Collective):
             if ranks % op.gpus:
@@ -80,39 +85,41 @@ def _slice_node(one: TimelineSlice, after: tuple[int, ...], rank: int, ranks: in
             work = op.work()
             flops = sum((work.flops or {}).values())
             about |= {"num_ops": int(flops), "tensor_size": int(work.bytes or 0)}
-    return ChakraNode(one.name, kind, after, one.start, one.end, about, members)
+    return ChakraNode(
+        timeline_slice.name, kind, after, timeline_slice.start, timeline_slice.end, about, members
+    )
 
 
 def of_stage(actions: Sequence[StageAction], rank: int, each: int) -> Iterator[ChakraNode]:
     """The actions of a rank of a stage of `each` GPUs. Their starts are not known: they follow from
     what arrives."""
     first = rank // each * each
-    for one in actions:
+    for action in actions:
         about: dict[str, Value] = {"is_cpu_op": False}
         kind, members = "COMP_NODE", ()
-        if one.moves:
-            kind = _MOVES[one.moves]
-            there = one.peer * each + rank - first
-            ends = (rank, there) if one.moves == "send" else (there, rank)
+        if action.moves:
+            kind = _MOVES[action.moves]
+            there = action.peer * each + rank - first
+            ends = (rank, there) if action.moves == "send" else (there, rank)
             about |= {
                 "comm_src": ends[0],
                 "comm_dst": ends[1],
-                "comm_size": one.size,
-                "comm_tag": one.tag,
+                "comm_size": action.size,
+                "comm_tag": action.tag,
             }
-        elif one.message is not None:
+        elif action.message is not None:
             kind = "COMM_COLL_NODE"
-            members = group(rank, one.message.ranks, one.message.stride, first)
-            about |= _collective(one.message.function, one.message.size)
+            members = group(rank, action.message.ranks, action.message.stride, first)
+            about |= _collective(action.message.function, action.message.size)
         else:
-            about["seconds"] = float(one.seconds)
-        yield ChakraNode(one.name, kind, one.after, 0.0, one.seconds, about, members)
+            about["seconds"] = float(action.seconds)
+        yield ChakraNode(action.name, kind, action.after, 0.0, action.seconds, about, members)
 
 
 def group(rank: int, ranks: int, stride: int, first: int) -> Group:
     """The ranks of the group of `rank`, `stride` apart; groups are counted from `first`."""
-    own = rank - first
-    base = first + own // (ranks * stride) * ranks * stride + own % stride
+    index = rank - first
+    base = first + index // (ranks * stride) * ranks * stride + index % stride
     return tuple(base + stride * number for number in range(ranks))
 
 

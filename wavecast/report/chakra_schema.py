@@ -79,15 +79,15 @@ def messages() -> SimpleNamespace:
 
 def attributes(values: Mapping[str, bool | int | float | str]) -> list[Any]:
     """`AttributeProto` messages of these names and values."""
-    found = []
+    attribute_protos = []
     for name, value in values.items():
         field = _VALUES[type(value)]
         if name in _UNSIGNED:
             field = "uint64_val"
         elif name in _NARROW:
             field = "int32_val"
-        found.append(messages().AttributeProto(name=name, **{field: value}))
-    return found
+        attribute_protos.append(messages().AttributeProto(name=name, **{field: value}))
+    return attribute_protos
 
 
 def delimited(message: Any) -> bytes:

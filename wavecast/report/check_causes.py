@@ -33,8 +33,8 @@ class ReportGroup:
         if not self.others:
             return ""
         kinds = Counter(report.kind.rule for report in self.others)
-        named = ", ".join(f"{units.count(number)} {kind}" for kind, number in kinds.items())
-        return f"+{units.count(len(self.others))} with the same cause: {named}"
+        counts = ", ".join(f"{units.count(number)} {kind}" for kind, number in kinds.items())
+        return f"+{units.count(len(self.others))} with the same cause: {counts}"
 
 
 def ordered(reports: Sequence[Report]) -> list[Report]:
@@ -51,16 +51,18 @@ def groups(reports: Sequence[Report]) -> list[ReportGroup]:
     has written belong to the race at their line: the barrier that orders it orders them. Reports
     without a line are alone.
     """
-    found: dict[object, list[Report]] = {}
+    members_by_key: dict[object, list[Report]] = {}
     for report in ordered(reports):
-        found.setdefault(_key(report), []).append(report)
-    _adopt_unwritten(found)
-    made = []
-    for members in found.values():
+        members_by_key.setdefault(_key(report), []).append(report)
+    _adopt_unwritten(members_by_key)
+    report_groups = []
+    for members in members_by_key.values():
         first, *others = sorted(members, key=_likelihood)
-        made.append(ReportGroup(first, tuple(others)))
+        report_groups.append(ReportGroup(first, tuple(others)))
     # stable: groups of a severity stay in the order of their kernels and instructions
-    return sorted(made, key=lambda group: (_SEVERITY[group.first.severity], _echo(group.first)))
+    return sorted(
+        report_groups, key=lambda group: (_SEVERITY[group.first.severity], _echo(group.first))
+    )
 
 
 def _key(report: Report) -> object:
@@ -76,22 +78,22 @@ def _key(report: Report) -> object:
     return report.kind, report.severity, lines, whole
 
 
-def _adopt_unwritten(found: dict[object, list[Report]]) -> None:
+def _adopt_unwritten(members_by_key: dict[object, list[Report]]) -> None:
     """Move reads of unwritten LDS to the race of the same line, and kernel."""
     races = {
         (report.kernel, report.target, _line(report.location)): members
-        for members in found.values()
+        for members in members_by_key.values()
         for report in members
         if report.kind is Kind.LDS_RACE and report.location is not None and not _echo(report)
     }
-    for key, members in list(found.items()):
+    for key, members in list(members_by_key.items()):
         first = members[0]
         if first.kind is not Kind.UNINITIALISED_LDS:
             continue
         race = races.get((first.kernel, first.target, _line(first.location)))
         if race is not None:
             race += members
-            del found[key]
+            del members_by_key[key]
 
 
 def _likelihood(report: Report) -> tuple[bool, bool, int]:

@@ -69,7 +69,7 @@ def render(
 
 def _render_traffic(traffic: Sequence[LinkTraffic], console: Console) -> None:
     """What kernels moved between GPUs in all, and over the link that carried most."""
-    read, written = (sum(getattr(one, name) for one in traffic) for name in ("read", "written"))
+    read, written = (sum(getattr(link, name) for link in traffic) for name in ("read", "written"))
     most = traffic[0]
     console.print(
         f"between GPUs: {units.size(read)} loaded, {units.size(written)} stored; the most over a "
@@ -104,8 +104,8 @@ def totals(reports: Sequence[Report]) -> str:
 
 def document(reports: Sequence[Report], traffic: Sequence[LinkTraffic] = ()) -> dict[str, Any]:
     """The reports as plain dicts, schema `wavecast.check/1`."""
-    found = [_entry(report) for report in ordered(reports)]
-    return base.values(CheckDocument(wavecast=__version__, reports=found, traffic=list(traffic)))
+    entries = [_entry(report) for report in ordered(reports)]
+    return base.values(CheckDocument(wavecast=__version__, reports=entries, traffic=list(traffic)))
 
 
 def dumps(reports: Sequence[Report], traffic: Sequence[LinkTraffic] = ()) -> str:
@@ -236,13 +236,13 @@ def _who(report: Report) -> str:
 
 def spans(numbers: Sequence[int]) -> str:
     """`0-3,8,10-11`."""
-    found: list[list[int]] = []
+    ranges: list[list[int]] = []
     for number in sorted(numbers):
-        if found and number == found[-1][1] + 1:
-            found[-1][1] = number
+        if ranges and number == ranges[-1][1] + 1:
+            ranges[-1][1] = number
         else:
-            found.append([number, number])
-    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in found)
+            ranges.append([number, number])
+    return ",".join(str(a) if a == b else f"{a}-{b}" for a, b in ranges)
 
 
 def _location(location: SourceLocation | None) -> str:

@@ -29,8 +29,8 @@ _SHOWN = 5
 
 def document(answers: Sequence[CollectiveAnswer]) -> dict[str, Any]:
     """The answers as plain dicts, lists, strings and numbers."""
-    found = [_answer(answer) for answer in answers]
-    return base.values(CollectivesDocument(wavecast=__version__, collectives=found))
+    entries = [_answer(answer) for answer in answers]
+    return base.values(CollectivesDocument(wavecast=__version__, collectives=entries))
 
 
 def render(answers: Sequence[CollectiveAnswer], console: Console, *, full: bool = False) -> None:
@@ -49,14 +49,14 @@ def render(answers: Sequence[CollectiveAnswer], console: Console, *, full: bool 
         table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
         for head in ("schedule", "protocol", "pieces", "time", "80% interval", "bound by"):
             table.add_column(head, justify="left" if head == "schedule" else "right")
-        shown = answer.found if full else answer.found[:_SHOWN]
-        for time in shown:
+        times = answer.found if full else answer.found[:_SHOWN]
+        for time in times:
             table.add_row(*_row(time, answer, time.schedule.name))
         for change, time in answer.changes.items():
             table.add_row(*_row(time, answer, f"{change}: {time.schedule.name}"))
         console.print(table)
-        if len(shown) < len(answer.found):
-            console.print(f"  {len(answer.found) - len(shown)} slower schedules: --detail full")
+        if len(times) < len(answer.found):
+            console.print(f"  {len(answer.found) - len(times)} slower schedules: --detail full")
         seconds = units.seconds(library.seconds)
         console.print(f"  NCCL or RCCL: {seconds} ({library.assumed['algorithm']})\n")
 

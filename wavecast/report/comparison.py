@@ -33,13 +33,13 @@ Sides = tuple[Sequence[BenchRun], Sequence[BenchRun]]
 
 
 def render(
-    found: RunComparison, sides: Sides, console: Console, *, everything: bool = False
+    comparison: RunComparison, sides: Sides, console: Console, *, everything: bool = False
 ) -> None:
     """The runs, and what changed; what is the same is only counted, unless `everything` is asked
     for."""
     for line in headings(sides):
         console.print(line, highlight=False, markup=False)
-    rows = list(found.compared) if everything else changed(found)
+    rows = list(comparison.compared) if everything else changed(comparison)
     if rows:
         table = Table(box=None, pad_edge=False)
         for name in ("subject", "device", "figure"):
@@ -48,23 +48,23 @@ def render(
             table.add_column(name, justify="right")
         table.add_column("verdict")
         table.add_column("reasons", overflow="fold")
-        for one in rows:
-            style = _STYLES.get(one.verdict, "")
-            verdict = f"[{style}]{one.verdict}[/]" if style else str(one.verdict)
+        for row in rows:
+            style = _STYLES.get(row.verdict, "")
+            verdict = f"[{style}]{row.verdict}[/]" if style else str(row.verdict)
             table.add_row(
-                one.subject.key,
-                one.device,
-                one.kpi,
-                _value(one, one.before),
-                _value(one, one.after),
-                change(one),
+                row.subject.key,
+                row.device,
+                row.kpi,
+                _value(row, row.before),
+                _value(row, row.after),
+                change(row),
                 verdict,
-                ", ".join(one.reasons),
+                ", ".join(row.reasons),
             )
         console.print(table)
-    counts = Counter(str(one.verdict) for one in found.compared)
+    counts = Counter(str(row.verdict) for row in comparison.compared)
     console.print(", ".join(f"{n} {verdict}" for verdict, n in sorted(counts.items())))
-    for note in found.notes:
+    for note in comparison.notes:
         console.print(f"note: {note}")
 
 
@@ -87,66 +87,66 @@ def side(runs: Sequence[BenchRun]) -> str:
     return " · ".join(parts)
 
 
-def changed(found: RunComparison) -> list[Compared]:
+def changed(comparison: RunComparison) -> list[Compared]:
     """All but what is the same."""
-    return [one for one in found.compared if one.verdict is not FigureVerdict.SAME]
+    return [row for row in comparison.compared if row.verdict is not FigureVerdict.SAME]
 
 
-def change(one: Compared) -> str:
+def change(row: Compared) -> str:
     """The change in percent with its interval."""
-    if one.ratio is None:
+    if row.ratio is None:
         return ""
-    text = f"{one.ratio - 1:+.1%}"
-    if one.low is not None and one.high is not None and one.low != one.high:
-        text += f" [{one.low - 1:+.1%}, {one.high - 1:+.1%}]"
+    text = f"{row.ratio - 1:+.1%}"
+    if row.low is not None and row.high is not None and row.low != row.high:
+        text += f" [{row.low - 1:+.1%}, {row.high - 1:+.1%}]"
     return text
 
 
-def markdown(found: RunComparison, sides: Sides) -> str:
+def markdown(comparison: RunComparison, sides: Sides) -> str:
     """The same as a Markdown table, for the summary of a build."""
     before, after = headings(sides)
     lines = ["| subject | device | figure | before | after | change | verdict | reasons |"]
     lines.append("|---|---|---|---:|---:|---:|---|---|")
-    for one in changed(found):
+    for row in changed(comparison):
         cells = (
-            *(one.subject.key, one.device, one.kpi, _value(one, one.before)),
-            *(_value(one, one.after), change(one), f"**{one.verdict}**", ", ".join(one.reasons)),
+            *(row.subject.key, row.device, row.kpi, _value(row, row.before)),
+            *(_value(row, row.after), change(row), f"**{row.verdict}**", ", ".join(row.reasons)),
         )
         lines.append("| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |")
     if len(lines) == 2:
         lines = ["No figure changed."]
     lines = [f"- {before}", f"- {after}", "", *lines, ""]
-    return "\n".join([*lines, *(f"- {note}" for note in found.notes)]).rstrip() + "\n"
+    return "\n".join([*lines, *(f"- {note}" for note in comparison.notes)]).rstrip() + "\n"
 
 
-def document(found: RunComparison) -> dict[str, Any]:
+def document(comparison: RunComparison) -> dict[str, Any]:
     """The comparison as JSON-ready values, schema `wavecast.compare/1`."""
     return base.values(
         CompareDocument.of(
-            found,
-            across_chips=found.across,
+            comparison,
+            across_chips=comparison.across,
             compared=[
-                ComparedFigureJson.of(one, subject=SubjectJson.of(one.subject), key=one.subject.key)
-                for one in found.compared
+                ComparedFigureJson.of(row, subject=SubjectJson.of(row.subject), key=row.subject.key)
+                for row in comparison.compared
             ],
         )
     )
 
 
-def worst(found: Sequence[Compared]) -> bool:
+def worst(rows: Sequence[Compared]) -> bool:
     """Whether something became slower or worse, or went away."""
     return any(
-        one.verdict in (FigureVerdict.SLOWER, FigureVerdict.WORSE, FigureVerdict.GONE)
-        for one in found
+        row.verdict in (FigureVerdict.SLOWER, FigureVerdict.WORSE, FigureVerdict.GONE)
+        for row in rows
     )
 
 
-def _value(one: Compared, value: float | None) -> str:
-    if value is None or not one.kpi:
+def _value(row: Compared, value: float | None) -> str:
+    if value is None or not row.kpi:
         return ""
-    if "exact" in one.reasons and one.device.count("→"):
+    if "exact" in row.reasons and row.device.count("→"):
         return f"{value:.0%}"
-    return figure(one.kpi, Figure(value, "measured"))
+    return figure(row.kpi, Figure(value, "measured"))
 
 
 __all__ = ["Sides", "change", "changed", "document", "headings", "markdown", "render", "worst"]

@@ -26,60 +26,64 @@ if TYPE_CHECKING:
     from wavecast.lab.compilers import CompilerComparison
 
 
-def document(found: Sequence[CompilerComparison], notes: Sequence[str]) -> LabCompilersDocument:
+def document(
+    comparisons: Sequence[CompilerComparison], notes: Sequence[str]
+) -> LabCompilersDocument:
     """The comparisons as a document."""
     return LabCompilersDocument(
         __version__,
         list(notes),
-        [_comparison(one) for one in found],
+        [_comparison(comparison) for comparison in comparisons],
     )
 
 
-def _comparison(one: CompilerComparison) -> CompilerComparisonJson:
+def _comparison(comparison: CompilerComparison) -> CompilerComparisonJson:
     return CompilerComparisonJson.of(
-        one,
-        rows=list(one.rows),
-        bisections=[_bisection(each) for each in one.bisections],
+        comparison,
+        rows=list(comparison.rows),
+        bisections=[_bisection(each) for each in comparison.bisections],
     )
 
 
-def _bisection(one: Bisection) -> BisectionJson:
+def _bisection(bisection: Bisection) -> BisectionJson:
     return BisectionJson(
-        figure=one.figure,
-        first=one.first.compiler,
-        second=one.second.compiler,
-        values=[one.first.values[-1], one.second.values[-1]],
-        most=one.most.name if one.most is not None else "",
-        passes=[one.always, *one.passes],
+        figure=bisection.figure,
+        first=bisection.first.compiler,
+        second=bisection.second.compiler,
+        values=[bisection.first.values[-1], bisection.second.values[-1]],
+        most=bisection.most.name if bisection.most is not None else "",
+        passes=[bisection.always, *bisection.passes],
     )
 
 
-def render(found: Sequence[CompilerComparison], notes: Sequence[str], console: Console) -> None:
+def render(
+    comparisons: Sequence[CompilerComparison], notes: Sequence[str], console: Console
+) -> None:
     """A table per kernel and device."""
     for note in notes:
         console.print(Text.assemble(("note ", "cyan"), safe(note)))
-    for one in found:
-        console.print(heading(f"{safe(one.kernel)} on {one.device}", "one LLVM IR"))
-        console.print(Padding(_table(one), (0, 0, 0, 2)))
-        for bisection in one.bisections:
+    for comparison in comparisons:
+        console.print(heading(f"{safe(comparison.kernel)} on {comparison.device}", "one LLVM IR"))
+        console.print(Padding(_table(comparison), (0, 0, 0, 2)))
+        for bisection in comparison.bisections:
             _render_bisection(bisection, console)
 
 
-def _render_bisection(one: Bisection, console: Console) -> None:
+def _render_bisection(search: Bisection, console: Console) -> None:
     """The passes that change the figure differently, and the one that does so most."""
-    most = f"most by {one.most.name}" if one.most is not None else "the same"
-    title = f"{one.figure} of {one.first.compiler} and {one.second.compiler}"
+    most = f"most by {search.most.name}" if search.most is not None else "the same"
+    title = f"{search.figure} of {search.first.compiler} and {search.second.compiler}"
     console.print(heading(safe(title), safe(most)))
     table = plain_table(
-        ("pass", False), (safe(one.first.compiler), True), (safe(one.second.compiler), True),
+        ("pass", False), (safe(search.first.compiler), True), (safe(search.second.compiler), True),
         ("excess change", True),
     )  # fmt: skip
-    write = units.seconds if one.figure == "seconds" else _figure
-    for each in (one.always, *one.passes):
-        signs = each is not one.always
+    write = units.seconds if search.figure == "seconds" else _figure
+    for each in (search.always, *search.passes):
+        signs = each is not search.always
         row = (_signed(value, write, signs=signs) for value in (each.first, each.second))
         table.add_row(safe(each.name), *row, _signed(each.apart, write))
-    ends = (one.first.values[-1], one.second.values[-1])
+    ends = (search.first.values[-1], search.second.values[-1])
     table.add_row("(all passes)", *(_signed(value, write, signs=False) for value in ends), "")
     console.print(Padding(table, (0, 0, 0, 2)))
 

@@ -25,30 +25,30 @@ from wavecast.report.summary import line_of
 from wavecast.rules.finding import Finding
 
 
-def document(found: Diff) -> dict[str, Any]:
+def document(diff: Diff) -> dict[str, Any]:
     """A comparison as JSON-ready values. Unknown numbers are null."""
-    return base.values(_diff(found))
+    return base.values(_diff(diff))
 
 
-def bisect_document(found: Found, diff: Diff | None) -> dict[str, Any]:
+def bisect_document(search: Found, diff: Diff | None) -> dict[str, Any]:
     """A search over releases as JSON-ready values, with the comparison of the two releases around
     the change."""
     return base.values(
         BisectDocument.of(
-            found,
-            kpi=found.kpi.name,
-            probes=[ProbeJson.of(probe) for probe in found.probes],
+            search,
+            kpi=search.kpi.name,
+            probes=[ProbeJson.of(probe) for probe in search.probes],
             diff=None if diff is None else _diff(diff),
         )
     )
 
 
-def _diff(found: Diff) -> DiffDocument:
+def _diff(diff: Diff) -> DiffDocument:
     return DiffDocument.of(
-        found,
-        kernels=[_kernel(kernel) for kernel in found.kernels],
-        failed_before=[failure_entry(failure) for failure in found.failed_before],
-        failed_after=[failure_entry(failure) for failure in found.failed_after],
+        diff,
+        kernels=[_kernel(kernel) for kernel in diff.kernels],
+        failed_before=[failure_entry(failure) for failure in diff.failed_before],
+        failed_after=[failure_entry(failure) for failure in diff.failed_after],
     )
 
 
@@ -59,12 +59,12 @@ def _kernel(kernel: KernelDiff) -> KernelDiffJson:
         kernel=kernel.name,
         device=kernel.device.id,
         arch=kernel.device.target,
-        sides=[side for side, known in present.items() if known],
+        sides=[side for side, is_present in present.items() if is_present],
         figures=_deltas(kernel.figures),
         resources=_deltas(kernel.resources),
         mix=_deltas(kernel.mix),
         responsible=next(
-            (i for i, one in enumerate(kernel.regions) if one is kernel.responsible), None
+            (i for i, part in enumerate(kernel.regions) if part is kernel.responsible), None
         ),
         regions=[_region(region) for region in kernel.regions],
         lines=[_line(line) for line in kernel.lines if line.spent.changed],

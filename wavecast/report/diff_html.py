@@ -9,13 +9,13 @@ from wavecast.report import diff_words, pages, units
 from wavecast.version import __version__
 
 
-def render(found: Diff) -> str:
+def render(diff: Diff) -> str:
     """The whole page."""
     return (
         pages.environment()
         .get_template("diff.html.j2")
         .render(
-            found=found,
+            found=diff,
             shown=diff_words,
             units=units,
             version=__version__,

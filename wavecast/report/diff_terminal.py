@@ -18,29 +18,29 @@ _STYLES = {"operands": "yellow", "changed": "yellow", "gone": "red", "new": "gre
 _DIRECTIONS = {"good": "green", "bad": "red", "": "dim"}
 
 
-def render(found: Diff, console: Console, *, rows: int = 40) -> None:
+def render(diff: Diff, console: Console, *, rows: int = 40) -> None:
     """Every kernel and device: what changed and where; at most `rows` lines of assembly each."""
-    console.print(f"before: [bold]{escape(found.before)}[/]", highlight=False)
-    console.print(f"after:  [bold]{escape(found.after)}[/]", highlight=False)
-    for kernel in found.kernels:
+    console.print(f"before: [bold]{escape(diff.before)}[/]", highlight=False)
+    console.print(f"after:  [bold]{escape(diff.after)}[/]", highlight=False)
+    for kernel in diff.kernels:
         console.print()
-        _kernel(kernel, found, console, rows)
-    if found.failed_before or found.failed_after or found.notes:
+        _kernel(kernel, diff, console, rows)
+    if diff.failed_before or diff.failed_after or diff.notes:
         console.print()
     for label, failures in (
-        (found.before, found.failed_before),
-        (found.after, found.failed_after),
+        (diff.before, diff.failed_before),
+        (diff.after, diff.failed_after),
     ):
         for failure in failures:
             console.print(f"[red]failed[/] in {escape(label)}: {escape(words.failed(failure))}")
-    for note in found.notes:
+    for note in diff.notes:
         console.print(f"note: {escape(note)}", highlight=False)
 
 
-def _kernel(kernel: KernelDiff, found: Diff, console: Console, rows: int) -> None:
+def _kernel(kernel: KernelDiff, diff: Diff, console: Console, rows: int) -> None:
     console.print(f"[bold]{escape(words.title(kernel))}[/]", highlight=False)
     if not kernel.paired:
-        side = found.after if kernel.after else found.before
+        side = diff.after if kernel.after else diff.before
         console.print(f"  only in {escape(side)}")
         return
     if kernel.same_code:
@@ -88,8 +88,8 @@ def _where(kernel: KernelDiff, console: Console) -> None:
     console.print(
         f"  {words.outcome(region)} [bold]{where}[/]{escape(region.text)}", highlight=False
     )
-    spent = region.spent
-    if spent.changed:
+    delta = region.spent
+    if delta.changed:
         console.print(f"    {words.moved(kernel, region)}", highlight=False)
     pipes = words.pipe_words(region)
     if pipes:
@@ -117,16 +117,16 @@ def _assembly(region: DiffRegion, console: Console, most: int) -> None:
     table.add_column(width=1)
     table.add_column(width=5, justify="right")
     table.add_column(width=width, no_wrap=True, overflow="ellipsis")
-    shown = changes = 0
+    count = changes = 0
     for item in words.hunks(region.rows, CONTEXT):
         if isinstance(item, int):
             table.add_row("", Text(f"… {plural(item, 'line')} the same", "dim"))
             continue
-        if shown == most:
-            left = plural(region.changes - changes, "change")
-            table.add_row("", Text(f"… {left} more, see --rows", "dim"))
+        if count == most:
+            remainder = plural(region.changes - changes, "change")
+            table.add_row("", Text(f"… {remainder} more, see --rows", "dim"))
             break
-        shown += 1
+        count += 1
         changes += item.kind != "same"
         style = _STYLES.get(item.kind, "dim")
         table.add_row(
@@ -139,25 +139,25 @@ def _assembly(region: DiffRegion, console: Console, most: int) -> None:
     console.print(table, highlight=False)
 
 
-def render_bisect(found: Found, console: Console) -> None:
+def render_bisect(search: Found, console: Console) -> None:
     """Every probe of a search and what it came to."""
-    names = list(dict.fromkeys(name for probe in found.probes for name in probe.values))
+    names = list(dict.fromkeys(name for probe in search.probes for name in probe.values))
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
     table.add_column("triton")
     for name in names:
         table.add_column(name, justify="right", overflow="fold")
     table.add_column("verdict")
-    order = {release: number for number, release in enumerate(found.releases)}
-    for probe in sorted(found.probes, key=lambda probe: order[probe.release]):
-        cells = [words.figure_text(found.kpi.name, probe.values.get(name)) for name in names]
+    order = {release: number for number, release in enumerate(search.releases)}
+    for probe in sorted(search.probes, key=lambda probe: order[probe.release]):
+        cells = [words.figure_text(search.kpi.name, probe.values.get(name)) for name in names]
         table.add_row(probe.release, *cells, _verdict(probe, len(names)))
     console.print(table, highlight=False)
-    asked = f"{len(found.probes)} of {len(found.releases)} releases asked"
+    summary = f"{len(search.probes)} of {len(search.releases)} releases asked"
     console.print(
-        f"{asked}; a figure that is worse is taken to stay worse in later releases",
+        f"{summary}; a figure that is worse is taken to stay worse in later releases",
         highlight=False,
     )
-    console.print(f"[bold]{escape(words.conclusion(found))}[/]", highlight=False)
+    console.print(f"[bold]{escape(words.conclusion(search))}[/]", highlight=False)
 
 
 def _verdict(probe: Probe, kernels: int) -> Text:

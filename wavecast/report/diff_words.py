@@ -89,8 +89,8 @@ def number_rows(kernel: KernelDiff) -> list[NumberRow]:
         delta = kernel.figure(name)
         if delta is not None and shows(delta):
             both = figure_text(name, delta.before), figure_text(name, delta.after)
-            shown = name.replace("_", " ")
-            rows.append(NumberRow(shown, *both, change(delta), direction(name, delta)))
+            label = name.replace("_", " ")
+            rows.append(NumberRow(label, *both, change(delta), direction(name, delta)))
     for delta in kernel.resources:
         if delta.changed:
             both = count(delta.before), count(delta.after)
@@ -105,10 +105,10 @@ def number_rows(kernel: KernelDiff) -> list[NumberRow]:
 def same_words(kernel: KernelDiff) -> list[str]:
     """The predicted time and resources that did not change, without zeros."""
     time = kernel.figure("predicted_seconds")
-    found = []
+    texts = []
     if time is not None and not shows(time) and time.before is not None:
-        found.append(f"predicted {seconds(time.before)}")
-    return found + [
+        texts.append(f"predicted {seconds(time.before)}")
+    return texts + [
         f"{delta.name} {count(delta.before)}"
         for delta in kernel.resources
         if delta.before and not delta.changed
@@ -127,12 +127,12 @@ def signed(value: float, basis: Basis) -> str:
 
 def moved(kernel: KernelDiff, region: DiffRegion) -> str:
     """What a part of the code takes before and after, and its share of the whole change."""
-    spent, basis = region.spent, kernel.basis
-    if not shows(spent):
-        return f"{weight(spent.before, basis)} before and after"
-    total = sum(one.spent.difference for one in kernel.regions)
-    both = f"{weight(spent.before, basis)} → {weight(spent.after, basis)}"
-    return f"{both}: {signed(spent.difference, basis)} of {signed(total, basis)}"
+    delta, basis = region.spent, kernel.basis
+    if not shows(delta):
+        return f"{weight(delta.before, basis)} before and after"
+    total = sum(part.spent.difference for part in kernel.regions)
+    both = f"{weight(delta.before, basis)} → {weight(delta.after, basis)}"
+    return f"{both}: {signed(delta.difference, basis)} of {signed(total, basis)}"
 
 
 def position(region: DiffRegion) -> str:
@@ -213,30 +213,30 @@ def hunks(rows: Sequence[DiffRow], context: int) -> list[DiffRow | int]:
         if row.kind != "same":
             for other in range(max(0, index - context), min(len(rows), index + context + 1)):
                 near[other] = True
-    found: list[DiffRow | int] = []
+    pieces: list[DiffRow | int] = []
     left_out = 0
-    for row, kept in zip(rows, near, strict=True):
-        if not kept:
+    for row, is_near in zip(rows, near, strict=True):
+        if not is_near:
             left_out += 1
             continue
         if left_out:
-            found.append(left_out)
+            pieces.append(left_out)
             left_out = 0
-        found.append(row)
-    return [*found, left_out] if left_out else found
+        pieces.append(row)
+    return [*pieces, left_out] if left_out else pieces
 
 
-def conclusion(found: Found) -> str:
+def conclusion(search: Found) -> str:
     """The answer of a search in a sentence."""
-    if not found.first_worse:
-        return f"{found.kpi.name} is not worse with Triton {found.last_good}"
-    if found.undecided:
-        maybe = ", ".join(found.undecided)
+    if not search.first_worse:
+        return f"{search.kpi.name} is not worse with Triton {search.last_good}"
+    if search.undecided:
+        maybe = ", ".join(search.undecided)
         return (
-            f"{found.kpi.name} became worse after Triton {found.last_good}, by "
-            f"{found.first_worse} at the latest; {maybe} could not be asked"
+            f"{search.kpi.name} became worse after Triton {search.last_good}, by "
+            f"{search.first_worse} at the latest; {maybe} could not be asked"
         )
-    return f"{found.kpi.name} became worse with Triton {found.first_worse}"
+    return f"{search.kpi.name} became worse with Triton {search.first_worse}"
 
 
 __all__ = [

@@ -23,41 +23,41 @@ _TITLES: Final = (
 """Columns of both tables; `>` is right-aligned."""
 
 
-def render(found: EngineReport, console: Console) -> None:
+def render(report: EngineReport, console: Console) -> None:
     """Print a table per step, what the defaults remain for, and notes."""
-    console.print(Text(title(found), style="bold"))
-    for step in found.steps:
+    console.print(Text(title(report), style="bold"))
+    for step in report.steps:
         console.print()
         console.print(Text(_step(step)))
         sides = [(title.lstrip(">"), "right" if title[0] == ">" else "left") for title in _TITLES]
         table = columns(*((f"  {title}" if not n else title, side)
                           for n, (title, side) in enumerate(sides)))  # fmt: skip
-        for one in step.kernels:
-            first, *others = map(safe, _cells(one))
-            table.add_row(f"  {first}", *others, style="dim" if one.why_not else "")
+        for kernel in step.kernels:
+            first, *others = map(safe, _cells(kernel))
+            table.add_row(f"  {first}", *others, style="dim" if kernel.why_not else "")
         console.print(table)
         for why, names in _left(step).items():
             console.print(Text(f"  {safe(', '.join(names))}: {safe(why)}", style="yellow"))
-    for note in found.notes:
+    for note in report.notes:
         console.print(Text.assemble(("note ", "cyan"), safe(note)))
 
 
-def markdown(found: EngineReport) -> str:
+def markdown(report: EngineReport) -> str:
     """A section with a table per step."""
-    lines = [f"### {title(found)}", ""]
-    for step in found.steps:
+    lines = [f"### {title(report)}", ""]
+    for step in report.steps:
         lines += [_step(step), "", *markdown_table(_TITLES, map(_cells, step.kernels))]
-        left = [f"- {', '.join(names)}: {why}" for why, names in _left(step).items()]
-        lines += [*left, ""] if left else []
-    lines += [f"- {note}" for note in found.notes]
+        remaining = [f"- {', '.join(names)}: {why}" for why, names in _left(step).items()]
+        lines += [*remaining, ""] if remaining else []
+    lines += [f"- {note}" for note in report.notes]
     return "\n".join(lines).rstrip() + "\n"
 
 
-def document(found: EngineReport) -> dict[str, Any]:
+def document(report: EngineReport) -> dict[str, Any]:
     """The report as plain dicts, lists, strings and numbers."""
-    steps = [_step_document(step) for step in found.steps]
-    return base.values(EngineDocument.of(found, wavecast=__version__, steps=steps,
-                                         notes=list(found.notes)))  # fmt: skip
+    steps = [_step_document(step) for step in report.steps]
+    return base.values(EngineDocument.of(report, wavecast=__version__, steps=steps,
+                                         notes=list(report.notes)))  # fmt: skip
 
 
 def title(found: EngineReport) -> str:
@@ -81,26 +81,26 @@ def _step(step: ServedStep) -> str:
     )
 
 
-def _cells(one: ServedKernel) -> tuple[str, ...]:
-    default, operators = one.default, " + ".join(one.operators)
-    if one.why_not:
+def _cells(kernel: ServedKernel) -> tuple[str, ...]:
+    default, operators = kernel.default, " + ".join(kernel.operators)
+    if kernel.why_not:
         operators = "–"
-    elif one.part_of:
-        operators = f"in {one.part_of}"
+    elif kernel.part_of:
+        operators = f"in {kernel.part_of}"
     return (
-        one.name, one.layer, one.dtype, str(one.count), default.kernel,
+        kernel.name, kernel.layer, kernel.dtype, str(kernel.count), default.kernel,
         units.seconds(default.seconds), operators,
-        units.seconds(one.seconds if one.operators and not one.why_not else None),
+        units.seconds(kernel.seconds if kernel.operators and not kernel.why_not else None),
     )  # fmt: skip
 
 
 def _left(step: ServedStep) -> dict[str, list[str]]:
     """Names of kernels by the reason why their default remains."""
-    found: dict[str, list[str]] = {}
-    for one in step.kernels:
-        if one.why_not and one.name not in found.setdefault(one.why_not, []):
-            found[one.why_not].append(one.name)
-    return found
+    by_reason: dict[str, list[str]] = {}
+    for kernel in step.kernels:
+        if kernel.why_not and kernel.name not in by_reason.setdefault(kernel.why_not, []):
+            by_reason[kernel.why_not].append(kernel.name)
+    return by_reason
 
 
 def _step_document(step: ServedStep) -> ServedStepJson:
@@ -118,17 +118,17 @@ def _step_document(step: ServedStep) -> ServedStepJson:
 
 
 def _kernel_documents(kernels: Sequence[ServedKernel]) -> Iterable[ServedKernelJson]:
-    for one in kernels:
-        default = one.default
+    for kernel in kernels:
+        default = kernel.default
         yield ServedKernelJson.of(
-            one,
+            kernel,
             operation=str(default.node.op),
             default=default.kernel,
             default_seconds=default.seconds,
             default_low=default.low,
             default_high=default.high,
-            operators=list(one.operators),
-            kernels=list(one.kernels),
+            operators=list(kernel.operators),
+            kernels=list(kernel.kernels),
         )
 
 

@@ -85,7 +85,7 @@ def _number(value: float | np.generic) -> str:
 
 def _sizes(sizes: tuple[int, int, int]) -> str:
     """`64`, `64,4`: without the ones at the end."""
-    kept = [str(size) for size in sizes]
-    while len(kept) > 1 and kept[-1] == "1":
-        kept.pop()
-    return ",".join(kept)
+    texts = [str(size) for size in sizes]
+    while len(texts) > 1 and texts[-1] == "1":
+        texts.pop()
+    return ",".join(texts)

@@ -69,9 +69,9 @@ def export_files(name: str, calls: Sequence[ExportedCall]) -> dict[str, bytes]:
     and every code object. `name` is the prefix of all functions. Raises UsageError for a name that
     C and C++ do not allow."""
     check_name(name)
-    targets = [_Target.of(one.plan) for one in calls]
-    amd = [one for one in targets if one.plan.kernels[0].launch.code.is_amd]
-    nvidia = [one for one in targets if one not in amd]
+    targets = [_Target.of(call.plan) for call in calls]
+    amd = [target for target in targets if target.plan.kernels[0].launch.code.is_amd]
+    nvidia = [target for target in targets if target not in amd]
     plan = calls[0].plan
     macro = name.upper()
     values: dict[str, Any] = {
@@ -80,16 +80,16 @@ def export_files(name: str, calls: Sequence[ExportedCall]) -> dict[str, bytes]:
         "operator": plan.operator,
         "sizes": " ".join(f"{key}={value}" for key, value in plan.sizes.items()),
         "version": __version__,
-        "targets": [one.plan.target for one in targets],
-        "interface": [_Parameter(one) for one in plan.interface],
-        "predictions": [_predicted(one) for one in calls],
+        "targets": [target.plan.target for target in targets],
+        "interface": [_Parameter(parameter) for parameter in plan.interface],
+        "predictions": [_predicted(call) for call in calls],
         "alignment": ALIGNMENT,
         "amd": bool(amd),
         "nvidia": bool(nvidia),
         "groups": _groups(macro, amd, nvidia),
-        "most_kernels": max(len(one.kernels) for one in targets),
-        "most_tables": max(1, *(len(one.tables) for one in targets)),
-        "most_argument_bytes": max(one.most_argument_bytes for one in targets),
+        "most_kernels": max(len(target.kernels) for target in targets),
+        "most_tables": max(1, *(len(target.tables) for target in targets)),
+        "most_argument_bytes": max(target.most_argument_bytes for target in targets),
     }
     files = {
         f"{name}.h": _rendered("export.h.j2", values),
@@ -97,11 +97,11 @@ def export_files(name: str, calls: Sequence[ExportedCall]) -> dict[str, bytes]:
         f"{name}_code.h": _rendered("export_code.h.j2", values),
         f"{name}.json": dumps(_document(name, calls)),
     }
-    found = {file: text.encode() for file, text in files.items()}
-    for one in calls:
-        for code in one.plan.codes:
-            found[_file(name, one.plan, code)] = _binary(code)
-    return found
+    contents = {file: text.encode() for file, text in files.items()}
+    for call in calls:
+        for code in call.plan.codes:
+            contents[_file(name, call.plan, code)] = _binary(code)
+    return contents
 
 
 def _groups(macro: str, amd: list[_Target], nvidia: list[_Target]) -> list[dict[str, Any]]:
@@ -181,14 +181,14 @@ class _Target:
 
     @classmethod
     def of(cls, plan: CallPlan) -> _Target:
-        found = cls(plan)
-        found._add_kernels()
-        found._add_buffers()
+        target = cls(plan)
+        target._add_kernels()
+        target._add_buffers()
         for number, step in enumerate(plan.steps):
-            found.steps.append(
-                found._launch(number, step) if isinstance(step, KernelStep) else _fill(step)
+            target.steps.append(
+                target._launch(number, step) if isinstance(step, KernelStep) else _fill(step)
             )
-        return found
+        return target
 
     @property
     def id(self) -> str:
@@ -225,7 +225,7 @@ class _Target:
     def _launch(self, number: int, step: KernelStep) -> str:
         launch, name = step.launch, f"{self.id}_launch_{number}"
         self.launches.append({"id": name, "pointers": step.pointers})
-        kernel = [one.digest for one in self.plan.codes].index(launch.code.digest)
+        kernel = [code.digest for code in self.plan.codes].index(launch.code.digest)
         segment = self._array(f"arguments_{number}", step.segment or b"\0")
         self.most_argument_bytes = max(self.most_argument_bytes, len(step.segment))
         grid = ", ".join(map(str, launch.grid))
@@ -245,24 +245,24 @@ def _fill(step: FillStep) -> str:
 
 
 def _binary(code: CodeObject) -> bytes:
-    found = code.stages["hsaco" if code.is_amd else "cubin"]
-    assert isinstance(found, bytes)
-    return found
+    binary = code.stages["hsaco" if code.is_amd else "cubin"]
+    assert isinstance(binary, bytes)
+    return binary
 
 
 def _file(name: str, plan: CallPlan, code: CodeObject) -> str:
     """`<name>.<target>.<kernel>.hsaco`, with a number where several have the kernel's name."""
-    same = [one for one in plan.codes if one.kernel == code.kernel]
+    same = [candidate for candidate in plan.codes if candidate.kernel == code.kernel]
     number = f".{same.index(code)}" if len(same) > 1 else ""
     end = "hsaco" if code.is_amd else "cubin"
     return f"{name}.{plan.target}.{code.kernel}{number}.{end}"
 
 
 def _predicted(call: ExportedCall) -> str:
-    found = call.seconds
-    if found is None:
+    estimate = call.seconds
+    if estimate is None:
         return f"{call.plan.device}: not known"
-    middle, low, high = map(units.seconds, found)
+    middle, low, high = map(units.seconds, estimate)
     return f"{call.plan.device}: {middle} ({low} to {high})"
 
 
@@ -270,9 +270,9 @@ def _document(name: str, calls: Sequence[ExportedCall]) -> ExportDocument:
     plan = calls[0].plan
     targets = [
         ExportTargetJson(
-            device=one.plan.device,
-            target=one.plan.target,
-            workspace_bytes=_Target.of(one.plan).workspace,
+            device=call.plan.device,
+            target=call.plan.target,
+            workspace_bytes=_Target.of(call.plan).workspace,
             buffers=[
                 ExportBufferJson.of(
                     buffer,
@@ -280,31 +280,31 @@ def _document(name: str, calls: Sequence[ExportedCall]) -> ExportDocument:
                     shape=list(buffer.shape),
                     strides=list(buffer.strides),
                 )
-                for buffer in one.plan.buffers
+                for buffer in call.plan.buffers
             ],
             launches=[
-                _launch_json(name, one, step, number)
-                for number, step in enumerate(one.plan.kernels)
+                _launch_json(name, call, step, number)
+                for number, step in enumerate(call.plan.kernels)
             ],
         )
-        for one in calls
+        for call in calls
     ]
     return ExportDocument(name, plan.operator, dict(plan.sizes), __version__, targets)
 
 
 def _launch_json(name: str, call: ExportedCall, step: KernelStep, number: int) -> ExportLaunchJson:
     explained, launch = call.explained[number], step.launch
-    found = explained.predicted.prediction if explained else None
-    why = "" if found else explained.predicted.why_not if explained else "it was not explained"
+    prediction = explained.predicted.prediction if explained else None
+    why = "" if prediction else explained.predicted.why_not if explained else "it was not explained"
     return ExportLaunchJson(
         kernel=launch.code.kernel,
         file=_file(name, call.plan, launch.code),
         grid=list(launch.grid),
         workgroup_size=launch.block[0],
         lds_bytes=launch.dynamic_lds,
-        seconds=found.seconds if found else None,
-        low=found.low if found else None,
-        high=found.high if found else None,
+        seconds=prediction.seconds if prediction else None,
+        low=prediction.low if prediction else None,
+        high=prediction.high if prediction else None,
         why_not=why,
     )
 

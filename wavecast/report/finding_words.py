@@ -16,11 +16,11 @@ MOST_LINES: Final = 6
 
 def lines(finding: Finding) -> str:
     """`line 12`, or `lines 12, 14` for a finding about several; "" where none is known."""
-    found = summary.lines_of(finding)
-    if len(found) < 2:
+    numbers = summary.lines_of(finding)
+    if len(numbers) < 2:
         return where(finding.location) if finding.location is not None else ""
-    shown = ", ".join(map(str, found[:MOST_LINES]))
-    return f"lines {shown}{' …' if len(found) > MOST_LINES else ''}"
+    text = ", ".join(map(str, numbers[:MOST_LINES]))
+    return f"lines {text}{' …' if len(numbers) > MOST_LINES else ''}"
 
 
 def effect(finding: Finding) -> str:
@@ -47,14 +47,14 @@ def cost(finding: Finding) -> str:
     parts = []
     if outcome.after is not None:
         before, after = outcome.before, outcome.after
-        shown = (
+        resources = (
             ("VGPRs", str(before.vgpr), str(after.vgpr)),
             ("spilled VGPRs", str(before.spilled), str(after.spilled)),
             ("LDS", units.size(before.lds_bytes), units.size(after.lds_bytes)),
             ("waves per SIMD", str(before.waves_per_simd), str(after.waves_per_simd)),
             ("workgroups per unit", str(before.workgroups), str(after.workgroups)),
         )
-        parts += [f"{name} {one} → {other}" for name, one, other in shown if one != other]
+        parts += [f"{name} {old} → {new}" for name, old, new in resources if old != new]
     if outcome.break_even is not None:
         parts.append(f"a copy pays after {units.plural(outcome.break_even, 'launch')}")
     return " · ".join(parts)

@@ -20,15 +20,18 @@ _NUMBERS = frozenset({"before", "after", "limit"})
 def render(verdict: GateVerdict, console: Console) -> None:
     """What broke, warnings, what is new, then one line that counts everything."""
     broken = verdict.broken
-    shown = [*verdict.reported, *(one for one in verdict.of(Status.NEW) if one not in broken)]
-    if shown:
+    judgements = [
+        *verdict.reported,
+        *(judgement for judgement in verdict.of(Status.NEW) if judgement not in broken),
+    ]
+    if judgements:
         table = Table(box=None, pad_edge=False)
         for name in _COLUMNS:
             justify = "right" if name in _NUMBERS else "left"
             table.add_column(name, justify=justify, overflow="fold")
-        for one in shown:
-            style = "red" if verdict.breaks(one) else _STYLES.get(one.status, "")
-            cells = [escape(cell) for cell in _cells(one)]
+        for judgement in judgements:
+            style = "red" if verdict.breaks(judgement) else _STYLES.get(judgement.status, "")
+            cells = [escape(cell) for cell in _cells(judgement)]
             cells[6] = f"[{style}]{cells[6]}[/]" if style else cells[6]
             table.add_row(*cells)
         console.print(table)
@@ -41,10 +44,10 @@ def render(verdict: GateVerdict, console: Console) -> None:
 def headline(verdict: GateVerdict) -> str:
     """The outcome in one line."""
     broken = verdict.broken
-    figures = [one for one in verdict.judged if one.kpi]
-    subjects = {(one.subject, one.device) for one in verdict.judged}
+    figures = [judgement for judgement in verdict.judged if judgement.kpi]
+    subjects = {(judgement.subject, judgement.device) for judgement in verdict.judged}
     if broken:
-        where = {(one.subject, one.device) for one in broken}
+        where = {(judgement.subject, judgement.device) for judgement in broken}
         text = f"gate: {plural(len(broken), 'regression')} in {len(where)} of {_pairs(subjects)}"
     else:
         text = f"gate: ok, {plural(len(figures), 'figure')} of {_pairs(subjects)}"
@@ -70,7 +73,10 @@ def markdown(verdict: GateVerdict) -> str:
     for title, rows in (
         ("", verdict.broken),
         ("Warnings", verdict.of(Status.WARN)),
-        ("New", [one for one in verdict.of(Status.NEW) if not verdict.breaks(one)]),
+        (
+            "New",
+            [judgement for judgement in verdict.of(Status.NEW) if not verdict.breaks(judgement)],
+        ),
         ("Better", verdict.of(Status.BETTER)),
     ):
         if not rows:
@@ -87,25 +93,27 @@ def markdown(verdict: GateVerdict) -> str:
 
 def _markdown_table(rows: Sequence[Judged]) -> list[str]:
     lines = ["| " + " | ".join(_COLUMNS) + " |", "|---|---|---|---:|---:|---:|---|---|"]
-    for one in rows:
-        cells = [cell.replace("|", "\\|").replace("\n", " ") for cell in _cells(one)]
+    for judgement in rows:
+        cells = [cell.replace("|", "\\|").replace("\n", " ") for cell in _cells(judgement)]
         cells[6] = f"**{cells[6]}**"
         lines.append("| " + " | ".join(cells) + " |")
     return lines
 
 
-def line(one: Judged) -> str:
+def line(judgement: Judged) -> str:
     """A verdict in one line: `vgprs of operator rms_norm rows=64 on mi300x: 23 → 64, limit 25;
     …`."""
-    what = f"{one.kpi} of {one.subject}" if one.kpi else one.subject
-    text = f"{what} on {one.device}: {one.status}"
-    if one.before is not None and one.after is not None:
-        text += f", {value(one.kpi, one.before)} → {value(one.kpi, one.after)}"
-    elif one.after is not None:
-        text += f", {value(one.kpi, one.after)}"
-    if one.limit is not None:
-        text += f", limit {value(one.kpi, one.limit)}"
-    return text + (f": {one.reason}" if one.reason else "")
+    what = f"{judgement.kpi} of {judgement.subject}" if judgement.kpi else judgement.subject
+    text = f"{what} on {judgement.device}: {judgement.status}"
+    if judgement.before is not None and judgement.after is not None:
+        text += (
+            f", {value(judgement.kpi, judgement.before)} → {value(judgement.kpi, judgement.after)}"
+        )
+    elif judgement.after is not None:
+        text += f", {value(judgement.kpi, judgement.after)}"
+    if judgement.limit is not None:
+        text += f", limit {value(judgement.kpi, judgement.limit)}"
+    return text + (f": {judgement.reason}" if judgement.reason else "")
 
 
 def value(name: str, number: float | None) -> str:
@@ -120,13 +128,22 @@ def value(name: str, number: float | None) -> str:
     return count(number) if number.is_integer() else significant(number, 4)
 
 
-def _cells(one: Judged) -> list[str]:
-    numbers = [value(one.kpi, number) if one.kpi else "" for number in _numbers(one)]
-    return [one.subject, one.device, one.kpi, *numbers, str(one.status), one.reason]
+def _cells(judgement: Judged) -> list[str]:
+    numbers = [
+        value(judgement.kpi, number) if judgement.kpi else "" for number in _numbers(judgement)
+    ]
+    return [
+        judgement.subject,
+        judgement.device,
+        judgement.kpi,
+        *numbers,
+        str(judgement.status),
+        judgement.reason,
+    ]
 
 
-def _numbers(one: Judged) -> tuple[float | None, float | None, float | None]:
-    return one.before, one.after, one.limit
+def _numbers(judgement: Judged) -> tuple[float | None, float | None, float | None]:
+    return judgement.before, judgement.after, judgement.limit
 
 
 __all__ = ["headline", "line", "markdown", "render", "value"]

@@ -32,8 +32,10 @@ def document(verdict: GateVerdict) -> dict[str, Any]:
             ok=not verdict.broken,
             headline=headline(verdict),
             judged=[
-                JudgedFigureJson.of(one, location=one.location, breaks=verdict.breaks(one))
-                for one in verdict.changed
+                JudgedFigureJson.of(
+                    judgement, location=judgement.location, breaks=verdict.breaks(judgement)
+                )
+                for judgement in verdict.changed
             ],
             same=len(verdict.of(Status.SAME)),
         )
@@ -45,28 +47,30 @@ def junit(verdict: GateVerdict) -> str:
     one Jenkins, GitLab and GitHub's reporters read: testsuites, testsuite, testcase, failure."""
     root = ElementTree.Element("testsuites", name="wavecast gate")
     totals = [0, 0]
-    for device in dict.fromkeys(one.device for one in verdict.judged):
-        mine = [one for one in verdict.judged if one.device == device]
-        broken = sum(verdict.breaks(one) for one in mine)
+    for device in dict.fromkeys(judgement.device for judgement in verdict.judged):
+        mine = [judgement for judgement in verdict.judged if judgement.device == device]
+        broken = sum(verdict.breaks(judgement) for judgement in mine)
         totals = [totals[0] + len(mine), totals[1] + broken]
         suite = ElementTree.SubElement(
             root, "testsuite", name=device, tests=str(len(mine)), failures=str(broken),
             errors="0", skipped="0",
         )  # fmt: skip
-        for one in mine:
+        for judgement in mine:
             case = ElementTree.SubElement(
-                suite, "testcase", classname=_clean(f"{device}.{one.subject}"),
-                name=one.kpi or str(one.status),
+                suite, "testcase", classname=_clean(f"{device}.{judgement.subject}"),
+                name=judgement.kpi or str(judgement.status),
             )  # fmt: skip
-            if one.location.file:
-                case.set("file", _clean(one.location.file))
-                case.set("line", str(one.location.line))
-            if verdict.breaks(one):
-                text = _clean(line(one))
-                failure = ElementTree.SubElement(case, "failure", message=text, type=one.status)
+            if judgement.location.file:
+                case.set("file", _clean(judgement.location.file))
+                case.set("line", str(judgement.location.line))
+            if verdict.breaks(judgement):
+                text = _clean(line(judgement))
+                failure = ElementTree.SubElement(
+                    case, "failure", message=text, type=judgement.status
+                )
                 failure.text = text
-            elif one.status is not Status.SAME:
-                ElementTree.SubElement(case, "system-out").text = _clean(line(one))
+            elif judgement.status is not Status.SAME:
+                ElementTree.SubElement(case, "system-out").text = _clean(line(judgement))
     root.set("tests", str(totals[0]))
     root.set("failures", str(totals[1]))
     ElementTree.indent(root, " ")
@@ -79,29 +83,31 @@ def sarif_log(verdict: GateVerdict) -> dict[str, Any]:
     """What breaks the gate as results of one run, with its warnings; the rule is the KPI, or the
     status where no figure is at fault."""
     reported = verdict.reported
-    names = sorted({_rule(one) for one in reported})
+    names = sorted({_rule(judgement) for judgement in reported})
     rules = []
     for name in names:
-        status = next(one.status for one in reported if _rule(one) == name)
+        status = next(judgement.status for judgement in reported if _rule(judgement) == name)
         kpi = KPIS.get(name.removeprefix("gate-").replace("-", "_"))
         text = f"Worse than the baseline allows: {kpi.meaning}." if kpi else _MEANINGS[status]
         rules.append({"id": name, "shortDescription": {"text": text}})
     results = [
         {
-            "ruleId": _rule(one),
-            "ruleIndex": names.index(_rule(one)),
-            "level": _level(one),
-            "message": {"text": line(one)},
-            "locations": [_location(one)],
-            "partialFingerprints": {"wavecast/1": f"{one.subject}:{one.device}:{_rule(one)}"},
+            "ruleId": _rule(judgement),
+            "ruleIndex": names.index(_rule(judgement)),
+            "level": _level(judgement),
+            "message": {"text": line(judgement)},
+            "locations": [_location(judgement)],
+            "partialFingerprints": {
+                "wavecast/1": f"{judgement.subject}:{judgement.device}:{_rule(judgement)}"
+            },
             "properties": {
-                "device": one.device,
-                "before": one.before,
-                "after": one.after,
-                "limit": one.limit,
+                "device": judgement.device,
+                "before": judgement.before,
+                "after": judgement.after,
+                "limit": judgement.limit,
             },
         }
-        for one in reported
+        for judgement in reported
     ]
     return sarif.run(rules, results)
 
@@ -109,30 +115,30 @@ def sarif_log(verdict: GateVerdict) -> dict[str, Any]:
 def workflow_commands(verdict: GateVerdict) -> list[str]:
     """Workflow commands that show what broke at its line in a pull request. Properties and text
     are escaped as the actions toolkit does (docs.github.com, workflow commands)."""
-    found = []
-    for one in verdict.reported:
-        properties = {"title": f"wavecast gate: {one.kpi or one.status}"}
-        if one.location.file and not one.location.file.startswith("/"):
-            properties = {"file": one.location.file, **properties}
-            if one.location.line:
-                properties["line"] = str(one.location.line)
-        shown = ",".join(f"{name}={_property(text)}" for name, text in properties.items())
-        found.append(f"::{_level(one)} {shown}::{_data(line(one))}")
-    return found
+    commands = []
+    for judgement in verdict.reported:
+        properties = {"title": f"wavecast gate: {judgement.kpi or judgement.status}"}
+        if judgement.location.file and not judgement.location.file.startswith("/"):
+            properties = {"file": judgement.location.file, **properties}
+            if judgement.location.line:
+                properties["line"] = str(judgement.location.line)
+        parameters = ",".join(f"{name}={_property(text)}" for name, text in properties.items())
+        commands.append(f"::{_level(judgement)} {parameters}::{_data(line(judgement))}")
+    return commands
 
 
-def _level(one: Judged) -> str:
-    return "warning" if one.status is Status.WARN else "error"
+def _level(judgement: Judged) -> str:
+    return "warning" if judgement.status is Status.WARN else "error"
 
 
-def _rule(one: Judged) -> str:
-    return f"gate-{(one.kpi or str(one.status).lower()).replace('_', '-')}"
+def _rule(judgement: Judged) -> str:
+    return f"gate-{(judgement.kpi or str(judgement.status).lower()).replace('_', '-')}"
 
 
-def _location(one: Judged) -> dict[str, Any]:
-    logical = {"name": one.subject, "kind": "function"}
+def _location(judgement: Judged) -> dict[str, Any]:
+    logical = {"name": judgement.subject, "kind": "function"}
     return {
-        **sarif.physical_location(one.location.file, one.location.line, 0),
+        **sarif.physical_location(judgement.location.file, judgement.location.line, 0),
         "logicalLocations": [logical],
     }
 

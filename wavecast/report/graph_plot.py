@@ -29,8 +29,8 @@ def memory_parts(answer: ModuleAnswer) -> list[BarPart]:
 def run(answer: ModuleAnswer) -> DrawnTimeline | None:
     """The host and the GPU in time."""
     seconds: dict[str, float] = defaultdict(float)
-    for one in answer.slices:
-        seconds[one.group] += one.seconds
+    for timeline_slice in answer.slices:
+        seconds[timeline_slice.group] += timeline_slice.seconds
     kinds = sorted((name for name in seconds if name != HOST), key=lambda name: -seconds[name])
     return timeline_plot.timeline(answer.slices, TRACKS, (*kinds, HOST), "A run in time")
 
@@ -48,15 +48,15 @@ def paths(answer: ModuleAnswer) -> dict[str, float]:
 def modules(answer: ModuleAnswer) -> dict[str, float]:
     """Seconds of kernels by module, with the children of a module counted to it: the outermost
     modules of which there are several."""
-    named = paths(answer)
-    found: dict[str, float] = {}
-    for depth in range(1, 1 + max((path.count(".") + 1 for path in named), default=0)):
-        found = defaultdict(float)
-        for path, seconds in named.items():
-            found[".".join(path.split(".")[:depth])] += seconds
-        if len(found) > 1:
+    by_path = paths(answer)
+    by_module: dict[str, float] = {}
+    for depth in range(1, 1 + max((path.count(".") + 1 for path in by_path), default=0)):
+        by_module = defaultdict(float)
+        for path, seconds in by_path.items():
+            by_module[".".join(path.split(".")[:depth])] += seconds
+        if len(by_module) > 1:
             break
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+    return dict(sorted(by_module.items(), key=lambda item: -item[1]))
 
 
 def parts_of(values: Mapping[str, float], first: Mapping[str, float]) -> list[BarPart]:

@@ -40,33 +40,33 @@ def described(answer: ModuleAnswer) -> str:
 def equal(answer: ModuleAnswer) -> list[EqualCalls]:
     """Equal kernels of a phase as one, the longest together first."""
     counts: dict[tuple[str, str, object], tuple[CallTime, list[str]]] = {}
-    for one in answer.times:
-        key = (one.kernel.operator, one.kernel.phase, one.priced.node.op)
-        counts.setdefault(key, (one, []))[1].append(one.kernel.module)
-    found = [
+    for time in answer.times:
+        key = (time.kernel.operator, time.kernel.phase, time.priced.node.op)
+        counts.setdefault(key, (time, []))[1].append(time.kernel.module)
+    groups = [
         EqualCalls(first, len(modules), tuple(dict.fromkeys(modules)))
         for first, modules in counts.values()
     ]
-    return sorted(found, key=lambda one: -one.seconds)
+    return sorted(groups, key=lambda group: -group.seconds)
 
 
 def in_order(answer: ModuleAnswer) -> list[KernelRow]:
     """Every kernel of a run, in the order of launches."""
-    return [_row(EqualCalls(one, 1, (one.kernel.module,))) for one in answer.times]
+    return [_row(EqualCalls(time, 1, (time.kernel.module,))) for time in answer.times]
 
 
 def rows(answer: ModuleAnswer) -> list[KernelRow]:
     """The kernels of a run by phase, the longest together first."""
-    return [_row(one) for one in equal(answer)]
+    return [_row(group) for group in equal(answer)]
 
 
-def _row(one: EqualCalls) -> KernelRow:
+def _row(group: EqualCalls) -> KernelRow:
     return KernelRow(
-        one.first.kernel.operator.removeprefix("aten."),
-        one.count,
-        one.first.priced,
-        one.seconds,
-        one.first.kernel.phase,
+        group.first.kernel.operator.removeprefix("aten."),
+        group.count,
+        group.first.priced,
+        group.seconds,
+        group.first.kernel.phase,
     )
 
 

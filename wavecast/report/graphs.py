@@ -51,14 +51,14 @@ def render_changes(change: ReplacedModule, console: Console) -> None:
     titles = [("  module", "left"), ("class", "left"), ("PyTorch", "right"),
               ("wavecast.ops", "right"), ("speedup", "right"), ("operators", "left")]  # fmt: skip
     table = kernel_tables.columns(*titles)
-    for one in change.changes:
+    for module_change in change.changes:
         table.add_row(
-            f"  {safe(one.module)}",
-            safe(one.kind),
-            units.seconds(one.before),
-            units.seconds(one.after),
-            f"{one.speedup:.2f}",
-            ", ".join(one.operators) or safe("; ".join(one.left)),
+            f"  {safe(module_change.module)}",
+            safe(module_change.kind),
+            units.seconds(module_change.before),
+            units.seconds(module_change.after),
+            f"{module_change.speedup:.2f}",
+            ", ".join(module_change.operators) or safe("; ".join(module_change.left)),
         )
     before, after = change.before.total.value, change.after.total.value
     console.print(table)
@@ -111,12 +111,12 @@ def _kernels(answer: ModuleAnswer, console: Console, *, full: bool) -> None:
 
 
 def _modules(answer: ModuleAnswer, console: Console, *, full: bool) -> None:
-    named = [(path, seconds) for path, seconds in answer.by_module.items() if path]
-    if len(named) < 2:
+    rows = [(path, seconds) for path, seconds in answer.by_module.items() if path]
+    if len(rows) < 2:
         return
     titles = [("  module", "left"), ("class", "left"), ("kernels", "right"), ("share", "right")]
     table = kernel_tables.columns(*titles)
-    for path, seconds in named if full else named[:_ROWS]:
+    for path, seconds in rows if full else rows[:_ROWS]:
         share = units.percent(seconds, answer.time.device)
         kind = answer.graph.classes.get(path, "")
         table.add_row(f"  {safe(path)}", safe(kind), units.seconds(seconds), share)
@@ -153,21 +153,21 @@ def _module(answer: ModuleAnswer) -> ModuleJson:
         by_operator=dict(answer.by_operator),
         by_module=dict(answer.by_module),
         memory=GraphMemoryJson.of(memory, parts=dict(memory.parts)),
-        kernels=[_kernel(one) for one in graph_words.equal(answer)],
+        kernels=[_kernel(group) for group in graph_words.equal(answer)],
         notes=list(answer.notes),
     )
 
 
-def _kernel(one: EqualCalls) -> GraphKernelJson:
-    kernel, priced = one.first.kernel, one.first.priced
+def _kernel(group: EqualCalls) -> GraphKernelJson:
+    kernel, priced = group.first.kernel, group.first.priced
     return GraphKernelJson.of(
         priced,
         operator=kernel.operator,
         name=kernel.part.name,
         operation=str(priced.node.op),
         phase=kernel.phase,
-        count=one.count,
-        modules=list(one.modules),
+        count=group.count,
+        modules=list(group.modules),
     )
 
 

@@ -23,7 +23,7 @@ def render(kernels: Sequence[LaunchedKernel], console: Console) -> None:
     table.add_column("kernel", overflow="fold")
     for head in ("grid", "block", "launches", "predicted each", "predicted all"):
         table.add_column(head, justify="right", no_wrap=True)
-    for kernel in sorted(kernels, key=lambda one: -(one.seconds or 0.0)):
+    for kernel in sorted(kernels, key=lambda row: -(row.seconds or 0.0)):
         each = None if kernel.seconds is None else kernel.seconds / kernel.launches
         table.add_row(
             kernel.kernel,

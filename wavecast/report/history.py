@@ -29,10 +29,10 @@ _BARS: Final = "▁▂▃▄▅▆▇█"
 _WIDTH: Final = 40
 
 
-def render(found: History, console: Console, *, everything: bool = False) -> None:
+def render(history: History, console: Console, *, everything: bool = False) -> None:
     """Times, and other figures that changed; all with `everything`. Then the changes, by run."""
-    shown = [s for s in found.series if everything or s.changes or s.kpi.unit == "s"]
-    if shown:
+    visible = [s for s in history.series if everything or s.changes or s.kpi.unit == "s"]
+    if visible:
         table = Table(box=None, pad_edge=False)
         table.add_column("subject", overflow="fold")
         for name in ("device", "figure"):
@@ -41,7 +41,7 @@ def render(found: History, console: Console, *, everything: bool = False) -> Non
             table.add_column(name, justify="right")
         table.add_column("over runs", no_wrap=True)
         table.add_column("changes", justify="right")
-        for series in shown:
+        for series in visible:
             table.add_row(
                 *(Text(safe(text)) for text in (series.subject.key, where(series))),
                 series.kpi.name,
@@ -53,26 +53,26 @@ def render(found: History, console: Console, *, everything: bool = False) -> Non
             )
         console.print(table)
     by_run: dict[str, list[tuple[Series, LevelChange]]] = {}
-    for series in shown:
+    for series in visible:
         for change in series.changes:
             by_run.setdefault(series.points[change.at].run.id, []).append((series, change))
-    for run in (run for run in found.order if run in by_run):
+    for run in (run for run in history.order if run in by_run):
         series, change = by_run[run][0]
         console.print(Text(safe(run_name(series.points[change.at])), style="bold"))
-        for one in by_run[run]:
-            console.print(_line(*one), soft_wrap=True)
-    hidden = len(found.series) - len(shown)
+        for entry in by_run[run]:
+            console.print(_line(*entry), soft_wrap=True)
+    hidden = len(history.series) - len(visible)
     quiet = f" {hidden} that did not are not shown (--all)." if hidden else ""
-    console.print(Text(summary(found) + quiet))
-    for note in found.notes:
+    console.print(Text(summary(history) + quiet))
+    for note in history.notes:
         console.print(Text(f"note: {note}"))
 
 
-def summary(found: History) -> str:
+def summary(history: History) -> str:
     """`2 of 12 figures changed over 30 runs.`"""
-    changed = sum(bool(series.changes) for series in found.series)
-    figures = plural(len(found.series), "figure")
-    return f"{changed} of {figures} changed over {plural(len(found.order), 'run')}."
+    changed = sum(bool(series.changes) for series in history.series)
+    figures = plural(len(history.series), "figure")
+    return f"{changed} of {figures} changed over {plural(len(history.order), 'run')}."
 
 
 def about(series: Series) -> str:
@@ -176,10 +176,10 @@ def sparkline(values: list[float]) -> str:
     return "".join(_BARS[round((value - low) / (high - low) * 7)] for value in values)
 
 
-def document(found: History) -> dict[str, Any]:
+def document(history: History) -> dict[str, Any]:
     """The history as JSON-ready values, schema `wavecast.history/1`."""
-    series = [_series(series) for series in found.series]
-    return base.values(HistoryDocument.of(found, runs=list(found.order), series=series))
+    series = [_series(series) for series in history.series]
+    return base.values(HistoryDocument.of(history, runs=list(history.order), series=series))
 
 
 def _series(series: Series) -> HistorySeriesJson:

@@ -12,7 +12,7 @@ from wavecast.report import history, history_plot, pages
 from wavecast.version import __version__
 
 
-def render(found: History) -> str:
+def render(figure_history: History) -> str:
     """The whole page; it loads no other file. Changes come first."""
     script = pages.asset("theme.js") + pages.asset("history.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
@@ -20,8 +20,8 @@ def render(found: History) -> str:
         pages.environment()
         .get_template("history.html.j2")
         .render(
-            found=found,
-            series=sorted(found.series, key=_order),
+            found=figure_history,
+            series=sorted(figure_history.series, key=_order),
             version=__version__,
             words=history,
             plot=history_plot.plot,

@@ -71,9 +71,9 @@ def _grid(frame: PlotFrame, series: Series, low: float, high: float) -> Markup:
 def _runs(frame: PlotFrame, points: Sequence[Point]) -> Markup:
     """Names below a few runs."""
     count = len(points)
-    shown = sorted({round(i * (count - 1) / (_LABELS - 1)) for i in range(_LABELS)})
+    ticks = sorted({round(i * (count - 1) / (_LABELS - 1)) for i in range(_LABELS)})
     parts = []
-    for index in shown:
+    for index in ticks:
         anchor = "start" if index == 0 and count > 1 else "end" if index == count - 1 else "middle"
         anchor = "middle" if count == 1 else anchor
         x = frame.x(0) if anchor == "start" else frame.x(1) if anchor == "end" else None
@@ -105,7 +105,7 @@ def _level(
 
 def _change(frame: PlotFrame, series: Series, change: LevelChange) -> Markup:
     x = frame.x(change.at / len(series.points))
-    left = x > frame.x(0.8)
+    near_end = x > frame.x(0.8)
     return Markup(
         '<g class="change {}"><title>{}</title><path d="M{} {}V{}"/>'
         '<text x="{}" y="{}" text-anchor="{}">{}</text></g>'
@@ -115,9 +115,9 @@ def _change(frame: PlotFrame, series: Series, change: LevelChange) -> Markup:
         n(x),
         n(frame.y(1)),
         n(frame.y(0)),
-        n(x - 4 if left else x + 4),
+        n(x - 4 if near_end else x + 4),
         n(frame.top - 5),
-        "end" if left else "start",
+        "end" if near_end else "start",
         words.percent(change) or words.word(series, change),
     )
 

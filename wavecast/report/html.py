@@ -95,10 +95,12 @@ def _island(groups: tuple[KernelGroup, ...], listings: list[Listing]) -> Markup:
         {
             "targets": [
                 {**target, "pressure": _pressure(explanation)}
-                for explanation, target in zip(group.explanations, found.targets, strict=True)
+                for explanation, target in zip(
+                    group.explanations, kernel_listing.targets, strict=True
+                )
             ]
         }
-        for group, found in zip(groups, listings, strict=True)
+        for group, kernel_listing in zip(groups, listings, strict=True)
     ]
     return pages.island({"kernels": kernels})
 

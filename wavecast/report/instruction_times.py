@@ -39,33 +39,33 @@ def instruction_times(explanation: Explanation) -> tuple[InstructionTime, ...]:
         return ()
     timing = launch_timing(profile, explanation.device)
     program, stalls = profile.program, np.asarray(timing.unit.stalls)
-    spent = stalls.sum(axis=1)
-    work = (timing.seconds - timing.launch) / (float(spent.sum()) or 1.0)
+    clocks = stalls.sum(axis=1)
+    work = (timing.seconds - timing.launch) / (float(clocks.sum()) or 1.0)
     executed = explanation.analysis.executed
     blocks = {
         index: executed[block.index] if block.index < len(executed) else None
         for block in program.blocks
         for index in range(block.start, block.stop)
     }
-    found = []
-    for index in np.argsort(-spent, kind="stable")[:ROWS].tolist():
-        if not spent[index]:
+    times = []
+    for index in np.argsort(-clocks, kind="stable")[:ROWS].tolist():
+        if not clocks[index]:
             break
         row = stalls[index]
         largest = np.argsort(-row, kind="stable")[:_SHOWN_CAUSES].tolist()
-        causes = tuple((CAUSES[c], float(row[c] / spent[index])) for c in largest if row[c])
+        causes = tuple((CAUSES[c], float(row[c] / clocks[index])) for c in largest if row[c])
         instruction = program.instructions[index]
-        found.append(
+        times.append(
             InstructionTime(
                 index,
                 instruction.decoded.text,
                 instruction.location,
-                float(work * spent[index]),
+                float(work * clocks[index]),
                 causes,
                 blocks.get(index),
             )
         )
-    return tuple(found)
+    return tuple(times)
 
 
 __all__ = ["InstructionTime", "instruction_times"]

@@ -21,17 +21,17 @@ _LONGEST = 72
 """Characters of a name; Tensile's names have several hundred."""
 
 
-def lines(found: Inventory, path: str) -> Iterator[str]:
+def lines(inventory: Inventory, path: str) -> Iterator[str]:
     """A line per kernel, and what they are in all."""
-    rows = [_HEAD, *(_cells(entry) for entry in found.entries)]
+    rows = [_HEAD, *(_cells(entry) for entry in inventory.entries)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD) - 1)]
     for row in rows:
         cells = [row[0].ljust(widths[0])]
         cells += [text.rjust(width) for text, width in zip(row[1:-1], widths[1:], strict=True)]
         yield "  ".join([*cells, row[-1]])
-    count = wording.count(len(found.entries), "kernel")
-    yield f"{count} in {wording.count(found.objects, 'code object')} of {path}"
-    yield from (f"not read: {safe(reason)}" for reason in found.unread)
+    count = wording.count(len(inventory.entries), "kernel")
+    yield f"{count} in {wording.count(inventory.objects, 'code object')} of {path}"
+    yield from (f"not read: {safe(reason)}" for reason in inventory.unread)
 
 
 def _cells(entry: KernelEntry) -> tuple[str, ...]:
@@ -47,28 +47,28 @@ def _cells(entry: KernelEntry) -> tuple[str, ...]:
 def _named(entry: KernelEntry) -> str:
     name = readable(entry.kernel)
     name = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
-    known = described(entry.kernel)
+    description = described(entry.kernel)
     archived = f" ({entry.archived})" if entry.archived else ""
-    return safe(f"{name}{archived}") + (f"  [{safe(known)}]" if known else "")
+    return safe(f"{name}{archived}") + (f"  [{safe(description)}]" if description else "")
 
 
 def described(kernel: str) -> str:
     """What a kernel's name tells, such as `AITER gemm 128x128 fp8`; "" where it tells nothing."""
-    found = recognise(kernel)
-    category = "" if found.category == OTHER else found.category
-    return " ".join(filter(None, (found.library, category, form(kernel).text)))
+    kernel_name = recognise(kernel)
+    category = "" if kernel_name.category == OTHER else kernel_name.category
+    return " ".join(filter(None, (kernel_name.library, category, form(kernel).text)))
 
 
-def document(found: Inventory, path: str) -> dict[str, Any]:
+def document(inventory: Inventory, path: str) -> dict[str, Any]:
     """The inventory as plain dicts, lists, strings and numbers."""
-    listed = InventoryDocument(
+    inventory_document = InventoryDocument(
         wavecast=__version__,
         input=path,
-        objects=found.objects,
-        unread=list(found.unread),
-        kernels=[_entry(entry) for entry in found.entries],
+        objects=inventory.objects,
+        unread=list(inventory.unread),
+        kernels=[_entry(entry) for entry in inventory.entries],
     )
-    return base.values(listed)
+    return base.values(inventory_document)
 
 
 def _entry(entry: KernelEntry) -> ListedKernelJson:

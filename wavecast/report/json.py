@@ -42,8 +42,8 @@ def document(report: ExplainReport) -> dict[str, Any]:
             notes=list(report.notes),
             failures=[failure_entry(failure) for failure in report.failures],
             choices=list(report.choices),
-            lines=[_line(one) for one in report.lines],
-            changes=[_change(one) for one in report.changes],
+            lines=[_line(line) for line in report.lines],
+            changes=[_change(change) for change in report.changes],
             comparison=[
                 LaunchRowJson.of(group, entries=[_device(e) for e in group.explanations])
                 for group in groups
@@ -84,7 +84,7 @@ def _change(change: ModelLineChange) -> ModelLineChangeJson:
 
 def _device(explanation: Explanation) -> DeviceFiguresJson:
     analysis = explanation.analysis
-    found = explanation.predicted.prediction
+    prediction = explanation.predicted.prediction
     return DeviceFiguresJson.of(
         explanation.roofline,
         arch=explanation.device.target,
@@ -97,10 +97,10 @@ def _device(explanation: Explanation) -> DeviceFiguresJson:
         waves_per_simd=analysis.occupancy.waves_per_simd,
         occupancy_limiter=analysis.occupancy.limiter,
         main_loop=_main_loop(analysis),
-        predicted_seconds=found.seconds if found else None,
-        predicted_low=found.low if found else None,
-        predicted_high=found.high if found else None,
-        limiter=found.limiter if found else "",
+        predicted_seconds=prediction.seconds if prediction else None,
+        predicted_low=prediction.low if prediction else None,
+        predicted_high=prediction.high if prediction else None,
+        limiter=prediction.limiter if prediction else "",
         findings=SeverityCountsJson(**summary.severity_counts(explanation.findings)),
     )
 

@@ -25,18 +25,18 @@ def roofline(rows: Sequence[KernelRow], device: Device, whole: str) -> Markup | 
     A point is a kernel at its predicted FLOP/s, its area its share of the `whole` (`step`). Roofs
     are those of the dtypes that occur, at sustained rates where they are known.
     """
-    shown = []
+    entries = []
     for row in rows:
-        found = limits(row.priced.node.op.work(), device)
-        flops = sum((found.work.flops or {}).values())
-        if flops and found.intensity and found.compute and found.memory:
-            shown.append((row, found, found.intensity, flops / row.priced.seconds))
-    if not shown:
+        bounds = limits(row.priced.node.op.work(), device)
+        flops = sum((bounds.work.flops or {}).values())
+        if flops and bounds.intensity and bounds.compute and bounds.memory:
+            entries.append((row, bounds, bounds.intensity, flops / row.priced.seconds))
+    if not entries:
         return None
     roofs = {}
-    for _, found, _, _ in shown:
-        compute = found.compute_sustained or found.compute
-        memory = found.memory_sustained or found.memory
+    for _, bounds, _, _ in entries:
+        compute = bounds.compute_sustained or bounds.compute
+        memory = bounds.memory_sustained or bounds.memory
         assert compute is not None
         assert memory is not None
         roofs[compute.name] = (compute.rate, memory.rate)
@@ -48,11 +48,11 @@ def roofline(rows: Sequence[KernelRow], device: Device, whole: str) -> Markup | 
             row.seconds / total,
             f"{row.name} x {units.count(row.count)}: {units.seconds(row.seconds)}, "
             f"{row.seconds / total:.0%} of the {whole}; "
-            f"{units.significant(intensity)} {units.operations(found.work.flops or ())}/B, "
-            f"{units.si(rate, f'{units.operations(found.work.flops or ())}/s')}, "
+            f"{units.significant(intensity)} {units.operations(bounds.work.flops or ())}/B, "
+            f"{units.si(rate, f'{units.operations(bounds.work.flops or ())}/s')}, "
             f"limited by {row.priced.limiter}",
         )
-        for row, found, intensity, rate in shown
+        for row, bounds, intensity, rate in entries
     ]
     return under_roofs(roofs, points, f"Kernels of a {whole} under the roofs of the GPU")
 
@@ -93,7 +93,7 @@ def under_roofs(
                 number % COLOURS, name, figures
             )
         )
-    for point in sorted(points, key=lambda one: -one.share):
+    for point in sorted(points, key=lambda roof_point: -roof_point.share):
         x, y = axes.at(point.intensity, point.rate)
         body.append(
             Markup(

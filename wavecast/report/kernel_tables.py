@@ -51,15 +51,15 @@ def columns(*titles: tuple[str, str]) -> Table:
 
 def merged(rows: Iterable[KernelRow]) -> list[KernelRow]:
     """Rows of equal kernels as one, the longest together first."""
-    found: dict[tuple[str, object, str], KernelRow] = {}
+    by_key: dict[tuple[str, object, str], KernelRow] = {}
     for row in rows:
         key = (row.name, row.priced.node.op, row.group)
-        before = found.get(key)
+        before = by_key.get(key)
         if before is not None:
             count, seconds = row.count + before.count, row.seconds + before.seconds
             row = KernelRow(row.name, count, row.priced, seconds, row.group)
-        found[key] = row
-    return sorted(found.values(), key=lambda row: -row.seconds)
+        by_key[key] = row
+    return sorted(by_key.values(), key=lambda row: -row.seconds)
 
 
 def kernels(
@@ -67,24 +67,26 @@ def kernels(
     total: float,
     *,
     most: int | None,
-    counted: bool = True,
+    with_counts: bool = True,
     assumed: bool = True,
     operation: bool = False,
 ) -> Table:
     """The first `most` rows (None: all) with their share of `total` seconds, and one row for the
-    others. `counted` adds how often each runs and its time together, `assumed` the library,
+    others. `with_counts` adds how often each runs and its time together, `assumed` the library,
     `operation` the sizes."""
     titles = [("  kernel", "left" if assumed else "wrap")]
-    titles += [("times", "right")] * counted + [("each", "right")] + [("all", "right")] * counted
+    titles += (
+        [("times", "right")] * with_counts + [("each", "right")] + [("all", "right")] * with_counts
+    )
     titles += [("share", "right"), ("bound by", "left")]
     titles += [("assumed", "left")] * assumed + [("operation", "wrap")] * operation
     table = columns(*titles)
     for row in rows[:most]:
         table.add_row(
             f"  {safe(row.name)}",
-            *([f"{round(row.count):,}"] * counted),
+            *([f"{round(row.count):,}"] * with_counts),
             units.seconds(row.priced.seconds),
-            *([units.seconds(row.seconds)] * counted),
+            *([units.seconds(row.seconds)] * with_counts),
             units.percent(row.seconds, total),
             safe(row.priced.limiter),
             *([safe(row.priced.kernel)] * assumed),
@@ -93,7 +95,7 @@ def kernels(
     others = [] if most is None else rows[most:]
     if others:
         seconds = sum(row.seconds for row in others)
-        cells = ["", "", units.seconds(seconds)] if counted else [""]
+        cells = ["", "", units.seconds(seconds)] if with_counts else [""]
         table.add_row(f"  {len(others)} others", *cells, units.percent(seconds, total))
     return table
 
@@ -101,8 +103,8 @@ def kernels(
 def memory(title: str, parts: Mapping[str, float], totals: Mapping[str, float]) -> Table:
     """Bytes by use, then `totals` of them."""
     table = columns((f"  {title}", "left"), ("size", "right"))
-    shown = {name: size for name, size in parts.items() if size >= _LEAST_SIZE}
-    for name, size in (shown | dict(totals)).items():
+    large = {name: size for name, size in parts.items() if size >= _LEAST_SIZE}
+    for name, size in (large | dict(totals)).items():
         table.add_row(f"  {name}", units.size(size))
     return table
 

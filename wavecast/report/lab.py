@@ -30,7 +30,10 @@ def document(tuning: LabTuning) -> LabTuneDocument:
     return LabTuneDocument(
         __version__,
         list(tuning.notes),
-        [f"{one.kernel} for {one.target}: {one.message}" for one in tuning.failures],
+        [
+            f"{failure.kernel} for {failure.target}: {failure.message}"
+            for failure in tuning.failures
+        ],
         [_entry_document(entry) for entry in tuning.entries],
     )
 
@@ -79,10 +82,10 @@ def _entry(entry: LabEntry, top: int) -> Iterator[RenderableType]:
     name = safe(readable(problem.kernel))
     yield heading(f"{name} on {problem.device}", safe(f"{grid} workgroups"))
     yield Text(f"  {safe(problem.arguments)}", style="dim")
-    refused = Counter(row.result.refused for row in entry.rows if row.result.figures is None)
+    refusals = Counter(row.result.refused for row in entry.rows if row.result.figures is None)
     codes = {row.result.figures.digest for row in entry.rows if row.result.figures is not None}
     text = f"{count(len(entry.rows), 'setting')}, {len(codes)} different codes"
-    yield Text(f"  {text}, {sum(refused.values())} refused", style="dim")
+    yield Text(f"  {text}, {sum(refusals.values())} refused", style="dim")
     yield Padding(_table(entry, top), (0, 0, 0, 2))
     best = entry.best
     if best is None:
@@ -91,7 +94,7 @@ def _entry(entry: LabEntry, top: int) -> Iterator[RenderableType]:
         yield Text.assemble("  best  ", (str(best.result.setting), "bold"))
         if len(best.result.setting.items) > 1:
             yield Padding(_parts(entry, best), (0, 0, 0, 2))
-    for reason, number in refused.most_common(4):
+    for reason, number in refusals.most_common(4):
         yield Text(f"  {number} refused: {safe(reason)}", style="dim")
 
 
@@ -101,9 +104,9 @@ def _table(entry: LabEntry, top: int) -> RenderableType:
         ("spills", True), ("waves/SIMD", True), ("waits", True), ("results", False),
         ("setting", False),
     )  # fmt: skip
-    shown = _distinct(entry)[:top]
-    executed = [row for row in entry.rows if row.verified is not None and row not in shown]
-    for row in (entry.base, *shown, *executed):
+    top_rows = _distinct(entry)[:top]
+    executed = [row for row in entry.rows if row.verified is not None and row not in top_rows]
+    for row in (entry.base, *top_rows, *executed):
         figures = row.result.figures
         assert figures is not None
         sampled = entry.saved_sampled(row)
@@ -132,15 +135,15 @@ _WRONG = ("differs", "faulty")
 def _distinct(entry: LabEntry) -> list[LabRow]:
     """One row per machine code other than the original's: the executed one, or the shortest."""
     base = entry.base.result.figures
-    found: dict[str, LabRow] = {}
+    by_digest: dict[str, LabRow] = {}
     for row in entry.rows:
         figures = row.result.figures
         if figures is None or (base is not None and figures.digest == base.digest):
             continue
-        known = found.get(figures.digest)
-        if known is None or _rank(row) < _rank(known):
-            found[figures.digest] = row
-    return sorted(found.values(), key=entry.rows.index)
+        previous = by_digest.get(figures.digest)
+        if previous is None or _rank(row) < _rank(previous):
+            by_digest[figures.digest] = row
+    return sorted(by_digest.values(), key=entry.rows.index)
 
 
 def _rank(row: LabRow) -> tuple[bool, int]:

@@ -69,8 +69,8 @@ def build(explanations: Sequence[Explanation]) -> Listing:
     programs = [program_of(explanation) for explanation in explanations]
     files = _files(explanations[0], programs, _code_lines(explanations, programs))
     index = {(line.file, line.line): line.index for file in files for line in file.lines}
-    own = explanations[0].code.source
-    lookup = _Lookup(index, own)
+    main_source = explanations[0].code.source
+    lookup = _Lookup(index, main_source)
     targets = tuple(
         _target(explanation, program, lookup)
         for explanation, program in zip(explanations, programs, strict=True)
@@ -96,9 +96,9 @@ def program_of(explanation: Explanation) -> Program | None:
 class _Lookup:
     """Source line indices of locations; a path that means the kernel's file counts as that file."""
 
-    def __init__(self, index: Mapping[tuple[str, int], int], own: str) -> None:
+    def __init__(self, index: Mapping[tuple[str, int], int], main_source: str) -> None:
         self._index = index
-        self._own = own
+        self._own = main_source
 
     def line(self, file: str, line: int) -> int | None:
         if source.same_file(file, self._own):
@@ -107,19 +107,19 @@ class _Lookup:
 
     def chain(self, location: SourceLocation | None) -> tuple[int, ...]:
         """Innermost first."""
-        found = []
+        indices = []
         while location is not None:
             index = self.line(location.file, location.line)
-            if index is not None and index not in found:
-                found.append(index)
+            if index is not None and index not in indices:
+                indices.append(index)
             location = location.inlined_at
-        return tuple(found)
+        return tuple(indices)
 
 
 def _locations(program: Program) -> Iterator[SourceLocation]:
     distinct = {id(i.location): i.location for i in program.instructions if i.location is not None}
-    for found in distinct.values():
-        location: SourceLocation | None = found
+    for innermost in distinct.values():
+        location: SourceLocation | None = innermost
         while location is not None:
             yield location
             location = location.inlined_at
@@ -129,14 +129,16 @@ def _code_lines(
     explanations: Sequence[Explanation], programs: Sequence[Program | None]
 ) -> set[tuple[str, int]]:
     """Every file and line with code of the launch."""
-    own = explanations[0].code.source
+    main_source = explanations[0].code.source
     lines = set()
     for explanation, program in zip(explanations, programs, strict=True):
-        found = [(cost.file, cost.line) for cost in explanation.analysis.lines]
+        pairs = [(cost.file, cost.line) for cost in explanation.analysis.lines]
         if program is not None:
-            found += [(location.file, location.line) for location in _locations(program)]
+            pairs += [(location.file, location.line) for location in _locations(program)]
         lines.update(
-            (own if source.same_file(file, own) else file, line) for file, line in found if line > 0
+            (main_source if source.same_file(file, main_source) else file, line)
+            for file, line in pairs
+            if line > 0
         )
     return lines
 
@@ -161,27 +163,27 @@ def _files(
     """
     code = explanation.code
     main = code.source
-    kept = source.kernel_lines(code)
+    kernel_lines = source.kernel_lines(code)
     if code.origin in ("assembly", "elf") and not any(file == main for file, _ in lines):
-        kept = {}
+        kernel_lines = {}
         body = _body(programs)
         main = max(sorted(body), key=body.__getitem__) if body else ""
     names = [main, *sorted({file for file, _ in lines} - {main})]
     files, number = [], 0
     for name in names:
-        own = name == main
-        shown = {line for file, line in lines if file == name}
-        if own:
-            shown |= set(kept) or set(_span(shown))
+        is_main = name == main
+        numbers = {line for file, line in lines if file == name}
+        if is_main:
+            numbers |= set(kernel_lines) or set(_span(numbers))
         rows = []
-        for line in sorted(shown):
-            text = kept.get(line) if own else None
+        for line in sorted(numbers):
+            text = kernel_lines.get(line) if is_main else None
             if text is None:
                 text = source.line_text(code, name, line)
             rows.append(SourceLine(number, name, line, text.expandtabs(4).rstrip()))
             number += 1
         if rows:
-            files.append(SourceFile(name, own, tuple(rows)))
+            files.append(SourceFile(name, is_main, tuple(rows)))
     return tuple(files)
 
 
@@ -207,15 +209,15 @@ def _target(explanation: Explanation, program: Program | None, lookup: _Lookup) 
         text.append(instruction.decoded.text)
         key = id(instruction.location)
         if key not in by_location:
-            found = lookup.chain(instruction.location)
-            by_location[key] = chains.setdefault(found, len(chains))
+            call_chain = lookup.chain(instruction.location)
+            by_location[key] = chains.setdefault(call_chain, len(chains))
         chain.append(by_location[key])
         klass.append(classes.setdefault(_class(instruction), len(classes)))
     weights = _weights(explanation, program)
     return {
         "text": text,
         "chain": chain,
-        "chains": [list(found) for found in chains],
+        "chains": [list(call_chain) for call_chain in chains],
         "class": klass,
         "classes": list(classes),
         "heat": shades(weights),
@@ -265,9 +267,9 @@ def _weights(explanation: Explanation, program: Program) -> list[float]:
 def _times(explanation: Explanation, program: Program, block: int) -> float:
     executed = explanation.analysis.executed
     if block < len(executed):
-        known = executed[block]
-        if known is not None:
-            return known
+        count = executed[block]
+        if count is not None:
+            return count
     loop = program.innermost_loop[block]
     return 1.0 if loop is None else float(UNKNOWN_TRIPS) ** min(program.loops[loop].depth, 100)
 
@@ -286,11 +288,11 @@ def _line_heat(
 ) -> dict[str, int]:
     """Shade per source line: what its instructions and those inlined into it weigh together."""
     by_chain: dict[int, float] = {}
-    for weight, found in zip(weights, chain, strict=False):
-        by_chain[found] = by_chain.get(found, 0.0) + weight
+    for weight, chain_index in zip(weights, chain, strict=False):
+        by_chain[chain_index] = by_chain.get(chain_index, 0.0) + weight
     totals: dict[int, float] = {}
-    for found, weight in by_chain.items():
-        for line in chains[found]:
+    for chain_index, weight in by_chain.items():
+        for line in chains[chain_index]:
             totals[line] = totals.get(line, 0.0) + weight
     return dict(zip(map(str, totals), shades(list(totals.values())), strict=True))
 

@@ -10,16 +10,16 @@ if TYPE_CHECKING:
     from wavecast.isa.instruction import SourceLocation
 
 
-def location(found: SourceLocation | None) -> LocationJson | None:
+def location(source_location: SourceLocation | None) -> LocationJson | None:
     """With the chain of call sites of inlined code."""
-    if found is None:
+    if source_location is None:
         return None
-    return LocationJson.of(found, inlined_at=location(found.inlined_at))
+    return LocationJson.of(source_location, inlined_at=location(source_location.inlined_at))
 
 
-def call_site(found: SourceLocation | None) -> CallSiteJson | None:
+def call_site(source_location: SourceLocation | None) -> CallSiteJson | None:
     """In the kernel's own body."""
-    return None if found is None else CallSiteJson.of(found.outermost)
+    return None if source_location is None else CallSiteJson.of(source_location.outermost)
 
 
 __all__ = ["call_site", "location"]

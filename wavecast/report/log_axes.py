@@ -69,8 +69,8 @@ def _round_numbers(ends: tuple[float, float]) -> list[float]:
     """1, 2 and 5 times powers of ten in a range, powers of ten alone in a long one."""
     low, high = (math.floor(math.log10(end) + 1e-9) for end in ends)
     steps = _STEPS if high - low < 3 else (1,)
-    found = [step * 10.0**power for power in range(low, high + 2) for step in steps]
-    return [value for value in found if ends[0] * 0.999 <= value <= ends[1] * 1.001]
+    candidates = [step * 10.0**power for power in range(low, high + 2) for step in steps]
+    return [value for value in candidates if ends[0] * 0.999 <= value <= ends[1] * 1.001]
 
 
 def round_range(values: Sequence[float]) -> tuple[float, float]:

@@ -31,7 +31,7 @@ class TracedRun:
 
 def served(answers: Sequence[ModelAnswer]) -> list[TracedRun]:
     """The decode and the prefill step of every load on every system."""
-    found: list[TracedRun] = []
+    runs: list[TracedRun] = []
     for answer in answers:
         for serving in answer.servings:
             load = systems_words.load(serving.load)
@@ -41,8 +41,8 @@ def served(answers: Sequence[ModelAnswer]) -> list[TracedRun]:
                 ("prefill", serving.prefill, serving.prefill_kernels),
             ):
                 slices = tuple(timeline(step, kernels, answer.engine))
-                found.append(TracedRun(f"{title}: {name} step, one rank", slices))
-    return found
+                runs.append(TracedRun(f"{title}: {name} step, one rank", slices))
+    return runs
 
 
 def trained(answers: Sequence[TrainingAnswer]) -> list[TracedRun]:
@@ -71,13 +71,19 @@ def dumps(runs: Iterable[TracedRun]) -> str:
     events: list[dict[str, Any]] = []
     for process, run in enumerate(runs, 1):
         events.append(named("process_name", process, 0, run.title))
-        tracks = list(dict.fromkeys(one.track for one in run.slices))
+        tracks = list(dict.fromkeys(timeline_slice.track for timeline_slice in run.slices))
         for thread, track in enumerate(tracks):
             events.append(named("thread_name", process, thread, track))
-        for one in run.slices:
-            thread, start, length = tracks.index(one.track), one.start * 1e6, one.seconds * 1e6
-            event = complete(one.name, one.group, process, thread, start, length)
-            events.append({**event, "args": _about(one)})
+        for timeline_slice in run.slices:
+            thread, start, length = (
+                tracks.index(timeline_slice.track),
+                timeline_slice.start * 1e6,
+                timeline_slice.seconds * 1e6,
+            )
+            event = complete(
+                timeline_slice.name, timeline_slice.group, process, thread, start, length
+            )
+            events.append({**event, "args": _about(timeline_slice)})
     document = {
         "traceEvents": events,
         "displayTimeUnit": "ms",
@@ -86,14 +92,14 @@ def dumps(runs: Iterable[TracedRun]) -> str:
     return json.dumps(document, ensure_ascii=False, allow_nan=False)
 
 
-def _about(one: TimelineSlice) -> dict[str, str]:
-    about = {"where": one.where} if one.where else {}
-    if one.priced is None:
+def _about(timeline_slice: TimelineSlice) -> dict[str, str]:
+    about = {"where": timeline_slice.where} if timeline_slice.where else {}
+    if timeline_slice.priced is None:
         return about
     return about | {
-        "operation": str(one.priced.node.op),
-        "bound by": one.priced.limiter,
-        "assumed": one.priced.kernel,
+        "operation": str(timeline_slice.priced.node.op),
+        "bound by": timeline_slice.priced.limiter,
+        "assumed": timeline_slice.priced.kernel,
     }
 
 

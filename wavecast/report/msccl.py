@@ -64,7 +64,9 @@ class _Gpu:
                 self.read[chunk] = []
 
     def _block(self, number: int) -> list[_Step]:
-        return next(self.blocks[key] for key, one in self.numbers.items() if one == number)
+        return next(
+            self.blocks[key] for key, block_number in self.numbers.items() if block_number == number
+        )
 
 
 def msccl_xml(schedule: MessageSchedule, protocol: str) -> str:

@@ -64,21 +64,21 @@ def _table(outlooks: list[Outlook], width: int) -> Table:
         ("roofline", "right"),
     )
     rows: list[list[Text]] = []
-    known = [o.prediction.seconds for o in outlooks if o.prediction]
+    times = [o.prediction.seconds for o in outlooks if o.prediction]
     for outlook in outlooks:
-        found, bound = outlook.prediction, outlook.roofline
+        estimate, bound = outlook.prediction, outlook.roofline
         name = f"  {words.short_name(outlook.device)}"
-        if found is None:
+        if estimate is None:
             rows.append([Text(name), Text(units.UNKNOWN), *(Text() for _ in titles[2:])])
             continue
-        best = len(known) > 1 and found.seconds == min(known)
+        best = len(times) > 1 and estimate.seconds == min(times)
         cells = (
             name,
-            Text(units.seconds(found.seconds), style="bold" if best else ""),
-            f"{units.seconds(found.low)} – {units.seconds(found.high)}",
-            safe(words.of(outlook.device).told(found.limiter)),
+            Text(units.seconds(estimate.seconds), style="bold" if best else ""),
+            f"{units.seconds(estimate.low)} – {units.seconds(estimate.high)}",
+            safe(words.of(outlook.device).told(estimate.limiter)),
             _rate(outlook),
-            units.percent(bound.floor_seconds or 0.0, found.seconds),
+            units.percent(bound.floor_seconds or 0.0, estimate.seconds),
             units.seconds(bound.sustained_seconds or bound.floor_seconds),
         )
         rows.append([cell if isinstance(cell, Text) else Text(cell) for cell in cells])
@@ -95,7 +95,7 @@ def _fitting(titles: Sequence[tuple[str, str]], rows: Sequence[list[Text]], widt
     for title in _DISPENSABLE:
         if sum(widths.values()) - gap > width:
             del widths[title]
-    table = columns(*(one for one in titles if one[0] in widths))
+    table = columns(*(column for column in titles if column[0] in widths))
     for row in rows:
         table.add_row(
             *(cell for (title, _), cell in zip(titles, row, strict=True) if title in widths)
@@ -110,20 +110,20 @@ def _rate(outlook: Outlook) -> str:
 
 
 def _details(outlook: Outlook, console: Console, *, full: bool) -> None:
-    found = outlook.prediction
-    assert found is not None
+    estimate = outlook.prediction
+    assert estimate is not None
     console.print()
     console.print(Rule(Text(words.short_name(outlook.device), "bold cyan"), align="left"))
-    if found.assumed:
-        console.print(Text(f"assumes {safe(words.assumptions(found.assumed))}", style="dim"))
-    for note in found.notes:
+    if estimate.assumed:
+        console.print(Text(f"assumes {safe(words.assumptions(estimate.assumed))}", style="dim"))
+    for note in estimate.notes:
         console.print(Text(safe(note), style="dim"))
-    if found.basis is not None:
-        console.print(Text(f"interval: {safe(str(found.basis))}", style="dim"))
-    for part in sections(found, None, console.width, words.of(outlook.device), full=full):
+    if estimate.basis is not None:
+        console.print(Text(f"interval: {safe(str(estimate.basis))}", style="dim"))
+    for part in sections(estimate, None, console.width, words.of(outlook.device), full=full):
         console.print(part)
-    if found.not_modelled:
-        left_out = "; ".join(safe(item) for item in found.not_modelled)
+    if estimate.not_modelled:
+        left_out = "; ".join(safe(item) for item in estimate.not_modelled)
         console.print(Text(f"not modelled: {left_out}", style="dim"))
 
 

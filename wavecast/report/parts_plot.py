@@ -52,7 +52,7 @@ def parts(
         others = ranked[most - 1 :]
         ranked = ranked[: most - 1]
         ranked.append((f"{len(others)} others", sum(size for _, size in others)))
-    found = [
+    bar_parts = [
         BarPart(
             name,
             words(size),
@@ -63,8 +63,8 @@ def parts(
         if size > 0
     ]
     if free > 0:
-        found.append(BarPart("free", words(free), free / total, FREE))
-    return found
+        bar_parts.append(BarPart("free", words(free), free / total, FREE))
+    return bar_parts
 
 
 def bar(parts: Sequence[BarPart], label: str) -> Markup:
@@ -72,18 +72,18 @@ def bar(parts: Sequence[BarPart], label: str) -> Markup:
     frame = PlotFrame(960, 34, 0, 0, 2, 2)
     body, start = [], 0.0
     for part in parts:
-        left, width = frame.x(start), part.share * frame.inner_width
+        x, width = frame.x(start), part.share * frame.inner_width
         title = f"{part.name}: {part.figure}, {part.share:.0%}"
         text = Markup("")
         if width > 8 * len(part.name) + 12:
             text = Markup('<text x="{}" y="{}" text-anchor="middle">{}</text>').format(
-                n(left + width / 2), n(frame.height / 2 + 4), part.name
+                n(x + width / 2), n(frame.height / 2 + 4), part.name
             )
         body.append(
             Markup(
                 '<g class="part {}"><rect x="{}" y="2" width="{}" height="30"/>{}'
                 "<title>{}</title></g>"
-            ).format(part.style, n(left), n(max(0.5, width - 1)), text, title)
+            ).format(part.style, n(x), n(max(0.5, width - 1)), text, title)
         )
         start += part.share
     return figure("stack", label, frame, body)

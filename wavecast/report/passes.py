@@ -35,7 +35,7 @@ _LINES = 3
 
 def document(reports: Sequence[PassReport], notes: Sequence[str]) -> LabPassesDocument:
     """The passes as a document."""
-    return LabPassesDocument(__version__, list(notes), [_report(one) for one in reports])
+    return LabPassesDocument(__version__, list(notes), [_report(report) for report in reports])
 
 
 def _report(report: PassReport) -> LabPassesJson:
@@ -45,8 +45,8 @@ def _report(report: PassReport) -> LabPassesJson:
         shown=report.shown,
         final=report.final,
         without=[
-            WithoutPassJson.of(one, figures=one.figures, brings=brings(report, one))
-            for one in report.without
+            WithoutPassJson.of(ablation, figures=ablation.figures, brings=brings(report, ablation))
+            for ablation in report.without
         ],
     )
 
@@ -55,9 +55,9 @@ def _step(step: PassStep) -> PassStepJson:
     return PassStepJson.of(step, figures=dict(step.figures), changes=list(step.changes))
 
 
-def brings(report: PassReport, one: WithoutPass) -> float | None:
+def brings(report: PassReport, ablation: WithoutPass) -> float | None:
     """The part of the time that a pass saves: negative where the kernel is faster without it."""
-    with_, without = report.shown.seconds, one.figures.seconds
+    with_, without = report.shown.seconds, ablation.figures.seconds
     return 1 - with_ / without if with_ and without else None
 
 
@@ -141,7 +141,9 @@ def _without(report: PassReport) -> RenderableType:
         ("spills", True), ("waves/SIMD", True), ("waits", True), ("loop cycles", True),
     )  # fmt: skip
     rows = [("(with all passes)", None, report.shown)]
-    rows += [(one.what, brings(report, one), one.figures) for one in report.without]
+    rows += [
+        (ablation.what, brings(report, ablation), ablation.figures) for ablation in report.without
+    ]
     for name, saved, figures in rows:
         table.add_row(safe(name), percent(saved), *_figures(figures))
     return table

@@ -69,7 +69,7 @@ def _workgroup(
         waves.append((stream.wave + 1, _slices(trace, stream, stops)))
     now = 0
     while waves:
-        reached: list[tuple[int, Iterator[_Slice], int]] = []
+        arrivals: list[tuple[int, Iterator[_Slice], int]] = []
         for thread, slices in waves:
             clock = now
             for piece in slices:
@@ -79,14 +79,14 @@ def _workgroup(
                     events.append(_slice(names[piece.block], number, thread, clock, piece))
                 clock += piece.length
                 if piece.barrier:
-                    reached.append((thread, slices, clock))
+                    arrivals.append((thread, slices, clock))
                     break
-        now = max((clock for _, _, clock in reached), default=now)
-        for thread, _, clock in reached:
+        now = max((clock for _, _, clock in arrivals), default=now)
+        for thread, _, clock in arrivals:
             if clock < now:
                 waiting = complete("barrier", "barrier", number, thread, clock, now - clock)
                 events.append({**waiting, "args": {}})
-        waves = [(thread, slices) for thread, slices, _ in reached]
+        waves = [(thread, slices) for thread, slices, _ in arrivals]
     return False
 
 
@@ -117,16 +117,16 @@ def _barriers(trace: Trace, block: int) -> list[int]:
 
 def _name(trace: Trace, block: int) -> str:
     """The source line most of a block's instructions come from."""
-    found: dict[tuple[str, int], int] = {}
+    counts: dict[tuple[str, int], int] = {}
     for instruction in trace.program.block_instructions(block):
         if instruction.location is not None:
             where = instruction.location.outermost
             key = where.file, where.line
-            found[key] = found.get(key, 0) + 1
+            counts[key] = counts.get(key, 0) + 1
     label = trace.program.blocks[block].label or f"block {block}"
-    if not found:
+    if not counts:
         return label
-    file, line = max(found, key=lambda key: found[key])
+    file, line = max(counts, key=lambda key: counts[key])
     text = source.file_line(file, line).strip()
     return f"{line}: {text}" if text else f"line {line}"
 

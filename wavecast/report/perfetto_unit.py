@@ -53,12 +53,12 @@ def _launch(timeline: Timeline, process: int) -> list[dict[str, Any]]:
     device = timing.chip.device
     clock = f"time at {timing.clock / 1e9:.2f} GHz"
     title = f"{timeline.code.kernel} on {device.name}, one compute unit ({clock})"
-    found = [named("process_name", process, 0, title)]
+    events = [named("process_name", process, 0, title)]
     micro = 1e6 / timing.clock
     lanes = sorted({(int(simd), int(slot)) for _, simd, slot, *_ in timing.unit.events.tolist()})
     thread = {lane: number for number, lane in enumerate(lanes, 1)}
     for (simd, slot), number in thread.items():
-        found.append(named("thread_name", process, number, f"SIMD {simd}, wave slot {slot}"))
+        events.append(named("thread_name", process, number, f"SIMD {simd}, wave slot {slot}"))
     for start, simd, slot, index, clocks in timing.unit.events.tolist():
         instruction = instructions[int(index)]
         event = complete(
@@ -75,8 +75,8 @@ def _launch(timeline: Timeline, process: int) -> list[dict[str, Any]]:
             outer = location.outermost
             arguments["line"] = outer.line
             arguments["source"] = source.line_text(timeline.code, outer.file, outer.line).strip()
-        found.append({**event, "args": arguments})
-    return found
+        events.append({**event, "args": arguments})
+    return events
 
 
 __all__ = ["EVENTS", "Timeline", "dumps"]

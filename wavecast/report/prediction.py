@@ -36,8 +36,8 @@ def entry(prediction: Prediction | None) -> PredictionJson | None:
 
 def shares(prediction: Prediction, kind: str) -> list[Share]:
     """The shares of a kind, the largest first."""
-    found = [share for share in prediction.lines if share.kind == kind]
-    return sorted(found, key=lambda share: -share.seconds)
+    of_kind = [share for share in prediction.lines if share.kind == kind]
+    return sorted(of_kind, key=lambda share: -share.seconds)
 
 
 def source_line(share: Share) -> tuple[str, int] | None:
@@ -48,14 +48,14 @@ def source_line(share: Share) -> tuple[str, int] | None:
 
 def text(share: Share, code: CodeObject) -> str:
     """The source text of a line's share, "" where it cannot be had."""
-    found = source_line(share)
-    return "" if found is None else source.line_text(code, *found).strip()
+    position = source_line(share)
+    return "" if position is None else source.line_text(code, *position).strip()
 
 
 def short(share: Share) -> str:
     """A line's share as `line 61`, others by their name."""
-    found = source_line(share)
-    return share.name if found is None else f"line {found[1]}"
+    position = source_line(share)
+    return share.name if position is None else f"line {position[1]}"
 
 
 __all__ = ["KINDS", "entry", "shares", "short", "source_line", "text"]

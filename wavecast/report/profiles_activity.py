@@ -31,13 +31,13 @@ def sections(activity: ProfileActivity, rows: int) -> Iterator[RenderableType]:
         (heads, "copy"),
         [
             (
-                units.seconds(one.seconds),
-                f"{one.count:,}",
-                units.size(one.bytes) if one.bytes else units.UNKNOWN,
-                units.si(one.bandwidth, "B/s"),
-                safe(one.name),
+                units.seconds(copy.seconds),
+                f"{copy.count:,}",
+                units.size(copy.bytes) if copy.bytes else units.UNKNOWN,
+                units.si(copy.bandwidth, "B/s"),
+                safe(copy.name),
             )
-            for one in activity.copies
+            for copy in activity.copies
         ],
         rows,
     )
@@ -47,15 +47,16 @@ def sections(activity: ProfileActivity, rows: int) -> Iterator[RenderableType]:
         (heads, "collective"),
         [
             (
-                units.seconds(one.seconds),
-                f"{one.count:,}",
-                units.size(one.size),
-                units.si(one.algorithm_bandwidth, "B/s"),
-                units.si(one.bus_bandwidth, "B/s"),
-                units.si(one.best_bus_bandwidth, "B/s"),
-                safe(one.operation) + (f", {one.ranks} ranks" if one.ranks else ""),
+                units.seconds(collective.seconds),
+                f"{collective.count:,}",
+                units.size(collective.size),
+                units.si(collective.algorithm_bandwidth, "B/s"),
+                units.si(collective.bus_bandwidth, "B/s"),
+                units.si(collective.best_bus_bandwidth, "B/s"),
+                safe(collective.operation)
+                + (f", {collective.ranks} ranks" if collective.ranks else ""),
             )
-            for one in activity.collectives
+            for collective in activity.collectives
         ],
         rows,
     )
@@ -65,13 +66,13 @@ def sections(activity: ProfileActivity, rows: int) -> Iterator[RenderableType]:
         (heads, "range"),
         [
             (
-                units.seconds(one.device),
-                units.seconds(one.host),
-                f"{one.count:,}",
-                f"{one.launches:,}",
-                safe(" / ".join(one.path)),
+                units.seconds(annotation.device),
+                units.seconds(annotation.host),
+                f"{annotation.count:,}",
+                f"{annotation.launches:,}",
+                safe(" / ".join(annotation.path)),
             )
-            for one in activity.annotations
+            for annotation in activity.annotations
         ],
         rows,
     )
@@ -81,13 +82,13 @@ def sections(activity: ProfileActivity, rows: int) -> Iterator[RenderableType]:
         (heads, "kernels"),
         [
             (
-                units.seconds(one.seconds),
-                units.seconds(one.gaps),
-                f"{one.count:,}",
-                f"{len(one.kernels)}",
-                safe(one.text),
+                units.seconds(sequence.seconds),
+                units.seconds(sequence.gaps),
+                f"{sequence.count:,}",
+                f"{len(sequence.kernels)}",
+                safe(sequence.text),
             )
-            for one in activity.sequences
+            for sequence in activity.sequences
         ],
         min(rows, _SEQUENCES) if rows < ROWS["full"] else rows,
     )
@@ -108,26 +109,26 @@ def _section(
     yield Padding(table, (0, 0, 0, 2))
 
 
-def queue_text(found: Sequence[QueueLength]) -> str:
+def queue_text(queues: Sequence[QueueLength]) -> str:
     """The queue of the stream with the most launches; empty without one."""
-    if not found:
+    if not queues:
         return ""
-    queue = max(found, key=lambda one: one.launches)
+    queue = max(queues, key=lambda candidate: candidate.launches)
     return (
         f"stream {queue.stream}: {queue.mean:.1f} launches are queued on average, at most "
         f"{queue.longest:,}; none for {queue.empty:.0%} of the time"
     )
 
 
-def memory_text(found: TensorMemory) -> str:
+def memory_text(usage: TensorMemory) -> str:
     """What tensors have at most, where, and at the ends."""
-    where = ", ".join(filter(None, (found.operator, found.module)))
+    where = ", ".join(filter(None, (usage.operator, usage.module)))
     return (
-        f"memory of PyTorch's device {found.device}: tensors have at most {units.size(found.peak)}"
+        f"memory of PyTorch's device {usage.device}: tensors have at most {units.size(usage.peak)}"
         + (f" (in {safe(where)})" if where else "")
-        + f", {units.size(found.first)} at first and {units.size(found.last)} at last; "
-        f"{units.size(found.reserved)} reserved; {found.allocations:,} allocations of "
-        f"{units.size(found.allocated)}"
+        + f", {units.size(usage.first)} at first and {units.size(usage.last)} at last; "
+        f"{units.size(usage.reserved)} reserved; {usage.allocations:,} allocations of "
+        f"{units.size(usage.allocated)}"
     )
 
 

@@ -36,66 +36,68 @@ def figure_text(unit: CounterUnit, value: float | None) -> str:
     return f"{value:.2f} GHz" if unit is CounterUnit.CLOCK else units.significant(value)
 
 
-def headline(found: ExplainedKernel) -> str:
+def headline(kernel: ExplainedKernel) -> str:
     """The measured and the predicted time of a launch."""
-    measured = f"measured {units.seconds(found.seconds)}" if found.seconds else _UNMEASURED
-    prediction = found.prediction
+    measured = f"measured {units.seconds(kernel.seconds)}" if kernel.seconds else _UNMEASURED
+    prediction = kernel.prediction
     if prediction is None:
-        return f"{measured}, no predicted time: {found.explanation.predicted.why_not}"
+        return f"{measured}, no predicted time: {kernel.explanation.predicted.why_not}"
     interval = f"{units.seconds(prediction.low)} to {units.seconds(prediction.high)}"
-    expected = prediction.low <= found.seconds <= prediction.high
-    outside = "" if expected or not found.seconds else ", outside the interval"
+    in_interval = prediction.low <= kernel.seconds <= prediction.high
+    outside = "" if in_interval or not kernel.seconds else ", outside the interval"
     return (
         f"{measured}, predicted {units.seconds(prediction.seconds)} ({interval}), "
         f"{prediction.limiter}-bound{outside}"
     )
 
 
-def sections(found: ExplainedKernel, *, brief: bool) -> Iterator[RenderableType]:
+def sections(kernel: ExplainedKernel, *, brief: bool) -> Iterator[RenderableType]:
     """The kernel as terminal text: times, figures with what explains them, findings."""
-    explanation = found.explanation
+    explanation = kernel.explanation
     title = f"  {readable(explanation.code.kernel)}"
-    source = f"  {found.source.name} on {explanation.device.id}, "
-    launches = units.plural(found.count, "launch", "launches")
+    source = f"  {kernel.source.name} on {explanation.device.id}, "
+    launches = units.plural(kernel.count, "launch", "launches")
     yield Text("")
     yield Text.assemble((safe(title), "bold"), (safe(source + launches), "dim"))
-    yield Padding(Text(safe(headline(found))), (0, 0, 0, 2))
-    for note in found.notes:
+    yield Padding(Text(safe(headline(kernel))), (0, 0, 0, 2))
+    for note in kernel.notes:
         yield Padding(Text(safe(note), style="yellow"), (0, 0, 0, 2))
-    if found.figures:
-        yield Padding(_figures(found), (0, 0, 0, 2))
+    if kernel.figures:
+        yield Padding(_figures(kernel), (0, 0, 0, 2))
     yield Padding(Text(safe(words.headline(explanation)), style="dim"), (0, 0, 0, 2))
     for part in findings(explanation, brief=brief):
         yield Padding(part, (0, 0, 0, 2))
 
 
-def _figures(found: ExplainedKernel) -> Table:
+def _figures(kernel: ExplainedKernel) -> Table:
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
     for head in ("measured", "predicted"):
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("counter", overflow="fold")
-    for one in found.figures:
-        name = Text(one.name, style="yellow" if one.why else "")
-        if one.why:
-            name.append(f": {safe(one.why)}", style="dim")
-        sides = [figure_text(one.unit, side) for side in (one.measured, one.predicted)]
+    for figure in kernel.figures:
+        name = Text(figure.name, style="yellow" if figure.why else "")
+        if figure.why:
+            name.append(f": {safe(figure.why)}", style="dim")
+        sides = [figure_text(figure.unit, side) for side in (figure.measured, figure.predicted)]
         table.add_row(*sides, name)
     return table
 
 
-def entry(found: ExplainedKernel) -> ExplainedKernelJson:
+def entry(kernel: ExplainedKernel) -> ExplainedKernelJson:
     """The kernel in the JSON document."""
-    explanation = found.explanation
+    explanation = kernel.explanation
     return ExplainedKernelJson(
-        kernel=found.number,
-        source=str(found.source),
-        count=found.count,
-        seconds=found.seconds,
+        kernel=kernel.number,
+        source=str(kernel.source),
+        count=kernel.count,
+        seconds=kernel.seconds,
         figures=[
-            CodeFigureJson(one.name, one.unit.value, one.measured, one.predicted, one.why)
-            for one in found.figures
+            CodeFigureJson(
+                figure.name, figure.unit.value, figure.measured, figure.predicted, figure.why
+            )
+            for figure in kernel.figures
         ],
-        notes=list(found.notes),
+        notes=list(kernel.notes),
         explanation=kernel_entry(explanation, readable(explanation.code.kernel)),
     )
 

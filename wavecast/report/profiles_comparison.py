@@ -19,25 +19,29 @@ _NANO: Final = 1e-9
 
 
 def render(
-    found: ProfileComparison, names: tuple[str, str], console: Console, *, detail: str = "normal"
+    comparison: ProfileComparison,
+    names: tuple[str, str],
+    console: Console,
+    *,
+    detail: str = "normal",
 ) -> None:
     """Print two profiles, matched by operator and module. `names` are those of their files."""
     rows = ROWS[detail]
-    totals = found.totals
+    totals = comparison.totals
     console.print(Rule(Text(safe(f"{names[0]} against {names[1]}"), "bold cyan"), align="left"))
     console.print(
         f"kernels take {units.seconds(totals[0] * _NANO)} and {units.seconds(totals[1] * _NANO)} "
-        f"({totals[1] / max(1, totals[0]):.2f} x); {found.matched[0]:.1%} and "
-        f"{found.matched[1]:.1%} are in operators that both have"
+        f"({totals[1] / max(1, totals[0]):.2f} x); {comparison.matched[0]:.1%} and "
+        f"{comparison.matched[1]:.1%} are in operators that both have"
     )
     sides = (("  first", "right"), ("second", "right"), ("ratio", "right"))
     table = columns(*sides, ("by category", "left"))
-    for name, (first, second) in found.by_category().items():
+    for name, (first, second) in comparison.by_category().items():
         table.add_row(*_sides(first, second), name)
     console.print()
     console.print(table)
     table = columns(*sides, ("launches", "right"), ("operator and module", "left"))
-    for row in found.rows[:rows]:
+    for row in comparison.rows[:rows]:
         first, second = row.first.share, row.second.share
         text = f"{row.op or f'({row.category})'} {row.module}"
         table.add_row(
@@ -45,13 +49,13 @@ def render(
             f"{first.count:,} / {second.count:,}",
             with_form(text, row.form),
         )
-    left = found.rows[rows:]
-    if left:
+    others = comparison.rows[rows:]
+    if others:
         sums = (
-            sum(row.first.share.nanoseconds for row in left),
-            sum(row.second.share.nanoseconds for row in left),
+            sum(row.first.share.nanoseconds for row in others),
+            sum(row.second.share.nanoseconds for row in others),
         )
-        table.add_row(*_sides(*sums), "", Text(f"{len(left):,} more", style="dim"))
+        table.add_row(*_sides(*sums), "", Text(f"{len(others):,} more", style="dim"))
     console.print()
     console.print(table)
 

@@ -57,7 +57,7 @@ def render(answers: Sequence[ProfileAnswer], against: ProfileComparison | None =
             summary_of=findings_of,
             recognise=recognise,
             rows=_ROWS,
-            left_out=[one["left_out"] for one in data],
+            left_out=[entry["left_out"] for entry in data],
             style=Markup(pages.asset("style.css") + pages.asset("profile.css")),  # our own files
             script=Markup(script),
             script_digest=pages.digest(script),
@@ -74,21 +74,22 @@ def _data(answer: ProfileAnswer) -> dict[str, Any]:
     names += profile.copy_names.values
     styles += [colour["copy"]] * len(profile.copy_names)
     timelines = [("measured", answer.timeline)]
-    timelines += [(_title(moved), moved.after) for moved in answer.moved]
+    timelines += [(_title(projection), projection.after) for projection in answer.moved]
     slices = [_slices(answer, timeline) for _, timeline in timelines]
     return {
         "names": names,
         "colours": styles,
         "timelines": [
-            {"title": title, **found} for (title, _), found in zip(timelines, slices, strict=True)
+            {"title": title, **columns}
+            for (title, _), columns in zip(timelines, slices, strict=True)
         ],
-        "left_out": max(found["left_out"] for found in slices),
+        "left_out": max(columns["left_out"] for columns in slices),
     }
 
 
-def _title(moved: MovedProfile) -> str:
-    changes = f", {moved.changes.text}" if moved.changes.text else ""
-    return f"{moved.device.id}{changes}"
+def _title(projection: MovedProfile) -> str:
+    changes = f", {projection.changes.text}" if projection.changes.text else ""
+    return f"{projection.device.id}{changes}"
 
 
 def _slices(answer: ProfileAnswer, timeline: ProfileTimeline) -> dict[str, Any]:
@@ -101,21 +102,21 @@ def _slices(answer: ProfileAnswer, timeline: ProfileTimeline) -> dict[str, Any]:
     keys = sorted(set(zip(timeline.devices.tolist(), streams.tolist(), strict=True)))
     row = {key: number for number, key in enumerate(keys)}
     lengths = timeline.ends - timeline.starts
-    kept = np.arange(len(lengths))
-    if len(kept) > _MOST:
-        kept = np.sort(np.argpartition(-lengths, _MOST)[:_MOST])
-    kept = kept[np.argsort(timeline.starts[kept], kind="stable")]
+    indices = np.arange(len(lengths))
+    if len(indices) > _MOST:
+        indices = np.sort(np.argpartition(-lengths, _MOST)[:_MOST])
+    indices = indices[np.argsort(timeline.starts[indices], kind="stable")]
     origin = int(timeline.starts.min())
     return {
         "rows": [f"device {device}, stream {stream}" for device, stream in keys],
         "row": [
-            row[int(timeline.devices[number]), int(streams[number])] for number in kept.tolist()
+            row[int(timeline.devices[number]), int(streams[number])] for number in indices.tolist()
         ],
-        "start": (timeline.starts[kept] - origin).tolist(),
-        "length": lengths[kept].tolist(),
-        "name": info[kept].tolist(),
+        "start": (timeline.starts[indices] - origin).tolist(),
+        "length": lengths[indices].tolist(),
+        "name": info[indices].tolist(),
         "span": timeline.span,
-        "left_out": len(lengths) - len(kept),
+        "left_out": len(lengths) - len(indices),
     }
 
 

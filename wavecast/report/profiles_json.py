@@ -54,27 +54,27 @@ def document(
 
 
 def _skew(profiles: Sequence[Profile]) -> RankSkewJson | None:
-    found = skew(profiles)
-    if found is None:
+    rank_skew = skew(profiles)
+    if rank_skew is None:
         return None
     return RankSkewJson(
-        slowest=found.slowest,
-        collectives=len(found.collectives),
-        unmatched=found.unmatched,
-        median_skew=found.median_skew * _NANO,
-        waited={str(rank): time * _NANO for rank, time in found.waited.items()},
-        last_in={str(rank): float(count) for rank, count in found.last_in.items()},
+        slowest=rank_skew.slowest,
+        collectives=len(rank_skew.collectives),
+        unmatched=rank_skew.unmatched,
+        median_skew=rank_skew.median_skew * _NANO,
+        waited={str(rank): time * _NANO for rank, time in rank_skew.waited.items()},
+        last_in={str(rank): float(count) for rank, count in rank_skew.last_in.items()},
     )
 
 
-def _comparison(found: ProfileComparison) -> ComparedProfilesJson:
-    first, second = found.totals
+def _comparison(comparison: ProfileComparison) -> ComparedProfilesJson:
+    first, second = comparison.totals
     return ComparedProfilesJson(
         first=first * _NANO,
         second=second * _NANO,
-        matched_first=found.matched[0],
-        matched_second=found.matched[1],
-        operators=[_compared(row) for row in found.rows],
+        matched_first=comparison.matched[0],
+        matched_second=comparison.matched[1],
+        operators=[_compared(row) for row in comparison.rows],
     )
 
 
@@ -94,7 +94,7 @@ def _compared(row: ComparedOperator) -> ComparedOperatorJson:
 def _rank(answer: ProfileAnswer) -> ProfileRankJson:
     profile, summary = answer.profile, answer.summary
     activity = answer.activity
-    counted, varied = activity.counters, activity.variations
+    counts_by_kernel, varied = activity.counters, activity.variations
     return ProfileRankJson(
         path=str(answer.path),
         tool=profile.tool,
@@ -106,7 +106,7 @@ def _rank(answer: ProfileAnswer) -> ProfileRankJson:
         operators=_shares(summary.by_op),
         modules=_shares(summary.by_module),
         kernels=[
-            _kernel_json(answer, number, counted.get(number), varied.get(number))
+            _kernel_json(answer, number, counts_by_kernel.get(number), varied.get(number))
             for number in summary.by_kernel
         ],
         copies=activity.copies,
@@ -115,10 +115,10 @@ def _rank(answer: ProfileAnswer) -> ProfileRankJson:
         annotations=activity.annotations,
         sequences=activity.sequences,
         predicted=_predicted_json(answer.predicted) if answer.predicted else None,
-        code=[profiles_code.entry(one) for one in answer.code.kernels],
-        traces=[profiles_trace.entry(one) for one in answer.traces],
+        code=[profiles_code.entry(kernel) for kernel in answer.code.kernels],
+        traces=[profiles_trace.entry(trace) for trace in answer.traces],
         findings=answer.findings,
-        elsewhere=[_moved_json(moved) for moved in answer.moved],
+        elsewhere=[_moved_json(projection) for projection in answer.moved],
         notes=list(answer.notes),
     )
 
@@ -133,44 +133,44 @@ def _predicted_json(predicted: PredictedProfile) -> PredictedProfileJson:
     )
 
 
-def _moved_json(moved: MovedProfile) -> MovedProfileJson:
+def _moved_json(projection: MovedProfile) -> MovedProfileJson:
     return MovedProfileJson(
-        chip=moved.device.id,
-        seconds=moved.seconds,
-        low=moved.low,
-        high=moved.high,
-        speedup=moved.here.measured / moved.seconds,
-        changes=moved.changes.text,
-        span_here=moved.before.span * _NANO,
-        span=moved.after.span * _NANO,
+        chip=projection.device.id,
+        seconds=projection.seconds,
+        low=projection.low,
+        high=projection.high,
+        speedup=projection.here.measured / projection.seconds,
+        changes=projection.changes.text,
+        span_here=projection.before.span * _NANO,
+        span=projection.after.span * _NANO,
         operators=[
             MovedOperatorJson(
-                name=one.here.name,
-                sizes=one.here.sizes,
-                count=one.here.count,
-                measured=one.here.measured,
-                seconds=one.seconds,
-                basis=one.basis.value,
+                name=operator.here.name,
+                sizes=operator.here.sizes,
+                count=operator.here.count,
+                measured=operator.here.measured,
+                seconds=operator.seconds,
+                basis=operator.basis.value,
             )
-            for one in moved.operators
+            for operator in projection.operators
         ],
-        residuals=list(moved.residuals),
+        residuals=list(projection.residuals),
     )
 
 
-def _shares(found: Mapping[str, TimeShare]) -> list[TimeShareJson]:
+def _shares(shares: Mapping[str, TimeShare]) -> list[TimeShareJson]:
     return [
         TimeShareJson(name=name, count=share.count, seconds=share.nanoseconds * _NANO)
-        for name, share in found.items()
+        for name, share in shares.items()
     ]
 
 
 def _device_json(answer: ProfileAnswer, device: DeviceSummary) -> ProfiledDeviceJson:
-    given = answer.profile.devices.get(device.device)
+    device_info = answer.profile.devices.get(device.device)
     activity = answer.activity.devices[device.device]
     return ProfiledDeviceJson(
         number=device.device,
-        name=given.name if given else "",
+        name=device_info.name if device_info else "",
         chip=answer.chip(device.device),
         span=device.span * _NANO,
         busy=device.busy * _NANO,
@@ -187,7 +187,7 @@ def _device_json(answer: ProfileAnswer, device: DeviceSummary) -> ProfiledDevice
 def _kernel_json(
     answer: ProfileAnswer,
     number: int,
-    counted: CountedLaunches | None,
+    counts: CountedLaunches | None,
     varied: KernelVariation | None,
 ) -> ProfiledKernelJson:
     kernel, share = answer.profile.kernels[number], answer.summary.by_kernel[number]
@@ -207,7 +207,7 @@ def _kernel_json(
         registers=kernel.registers,
         lds_bytes=kernel.lds_bytes,
         scratch_bytes=kernel.scratch_bytes,
-        counters=dict(counted.figures()) if counted else {},
+        counters=dict(counts.figures()) if counts else {},
     )
 
 

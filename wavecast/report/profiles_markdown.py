@@ -66,55 +66,63 @@ def _profile(answer: ProfileAnswer) -> list[str]:
             ("operator", ">calls", ">measured", ">predicted", ">ratio", "limited by"),
             (
                 (
-                    f"{one.name} {one.sizes[:60]}",
-                    f"{one.count:,}",
-                    units.seconds(one.measured),
-                    units.seconds(one.predicted) if not one.why_not else "–",
-                    f"{one.measured / one.predicted:.2f}" if one.predicted else "–",
-                    one.limiter,
+                    f"{operator.name} {operator.sizes[:60]}",
+                    f"{operator.count:,}",
+                    units.seconds(operator.measured),
+                    units.seconds(operator.predicted) if not operator.why_not else "–",
+                    f"{operator.measured / operator.predicted:.2f}" if operator.predicted else "–",
+                    operator.limiter,
                 )
-                for one in answer.predicted.operators[:_ROWS]
+                for operator in answer.predicted.operators[:_ROWS]
             ),
         )
     for kernel in answer.code.kernels:
         lines += _explained(kernel)
-    for moved in answer.moved:
-        changes = f", {moved.changes.text}" if moved.changes.text else ""
+    for projection in answer.moved:
+        changes = f", {projection.changes.text}" if projection.changes.text else ""
         lines += [
-            f"On {moved.device.id}{changes}: kernels take {units.seconds(moved.seconds)} "
-            f"({units.seconds(moved.low)} to {units.seconds(moved.high)}), measured here "
-            f"{units.seconds(moved.here.measured)}.",
+            f"On {projection.device.id}{changes}: kernels take {units.seconds(projection.seconds)} "
+            f"({units.seconds(projection.low)} to {units.seconds(projection.high)}), measured here "
+            f"{units.seconds(projection.here.measured)}.",
             "",
         ]
     if answer.findings:
         lines += table(
             ("what could be faster", ">saves", "why", "what to do"),
             (
-                (one.what[:80], units.seconds(one.seconds), one.evidence, one.advice)
-                for one in answer.findings[:_ROWS]
+                (
+                    finding.what[:80],
+                    units.seconds(finding.seconds),
+                    finding.evidence,
+                    finding.advice,
+                )
+                for finding in answer.findings[:_ROWS]
             ),
         )
     return lines + [f"> {note}\n" for note in answer.notes]
 
 
-def _explained(found: ExplainedKernel) -> list[str]:
+def _explained(kernel: ExplainedKernel) -> list[str]:
     """Counters next to their predictions, for a kernel whose code is at hand."""
-    name = _escaped(readable(found.explanation.code.kernel))
-    lines = [f"{name} ({found.source.name}): {profiles_code.headline(found)}.", ""]
-    lines += [f"> {note}\n" for note in found.notes]
+    name = _escaped(readable(kernel.explanation.code.kernel))
+    lines = [f"{name} ({kernel.source.name}): {profiles_code.headline(kernel)}.", ""]
+    lines += [f"> {note}\n" for note in kernel.notes]
     rows = (
         (
-            one.name,
-            *(profiles_code.figure_text(one.unit, side) for side in (one.measured, one.predicted)),
-            one.why,
+            figure.name,
+            *(
+                profiles_code.figure_text(figure.unit, side)
+                for side in (figure.measured, figure.predicted)
+            ),
+            figure.why,
         )
-        for one in found.figures
+        for figure in kernel.figures
     )
     return lines + table(("counter", ">measured", ">predicted", "why they differ"), rows)
 
 
-def _comparison(found: ProfileComparison, names: Sequence[str]) -> list[str]:
-    first, second = found.totals
+def _comparison(comparison: ProfileComparison, names: Sequence[str]) -> list[str]:
+    first, second = comparison.totals
     lines = [
         f"### {names[0]} against {names[1]}",
         "",
@@ -129,7 +137,7 @@ def _comparison(found: ProfileComparison, names: Sequence[str]) -> list[str]:
             units.seconds(row.second.share.nanoseconds * _NANO),
             f"{row.ratio:.2f}" if row.ratio is not None else "–",
         )
-        for row in found.rows[: 2 * _ROWS]
+        for row in comparison.rows[: 2 * _ROWS]
     ]
     return lines + table(("operator and module", ">first", ">second", ">ratio"), rows)
 

@@ -36,12 +36,14 @@ def dumps(answers: Sequence[ProfileAnswer]) -> str:
     process = 0
     for answer in answers:
         timelines = [("measured", answer.timeline, None)]
-        timelines += [(_title(moved), moved.after, moved) for moved in answer.moved]
-        for title, timeline, moved in timelines:
+        timelines += [
+            (_title(projection), projection.after, projection) for projection in answer.moved
+        ]
+        for title, timeline, projection in timelines:
             process += 1
             name = f"{answer.path.name}: {title}"
-            complete_ &= _activities(answer, timeline, moved, process, name, events)
-            if moved is None:
+            complete_ &= _activities(answer, timeline, projection, process, name, events)
+            if projection is None:
                 _counters(answer, process, events)
         process += 1
         complete_ &= _host(answer, process, events)
@@ -53,15 +55,15 @@ def dumps(answers: Sequence[ProfileAnswer]) -> str:
     return json.dumps(document, ensure_ascii=False, allow_nan=False)
 
 
-def _title(moved: MovedProfile) -> str:
-    changes = f", {moved.changes.text}" if moved.changes.text else ""
-    return f"predicted on {moved.device.id}{changes}"
+def _title(projection: MovedProfile) -> str:
+    changes = f", {projection.changes.text}" if projection.changes.text else ""
+    return f"predicted on {projection.device.id}{changes}"
 
 
 def _activities(
     answer: ProfileAnswer,
     timeline: ProfileTimeline,
-    moved: MovedProfile | None,
+    projection: MovedProfile | None,
     process: int,
     title: str,
     events: list[dict[str, Any]],
@@ -72,8 +74,10 @@ def _activities(
     events.append(named("process_name", process, 0, title))
     tracks: dict[tuple[int, int], int] = {}
     origin = answer.origin
-    ratios = {one.row: one.ratio for one in moved.operators} if moved else {}
-    rows = moved.here.rows if moved else ()
+    ratios = (
+        {operator.row: operator.ratio for operator in projection.operators} if projection else {}
+    )
+    rows = projection.here.rows if projection else ()
     for number in range(len(launches) + len(copies)):
         if len(events) >= _MOST_EVENTS:
             return False

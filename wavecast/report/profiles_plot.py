@@ -56,11 +56,11 @@ def colours(answer: ProfileAnswer) -> dict[str, int]:
 def boxes(sizes: Sequence[float], around: Box) -> list[Box]:
     """Rectangles with areas in proportion to `sizes` (descending, positive), which fill `around`
     and are close to squares (Bruls, Huizing, van Wijk: Squarified Treemaps, 2000)."""
-    found: list[Box] = []
-    left, total, at = around, sum(sizes), 0
+    rectangles: list[Box] = []
+    remainder, total, at = around, sum(sizes), 0
     while at < len(sizes):
-        scale = left.width * left.height / total if total > 0 else 0.0
-        side = min(left.width, left.height)
+        scale = remainder.width * remainder.height / total if total > 0 else 0.0
+        side = min(remainder.width, remainder.height)
         end = at + 1
         while end < len(sizes) and _worst(sizes[at : end + 1], side, scale) <= _worst(
             sizes[at:end], side, scale
@@ -71,18 +71,28 @@ def boxes(sizes: Sequence[float], around: Box) -> list[Box]:
         offset = 0.0
         for size in row:
             length = size * scale / thickness if thickness else 0.0
-            if left.width >= left.height:
-                found.append(Box(left.x, left.y + offset, thickness, length))
+            if remainder.width >= remainder.height:
+                rectangles.append(Box(remainder.x, remainder.y + offset, thickness, length))
             else:
-                found.append(Box(left.x + offset, left.y, length, thickness))
+                rectangles.append(Box(remainder.x + offset, remainder.y, length, thickness))
             offset += length
-        if left.width >= left.height:
-            left = Box(left.x + thickness, left.y, max(0.0, left.width - thickness), left.height)
+        if remainder.width >= remainder.height:
+            remainder = Box(
+                remainder.x + thickness,
+                remainder.y,
+                max(0.0, remainder.width - thickness),
+                remainder.height,
+            )
         else:
-            left = Box(left.x, left.y + thickness, left.width, max(0.0, left.height - thickness))
+            remainder = Box(
+                remainder.x,
+                remainder.y + thickness,
+                remainder.width,
+                max(0.0, remainder.height - thickness),
+            )
         total -= sum(row)
         at = end
-    return found
+    return rectangles
 
 
 def _worst(row: Sequence[float], side: float, scale: float) -> float:
@@ -110,14 +120,14 @@ def treemap(answer: ProfileAnswer) -> Markup:
         rows = sorted(operators.items(), key=lambda item: -item[1])
         inner = Box(box.x, box.y + head, box.width, box.height - head)
         share = sum(operators.values()) / whole
-        for ((operator, category), time), one in zip(
+        for ((operator, category), time), rectangle in zip(
             rows, boxes([float(time) for _, time in rows], inner), strict=True
         ):
             title = (
                 f"{name}: {operator or category}, {units.seconds(time * _NANO)}, "
                 f"{time / whole:.1%}, {category}"
             )
-            parts.append(_rectangle(one, f"t{colour[category]}", title, operator or category))
+            parts.append(_rectangle(rectangle, f"t{colour[category]}", title, operator or category))
         parts.append(
             Markup('<rect class="module" x="{}" y="{}" width="{}" height="{}"/>').format(
                 n(box.x), n(box.y), n(box.width), n(box.height)
@@ -136,7 +146,7 @@ def treemap(answer: ProfileAnswer) -> Markup:
 def _modules(answer: ProfileAnswer) -> Mapping[str, dict[tuple[str, str], int]]:
     """Nanoseconds by (operator, category) of every module."""
     profile = answer.profile
-    found: defaultdict[str, defaultdict[tuple[str, str], int]] = defaultdict(
+    modules: defaultdict[str, defaultdict[tuple[str, str], int]] = defaultdict(
         lambda: defaultdict(int)
     )
     launches = profile.launches
@@ -146,8 +156,8 @@ def _modules(answer: ProfileAnswer) -> Mapping[str, dict[tuple[str, str], int]]:
     ):
         if time:
             name = "" if op == NONE else profile.op_infos[profile.ops.info[op]].name
-            found[module_of(profile, number)][name, categories[info]] += time
-    return {module: dict(operators) for module, operators in found.items()}
+            modules[module_of(profile, number)][name, categories[info]] += time
+    return {module: dict(operators) for module, operators in modules.items()}
 
 
 def _rectangle(box: Box, style: str, title: str, text: str) -> Markup:
@@ -173,15 +183,15 @@ def roofline(predicted: PredictedProfile) -> Markup | None:
     whole = predicted.measured
     points = [
         RoofPoint(
-            one.flops / one.bytes,
-            one.flops / one.measured,
-            one.measured / whole,
-            f"{one.name} {one.sizes}: {units.seconds(one.measured)}, {one.measured / whole:.1%}; "
-            f"{units.significant(one.flops / one.bytes)} FLOP/B, "
-            f"{units.si(one.flops / one.measured, 'FLOP/s')}",
+            op.flops / op.bytes,
+            op.flops / op.measured,
+            op.measured / whole,
+            f"{op.name} {op.sizes}: {units.seconds(op.measured)}, {op.measured / whole:.1%}; "
+            f"{units.significant(op.flops / op.bytes)} FLOP/B, "
+            f"{units.si(op.flops / op.measured, 'FLOP/s')}",
         )
-        for one in predicted.known
-        if one.flops and one.bytes and one.measured >= _LEAST_SHARE * whole
+        for op in predicted.known
+        if op.flops and op.bytes and op.measured >= _LEAST_SHARE * whole
     ]
     if not points:
         return None
@@ -192,7 +202,7 @@ def roofline(predicted: PredictedProfile) -> Markup | None:
             rate = chip.matrix_rate(dtype) * chip.units * chip.clock
         except MissingFact:
             continue
-        if all(abs(rate / known - 1) > _SAME_ROOF for known, _ in roofs.values()):
+        if all(abs(rate / roof - 1) > _SAME_ROOF for roof, _ in roofs.values()):
             roofs[f"matrix {dtype}"] = (rate, chip.hbm)
     return under_roofs(roofs, points, "Operators under the roofs of the chip, measured")
 

@@ -61,8 +61,8 @@ def _one(answer: ProfileAnswer, console: Console, rows: int) -> None:
     )
     for device in summary.devices:
         _device(answer, device, console)
-    for used in answer.activity.memory:
-        console.print(Padding(Text(profiles_activity.memory_text(used)), (0, 0, 0, 4)))
+    for usage in answer.activity.memory:
+        console.print(Padding(Text(profiles_activity.memory_text(usage)), (0, 0, 0, 4)))
     total = max(1, summary.kernel_time)
     _section(console, "by category", summary.by_category, total, rows)
     _section(console, "by library", summary.by_library, total, rows)
@@ -76,23 +76,25 @@ def _one(answer: ProfileAnswer, console: Console, rows: int) -> None:
         console.print(part)
     if answer.predicted:
         _operators(answer.predicted, console, rows)
-    for one in answer.code.kernels[:rows]:
-        for part in profiles_code.sections(one, brief=rows < ROWS["full"]):
+    for kernel in answer.code.kernels[:rows]:
+        for part in profiles_code.sections(kernel, brief=rows < ROWS["full"]):
             console.print(part)
     for traced in answer.traces:
         for part in profiles_trace.sections(traced, rows):
             console.print(part)
     _findings(answer.findings, console, rows)
-    for moved in answer.moved:
-        _moved(moved, console, rows)
+    for projection in answer.moved:
+        _moved(projection, console, rows)
     for note in answer.notes:
         console.print(Text.assemble(("note ", "cyan"), safe(note)))
     console.print()
 
 
 def _device(answer: ProfileAnswer, device: DeviceSummary, console: Console) -> None:
-    given = answer.profile.devices.get(device.device)
-    name = answer.chip(device.device) or (given.name if given else "") or "chip not known"
+    device_info = answer.profile.devices.get(device.device)
+    name = (
+        answer.chip(device.device) or (device_info.name if device_info else "") or "chip not known"
+    )
     span = max(1, device.span)
     text = Text(f"\n  device {device.device}", "bold").append(f"  {safe(name)}", style="")
     text.append(
@@ -129,42 +131,42 @@ def _facts(answer: ProfileAnswer, device: DeviceSummary) -> Iterator[str]:
     yield f"critical path: {', '.join(parts)}"
 
 
-def _findings(found: Sequence[ProfileFinding], console: Console, rows: int) -> None:
-    if not found:
+def _findings(findings: Sequence[ProfileFinding], console: Console, rows: int) -> None:
+    if not findings:
         return
     table = columns(("  saves", "right"), ("could be faster", "left"), ("what to do", "left"))
-    for one in found[:rows]:
-        what = Text(safe(shortened(one.what, 60))).append(f": {safe(one.evidence)}", "dim")
-        table.add_row(units.seconds(one.seconds), what, one.advice)
+    for finding in findings[:rows]:
+        what = Text(safe(shortened(finding.what, 60))).append(f": {safe(finding.evidence)}", "dim")
+        table.add_row(units.seconds(finding.seconds), what, finding.advice)
     console.print()
     console.print(table)
 
 
 def _section(
-    console: Console, title: str, found: Mapping[str, TimeShare], total: int, rows: int
+    console: Console, title: str, shares: Mapping[str, TimeShare], total: int, rows: int
 ) -> None:
     table = columns(("  share", "right"), ("time", "right"), ("launches", "right"), (title, "left"))
-    shown = list(found.items())[:rows]
-    for name, share in shown:
+    top = list(shares.items())[:rows]
+    for name, share in top:
         table.add_row(
             f"{share.nanoseconds / total:.1%}",
             units.seconds(share.nanoseconds * _NANO),
             f"{share.count:,}",
             safe(name) or _UNKNOWN,
         )
-    _rest(table, [share for _, share in list(found.items())[rows:]], total)
+    _rest(table, [share for _, share in list(shares.items())[rows:]], total)
     console.print()
     console.print(table)
 
 
-def _rest(table: Table, left: Sequence[TimeShare], total: int) -> None:
-    if left:
-        time = sum(share.nanoseconds for share in left)
+def _rest(table: Table, others: Sequence[TimeShare], total: int) -> None:
+    if others:
+        time = sum(share.nanoseconds for share in others)
         table.add_row(
             f"{time / total:.1%}",
             units.seconds(time * _NANO),
-            f"{sum(share.count for share in left):,}",
-            Text(f"{len(left):,} more", style="dim"),
+            f"{sum(share.count for share in others):,}",
+            Text(f"{len(others):,} more", style="dim"),
         )
 
 
@@ -209,27 +211,31 @@ def _kernels(answer: ProfileAnswer, console: Console, rows: int) -> None:
 def _counters(answer: ProfileAnswer, console: Console, rows: int) -> None:
     """Figures of hardware counters over all launches of a kernel, a paragraph per kernel."""
     profile = answer.profile
-    counted = {number: one.figures() for number, one in answer.activity.counters.items()}
-    counted = {number: figures for number, figures in counted.items() if figures}
-    if not counted:
+    figures_by_kernel = {
+        number: counts.figures() for number, counts in answer.activity.counters.items()
+    }
+    figures_by_kernel = {
+        number: figures for number, figures in figures_by_kernel.items() if figures
+    }
+    if not figures_by_kernel:
         return
     console.print(Text("\n  counters of all launches", "bold"))
-    for number, figures in list(counted.items())[:rows]:
+    for number, figures in list(figures_by_kernel.items())[:rows]:
         console.print(Text(f"  {safe(shortened(shown(profile.kernels[number].name), 100))}"))
         cells = (
-            f"{one.name} {profiles_code.figure_text(one.unit, figures[one.name])}"
-            for one in known_figures()
-            if one.name in figures
+            f"{figure.name} {profiles_code.figure_text(figure.unit, figures[figure.name])}"
+            for figure in known_figures()
+            if figure.name in figures
         )
         console.print(Padding(Text(", ".join(cells), "dim"), (0, 0, 0, 4)))
 
 
-def _kernel_rest(table: Table, left: Sequence[TimeShare], total: int, times: int) -> None:
+def _kernel_rest(table: Table, others: Sequence[TimeShare], total: int, times: int) -> None:
     """`times`: columns before the number of launches."""
-    if left:
-        time = sum(share.nanoseconds for share in left)
-        count = sum(share.count for share in left)
-        more = Text(f"{len(left):,} more", style="dim")
+    if others:
+        time = sum(share.nanoseconds for share in others)
+        count = sum(share.count for share in others)
+        more = Text(f"{len(others):,} more", style="dim")
         empty = ("" for _ in range(times - 1))
         table.add_row(f"{time / total:.1%}", *empty, f"{count:,}", "", "", more)
 
@@ -247,22 +253,32 @@ def _operators(predicted: PredictedProfile, console: Console, rows: int) -> None
         ("operator", "left"),
     )
     reasons: dict[str, int] = {}
-    for one in predicted.operators[:rows]:
-        known = not one.why_not
-        name = Text(safe(f"{one.name} {shortened(one.sizes, 48)}"), "" if known else "dim")
-        interval = f"{units.seconds(one.low)}–{units.seconds(one.high)}" if known else "–"
-        if not known:
-            reasons[one.why_not] = reasons.get(one.why_not, 0) + 1
+    for operator in predicted.operators[:rows]:
+        has_prediction = not operator.why_not
+        name = Text(
+            safe(f"{operator.name} {shortened(operator.sizes, 48)}"),
+            "" if has_prediction else "dim",
+        )
+        interval = (
+            f"{units.seconds(operator.low)}–{units.seconds(operator.high)}"
+            if has_prediction
+            else "–"
+        )
+        if not has_prediction:
+            reasons[operator.why_not] = reasons.get(operator.why_not, 0) + 1
         table.add_row(
-            units.seconds(one.measured),
-            units.seconds(one.predicted) if known else "–",
-            Text(f"{one.measured / one.predicted:.2f}", style="" if one.in_interval else "yellow")
-            if known
+            units.seconds(operator.measured),
+            units.seconds(operator.predicted) if has_prediction else "–",
+            Text(
+                f"{operator.measured / operator.predicted:.2f}",
+                style="" if operator.in_interval else "yellow",
+            )
+            if has_prediction
             else "–",
             *((interval,) if wide else ()),
-            f"{one.count:,}",
-            *((_rate(one.flops, one), _rate(one.bytes, one)) if widest else ()),
-            *((safe(one.limiter),) if wide else ()),
+            f"{operator.count:,}",
+            *((_rate(operator.flops, operator), _rate(operator.bytes, operator)) if widest else ()),
+            *((safe(operator.limiter),) if wide else ()),
             name,
         )
     console.print(Text(f"\n  measured and predicted on {predicted.device.id}", "bold"))
@@ -277,44 +293,46 @@ def _operators(predicted: PredictedProfile, console: Console, rows: int) -> None
     console.print(Text(line, style="dim"))
 
 
-def _rate(amount: float, one: OperatorTime) -> str:
+def _rate(amount: float, operator: OperatorTime) -> str:
     """Useful FLOPs or least bytes over the measured time."""
-    return units.si(amount / one.measured) if amount and one.measured else "–"
+    return units.si(amount / operator.measured) if amount and operator.measured else "–"
 
 
-def _moved(moved: MovedProfile, console: Console, rows: int) -> None:
-    here = moved.here
+def _moved(target: MovedProfile, console: Console, rows: int) -> None:
+    here = target.here
     console.print()
-    title = f"  on {moved.device.id}" + (f", {moved.changes.text}" if moved.changes.text else "")
+    title = f"  on {target.device.id}" + (f", {target.changes.text}" if target.changes.text else "")
     console.print(
         Text.assemble(
             (f"{safe(title)}  ", "bold"),
-            f"kernels take {units.seconds(moved.seconds)} "
-            f"({units.seconds(moved.low)}–{units.seconds(moved.high)}), "
-            f"{here.measured / moved.seconds:.2f} x the speed of {here.device.id}; from the first "
-            f"to the last {units.seconds(moved.after.span * _NANO)}, measured "
-            f"{units.seconds(moved.before.span * _NANO)}",
+            f"kernels take {units.seconds(target.seconds)} "
+            f"({units.seconds(target.low)}–{units.seconds(target.high)}), "
+            f"{here.measured / target.seconds:.2f} x the speed of {here.device.id}; from the first "
+            f"to the last {units.seconds(target.after.span * _NANO)}, measured "
+            f"{units.seconds(target.before.span * _NANO)}",
         )
     )
-    left = ", ".join(
-        f"{one.category} {one.ratio:.2f} ± {one.deviation:.0%}" for one in moved.residuals
+    residuals = ", ".join(
+        f"{residual.category} {residual.ratio:.2f} ± {residual.deviation:.0%}"
+        for residual in target.residuals
     )
-    if left:
-        text = f"  measured over predicted here, carried over: {left}"
+    if residuals:
+        text = f"  measured over predicted here, carried over: {residuals}"
         console.print(Text(text, style="dim"))
     table = columns(
         (f"  {here.device.id}", "right"),
-        (moved.device.id, "right"),
+        (target.device.id, "right"),
         ("speedup", "right"),
         ("operator", "left"),
     )
-    for one in moved.operators[:rows]:
-        name = f"{one.here.name} {shortened(one.here.sizes, 48)}"
+    for operator in target.operators[:rows]:
+        name = f"{operator.here.name} {shortened(operator.here.sizes, 48)}"
         table.add_row(
-            units.seconds(one.here.measured),
-            units.seconds(one.seconds),
-            f"{1 / one.ratio:.2f}" if one.ratio else "–",
-            safe(name) + ("" if one.basis is RatioBasis.PREDICTED else f" ({one.basis.value})"),
+            units.seconds(operator.here.measured),
+            units.seconds(operator.seconds),
+            f"{1 / operator.ratio:.2f}" if operator.ratio else "–",
+            safe(name)
+            + ("" if operator.basis is RatioBasis.PREDICTED else f" ({operator.basis.value})"),
         )
     console.print(table)
 
@@ -341,14 +359,14 @@ def _ranks(answers: Sequence[ProfileAnswer], console: Console) -> None:
                 safe(Path(answer.path).name),
             )
     console.print(table)
-    found = skew([answer.profile for answer in answers])
-    if found:
-        rank, waited = found.slowest, found.waited
+    rank_skew = skew([answer.profile for answer in answers])
+    if rank_skew:
+        rank, waited = rank_skew.slowest, rank_skew.waited
         console.print(
-            f"  rank {rank} is the slowest: it came last to {found.last_in[rank]:,} of "
-            f"{units.plural(len(found.collectives), 'collective')}; the others waited up to "
+            f"  rank {rank} is the slowest: it came last to {rank_skew.last_in[rank]:,} of "
+            f"{units.plural(len(rank_skew.collectives), 'collective')}; the others waited up to "
             f"{units.seconds(max(waited.values()) * _NANO)} longer in them; half of them have a "
-            f"skew above {units.seconds(found.median_skew * _NANO)}"
+            f"skew above {units.seconds(rank_skew.median_skew * _NANO)}"
         )
 
 

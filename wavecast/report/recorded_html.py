@@ -61,11 +61,15 @@ class RecordingConsole(Console):
 
     def print(self, *objects: Any, **options: Any) -> None:
         """Keep the objects; texts are read as markup unless `markup` is False."""
-        for one in objects:
-            if isinstance(one, str):
+        for renderable in objects:
+            if isinstance(renderable, str):
                 markup = options.get("markup")
-                one = Text(one) if markup is False else self.render_str(one, highlight=False)
-            self.printed.append(one)
+                renderable = (
+                    Text(renderable)
+                    if markup is False
+                    else self.render_str(renderable, highlight=False)
+                )
+            self.printed.append(renderable)
 
 
 def page(title: str, render: Callable[[Console], object]) -> str:
@@ -97,33 +101,37 @@ def fragment(render: Callable[[Console], object]) -> str:
 
 
 def _elements(objects: Iterable[Any], console: Console) -> Iterable[Markup]:
-    for one in objects:
-        found = _element(one, console)
-        if found:
-            yield found
+    for renderable in objects:
+        element = _element(renderable, console)
+        if element:
+            yield element
 
 
-def _element(one: Any, console: Console) -> Markup:
+def _element(renderable: Any, console: Console) -> Markup:
     """A paragraph, heading or table; what has no element of HTML keeps the terminal's columns."""
-    match one:
+    match renderable:
         case str():
-            return _paragraphs(console.render_str(one, highlight=False))
+            return _paragraphs(console.render_str(renderable, highlight=False))
         case Text():
-            return _paragraphs(one)
+            return _paragraphs(renderable)
         case Padding():
-            return _element(one.renderable, console)
+            return _element(renderable.renderable, console)
         case Group():
-            return Markup("\n").join(_elements(one.renderables, console))
+            return Markup("\n").join(_elements(renderable.renderables, console))
         case Rule():
-            title = one.title
+            title = renderable.title
             return Markup("<h2>{}</h2>").format(title.plain if isinstance(title, Text) else title)
         case Table():
-            return Markup('<div class="scroll">{}</div>').format(_table(one, console))
-    return Markup("<pre>{}</pre>").format(_rendered(one, console)) if one is not None else Markup()
+            return Markup('<div class="scroll">{}</div>').format(_table(renderable, console))
+    return (
+        Markup("<pre>{}</pre>").format(_rendered(renderable, console))
+        if renderable is not None
+        else Markup()
+    )
 
 
-def _rendered(one: Any, console: Console) -> str:
-    lines = console.render_lines(one, pad=False)
+def _rendered(renderable: Any, console: Console) -> str:
+    lines = console.render_lines(renderable, pad=False)
     return "\n".join("".join(part.text for part in line).rstrip() for line in lines)
 
 
@@ -137,12 +145,12 @@ def _paragraphs(text: Text) -> Markup:
     )
     lines = [line for line in text.split("\n") if line.plain.strip()]
     tag = "h2" if heading else "p"
-    found = []
+    paragraphs = []
     for number, line in enumerate(lines):
         line = _unindented(line)
         kind = tag if number == 0 else "p"
-        found.append(Markup(f"<{kind}>{{}}</{kind}>").format(_inline(line)))
-    return Markup("\n").join(found)
+        paragraphs.append(Markup(f"<{kind}>{{}}</{kind}>").format(_inline(line)))
+    return Markup("\n").join(paragraphs)
 
 
 def _unindented(line: Text) -> Text:
@@ -155,15 +163,15 @@ def _inline(text: Text) -> Markup:
     for span in text.spans:
         cuts |= {max(0, span.start), min(len(plain), span.end)}
     ends = sorted(cuts)
-    found = []
+    pieces = []
     for start, stop in pairwise(ends):
         styles = [span.style for span in text.spans if span.start <= start and stop <= span.end]
         names = _classes([text.style, *styles])
         part = escape(plain[start:stop])
-        found.append(
+        pieces.append(
             Markup('<span class="{}">{}</span>').format(names, part) if names else Markup(part)
         )
-    return Markup("").join(found)
+    return Markup("").join(pieces)
 
 
 def _classes(styles: Iterable[str | Style]) -> str:
@@ -228,8 +236,8 @@ def _cell(cell: Any, numeric: bool, headed: bool, label: str, console: Console) 
         inner = _table(text, console)
     else:
         inner = _element(text, console)
-    named = Markup(' data-label="{}"').format(label) if label else Markup()
-    return Markup("<td{}{}{}>{}</td>").format(_class(numeric), value, named, inner)
+    data_label = Markup(' data-label="{}"').format(label) if label else Markup()
+    return Markup("<td{}{}{}>{}</td>").format(_class(numeric), value, data_label, inner)
 
 
 def _class(numeric: bool) -> Markup:
@@ -237,18 +245,18 @@ def _class(numeric: bool) -> Markup:
 
 
 def _plain(header: Any) -> str:
-    found = header if isinstance(header, Text) else Text.from_markup(str(header))
-    return found.plain.strip()
+    text = header if isinstance(header, Text) else Text.from_markup(str(header))
+    return text.plain.strip()
 
 
 def value_of(text: str) -> float | None:
     """The number that a cell begins with, in base units; None where there is none."""
-    found = _NUMBER.match(text.strip())
-    if found is None:
+    match = _NUMBER.match(text.strip())
+    if match is None:
         return None
-    number = float(found[1].replace(",", "").replace("−", "-"))
-    prefix = _PREFIXED.match(found[2])
-    unit = prefix[1] if prefix else found[2]
+    number = float(match[1].replace(",", "").replace("−", "-"))
+    prefix = _PREFIXED.match(match[2])
+    unit = prefix[1] if prefix else match[2]
     return number * _UNITS.get(unit, 1.0)
 
 

@@ -112,8 +112,8 @@ def _roof(explanation: Explanation, index: int, axes: _Axes) -> Markup:
             "sustained",
         ),
     ):
-        given = roof.compute_sustained or roof.memory_sustained
-        if compute is None or memory is None or (kind == "sustained" and not given):
+        sustained_rate = roof.compute_sustained or roof.memory_sustained
+        if compute is None or memory is None or (kind == "sustained" and not sustained_rate):
             continue
         parts.append(_roof_line(explanation, index, axes, compute, memory, kind))
     return Markup("").join(parts)
@@ -157,23 +157,23 @@ def _launch_points(explanation: Explanation, index: int, axes: _Axes) -> Markup:
         f"{name}: {units.count(round(roof.intensity, 2))} {unit}/B, {roof.bound}-bound, at most "
         f"{units.si(most, f'{unit}/s')}, floor {units.seconds(roof.floor_seconds)}"
     )
-    found = Markup(
+    markup = Markup(
         '<g class="launch t{index}"><path d="M{x} {y}V{bottom}"/>'
         '<circle class="most" cx="{x}" cy="{y}" r="5"/><title>{title}</title></g>'
     ).format(index=index, x=n(x), y=n(y), bottom=n(axes.frame.y(0)), title=title)
     rate, predicted = _predicted_rate(explanation), explanation.predicted.prediction
     if rate is None or predicted is None:
-        return found
+        return markup
     title = (
         f"{name}: {units.si(rate, f'{unit}/s')} predicted ({units.seconds(predicted.seconds)}), "
         f"{units.percent(rate, most)} of the roof"
     )
-    return found + Markup(
+    return markup + Markup(
         '<g class="launch t{index}"><circle cx="{x}" cy="{y}" r="5"/><title>{title}</title></g>'
     ).format(index=index, x=n(x), y=n(axes.at(roof.intensity, rate)[1]), title=title)
 
 
 def _predicted_rate(explanation: Explanation) -> float | None:
     """FLOP/s at the predicted time, None where either is not known."""
-    found, flops = explanation.predicted.prediction, explanation.roofline.work.flops
-    return sum(flops.values()) / found.seconds if found is not None and flops else None
+    prediction, flops = explanation.predicted.prediction, explanation.roofline.work.flops
+    return sum(flops.values()) / prediction.seconds if prediction is not None and flops else None

@@ -27,12 +27,12 @@ def document(report: ExplainReport, rules: Iterable[Rule] = ()) -> dict[str, Any
     `rules` gives titles and explanations; a rule that found something but is not among them is
     listed by its name. Failures become notifications of the tool's execution.
     """
-    described = {rule.name: rule for rule in rules}
+    rules_by_name = {rule.name: rule for rule in rules}
     names = sorted({f.rule for e in report.explanations for f in e.findings})
     index = {name: position for position, name in enumerate(names)}
     labels = {id(e): group.label for group in summary.groups(report) for e in group.explanations}
     return run(
-        [_rule(name, described.get(name)) for name in names],
+        [_rule(name, rules_by_name.get(name)) for name in names],
         [
             _result(explanation, labels[id(explanation)], finding, index)
             for explanation in report.explanations
@@ -68,12 +68,12 @@ def run(
 
 
 def _rule(name: str, rule: Rule | None) -> dict[str, Any]:
-    found: dict[str, Any] = {"id": name}
+    entry: dict[str, Any] = {"id": name}
     if rule is not None:
-        found["shortDescription"] = {"text": rule.title}
-        found["fullDescription"] = {"text": rule.explanation}
-        found["defaultConfiguration"] = {"level": LEVELS[rule.severity]}
-    return found
+        entry["shortDescription"] = {"text": rule.title}
+        entry["fullDescription"] = {"text": rule.explanation}
+        entry["defaultConfiguration"] = {"level": LEVELS[rule.severity]}
+    return entry
 
 
 def _failure(failure: Failure) -> dict[str, Any]:

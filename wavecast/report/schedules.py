@@ -30,22 +30,22 @@ def document(run: ScheduleRun) -> LabScheduleDocument:
     return LabScheduleDocument(
         __version__,
         list(run.notes),
-        [f"{one.kernel} for {one.target}: {one.message}" for one in run.failures],
-        [_kernel(problem, found) for problem, found in run.results],
+        [f"{failure.kernel} for {failure.target}: {failure.message}" for failure in run.failures],
+        [_kernel(problem, schedule) for problem, schedule in run.results],
     )
 
 
-def _kernel(problem: LabProblem, found: KernelSchedule) -> KernelScheduleJson:
+def _kernel(problem: LabProblem, schedule: KernelSchedule) -> KernelScheduleJson:
     return KernelScheduleJson.of(
         problem,
         grid=list(problem.grid),
-        loops=[LoopScheduleJson.of(loop) for loop in found.loops],
-        before=found.before,
-        after=found.after,
-        saved=found.saved,
-        cases=list(found.execution.cases) if found.execution is not None else [],
-        wrong=found.wrong,
-        assembly=found.assembly,
+        loops=[LoopScheduleJson.of(loop) for loop in schedule.loops],
+        before=schedule.before,
+        after=schedule.after,
+        saved=schedule.saved,
+        cases=list(schedule.execution.cases) if schedule.execution is not None else [],
+        wrong=schedule.wrong,
+        assembly=schedule.assembly,
     )
 
 
@@ -63,14 +63,14 @@ def render(run: ScheduleRun, console: Console) -> None:
 
 
 def _parts(run: ScheduleRun) -> Iterator[RenderableType]:
-    wrong = [(problem, found) for problem, found in run.results if found.wrong]
+    wrong = [(problem, schedule) for problem, schedule in run.results if schedule.wrong]
     title = f"{count(len(run.results), 'kernel')}, {len(wrong)} with wrong results"
     yield heading("the compiler's order and the best one found", title)
     yield Padding(_kernels(run), (0, 0, 0, 2))
     yield heading("loops", "simulated clocks per iteration, in the steady state")
     yield Padding(_loops(run), (0, 0, 0, 2))
-    for problem, found in wrong:
-        line = f"{problem.kernel} on {problem.device}: {found.wrong}"
+    for problem, schedule in wrong:
+        line = f"{problem.kernel} on {problem.device}: {schedule.wrong}"
         yield Text.assemble(("discarded ", "bold red"), safe(line))
 
 
@@ -79,28 +79,28 @@ def _kernels(run: ScheduleRun) -> RenderableType:
         ("kernel", False), ("device", False), ("saved", True), ("before", True), ("after", True),
         ("waits", True), ("instructions", True), ("results", False),
     )  # fmt: skip
-    for problem, found in run.results:
-        before, after = found.before, found.after
+    for problem, schedule in run.results:
+        before, after = schedule.before, schedule.after
         table.add_row(
             safe(readable(problem.kernel)),
             problem.device,
-            percent(found.saved),
+            percent(schedule.saved),
             units.seconds(before.seconds),
             units.seconds(after.seconds) if after is not None else "",
             units.count(after.waits if after is not None else before.waits),
             units.count(after.instructions if after is not None else before.instructions),
-            safe(_results(found)),
-            style="red" if found.wrong else "",
+            safe(_results(schedule)),
+            style="red" if schedule.wrong else "",
         )
     return table
 
 
-def _results(found: KernelSchedule) -> str:
-    if found.wrong:
+def _results(schedule: KernelSchedule) -> str:
+    if schedule.wrong:
         return "discarded"
-    if found.after is None or found.execution is None:
+    if schedule.after is None or schedule.execution is None:
         return "no order is faster"
-    return f"same in {count(len(found.execution.cases), 'case')}"
+    return f"same in {count(len(schedule.execution.cases), 'case')}"
 
 
 def _loops(run: ScheduleRun) -> RenderableType:
@@ -108,8 +108,8 @@ def _loops(run: ScheduleRun) -> RenderableType:
         ("kernel", False), ("device", False), ("loop", False), ("instructions", True),
         ("before", True), ("new waits", True), ("after", True), ("saved", True), ("orders", True),
     )  # fmt: skip
-    for problem, found in run.results:
-        for loop in found.loops:
+    for problem, schedule in run.results:
+        for loop in schedule.loops:
             table.add_row(
                 safe(readable(problem.kernel)),
                 problem.device,

@@ -38,22 +38,22 @@ def _file_lines(file: str) -> tuple[str, ...]:
         return ()
 
 
-def same_file(one: str, other: str) -> bool:
+def same_file(path: str, other: str) -> bool:
     """Whether two recorded paths mean one file; a compiler may keep only the name of one."""
-    if one == other:
+    if path == other:
         return True
-    first, second = Path(one), Path(other)
+    first, second = Path(path), Path(other)
     if first.is_absolute() and second.is_absolute():
         return False
-    return bool(one) and bool(other) and first.name == second.name
+    return bool(path) and bool(other) and first.name == second.name
 
 
 def line_text(code: CodeObject, file: str, line: int) -> str:
     """The text of a source line, "" when it cannot be had."""
     if same_file(file, code.source):
-        own = kernel_lines(code)
-        if line in own:
-            return own[line]
+        lines = kernel_lines(code)
+        if line in lines:
+            return lines[line]
         file = code.source
     return file_line(file, line)
 
@@ -66,9 +66,9 @@ def file_line(file: str, line: int) -> str:
 
 def model_lines(locations: Iterable[str]) -> list[str]:
     """Lines (`path:line`) of a compiled model with their text: `net.py:9  h = self.norm(x)`."""
-    found = []
+    lines = []
     for where in locations:
         file, _, line = where.rpartition(":")
         text = file_line(file, int(line)).strip()
-        found.append(f"{Path(file).name}:{line}  {text}".rstrip())
-    return found
+        lines.append(f"{Path(file).name}:{line}  {text}".rstrip())
+    return lines

@@ -22,10 +22,10 @@ def render_runs(runs: Sequence[tuple[BenchRun, int]], console: Console) -> None:
     table.add_column("command", overflow="fold")
     for run, records in runs:
         commit = run.commit[:10] + ("+" if run.dirty else "")
-        ended = Text("" if run.finished else "interrupted", style="yellow")
+        status = Text("" if run.finished else "interrupted", style="yellow")
         started = run.started[:19].replace("T", " ")
-        shown = [Text(safe(text)) for text in (run.id, run.label, commit, started)]
-        table.add_row(*shown, f"{records:,}", ended, Text(safe(run.command)))
+        cells = [Text(safe(text)) for text in (run.id, run.label, commit, started)]
+        table.add_row(*cells, f"{records:,}", status, Text(safe(run.command)))
     console.print(table)
     if any(run.dirty for run, _ in runs):
         console.print("+ the checkout had changes")

@@ -41,16 +41,16 @@ def groups(report: ExplainReport) -> tuple[KernelGroup, ...]:
     no two devices share a launch of a kernel and each has as many, they are matched in order: a
     script that sizes its work by the device makes the same calls with other arguments.
     """
-    seen: Counter[object] = Counter()
-    found: dict[object, list[Explanation]] = {}
+    counts: Counter[object] = Counter()
+    by_launch: dict[object, list[Explanation]] = {}
     ordinal = _sized_by_device(report)
     for explanation in report.explanations:
         name = explanation.code.common_symbol
         key = name if name in ordinal else _launch_key(explanation)
         occurrence = (key, explanation.device.id)
-        seen[occurrence] += 1
-        found.setdefault((key, seen[occurrence]), []).append(explanation)
-    members = list(found.values())
+        counts[occurrence] += 1
+        by_launch.setdefault((key, counts[occurrence]), []).append(explanation)
+    members = list(by_launch.values())
     labels = _labels(members)
     return tuple(
         KernelGroup(label, group[0].code.kernel, tuple(group))
@@ -156,8 +156,10 @@ def pipes_by_cost(loop: LoopAnalysis) -> list[tuple[str, float]]:
 
 def loops_by_weight(analysis: CodeAnalysis) -> list[LoopAnalysis]:
     """The main loop, then the others by the time they take without their inner loops."""
-    main, own = main_loop(analysis), weights(analysis).own
-    return sorted(analysis.loops, key=lambda loop: (loop is not main, -own[loop.index], loop.index))
+    main, self_weights = main_loop(analysis), weights(analysis).own
+    return sorted(
+        analysis.loops, key=lambda loop: (loop is not main, -self_weights[loop.index], loop.index)
+    )
 
 
 def latency_bound(loop: LoopAnalysis) -> bool:

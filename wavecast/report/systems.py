@@ -44,10 +44,13 @@ def document(study: ModelStudy) -> dict[str, Any]:
         SystemDocument(
             wavecast=__version__,
             models=[_model(answer) for answer in study.answers],
-            what_if=[systems_changes.entry(found) for found in study.what_ifs],
-            comparison=[systems_comparison.entry(found) for found in study.compared],
-            findings=[systems_findings.entry(found) for found in study.findings],
-            costs=[[systems_comparison.cost(one) for one in costs] for costs in study.costs],
+            what_if=[systems_changes.entry(what_if) for what_if in study.what_ifs],
+            comparison=[systems_comparison.entry(comparison) for comparison in study.compared],
+            findings=[systems_findings.entry(findings) for findings in study.findings],
+            costs=[
+                [systems_comparison.cost(token_cost) for token_cost in costs]
+                for costs in study.costs
+            ],
         )
     )
 
@@ -79,8 +82,8 @@ def _answer(answer: ModelAnswer, console: Console, detail: str) -> None:
         basis = f"  80% intervals from {systems_words.bases(answer)}"
         console.print(Text(basis, style="dim"))
     if answer.servings and detail != "brief":
-        shown = answer.servings if detail == "full" else answer.servings[-1:]
-        for serving in shown:
+        servings = answer.servings if detail == "full" else answer.servings[-1:]
+        for serving in servings:
             _step(serving, console, full=detail == "full")
     for note in answer.notes:
         console.print(Text.assemble(("note ", "cyan"), safe(note)))
@@ -94,9 +97,9 @@ def _head(answer: ModelAnswer, console: Console) -> None:
 
 def _memory(answer: ModelAnswer, console: Console) -> None:
     memory = answer.memory
-    left = {"left for the cache": max(0.0, memory.pool)}
+    pool = {"left for the cache": max(0.0, memory.pool)}
     console.print()
-    console.print(kernel_tables.memory("memory of one GPU", memory.parts, left))
+    console.print(kernel_tables.memory("memory of one GPU", memory.parts, pool))
     if memory.fits and memory.token:
         tokens = int(memory.pool / memory.token)
         console.print(

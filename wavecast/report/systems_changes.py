@@ -24,22 +24,22 @@ _LONGEST = 28
 """Characters of a change in the table."""
 
 
-def render(found: ModelWhatIf, console: Console, *, detail: str = "normal") -> None:
+def render(what_if: ModelWhatIf, console: Console, *, detail: str = "normal") -> None:
     """Print a table of before and after, for the last load or with `full` for each."""
-    numbers = range(len(found.before.servings))
+    numbers = range(len(what_if.before.servings))
     for number in numbers if detail == "full" else numbers[-1:]:
-        console.print(_table(found, number))
-    for changed in _rows(found):
+        console.print(_table(what_if, number))
+    for changed in _rows(what_if):
         if changed.why_not:
             console.print(Text(f"  {safe(changed.change.text)}: {safe(changed.why_not)}", "red"))
-    if found.before.servings:
+    if what_if.before.servings:
         note = "  before / after; 80% intervals: kernels that did not change err equally in both"
         console.print(Text(note, style="dim"))
     console.print()
 
 
-def _table(found: ModelWhatIf, number: int) -> Table:
-    before = found.before.servings[number]
+def _table(what_if: ModelWhatIf, number: int) -> Table:
+    before = what_if.before.servings[number]
     figures = ("TTFT", "TPOT", "speedup", "80%", "tok/s/GPU", "speedup")
     table = columns(
         (f"  what if, {systems_words.load(before.load)}", "left"),
@@ -51,20 +51,20 @@ def _table(found: ModelWhatIf, number: int) -> Table:
         units.seconds(before.tpot.value),
         "",
         "",
-        systems_words.rate(before.output_rate.value / found.before.parallel.gpus),
+        systems_words.rate(before.output_rate.value / what_if.before.parallel.gpus),
         "",
     )
-    for changed in _rows(found):
+    for changed in _rows(what_if):
         if changed.servings and changed.answer is not None:
-            table.add_row(*_cells(found, changed, changed.servings[number]))
+            table.add_row(*_cells(what_if, changed, changed.servings[number]))
     return table
 
 
 def _cells(
-    found: ModelWhatIf, changed: ChangedModel, serving: ChangedServing
+    what_if: ModelWhatIf, changed: ChangedModel, serving: ChangedServing
 ) -> tuple[str | Text, ...]:
     assert changed.answer is not None
-    name = "all together" if changed is found.together else safe(changed.change.text)
+    name = "all together" if changed is what_if.together else safe(changed.change.text)
     per_gpu = serving.after.output_rate.value / changed.answer.parallel.gpus
     return (
         f"  {name if len(name) <= _LONGEST else name[: _LONGEST - 3] + '...'}",
@@ -83,17 +83,17 @@ def times(speedup: Speedup) -> Text:
     return Text(f"{speedup.value:.2f}x", style=style)
 
 
-def _rows(found: ModelWhatIf) -> tuple[ChangedModel, ...]:
-    return (*found.changes, *([found.together] if found.together else []))
+def _rows(what_if: ModelWhatIf) -> tuple[ChangedModel, ...]:
+    return (*what_if.changes, *([what_if.together] if what_if.together else []))
 
 
-def entry(found: ModelWhatIf) -> ModelWhatIfJson:
+def entry(what_if: ModelWhatIf) -> ModelWhatIfJson:
     """The part of the document."""
     return ModelWhatIfJson(
-        system=found.before.system.name,
-        parallelism=str(found.before.parallel),
-        changes=[change_entry(changed) for changed in found.changes],
-        together=None if found.together is None else change_entry(found.together),
+        system=what_if.before.system.name,
+        parallelism=str(what_if.before.parallel),
+        changes=[change_entry(changed) for changed in what_if.changes],
+        together=None if what_if.together is None else change_entry(what_if.together),
     )
 
 

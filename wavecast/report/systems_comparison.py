@@ -25,33 +25,33 @@ if TYPE_CHECKING:
     from wavecast.systems.intervals import Interval
 
 
-def render(found: Sequence[ComparedSystem], console: Console, *, detail: str = "normal") -> None:
+def render(systems: Sequence[ComparedSystem], console: Console, *, detail: str = "normal") -> None:
     """Print the ratios of the last load, or with `full` of each."""
-    loads = max(len(one.servings) for one in found)
+    loads = max(len(system.servings) for system in systems)
     for number in range(loads) if detail == "full" else range(max(0, loads - 1), loads):
-        console.print(_table(found, number))
+        console.print(_table(systems, number))
     note = "  ratios to the first system that fits; errors that both share cancel in part"
     console.print(Text(note, style="dim"))
     console.print()
 
 
-def _table(found: Sequence[ComparedSystem], number: int) -> Table:
-    first = next(one.servings[number] for one in found if one.servings)
+def _table(systems: Sequence[ComparedSystem], number: int) -> Table:
+    first = next(system.servings[number] for system in systems if system.servings)
     figures = ("TTFT", "TPOT", "tok/s/GPU", "ratio", "80%")
     table = columns(
         (f"  {systems_words.load(first.serving.load)}", "left"),
         *((title, "right") for title in figures),
         ("bound by", "wrap"),
     )
-    for one in found:
-        if not one.servings:
-            table.add_row(f"  {systems_words.short(one.answer)}", Text("does not fit", "red"))
+    for system in systems:
+        if not system.servings:
+            table.add_row(f"  {systems_words.short(system.answer)}", Text("does not fit", "red"))
             continue
-        compared = one.servings[number]
+        compared = system.servings[number]
         serving, bound = compared.serving, compared.bound
-        per_gpu = serving.output_rate.value / one.answer.parallel.gpus
+        per_gpu = serving.output_rate.value / system.answer.parallel.gpus
         table.add_row(
-            f"  {systems_words.short(one.answer)}",
+            f"  {systems_words.short(system.answer)}",
             units.seconds(serving.ttft.value),
             units.seconds(serving.tpot.value),
             systems_words.rate(per_gpu),
@@ -70,14 +70,14 @@ def render_costs(answer: ModelAnswer, costs: Sequence[TokenCost], console: Conso
     """Print energy and price of a million output tokens under each load."""
     if not costs:
         return
-    given = [name for name in ("energy", "price") if getattr(costs[0], name) is not None]
+    names = [name for name in ("energy", "price") if getattr(costs[0], name) is not None]
     titles = [("  a million output tokens", "left")]
-    for name in given:
+    for name in names:
         titles += [(f"{name}{' (kWh)' if name == 'energy' else ''}", "right"), ("80%", "right")]
     table = columns(*titles)
     for serving, cost_ in zip(answer.servings, costs, strict=True):
         cells = []
-        for name in given:
+        for name in names:
             interval = getattr(cost_, name)
             ends = (units.significant(interval.low), units.significant(interval.high))
             cells += [units.significant(interval.value), "–".join(ends)]
@@ -86,31 +86,31 @@ def render_costs(answer: ModelAnswer, costs: Sequence[TokenCost], console: Conso
     console.print(table)
 
 
-def entry(found: ComparedSystem) -> ComparedSystemJson:
+def entry(system: ComparedSystem) -> ComparedSystemJson:
     """The part of the document."""
     return ComparedSystemJson(
-        system=found.answer.system.name,
+        system=system.answer.system.name,
         servings=[
             ComparedServingJson(
-                concurrency=one.serving.load.concurrency,
-                rate=one.serving.load.rate,
-                ttft=one.ttft,
-                tpot=one.tpot,
-                rate_per_gpu=one.rate_per_gpu,
-                bound=one.bound,
+                concurrency=serving.serving.load.concurrency,
+                rate=serving.serving.load.rate,
+                ttft=serving.ttft,
+                tpot=serving.tpot,
+                rate_per_gpu=serving.rate_per_gpu,
+                bound=serving.bound,
             )
-            for one in found.servings
+            for serving in system.servings
         ],
     )
 
 
-def cost(found: TokenCost) -> TokenCostJson:
+def cost(token_cost: TokenCost) -> TokenCostJson:
     """The part of the document."""
 
     def interval(value: Interval | None) -> EnergyPriceJson | None:
         return None if value is None else EnergyPriceJson.of(value)
 
-    return TokenCostJson(energy=interval(found.energy), price=interval(found.price))
+    return TokenCostJson(energy=interval(token_cost.energy), price=interval(token_cost.price))
 
 
 __all__ = ["cost", "entry", "render", "render_costs"]

@@ -21,34 +21,35 @@ if TYPE_CHECKING:
     from wavecast.systems.findings import ModelFindings
 
 
-def render(found: ModelFindings, console: Console) -> None:
+def render(findings: ModelFindings, console: Console) -> None:
     """Print what to change, the best first, and the modules to make faster."""
-    if found.changes:
+    if findings.changes:
         table = _table("  what to change", "tok/s/GPU", "TPOT", "TTFT")
-        for one in found.changes:
-            (serving,) = one.changed.servings
+        for finding in findings.changes:
+            (serving,) = finding.changed.servings
             speedups = (serving.rate_per_gpu, serving.tpot, serving.ttft)
-            table.add_row(f"  {safe(one.advice)}", *map(times, speedups))
+            table.add_row(f"  {safe(finding.advice)}", *map(times, speedups))
         console.print(table)
-    if found.modules:
+    if findings.modules:
         table = _table("  what to optimise: a module that takes 20 % less", "share", "TPOT", "TTFT")
-        for one in found.modules:
-            (serving,) = one.changed.servings
-            share = units.percent(one.share, 1.0)
-            table.add_row(f"  {one.module}", share, times(serving.tpot), times(serving.ttft))
+        for finding in findings.modules:
+            (serving,) = finding.changed.servings
+            share = units.percent(finding.share, 1.0)
+            table.add_row(f"  {finding.module}", share, times(serving.tpot), times(serving.ttft))
         console.print(table)
     console.print()
 
 
-def entry(found: ModelFindings) -> ModelFindingsJson:
+def entry(findings: ModelFindings) -> ModelFindingsJson:
     """The part of the document."""
     return ModelFindingsJson(
         changes=[
-            ModelFindingJson(advice=one.advice, changed=change_entry(one.changed))
-            for one in found.changes
+            ModelFindingJson(advice=finding.advice, changed=change_entry(finding.changed))
+            for finding in findings.changes
         ],
         modules=[
-            ModuleFindingJson.of(one, changed=change_entry(one.changed)) for one in found.modules
+            ModuleFindingJson.of(finding, changed=change_entry(finding.changed))
+            for finding in findings.modules
         ],
     )
 

@@ -79,25 +79,27 @@ def step_parts(modules: Mapping[str, float]) -> list[BarPart]:
 
 def memory_parts(answer: ModelAnswer) -> list[BarPart]:
     """What the memory of a GPU holds, and what is left for the cache, largest first."""
-    used = {"cache": max(0.0, answer.memory.pool), **answer.memory.parts}
-    return parts_plot.parts(used, units.size)
+    sizes = {"cache": max(0.0, answer.memory.pool), **answer.memory.parts}
+    return parts_plot.parts(sizes, units.size)
 
 
 def layer_parts(answer: ModelAnswer, kernels: Sequence[LayerKernel]) -> list[BarPart]:
     """The kernels of a step by the form of their layers, and those outside of layers."""
-    found: dict[str, float] = {}
+    seconds_by_layer: dict[str, float] = {}
     for kernel in kernels:
         name = systems_words.layers(answer, kernel.form)
-        found[name] = found.get(name, 0.0) + kernel.seconds
-    return parts_plot.parts(found, units.seconds)
+        seconds_by_layer[name] = seconds_by_layer.get(name, 0.0) + kernel.seconds
+    return parts_plot.parts(seconds_by_layer, units.seconds)
 
 
 def layer_timeline(answer: ModelAnswer, serving: ServingAnswer) -> DrawnTimeline | None:
     """A layer of the decode step in time, of the form that takes longest."""
     first = _first_layer(serving.kernels)
     slices = timeline(serving.decode, serving.kernels, answer.engine)
-    own = [one for one in slices if one.where == f"layer {first}"]
-    return timeline_plot.timeline(own, TRACKS, (*MODULES, HOST), "A layer in time")
+    layer_slices = [
+        timeline_slice for timeline_slice in slices if timeline_slice.where == f"layer {first}"
+    ]
+    return timeline_plot.timeline(layer_slices, TRACKS, (*MODULES, HOST), "A layer in time")
 
 
 def layer_name(answer: ModelAnswer, kernels: Sequence[LayerKernel]) -> str:

@@ -22,20 +22,22 @@ _REASONS = 6
 """The most reasons that the text has."""
 
 
-def render(found: ModelSearch, console: Console, *, slo: str, top: int = 10) -> None:
+def render(model_search: ModelSearch, console: Console, *, slo: str, top: int = 10) -> None:
     """Print the best configurations, the frontier, and what was skipped."""
-    known = f", {found.known:,} of them from the state" if found.known else ""
-    console.print(Text(f"{found.tried:,} configurations{known}", style="bold"))
-    asked = f" under {safe(slo)}" if slo else ""
-    if found.ranked:
-        _table(f"the best{asked}, by throughput per GPU", found.ranked[:top], console)
+    from_state = f", {model_search.known:,} of them from the state" if model_search.known else ""
+    console.print(Text(f"{model_search.tried:,} configurations{from_state}", style="bold"))
+    objective = f" under {safe(slo)}" if slo else ""
+    if model_search.ranked:
+        _table(f"the best{objective}, by throughput per GPU", model_search.ranked[:top], console)
     else:
         console.print(Text(f"  no configuration meets {safe(slo) or 'it'}", style="red"))
-    if found.frontier:
-        _table("the frontier of throughput per GPU and speed per user", found.frontier, console)
-    if found.missed:
-        console.print(Text(f"  {found.missed:,} run but miss an objective", style="dim"))
-    reasons = list(found.skipped.items())
+    if model_search.frontier:
+        _table(
+            "the frontier of throughput per GPU and speed per user", model_search.frontier, console
+        )
+    if model_search.missed:
+        console.print(Text(f"  {model_search.missed:,} run but miss an objective", style="dim"))
+    reasons = list(model_search.skipped.items())
     for reason, count in reasons[:_REASONS]:
         console.print(Text(f"  {count:,} skipped: {safe(reason)}", style="dim"))
     rest = reasons[_REASONS:]
@@ -51,32 +53,32 @@ def _table(title: str, rows: Sequence[SearchedModel], console: Console) -> None:
     console.print(Text(f"  {title}{where}:"))
     figures = ("tok/s/GPU", "80%", "tok/s/user", "TTFT", "TPOT")
     table = columns(("  configuration", "wrap"), *((name, "right") for name in figures))
-    for one in rows:
+    for candidate in rows:
         # Parallelism says what tp, dp, ep and dp-attention are.
-        others = [v for n, v in one.values.items() if n in ("dtype", "kv-dtype", "engine")]
-        name = " ".join([one.parallelism, *others, f"batch {one.concurrency}"])
+        others = [v for n, v in candidate.values.items() if n in ("dtype", "kv-dtype", "engine")]
+        name = " ".join([candidate.parallelism, *others, f"batch {candidate.concurrency}"])
         if len(systems) > 1:
-            name = f"{one.system} {name}"
+            name = f"{candidate.system} {name}"
         table.add_row(
             f"  {safe(name)}",
-            Text(systems_words.rate(one.per_gpu), style="bold"),
-            f"{systems_words.rate(one.per_gpu_low)}–{systems_words.rate(one.per_gpu_high)}",
-            systems_words.rate(one.per_user),
-            units.seconds(one.ttft),
-            units.seconds(one.tpot),
+            Text(systems_words.rate(candidate.per_gpu), style="bold"),
+            f"{systems_words.rate(candidate.per_gpu_low)}–{systems_words.rate(candidate.per_gpu_high)}",
+            systems_words.rate(candidate.per_user),
+            units.seconds(candidate.ttft),
+            units.seconds(candidate.tpot),
         )
     console.print(table)
 
 
-def document(found: ModelSearch, *, model: str, slo: str) -> dict[str, Any]:
+def document(model_search: ModelSearch, *, model: str, slo: str) -> dict[str, Any]:
     """The search as plain dicts, lists, strings and numbers."""
     search = ModelSearchDocument.of(
-        found,
+        model_search,
         wavecast=__version__,
         model=model,
         slo=slo,
-        ranked=[SearchedModelJson.of(one) for one in found.ranked],
-        frontier=[SearchedModelJson.of(one) for one in found.frontier],
+        ranked=[SearchedModelJson.of(row) for row in model_search.ranked],
+        frontier=[SearchedModelJson.of(row) for row in model_search.frontier],
     )
     return base.values(search)
 

@@ -41,11 +41,15 @@ def short(answer: ModelAnswer) -> str:
     return f"{answer.parallel.gpus}x {answer.system.device.id}"
 
 
-def load(asked: Load) -> str:
+def load(serving_load: Load) -> str:
     """`16 at once`, `4/s` for an open loop, or the requests of a trace."""
-    if asked.trace:
-        return f"trace of {asked.count:,}"
-    return f"{asked.concurrency} at once" if asked.concurrency else f"{asked.rate:g}/s"
+    if serving_load.trace:
+        return f"trace of {serving_load.count:,}"
+    return (
+        f"{serving_load.concurrency} at once"
+        if serving_load.concurrency
+        else f"{serving_load.rate:g}/s"
+    )
 
 
 def range_(low: str, high: str) -> str:
@@ -72,8 +76,14 @@ def rates(interval: Interval) -> str:
 def rows(kernels: Sequence[LayerKernel]) -> list[KernelRow]:
     """The kernels of a step; those of several forms of layers, or twice in a layer, as one."""
     return merged(
-        KernelRow(one.priced.node.name, one.count, one.priced, one.seconds, one.priced.node.module)
-        for one in kernels
+        KernelRow(
+            kernel.priced.node.name,
+            kernel.count,
+            kernel.priced,
+            kernel.seconds,
+            kernel.priced.node.module,
+        )
+        for kernel in kernels
     )
 
 

@@ -53,8 +53,8 @@ def render(report: ExplainReport, console: Console, *, detail: Detail = "normal"
 
 
 def _what_if(explanation: Explanation) -> Iterator[RenderableType]:
-    found = explanation.predicted.prediction
-    return iter(()) if found is None else terminal_prediction.what_if(found, full=False)
+    prediction = explanation.predicted.prediction
+    return iter(()) if prediction is None else terminal_prediction.what_if(prediction, full=False)
 
 
 def _notes(report: ExplainReport, console: Console) -> None:
@@ -167,10 +167,10 @@ def _cells(explanation: Explanation, group: KernelGroup) -> dict[str, Text]:
     registers = analysis.registers
     vgprs = f"{registers.vgpr}+{registers.agpr}" if registers.agpr else f"{registers.vgpr}"
     times = [e.predicted.prediction for e in group.explanations]
-    known = [found.seconds for found in times if found is not None]
-    found = explanation.predicted.prediction
-    best = len(known) > 1 and found is not None and found.seconds == min(known)
-    bound = found.limiter if found is not None else roofline.bound
+    seconds = [prediction.seconds for prediction in times if prediction is not None]
+    prediction = explanation.predicted.prediction
+    best = len(seconds) > 1 and prediction is not None and prediction.seconds == min(seconds)
+    bound = prediction.limiter if prediction is not None else roofline.bound
     return {
         "arch": Text(device.target, style="cyan"),
         "device": Text(words.short_name(device)),
@@ -180,7 +180,9 @@ def _cells(explanation: Explanation, group: KernelGroup) -> dict[str, Text]:
         "lds": Text(units.size(analysis.lds_bytes) if analysis.lds_bytes else "0"),
         "waves": _waves_cell(explanation),
         "loop": _loop_cell(explanation),
-        "time": Text(units.seconds(found.seconds if found else None), "bold" if best else ""),
+        "time": Text(
+            units.seconds(prediction.seconds if prediction else None), "bold" if best else ""
+        ),
         "bound": Text(bound if bound != "unknown" else units.UNKNOWN),
         "floor": Text(units.seconds(roofline.floor_seconds), style="dim"),
         "findings": _findings_cell(explanation),

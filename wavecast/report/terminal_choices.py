@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from wavecast.pipeline.result import ConfigurationChoice
 
 
-def choices(found: Sequence[ConfigurationChoice]) -> Iterator[RenderableType]:
+def choices(candidates: Sequence[ConfigurationChoice]) -> Iterator[RenderableType]:
     """A table of all configurations with their times; nothing where none were compared."""
-    if not found:
+    if not candidates:
         return
     table = plain_table(
         ("kernel", False), ("device", False), ("predicted", True), ("bound by", False),
         ("configuration", False),
     )  # fmt: skip
-    for choice in found:
+    for choice in candidates:
         style = "bold" if choice.chosen else ""
         table.add_row(
             safe(choice.kernel),

@@ -31,10 +31,10 @@ def sections(explanation: Explanation, width: int, *, full: bool) -> Iterator[Re
     yield heading("Launch and code")
     yield _facts(explanation, width, full=full)
     analysis = explanation.analysis
-    found = explanation.predicted.prediction
-    if found is not None:
+    prediction = explanation.predicted.prediction
+    if prediction is not None:
         yield from time.sections(
-            found, explanation.code, width, words.of(explanation.device), full=full
+            prediction, explanation.code, width, words.of(explanation.device), full=full
         )
     if analysis.loops:
         yield from loops(explanation, width, full=full)
@@ -42,7 +42,7 @@ def sections(explanation: Explanation, width: int, *, full: bool) -> Iterator[Re
         yield from memory(explanation, full=full)
     if full and analysis.lines:
         yield from source_lines(explanation)
-    left_out_of = (*analysis.not_modelled, *(found.not_modelled if found else ()))
+    left_out_of = (*analysis.not_modelled, *(prediction.not_modelled if prediction else ()))
     if left_out_of:
         yield Text("")
         left_out = "; ".join(safe(item) for item in left_out_of)
@@ -89,10 +89,10 @@ def _fact_rows(explanation: Explanation, *, full: bool) -> Iterator[tuple[str, T
 
 
 def _time(explanation: Explanation) -> Text:
-    found = explanation.predicted
-    if found.prediction is None:
-        return Text(f"not predicted: {safe(found.why_not)}", style="dim")
-    return time.summary(found.prediction, words.of(explanation.device))
+    predicted_time = explanation.predicted
+    if predicted_time.prediction is None:
+        return Text(f"not predicted: {safe(predicted_time.why_not)}", style="dim")
+    return time.summary(predicted_time.prediction, words.of(explanation.device))
 
 
 def _launch(explanation: Explanation) -> Text:
@@ -145,8 +145,8 @@ def _occupancy(explanation: Explanation) -> Text:
     else:
         waves = f"{occupancy.waves_per_simd} of {occupancy.max_waves_per_simd} {say.residency}"
         text = Text(f"{waves} · {units.plural(occupancy.workgroups, say.workgroup)} per {say.unit}")
-    allowed = words.limits(explanation)
-    limits = ", ".join(f"{say.resource(name)} {waves}" for name, waves in allowed)
+    wave_limits = words.limits(explanation)
+    limits = ", ".join(f"{say.resource(name)} {waves}" for name, waves in wave_limits)
     if limits:
         text.append(f"\neach alone allows: {limits}", style="dim")
     step = words.next_step(explanation)

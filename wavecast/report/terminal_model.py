@@ -40,19 +40,19 @@ def model_times(rows: Sequence[ModelLineTime]) -> Iterator[RenderableType]:
 
 def model_changes(changes: Sequence[ModelLineChange]) -> Iterator[RenderableType]:
     """A table per device, the most time saved first."""
-    for device in dict.fromkeys(one.before.device.id for one in changes):
+    for device in dict.fromkeys(change.before.device.id for change in changes):
         table = plain_table(("line", False), ("now", False), ("library", False),
                             ("time now", True), ("time after", True),
                             ("difference", True))  # fmt: skip
-        for one in changes:
-            if one.before.device.id == device:
+        for change in changes:
+            if change.before.device.id == device:
                 table.add_row(
-                    _lines(one.lines),
-                    _kernels(one.before),
-                    _kernels(one.after),
-                    _time(one.before.seconds),
-                    _time(one.after.seconds),
-                    units.UNKNOWN if one.saved is None else _difference(-one.saved),
+                    _lines(change.lines),
+                    _kernels(change.before),
+                    _kernels(change.after),
+                    _time(change.before.seconds),
+                    _time(change.after.seconds),
+                    units.UNKNOWN if change.saved is None else _difference(-change.saved),
                 )
         yield heading("With the kernel library", f"compiled for {device}")
         yield Padding(table, (0, 0, 1, 2))

@@ -31,72 +31,80 @@ _NORMAL = ("top-down", "line")
 
 
 def sections(
-    found: Prediction, code: CodeObject | None, width: int, say: Words, *, full: bool
+    prediction: Prediction, code: CodeObject | None, width: int, say: Words, *, full: bool
 ) -> Iterator[RenderableType]:
     """Everything below the line that names the time; `code` has the text of source lines,
     `say` the terms of the device's vendor."""
-    yield heading("Time", _told(found))
+    yield heading("Time", _told(prediction))
     yield Text("  what each resource needs alone; bounds overlap", style="dim")
-    yield Padding(_bounds(found, width, say), (0, 0, 0, 2))
+    yield Padding(_bounds(prediction, width, say), (0, 0, 0, 2))
     for kind in shown.KINDS if full else _NORMAL:
-        parts = shown.shares(found, kind)
+        parts = shown.shares(prediction, kind)
         if parts:
             yield Text("")
             yield Text(f"  {_TITLES[kind]}", style="dim")
             most = len(parts) if full else _MOST[kind]
-            yield Padding(_shares(found, code, parts[:most], width, say), (0, 0, 0, 2))
-    if found.what_if:
+            yield Padding(_shares(prediction, code, parts[:most], width, say), (0, 0, 0, 2))
+    if prediction.what_if:
         yield Text("")
-        yield from what_if(found, full=full)
+        yield from what_if(prediction, full=full)
 
 
-def what_if(found: Prediction, *, full: bool) -> Iterator[RenderableType]:
+def what_if(prediction: Prediction, *, full: bool) -> Iterator[RenderableType]:
     """The simulated changes that save time, all with `full`; nothing where none was asked for."""
-    changes = [change for change in found.what_if if full or change.time_saved > 0]
+    changes = [change for change in prediction.what_if if full or change.time_saved > 0]
     if changes:
         yield Text("  what if", style="dim")
         yield Padding(_changes(changes), (0, 0, 0, 2))
-    elif found.what_if:
-        tried = units.plural(len(found.what_if), "simulated change")
-        yield Text(f"  what if: none of {tried} saves time", style="dim")
+    elif prediction.what_if:
+        total = units.plural(len(prediction.what_if), "simulated change")
+        yield Text(f"  what if: none of {total} saves time", style="dim")
 
 
-def summary(found: Prediction, say: Words) -> Text:
+def summary(prediction: Prediction, say: Words) -> Text:
     """`24.5 µs (19.8 to 31.0 µs), latency-bound, from code and trip counts at 2.06 GHz`."""
-    text = Text(units.seconds(found.seconds), style="bold")
-    text.append(f" ({units.seconds(found.low)} to {units.seconds(found.high)})", style="not bold")
-    text.append(f" · {safe(say.told(found.limiter))}-bound", style="not bold")
-    clock = found.assumed.get("clock_ghz")
+    text = Text(units.seconds(prediction.seconds), style="bold")
+    text.append(
+        f" ({units.seconds(prediction.low)} to {units.seconds(prediction.high)})", style="not bold"
+    )
+    text.append(f" · {safe(say.told(prediction.limiter))}-bound", style="not bold")
+    clock = prediction.assumed.get("clock_ghz")
     if isinstance(clock, float):
         text.append(f" · {units.significant(clock)} GHz", style="dim not bold")
-    for note in found.notes:
+    for note in prediction.notes:
         text.append(f"\n{safe(note)}", style="dim not bold")
-    if found.basis is not None:
-        text.append(f"\ninterval: {safe(str(found.basis))}", style="dim not bold")
+    if prediction.basis is not None:
+        text.append(f"\ninterval: {safe(str(prediction.basis))}", style="dim not bold")
     return text
 
 
-def _told(found: Prediction) -> str:
+def _told(prediction: Prediction) -> str:
     from wavecast.perfmodel.prediction import FIDELITIES
 
-    return f"predicted from {FIDELITIES[found.fidelity]}"
+    return f"predicted from {FIDELITIES[prediction.fidelity]}"
 
 
-def _bounds(found: Prediction, width: int, say: Words) -> Table:
+def _bounds(prediction: Prediction, width: int, say: Words) -> Table:
     """One bar per resource: how much of the time it would need alone."""
     table = _grid()
-    large = {name: value for name, value in found.bounds.items() if value > 0.01 * found.seconds}
+    large = {
+        name: value
+        for name, value in prediction.bounds.items()
+        if value > 0.01 * prediction.seconds
+    }
     for name, value in sorted(large.items(), key=lambda item: -item[1]):
-        _row(table, say.told(name), value, found.seconds, width, bold=name == found.limiter)
+        _row(
+            table, say.told(name), value, prediction.seconds, width, bold=name == prediction.limiter
+        )
     return table
 
 
 def _shares(
-    found: Prediction, code: CodeObject | None, parts: Sequence[Share], width: int, say: Words
+    prediction: Prediction, code: CodeObject | None, parts: Sequence[Share], width: int, say: Words
 ) -> Table:
     table = _grid()
     for share in parts:
-        _row(table, _name(share, code, say), share.seconds, found.seconds, width)
+        _row(table, _name(share, code, say), share.seconds, prediction.seconds, width)
     return table
 
 

@@ -26,21 +26,21 @@ _MOST_ACCESSES = 12
 def loops(explanation: Explanation, width: int, *, full: bool) -> Iterator[RenderableType]:
     """The loops most time goes to; all with `full`."""
     loops = summary.loops_by_weight(explanation.analysis)
-    shown = loops if full else loops[:_MOST_LOOPS]
+    visible = loops if full else loops[:_MOST_LOOPS]
     say = words.of(explanation.device)
     yield heading("Loops", f"cycles per iteration of one {say.scheduler} with all its {say.wave}s")
     table = Table.grid(padding=(0, 3, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column()
-    most = max((max(loop.cycles.values(), default=0.0) for loop in shown), default=1.0)
+    most = max((max(loop.cycles.values(), default=0.0) for loop in visible), default=1.0)
     bar_width = max(12, min(48, width - 56))
-    for position, loop in enumerate(shown):
+    for position, loop in enumerate(visible):
         if position:
             table.add_row("", "")
         table.add_row(_loop_facts(loop, say), _pipe_bars(loop, max(most, 1.0), bar_width, say))
     yield Padding(table, (0, 0, 0, 2))
-    if len(loops) > len(shown):
-        yield Text(f"  and {len(loops) - len(shown)} smaller loops", style="dim")
+    if len(loops) > len(visible):
+        yield Text(f"  and {len(loops) - len(visible)} smaller loops", style="dim")
 
 
 def _loop_facts(loop: LoopAnalysis, say: words.Words) -> Text:
@@ -107,13 +107,13 @@ def plain_table(*columns: tuple[str, bool]) -> Table:
 def memory(explanation: Explanation, *, full: bool) -> Iterator[RenderableType]:
     """Memory instructions, grouped; all with `full`."""
     groups = accesses.memory_groups(explanation.analysis)
-    shown = groups if full else groups[:_MOST_ACCESSES]
+    visible = groups if full else groups[:_MOST_ACCESSES]
     say = words.of(explanation.device)
     table = plain_table(
         ("line", True), ("argument", False), ("access", False), ("B/lane", True),
         ("lanes", False), (f"lines/{say.wave}", False), ("count", False),
     )  # fmt: skip
-    for group in shown:
+    for group in visible:
         table.add_row(
             str(group.line) if group.line is not None else units.UNKNOWN,
             safe(group.argument) or units.UNKNOWN,
@@ -127,8 +127,8 @@ def memory(explanation: Explanation, *, full: bool) -> Iterator[RenderableType]:
         )
     yield heading("Memory")
     yield Padding(table, (0, 0, 0, 2))
-    if len(groups) > len(shown):
-        yield Text(f"  and {len(groups) - len(shown)} more kinds of access", style="dim")
+    if len(groups) > len(visible):
+        yield Text(f"  and {len(groups) - len(visible)} more kinds of access", style="dim")
 
 
 def source_lines(explanation: Explanation) -> Iterator[RenderableType]:

@@ -47,8 +47,13 @@ def timeline(
     `groups`; None without slices."""
     if not slices:
         return None
-    tracks = [track for track in tracks if any(one.track == track for one in slices)]
-    first, last = min(one.start for one in slices), max(one.end for one in slices)
+    tracks = [
+        track for track in tracks if any(timeline_slice.track == track for timeline_slice in slices)
+    ]
+    first, last = (
+        min(timeline_slice.start for timeline_slice in slices),
+        max(timeline_slice.end for timeline_slice in slices),
+    )
     frame = PlotFrame(960, _ROW * len(tracks) + 24, 92, 8, 2, 22)
     scale = frame.inner_width / ((last - first) or 1.0)
     body = [_axis(frame, last - first)]
@@ -59,10 +64,12 @@ def timeline(
                 n(frame.left - 8), n(top + 16), track
             )
         )
-        own = [one for one in slices if one.track == track]
-        for block in _blocks(own, first, scale, frame.left):
+        track_slices = [
+            timeline_slice for timeline_slice in slices if timeline_slice.track == track
+        ]
+        for block in _blocks(track_slices, first, scale, frame.left):
             body.append(_drawn(block, top, groups))
-    present = {one.group for one in slices}
+    present = {timeline_slice.group for timeline_slice in slices}
     legend = tuple(
         (name, f"t{number % COLOURS}") for number, name in enumerate(groups) if name in present
     )
@@ -73,31 +80,33 @@ def _blocks(
     slices: Iterable[TimelineSlice], first: float, scale: float, left: float
 ) -> Iterator[_Block]:
     block: _Block | None = None
-    for one in sorted(slices, key=lambda one: one.start):
-        start, end = (left + (at - first) * scale for at in (one.start, one.end))
+    for timeline_slice in sorted(slices, key=lambda timeline_slice: timeline_slice.start):
+        start, end = (
+            left + (at - first) * scale for at in (timeline_slice.start, timeline_slice.end)
+        )
         joins = (
             block is not None
-            and block.group == one.group
+            and block.group == timeline_slice.group
             and start - block.right < _LEAST
             and (end - start < _LEAST or block.right - block.left < _LEAST)
         )
         if block is not None and joins:
             block.right = max(block.right, end)
-            block.slices.append(one)
+            block.slices.append(timeline_slice)
             continue
         if block is not None:
             yield block
-        block = _Block(start, end, one.group, [one])
+        block = _Block(start, end, timeline_slice.group, [timeline_slice])
     if block is not None:
         yield block
 
 
 def _drawn(block: _Block, top: float, groups: Sequence[str]) -> Markup:
-    one, width = block.slices[0], block.right - block.left
+    first_slice, width = block.slices[0], block.right - block.left
     together = sum(part.seconds for part in block.slices)
     many = len(block.slices) > 1
-    name = f"{len(block.slices):,} slices of {block.group}" if many else one.name
-    where = "" if many or not one.where else f", {one.where}"
+    name = f"{len(block.slices):,} slices of {block.group}" if many else first_slice.name
+    where = "" if many or not first_slice.where else f", {first_slice.where}"
     colour = groups.index(block.group) % COLOURS if block.group in groups else COLOURS - 1
     text = Markup("")
     if width > 7 * len(name) + 8:

@@ -21,18 +21,20 @@ _MOST_LAUNCHES = 6
 _MOST_LINES = 10
 
 
-def render(found: Sequence[Trace], console: Console) -> None:
+def render(launch_traces: Sequence[Trace], console: Console) -> None:
     """The launches with most instructions, the heaviest first.
 
     Columns: share of all wave-instructions, active lanes of those that run per lane, cache lines
     per request, LDS passes over passes without conflicts.
     """
-    heaviest = sorted(found, key=lambda trace: -trace.instructions)
+    heaviest = sorted(launch_traces, key=lambda trace: -trace.instructions)
     for trace in heaviest[:_MOST_LAUNCHES]:
         console.print(heading(safe(trace.program.name), _totals(trace)), soft_wrap=True)
         console.print(Padding(_table(trace), (0, 0, 0, 2)))
-    if len(found) > _MOST_LAUNCHES:
-        rest = units.plural(len(found) - _MOST_LAUNCHES, "launch").replace("launchs", "launches")
+    if len(launch_traces) > _MOST_LAUNCHES:
+        rest = units.plural(len(launch_traces) - _MOST_LAUNCHES, "launch").replace(
+            "launchs", "launches"
+        )
         console.print(Text(f"and {rest} with fewer instructions", style="dim"))
 
 

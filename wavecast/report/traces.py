@@ -47,9 +47,9 @@ class TracedLine:
 
     def lines_per_request(self, size: int) -> float | None:
         """Blocks of 32, 64 or 128 bytes of cached memory one request touches; None without any."""
-        found = [m for m in self.memory if m.space in _CACHED and m.requests]
-        requests = sum(m.requests for m in found)
-        return sum(m.blocks(size) for m in found) / requests if requests else None
+        accesses = [m for m in self.memory if m.space in _CACHED and m.requests]
+        requests = sum(m.requests for m in accesses)
+        return sum(m.blocks(size) for m in accesses) / requests if requests else None
 
     def conflict_ways(self) -> float | None:
         """LDS passes over passes without conflicts; None without LDS accesses."""
@@ -59,7 +59,7 @@ class TracedLine:
 
 def by_line(trace: Trace) -> list[TracedLine]:
     """Source lines, the most executed first; code without a line is line 0 of ""."""
-    found: dict[tuple[str, int], TracedLine] = {}
+    lines: dict[tuple[str, int], TracedLine] = {}
     counts = trace.instruction_counts.tolist()
     active, partial, empty = (a.tolist() for a in (trace.active_lanes, trace.partial, trace.empty))
     for instruction, executions in zip(trace.program.instructions, counts, strict=True):
@@ -67,7 +67,7 @@ def by_line(trace: Trace) -> list[TracedLine]:
             continue
         where = instruction.location.outermost if instruction.location else None
         key = (where.file, where.line) if where is not None else ("", 0)
-        line = found.setdefault(key, TracedLine(*key))
+        line = lines.setdefault(key, TracedLine(*key))
         line.executions += executions
         index = instruction.index
         if per_lane(instruction):
@@ -77,7 +77,7 @@ def by_line(trace: Trace) -> list[TracedLine]:
             line.empty += empty[index]
         if index in trace.memory:
             line.memory.append(trace.memory[index])
-    return sorted(found.values(), key=lambda line: (-line.executions, line.file, line.line))
+    return sorted(lines.values(), key=lambda line: (-line.executions, line.file, line.line))
 
 
 def barriers(trace: Trace) -> int:
@@ -169,13 +169,13 @@ def _stream(stream: Stream) -> RecordedWaveJson:
 
 def runs(numbers: Sequence[int]) -> list[tuple[int, int]]:
     """Equal neighbours as (number, how many)."""
-    found: list[tuple[int, int]] = []
+    pairs: list[tuple[int, int]] = []
     for number in numbers:
-        if found and found[-1][0] == number:
-            found[-1] = number, found[-1][1] + 1
+        if pairs and pairs[-1][0] == number:
+            pairs[-1] = number, pairs[-1][1] + 1
         else:
-            found.append((number, 1))
-    return found
+            pairs.append((number, 1))
+    return pairs
 
 
 __all__ = ["TracedLine", "barriers", "by_line", "document", "dumps", "runs", "schema"]

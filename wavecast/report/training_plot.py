@@ -39,10 +39,16 @@ def module_parts(figures: TrainingFigures) -> list[BarPart]:
 
 def pipeline(figures: TrainingFigures) -> DrawnTimeline | None:
     """The first micro-batches on the stages of the pipeline."""
-    tracks = list(dict.fromkeys(sorted((one.track for one in figures.timeline), key=_number)))
-    shown = tracks[:_STAGES]
-    slices = [one for one in figures.timeline if one.track in shown]
-    return timeline_plot.timeline(slices, shown, tuple(PASSES.values()), "The pipeline in time")
+    tracks = list(
+        dict.fromkeys(
+            sorted((timeline_slice.track for timeline_slice in figures.timeline), key=_number)
+        )
+    )
+    stages = tracks[:_STAGES]
+    slices = [
+        timeline_slice for timeline_slice in figures.timeline if timeline_slice.track in stages
+    ]
+    return timeline_plot.timeline(slices, stages, tuple(PASSES.values()), "The pipeline in time")
 
 
 def _number(track: str) -> int:

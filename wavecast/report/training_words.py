@@ -34,32 +34,32 @@ def described(answer: TrainingAnswer) -> str:
 
 def parts(step: TrainingStep) -> dict[str, float]:
     """Seconds of a step by what a mean GPU does, the longest first, waiting last."""
-    found = {f"{name} kernels": seconds for name, seconds in step.phases.items()}
-    found |= {f"{name} communication": seconds for name, seconds in step.exposed.items()}
-    found["optimizer"] = step.optimizer
-    named = {
+    seconds_by_part = {f"{name} kernels": seconds for name, seconds in step.phases.items()}
+    seconds_by_part |= {f"{name} communication": seconds for name, seconds in step.exposed.items()}
+    seconds_by_part["optimizer"] = step.optimizer
+    by_label = {
         name.replace("_", " "): seconds
-        for name, seconds in sorted(found.items(), key=lambda part: -part[1])
+        for name, seconds in sorted(seconds_by_part.items(), key=lambda part: -part[1])
         if seconds
     }
-    left = step.seconds - sum(named.values())
-    return named | ({"waiting": left} if left > _SHOWN * step.seconds else {})
+    idle = step.seconds - sum(by_label.values())
+    return by_label | ({"waiting": idle} if idle > _SHOWN * step.seconds else {})
 
 
-def figures(found: TrainingFigures) -> list[tuple[str, str, str]]:
+def figures(training_figures: TrainingFigures) -> list[tuple[str, str, str]]:
     """Name, value and ends of the interval of every figure of a step."""
-    shown = [
-        ("time", found.seconds, units.seconds),
-        ("tokens/s/GPU", found.rate, "{:,.0f}".format),
-        (f"MFU ({found.peak_dtype})", found.mfu, "{:.1%}".format),
-        ("exposed communication", found.exposed, "{:.1%}".format),
-        ("pipeline bubble", found.bubble, "{:.1%}".format),
-        ("time to train", found.training, _days),
+    entries = [
+        ("time", training_figures.seconds, units.seconds),
+        ("tokens/s/GPU", training_figures.rate, "{:,.0f}".format),
+        (f"MFU ({training_figures.peak_dtype})", training_figures.mfu, "{:.1%}".format),
+        ("exposed communication", training_figures.exposed, "{:.1%}".format),
+        ("pipeline bubble", training_figures.bubble, "{:.1%}".format),
+        ("time to train", training_figures.training, _days),
     ]
     return [
-        (name, words(one.value), f"{words(one.low)} – {words(one.high)}")
-        for name, one, words in shown
-        if one is not None
+        (name, words(interval.value), f"{words(interval.low)} – {words(interval.high)}")
+        for name, interval, words in entries
+        if interval is not None
     ]
 
 
@@ -71,22 +71,22 @@ def rows(figures: TrainingFigures) -> list[KernelRow]:
     """The kernels of a micro-batch by phase, those computed again marked."""
     return merged(
         KernelRow(
-            f"{one.priced.node.name}{' (again)' if one.phase == 'recompute' else ''}",
-            one.count,
-            one.priced,
-            one.seconds,
-            one.phase,
+            f"{kernel.priced.node.name}{' (again)' if kernel.phase == 'recompute' else ''}",
+            kernel.count,
+            kernel.priced,
+            kernel.seconds,
+            kernel.phase,
         )
-        for one in figures.kernels
+        for kernel in figures.kernels
     )
 
 
 def modules(figures: TrainingFigures) -> dict[str, float]:
     """Seconds of kernels of a micro-batch by module, in the order of the step."""
-    found: dict[str, float] = defaultdict(float)
+    by_module: dict[str, float] = defaultdict(float)
     for kernel in figures.kernels:
-        found[kernel.priced.node.module] += kernel.seconds
-    return dict(found)
+        by_module[kernel.priced.node.module] += kernel.seconds
+    return dict(by_module)
 
 
 __all__ = ["described", "figures", "modules", "parts", "rows"]

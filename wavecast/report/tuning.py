@@ -56,8 +56,8 @@ def _entry(entry: TableEntry, top: int) -> Iterator[RenderableType]:
     about = "  ".join(part for part in (key, " ".join(tensors), ones) if part)
     yield heading(f"{safe(problem.kernel)} on {problem.device}", safe(about))
     count = len(entry.results) + len(entry.refused)
-    tried = f"  {units.plural(count, 'configuration')} tried"
-    yield Text(f"{tried}, {len(entry.refused)} of them refused", style="dim")
+    total = f"  {units.plural(count, 'configuration')} tried"
+    yield Text(f"{total}, {len(entry.refused)} of them refused", style="dim")
     if entry.results:
         yield Padding(_table(entry.results[:top]), (0, 0, 0, 2))
         if any(_is_sampled(result) for result in entry.results[:top]):

@@ -40,7 +40,7 @@ def document(validation: Validation, *, cases: bool = False) -> dict[str, Any]:
             choices=[PropertyChoiceJson.of(row) for row in validation.choices],
             coverage=[CoverageJson.of(row) for row in validation.coverage],
             figures=[_figure(row) for row in validation.figure_scores],
-            worst={op: [_case(o) for o in found] for op, found in validation.worst.items()},
+            worst={op: [_case(o) for o in outcomes] for op, outcomes in validation.worst.items()},
             cases=[_case(outcome) for outcome in validation.outcomes] if cases else UNSET,
         )
     )

@@ -86,12 +86,12 @@ def coverage(outcomes: Sequence[ScoredProblem]) -> Markup:
         groups[outcome.case.device].append(outcome.covered)
     for _, name in SIZES:
         groups[name] = [o.covered for o in outcomes if size_class(o.measured) == name]
-    shown = {name: covered for name, covered in groups.items() if len(covered) >= _LEAST}
-    frame = PlotFrame(360, max(110, 26 * len(shown) + 40), 92, 50, 10, 30)
-    step = frame.inner_height / max(1, len(shown))
+    visible = {name: hits for name, hits in groups.items() if len(hits) >= _LEAST}
+    frame = PlotFrame(360, max(110, 26 * len(visible) + 40), 92, 50, 10, 30)
+    step = frame.inner_height / max(1, len(visible))
     body = [_share_grid(frame)]
-    for index, (name, covered) in enumerate(shown.items()):
-        part, y = sum(covered) / len(covered), frame.top + index * step + 3
+    for index, (name, hits) in enumerate(visible.items()):
+        part, y = sum(hits) / len(hits), frame.top + index * step + 3
         good = "near" if abs(part - COVERAGE) <= 0.05 else "far"
         body.append(
             Markup(
@@ -103,7 +103,7 @@ def coverage(outcomes: Sequence[ScoredProblem]) -> Markup:
                 left=n(frame.left - 6), middle=n(y + step / 2), name=name, good=good,
                 x=n(frame.left), y=n(y), width=n(part * frame.inner_width),
                 height=n(max(4, step - 6)),
-                part=share(part), count=f"{len(covered):,}", end=n(frame.x(part) + 5),
+                part=share(part), count=f"{len(hits):,}", end=n(frame.x(part) + 5),
             )
         )  # fmt: skip
     goal = n(frame.x(COVERAGE))

@@ -68,11 +68,11 @@ def _files(files: Sequence[MeasuredFile], *, full: bool) -> Iterator[RenderableT
     yield heading("Measurements")
     yield Padding(table, (0, 0, 0, 2))
     for file in files:
-        shown = list(file.not_predicted.items())
-        for reason, count in shown if full else shown[:_MOST_REASONS]:
+        reasons = list(file.not_predicted.items())
+        for reason, count in reasons if full else reasons[:_MOST_REASONS]:
             yield Text(f"  {safe(file.path.name)}: {count:,} not predicted: {safe(reason)}", "dim")
-        if not full and len(shown) > _MOST_REASONS:
-            rest = sum(count for _, count in shown[_MOST_REASONS:])
+        if not full and len(reasons) > _MOST_REASONS:
+            rest = sum(count for _, count in reasons[_MOST_REASONS:])
             yield Text(f"  {safe(file.path.name)}: {rest:,} more for other reasons", style="dim")
 
 
@@ -87,7 +87,7 @@ def _scores(validation: Validation, detail: Detail) -> Iterator[RenderableType]:
     )  # fmt: skip
     for row in _shown(validation.scores, detail):
         error = row.score.error
-        known = row.score.baselines
+        baselines = row.score.baselines
         style = "" if row.by else "bold"
         table.add_row(
             Text("" if row.by else row.op, style=style),
@@ -99,7 +99,10 @@ def _scores(validation: Validation, detail: Detail) -> Iterator[RenderableType]:
             log_percent(error.bias),
             f"{error.log2_sigma:.2f}",
             share(row.score.coverage),
-            *(share(known[name].median) if name in known else units.UNKNOWN for name in others),
+            *(
+                share(baselines[name].median) if name in baselines else units.UNKNOWN
+                for name in others
+            ),
         )
     yield heading("Errors", "|predicted / measured − 1|, every problem once")
     yield Padding(table, (0, 0, 0, 2))

@@ -68,7 +68,7 @@ class Words:
         """A text with the model's terms (bounds, stalls, spaces) in the vendor's."""
         if not self.terms:
             return text
-        return _TERM.sub(lambda found: self.terms[found[0]], text)
+        return _TERM.sub(lambda match: self.terms[match[0]], text)
 
     def resource(self, limiter: str) -> str:
         """Limiting resources in words; names without a wording stay as they are."""
@@ -173,9 +173,9 @@ def headline(explanation: Explanation) -> str:
 
 def limits(explanation: Explanation) -> list[tuple[str, int]]:
     """What each resource the vendor has would allow alone, the tightest first."""
-    words, allowed = of(explanation.device), explanation.analysis.occupancy.limits
-    named = [(name, waves) for name, waves in allowed.items() if name in words.resources]
-    return sorted(named, key=lambda item: item[1])
+    words, wave_limits = of(explanation.device), explanation.analysis.occupancy.limits
+    pairs = [(name, waves) for name, waves in wave_limits.items() if name in words.resources]
+    return sorted(pairs, key=lambda item: item[1])
 
 
 def _fit(explanation: Explanation) -> str:
@@ -188,12 +188,12 @@ def _fit(explanation: Explanation) -> str:
 
 def _time(explanation: Explanation) -> str:
     """The predicted time and what bounds it."""
-    found = explanation.predicted.prediction
-    if found is None:
+    prediction = explanation.predicted.prediction
+    if prediction is None:
         return ""
-    interval = f"{units.seconds(found.low)} to {units.seconds(found.high)}"
-    limiter = of(explanation.device).told(found.limiter)
-    return f"{units.seconds(found.seconds)} predicted ({interval}), bound by {limiter}"
+    interval = f"{units.seconds(prediction.low)} to {units.seconds(prediction.high)}"
+    limiter = of(explanation.device).told(prediction.limiter)
+    return f"{units.seconds(prediction.seconds)} predicted ({interval}), bound by {limiter}"
 
 
 def _spills(explanation: Explanation) -> str:
@@ -212,13 +212,13 @@ def _occupancy(explanation: Explanation) -> str:
     waves = f"{occupancy.waves_per_simd} of {occupancy.max_waves_per_simd} {words.residency}"
     if occupancy.waves_per_simd >= occupancy.max_waves_per_simd:
         return f"{waves}, the most there can be"
-    used = {
+    counts = {
         "vgpr": units.count(registers.vgpr + registers.agpr),
         "sgpr": units.count(registers.sgpr),
         "lds": units.size(analysis.lds_bytes),
     }
     binding = names_of(occupancy.limiter)
-    detail = [used[binding[0]]] if binding and binding[0] in used else []
+    detail = [counts[binding[0]]] if binding and binding[0] in counts else []
     detail += [step] if (step := next_step(explanation)) else []
     note = f" ({'; '.join(detail)})" if detail else ""
     return f"{waves}, limited by {words.resource(occupancy.limiter)}{note}"
@@ -284,7 +284,7 @@ def _assumption(name: str, value: object) -> str:
 
 
 def _assumed(value: object) -> str:
-    if isinstance(value, (tuple, list)) and all(isinstance(one, int) for one in value):
+    if isinstance(value, (tuple, list)) and all(isinstance(number, int) for number in value):
         return "x".join(map(str, value))
     if isinstance(value, Mapping):
         return assumptions(value)

@@ -29,7 +29,7 @@ def answer(report: ExplainReport) -> dict[str, Any]:
     """The document, and per launch its label, source files, targets with their code, roofline."""
     launches = []
     for group in summary.groups(report):
-        found = listing.build(group.explanations)
+        kernel_listing = listing.build(group.explanations)
         launches.append(
             {
                 "label": group.label,
@@ -40,15 +40,17 @@ def answer(report: ExplainReport) -> dict[str, Any]:
                         "own": file.own,
                         "lines": [[line.index, line.line, line.text] for line in file.lines],
                     }
-                    for file in found.files
+                    for file in kernel_listing.files
                 ],
                 "targets": [
                     {
-                        "device": one.device.id,
+                        "device": explanation.device.id,
                         "assembly": panes,
-                        "stages": list(_stages(one.code, found)),
+                        "stages": list(_stages(explanation.code, kernel_listing)),
                     }
-                    for one, panes in zip(group.explanations, found.targets, strict=True)
+                    for explanation, panes in zip(
+                        group.explanations, kernel_listing.targets, strict=True
+                    )
                 ],
                 "roofline": roofline_plot.plot(group.explanations) or "",
                 "rates": list(RATES),
@@ -67,12 +69,12 @@ def accesses(explanation: Explanation) -> list[dict[str, Any]]:
     numbers of the instructions."""
     return [
         {
-            "line": drawn.group.line,
-            "title": drawn.title,
-            "image": drawn.image,
-            "instructions": list(drawn.group.indices),
+            "line": access.group.line,
+            "title": access.title,
+            "image": access.image,
+            "instructions": list(access.group.indices),
         }
-        for drawn in drawn_accesses(explanation)
+        for access in drawn_accesses(explanation)
     ]
 
 
@@ -117,36 +119,36 @@ def changed_seconds(explanation: Explanation, factors: dict[str, float]) -> floa
 # --- code ----------------------------------------------------------------------------------------
 
 
-def _stages(code: CodeObject, found: Listing) -> Iterator[dict[str, Any]]:
+def _stages(code: CodeObject, kernel_listing: Listing) -> Iterator[dict[str, Any]]:
     """The IR of a kernel, nearest to the machine code first: `text` by line, with the number of its
     source line or None."""
-    moved = tuple(code.moved_files.items())
+    moved_files = tuple(code.moved_files.items())
     for name, title in _TEXTS.items():
         text = code.stages.get(name)
         if isinstance(text, str):
             lines = text.splitlines()
             positions = llvm_ir.lines_of(lines) if name == "llir" else [None] * len(lines)
-            listed = {at: _listed(found, at, code) for at in set(positions)}
-            yield _pane(title, lines, [listed[at] for at in positions])
+            indices = {at: _listed(kernel_listing, at, code) for at in set(positions)}
+            yield _pane(title, lines, [indices[at] for at in positions])
     for name, title in _MLIR.items():
         text = code.stages.get(name)
         if isinstance(text, str):
             lines = text.splitlines()
             by_line: dict[int, int | None] = {
-                operation.line: found.index_of(operation.location)
-                for operation in ttgir.parse(text, moved).operations
+                operation.line: kernel_listing.index_of(operation.location)
+                for operation in ttgir.parse(text, moved_files).operations
             }
             yield _pane(title, lines, [by_line.get(n) for n in range(1, len(lines) + 1)])
 
 
-def _listed(found: Listing, at: tuple[str, int] | None, code: CodeObject) -> int | None:
+def _listed(kernel_listing: Listing, at: tuple[str, int] | None, code: CodeObject) -> int | None:
     """The listing's line of a file's name and line."""
     if at is None:
         return None
-    moved = {old.rsplit("/", 1)[-1]: new for old, new in code.moved_files.items()}
+    new_names = {old.rsplit("/", 1)[-1]: new for old, new in code.moved_files.items()}
     name, line = at
-    name = moved.get(name, name)
-    for file in found.files:
+    name = new_names.get(name, name)
+    for file in kernel_listing.files:
         if source.same_file(file.name, name) or file.name.endswith("/" + name):
             return next((row.index for row in file.lines if row.line == line), None)
     return None
@@ -154,15 +156,15 @@ def _listed(found: Listing, at: tuple[str, int] | None, code: CodeObject) -> int
 
 def _pane(title: str, lines: Sequence[str], positions: Sequence[int | None]) -> dict[str, Any]:
     """Without the definitions of locations, which are links already."""
-    kept = [
+    rows = [
         (text, index)
         for text, index in zip(lines, positions, strict=True)
         if not text.startswith(("#loc", "!"))
     ]
     return {
         "title": title,
-        "text": [text.partition(" loc(")[0] for text, _ in kept],
-        "lines": [index for _, index in kept],
+        "text": [text.partition(" loc(")[0] for text, _ in rows],
+        "lines": [index for _, index in rows],
     }
 
 

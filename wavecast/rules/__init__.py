@@ -88,25 +88,27 @@ def check(
     """
     for name in (*(only or ()), *disabled):
         rule(name)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for name in RULES:
         if (only is None or name in only) and name not in disabled:
             entry = rule(name)
-            found += _run(entry, subject) if what_if or not entry.compiles_often else ()
-    return tuple(sorted(_merged(_uncovered(found)), key=_order))
+            findings += _run(entry, subject) if what_if or not entry.compiles_often else ()
+    return tuple(sorted(_merged(_uncovered(findings)), key=_order))
 
 
 def _uncovered(findings: Iterable[Finding]) -> list[Finding]:
     """Findings about instructions that no finding of a rule before theirs explains."""
-    kept: list[Finding] = []
-    known: dict[str, set[int]] = {}
+    result: list[Finding] = []
+    covers_by_rule: dict[str, set[int]] = {}
     for finding in findings:
-        others = (covered for rule, covered in known.items() if rule != finding.rule)
+        others = (
+            instructions for rule, instructions in covers_by_rule.items() if rule != finding.rule
+        )
         if finding.covers and finding.covers <= set().union(*others):
             continue
-        kept.append(finding)
-        known.setdefault(finding.rule, set()).update(finding.covers)
-    return kept
+        result.append(finding)
+        covers_by_rule.setdefault(finding.rule, set()).update(finding.covers)
+    return result
 
 
 def _merged(findings: Iterable[Finding]) -> list[Finding]:
@@ -124,7 +126,7 @@ def _joined(group: Sequence[Finding]) -> Finding:
     fixes = zip(*(finding.fixes for finding in group), strict=False)
     return replace(
         joined(group),
-        fixes=tuple(found for each in fixes if (found := together(each)) is not None),
+        fixes=tuple(joint_fix for each in fixes if (joint_fix := together(each)) is not None),
     )
 
 

@@ -58,12 +58,12 @@ class AccessGroup:
 
 
 def group(
-    instructions: Iterable[MemoryInstruction], wanted: Callable[[MemoryInstruction], bool]
+    instructions: Iterable[MemoryInstruction], predicate: Callable[[MemoryInstruction], bool]
 ) -> list[AccessGroup]:
     """The wanted instructions by source line, kind, argument and loop, in program order."""
     groups: dict[object, list[MemoryInstruction]] = {}
     for item in instructions:
-        if not wanted(item):
+        if not predicate(item):
             continue
         location = item.location
         line = (location.file, location.line) if location is not None else None
@@ -75,41 +75,41 @@ def at_lines(
     instructions: Iterable[MemoryInstruction], locations: Iterable[SourceLocation], kind: str
 ) -> list[MemoryInstruction]:
     """The accesses to device memory of a kind whose source lines are among those of `locations`."""
-    wanted = {(location.outermost.file, location.outermost.line) for location in locations}
-    found = []
+    positions = {(location.outermost.file, location.outermost.line) for location in locations}
+    accesses = []
     for item in instructions:
         outer = item.location.outermost if item.location is not None else None
         if (
             outer is not None
             and item.space in GLOBAL_SPACES
             and item.kind.startswith(kind)
-            and (outer.file, outer.line) in wanted
+            and (outer.file, outer.line) in positions
         ):
-            found.append(item)
-    return found
+            accesses.append(item)
+    return accesses
 
 
-def operations_at(parsed: IrModule, found: AccessGroup) -> list[Operation]:
+def operations_at(parsed: IrModule, access_group: AccessGroup) -> list[Operation]:
     """The loads or stores of TTIR on the line of a group."""
-    location = found.location
+    location = access_group.location
     return [
         operation
-        for operation in parsed.named(f"tt.{found.first.kind}")
+        for operation in parsed.named(f"tt.{access_group.first.kind}")
         if location is not None
         and operation.location is not None
         and (operation.location.file, operation.location.line) == (location.file, location.line)
     ]
 
 
-def operation_of(subject: RuleInput, found: AccessGroup) -> Operation | None:
+def operation_of(subject: RuleInput, access_group: AccessGroup) -> Operation | None:
     """The TTIR operation on the group's line (and of its argument) that the instructions are of."""
     parsed, sliced = module(subject, "ttir"), module_slices(subject, "ttir")
     if parsed is None or sliced is None:
         return None
-    candidates = operations_at(parsed, found)
+    candidates = operations_at(parsed, access_group)
     for operation in candidates:
         names = {arg.name for arg in sliced.of(access(operation).address) if arg.is_pointer}
-        if found.first.argument in names:
+        if access_group.first.argument in names:
             return operation
     return candidates[0] if len(candidates) == 1 else None
 

@@ -27,11 +27,11 @@ class AffineForm:
 
     def plus(self, other: AffineForm, sign: int = 1) -> AffineForm:
         """The sum, or with sign -1 the difference, of two forms."""
-        found = dict(self.terms)
+        terms = dict(self.terms)
         for name, factor in other.terms.items():
-            found[name] = found.get(name, 0) + sign * factor
-        kept = {name: factor for name, factor in found.items() if factor}
-        return AffineForm(kept, self.constant + sign * other.constant)
+            terms[name] = terms.get(name, 0) + sign * factor
+        nonzero_terms = {name: factor for name, factor in terms.items() if factor}
+        return AffineForm(nonzero_terms, self.constant + sign * other.constant)
 
     def times(self, factor: int) -> AffineForm:
         """The form times a constant."""
@@ -78,8 +78,8 @@ class Forms:
         operation = self._defined.get(value)
         if operation is None:
             return None
-        found = tensors(operation.types.rpartition("->")[2])
-        return found[-1] if found else None
+        tensor_types = tensors(operation.types.rpartition("->")[2])
+        return tensor_types[-1] if tensor_types else None
 
     def _of(self, value: str) -> AffineForm:
         operation = self._defined.get(value)
@@ -100,12 +100,12 @@ class Forms:
         return AffineForm({value: 1})
 
     def _product(self, operation: Operation, value: str) -> AffineForm:
-        one, other = (self.of(name) for name in uses(operation)[:2])
+        first, other = (self.of(name) for name in uses(operation)[:2])
         if operation.name == "arith.shli":
-            return one.times(1 << other.constant) if other.is_constant else AffineForm({value: 1})
+            return first.times(1 << other.constant) if other.is_constant else AffineForm({value: 1})
         if other.is_constant:
-            return one.times(other.constant)
-        return other.times(one.constant) if one.is_constant else AffineForm({value: 1})
+            return first.times(other.constant)
+        return other.times(first.constant) if first.is_constant else AffineForm({value: 1})
 
     def _is_row(self, operation: Operation) -> bool:
         """Whether an operation makes the lanes of a vector the last axis of a matrix."""

@@ -12,44 +12,44 @@ from wavecast.rules.fix import Array, Fix, Simulated
 Change = Callable[[LaunchChanges, Array], LaunchTiming]
 
 
-def free(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
+def free(changes: LaunchChanges, mask: Array) -> LaunchTiming:
     """Without the cost of instructions but their issue slots."""
-    return changes.free(chosen)
+    return changes.free(mask)
 
 
-def contiguous(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
+def contiguous(changes: LaunchChanges, mask: Array) -> LaunchTiming:
     """With contiguous lanes, and LDS accesses without conflicts."""
-    return changes.contiguous(chosen)
+    return changes.contiguous(mask)
 
 
-def widened(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
+def widened(changes: LaunchChanges, mask: Array) -> LaunchTiming:
     """With accesses joined into wide ones."""
-    return changes.widened(chosen)
+    return changes.widened(mask)
 
 
-def prefetched(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
+def prefetched(changes: LaunchChanges, mask: Array) -> LaunchTiming:
     """With waits for the loads of the iteration before."""
-    return changes.later_waits(chosen, 1)
+    return changes.later_waits(mask, 1)
 
 
-def unrolled(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
+def unrolled(changes: LaunchChanges, mask: Array) -> LaunchTiming:
     """With the loads of four iterations outstanding."""
-    return changes.later_waits(chosen, 3)
+    return changes.later_waits(mask, 3)
 
 
-def without(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
+def without(changes: LaunchChanges, mask: Array) -> LaunchTiming:
     """Without instructions."""
-    return changes.without(chosen)
+    return changes.without(mask)
 
 
-def without_barriers(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
+def without_barriers(changes: LaunchChanges, mask: Array) -> LaunchTiming:
     """Without barriers."""
-    return changes.without_barriers(chosen)
+    return changes.without_barriers(mask)
 
 
-def one_more_resident(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
+def one_more_resident(changes: LaunchChanges, mask: Array) -> LaunchTiming:
     """With one more workgroup resident per unit."""
-    del chosen
+    del mask
     return changes.resident(changes.simulation.profile.placement.resident + 1)
 
 

@@ -36,24 +36,24 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
     if placement is None or subject.launch is None:
         return
     sizes = {item.name: element_bytes(item) for item in subject.launch.arguments if item.bytes}
-    known = executions_of(subject.program, subject.analysis)
+    executions = executions_of(subject.program, subject.analysis)
     loops = {loop.index for loop in subject.analysis.loops if loop.trip_count is None}
-    for found in group(subject.analysis.memory, is_global_atomic):
-        spanned = sizes.get(found.first.argument)
-        missing = [item for item in found.instructions if item.index not in known]
+    for access_group in group(subject.analysis.memory, is_global_atomic):
+        spanned = sizes.get(access_group.first.argument)
+        missing = [item for item in access_group.instructions if item.index not in executions]
         if not spanned or any(item.loop not in loops for item in missing):
             continue
         # of a loop whose trip count depends on data: one iteration of one wave
         once = 1 / placement.waves
-        times = {**known, **dict.fromkeys((item.index for item in missing), once)}
-        number = operations(found.instructions, times, placement)
-        shared = addresses(found.first, spanned)
+        times = {**executions, **dict.fromkeys((item.index for item in missing), once)}
+        number = operations(access_group.instructions, times, placement)
+        shared = addresses(access_group.first, spanned)
         if number < PER_ADDRESS * shared:
             continue
         exact = not missing
-        fixes = tuple(_fixes(found, number / shared, shared, placement, times, exact=exact))
+        fixes = tuple(_fixes(access_group, number / shared, shared, placement, times, exact=exact))
         if fixes:
-            yield _finding(found, number, shared, placement, fixes, exact=exact)
+            yield _finding(access_group, number, shared, placement, fixes, exact=exact)
 
 
 def _placement(subject: RuleInput) -> LaunchPlacement | None:
@@ -68,7 +68,7 @@ def _placement(subject: RuleInput) -> LaunchPlacement | None:
 
 
 def _finding(
-    found: AccessGroup,
+    access_group: AccessGroup,
     number: float,
     shared: int,
     placement: LaunchPlacement,
@@ -76,27 +76,28 @@ def _finding(
     *,
     exact: bool,
 ) -> Finding:
-    name, each = found.first.argument, number / shared
+    name, each = access_group.first.argument, number / shared
     least = "" if exact else "at least "
     return Finding(
         rule=NAME,
         severity="warning",
         message=f"{least}{number:,.0f} atomics share "
         f"{count(shared, 'address', 'addresses')} of {name}",
-        evidence=f"{found.mnemonics}; each address takes {least}{each:,.0f} of them, one after the "
+        evidence=f"{access_group.mnemonics}; each address takes {least}{each:,.0f} of them, one "
+        "after the "
         f"other, {each / placement.workgroups:,.3g} of every workgroup"
         + ("" if exact else " and iteration of a loop whose trip count depends on data")
-        + f"; {name} has {size(shared * found.first.bytes_per_lane)}",
+        + f"; {name} has {size(shared * access_group.first.bytes_per_lane)}",
         advice=fixes[0].advice,
-        location=found.location,
-        instruction=found.first.index,
+        location=access_group.location,
+        instruction=access_group.first.index,
         fixes=fixes,
-        covers=frozenset(item.index for item in found.instructions),
+        covers=frozenset(item.index for item in access_group.instructions),
     )
 
 
 def _fixes(
-    found: AccessGroup,
+    access_group: AccessGroup,
     each: float,
     shared: int,
     placement: LaunchPlacement,
@@ -106,8 +107,12 @@ def _fixes(
 ) -> Iterator[Fix]:
     """One atomic per workgroup and address; and so with no more workgroups than fit the device.
     Nothing where a launch that fits the device has no more than that already."""
-    wave = operations(found.instructions, times, placement)
-    wave /= placement.workgroups * placement.waves * sum(times[i.index] for i in found.instructions)
+    wave = operations(access_group.instructions, times, placement)
+    wave /= (
+        placement.workgroups
+        * placement.waves
+        * sum(times[i.index] for i in access_group.instructions)
+    )
     passes = busiest(wave, min(shared, BANKS)) if shared > 1 else 1.0
     slots = placement.units * placement.resident
     in_lds = "by LDS atomics" if shared > 1 else "by a reduction (tl.sum, or shuffles and then LDS)"
@@ -123,13 +128,15 @@ def _fixes(
                 slots,
             )
         )
-    for advice, left in steps:
-        yield simulated(advice, _reduced(passes, left), (i.index for i in found.instructions))
+    for advice, updates in steps:
+        yield simulated(
+            advice, _reduced(passes, updates), (i.index for i in access_group.instructions)
+        )
 
 
-def _reduced(passes: float, left: float) -> Change:
-    def change(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
-        return changes.atomics_in_lds(chosen, passes, left)
+def _reduced(passes: float, updates: float) -> Change:
+    def change(changes: LaunchChanges, mask: Array) -> LaunchTiming:
+        return changes.atomics_in_lds(mask, passes, updates)
 
     return change
 

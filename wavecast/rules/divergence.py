@@ -33,7 +33,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
 def _branches(program: Program, loop: Loop) -> list[Instruction]:
     """Conditional branches on EXEC in the loop that stay in it: not its exit, not its back edge,
     and none that decides whether an inner loop is entered or follows one."""
-    found = []
+    branches = []
     inner = {n for n in loop.blocks if program.innermost_loop[n] != loop.index}
     around = {n for n in loop.blocks if inner.intersection(program.blocks[n].successors)}
     around |= {after for n in inner for after in program.blocks[n].successors}
@@ -46,8 +46,8 @@ def _branches(program: Program, loop: Loop) -> list[Instruction]:
             continue
         if loop.header in block.successors or not loop.blocks.issuperset(block.successors):
             continue
-        found.append(last)
-    return sorted(found, key=lambda instruction: instruction.index)
+        branches.append(last)
+    return sorted(branches, key=lambda instruction: instruction.index)
 
 
 def _guards_memory(program: Program, branch: Instruction) -> bool:

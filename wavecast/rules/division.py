@@ -18,13 +18,13 @@ _DIVISIONS = ("arith.divsi", "arith.divui", "arith.remsi", "arith.remui")
 
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
-    found, sliced = module(subject, "ttgir"), module_slices(subject, "ttgir")
-    if found is None or sliced is None:
+    ir_module, sliced = module(subject, "ttgir"), module_slices(subject, "ttgir")
+    if ir_module is None or sliced is None:
         return
     divisions = [
         operation
-        for operation in found.named(*_DIVISIONS)
-        if found.loop_of(operation) is not None
+        for operation in ir_module.named(*_DIVISIONS)
+        if ir_module.loop_of(operation) is not None
         and tensors(operation.types)
         and _by_runtime_value(sliced, operation)
     ]
@@ -55,10 +55,10 @@ def _fixes(
 ) -> tuple[Fix, ...]:
     """The kernel with the divisors as constants, where the launch knows them."""
     values = subject.launch.scalars if subject.launch is not None else {}
-    known = {arg.name: values.get(arg.name) for arg in divisors if not arg.is_pointer}
-    if not known or not all(isinstance(value, int) for value in known.values()):
+    divisor_values = {arg.name: values.get(arg.name) for arg in divisors if not arg.is_pointer}
+    if not divisor_values or not all(isinstance(value, int) for value in divisor_values.values()):
         return ()
-    numbers = {name: int(value or 0) for name, value in known.items()}
+    numbers = {name: int(value or 0) for name, value in divisor_values.items()}
     return (Fix(advice, Recompiled(with_constants(stage(subject, "ttir"), numbers))),)
 
 

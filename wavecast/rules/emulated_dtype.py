@@ -16,22 +16,23 @@ _SCALED = {"e2m1": "mxfp4", "e4m3": "mxfp8 (e4m3)", "e5m2": "mxfp8 (e5m2)"}
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
     lowered = {dot.location: dot for dot in dots(module(subject, "ttgir"))}
-    seen = set()
+    locations = set()
     for dot in dots(module(subject, "ttir")):
         after = lowered.get(dot.location)
-        if after is None or not after.on_matrix_unit or dot.location in seen:
+        if after is None or not after.on_matrix_unit or dot.location in locations:
             continue
         if not _widened(dot, after):
             continue
-        seen.add(dot.location)
-        before, used = _type_of(dot), element_name(after.a.element)
+        locations.add(dot.location)
+        before, compute_dtype = _type_of(dot), element_name(after.a.element)
         yield Finding(
             rule=NAME,
             severity="warning",
-            message=f"the {before} dot is computed in {used}",
+            message=f"the {before} dot is computed in {compute_dtype}",
             evidence=f"{subject.code.target} has no matrix instruction for {before}: both operands "
-            f"of the {dot.shape} tile are converted to {used} with vector instructions, and the "
-            f"matrix pipe runs at its {used} rate{_rates(subject, used)}",
+            f"of the {dot.shape} tile are converted to {compute_dtype} with vector instructions, "
+            "and the "
+            f"matrix pipe runs at its {compute_dtype} rate{_rates(subject, compute_dtype)}",
             advice=_advice(subject, dot),
             location=dot.location,
         )
@@ -59,8 +60,8 @@ def _type_of(dot: Dot) -> str:
     return " x ".join(names)
 
 
-def _rates(subject: RuleInput, used: str) -> str:
-    rate = peak_flops(subject.device, used)
+def _rates(subject: RuleInput, dtype: str) -> str:
+    rate = peak_flops(subject.device, dtype)
     return f" ({rate / 1e12:,.0f} TFLOP/s at most)" if rate is not None else ""
 
 

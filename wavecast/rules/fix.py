@@ -51,7 +51,7 @@ class Recompiled:
     def key(self) -> tuple[object, ...]:
         """Equal for changes that give the same kernel and launch."""
         numbers = (self.options, self.scalars, self.strides)
-        return self.text, self.grid, *(repr(sorted(found.items())) for found in numbers)
+        return self.text, self.grid, *(repr(sorted(mapping.items())) for mapping in numbers)
 
 
 Change = Simulated | Recompiled

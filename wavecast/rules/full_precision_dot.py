@@ -21,12 +21,12 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
     advice, speedup, evidence = alternative
     if speedup < LEAST_SPEEDUP:
         return
-    seen = set()
+    locations = set()
     for dot in dots(module(subject, "ttgir")):
         narrow = "inputPrecision" in dot.operation.text
-        if dot.a.element != "f32" or narrow or not dot.on_matrix_unit or dot.location in seen:
+        if dot.a.element != "f32" or narrow or not dot.on_matrix_unit or dot.location in locations:
             continue
-        seen.add(dot.location)
+        locations.add(dot.location)
         yield Finding(
             rule=NAME,
             severity="note",

@@ -127,14 +127,14 @@ def _worst(program: Program, loop: Loop, charges: Charges) -> _Exposure | None:
         if block in loop.blocks:
             is_own = program.innermost_loop[block] == loop.index
             order += program.block_instructions(block) if is_own else [None]
-    found: _Exposure | None = None
+    worst: _Exposure | None = None
     for position, instruction in enumerate(order):
         if instruction is None or not _waits_for_all_loads(instruction, program.target):
             continue
         exposure = _exposure(order, position, program.target, charges)
-        if exposure is not None and (found is None or exposure.cycles < found.cycles):
-            found = exposure
-    return found
+        if exposure is not None and (worst is None or exposure.cycles < worst.cycles):
+            worst = exposure
+    return worst
 
 
 def _exposure(
@@ -237,8 +237,8 @@ def _advice(subject: RuleInput, matrix: bool) -> str:
 
 def _pipeline_advice(subject: RuleInput) -> str:
     """For a loop with a dot: pipeline it, or help the compiler keep the loads early."""
-    stages, found = subject.code.options.get("num_stages"), module(subject, "ttgir")
-    loops = dot_loops(found) if found is not None else []
+    stages, ir_module = subject.code.options.get("num_stages"), module(subject, "ttgir")
+    loops = dot_loops(ir_module) if ir_module is not None else []
     if not isinstance(stages, int) or stages < 2:
         return (
             "Use num_stages=2 or more, so that the next tile is loaded during the dots. More "

@@ -50,21 +50,21 @@ def _fixes(subject: RuleInput, workgroups: int, units: int, advice: str) -> Iter
     """Smaller tiles; and the iterations of the outermost loop with the most divided among
     workgroups that fill the device, and their results added by a second kernel."""
     yield from other_blocks(subject, smaller=True, why=", so that the grid has more workgroups")
-    known = [
+    loops = [
         loop
         for loop in subject.analysis.loops
         if loop.depth == 1 and loop.trip_count is not None and loop.trip_count >= 2
     ]
-    if not known:
+    if not loops:
         return
-    analysis, loop = subject.analysis, max(known, key=lambda found: found.trip_count or 0.0)
+    analysis, loop = subject.analysis, max(loops, key=lambda candidate: candidate.trip_count or 0.0)
     parts = 1 << min(int(math.log2(units / workgroups)), int(math.log2(loop.trip_count or 2.0)))
     if parts < 2:
         return
     stored = sum(written for _, written in analysis.requested_bytes.values())
 
-    def split(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
-        del chosen
+    def split(changes: LaunchChanges, mask: Array) -> LaunchTiming:
+        del mask
         return split_loop(changes.simulation, analysis, loop.index, parts, stored)
 
     text = f"{advice} Simulated: the loop{at_line(loop.location)} split over {parts} workgroups."

@@ -30,13 +30,13 @@ class SharedArray:
 
 def shared_arrays(text: str) -> list[SharedArray]:
     """The arrays of a file in order; those of one dimension have `rank` 1."""
-    found = []
+    arrays = []
     for declaration in _SHARED.finditer(text):
         offset = declaration.start("names")
         for array in _ARRAY.finditer(declaration["names"]):
             sizes = list(_DIMENSION.finditer(array["sizes"]))
             at = offset + array.start("sizes")
-            found.append(
+            arrays.append(
                 SharedArray(
                     array["name"],
                     " ".join(declaration["type"].split()),
@@ -45,7 +45,7 @@ def shared_arrays(text: str) -> list[SharedArray]:
                     at + sizes[-1].end(1),
                 )
             )
-    return found
+    return arrays
 
 
 def arrays_at(code: CodeObject, line: int) -> list[SharedArray]:
@@ -55,8 +55,8 @@ def arrays_at(code: CodeObject, line: int) -> list[SharedArray]:
     lines = code.source_text.splitlines()
     if not 1 <= line <= len(lines):
         return []
-    used = set(_INDEXED.findall(lines[line - 1]))
-    return [array for array in shared_arrays(code.source_text) if array.name in used]
+    names = set(_INDEXED.findall(lines[line - 1]))
+    return [array for array in shared_arrays(code.source_text) if array.name in names]
 
 
 def padded(text: str, array: SharedArray, elements: int) -> str:

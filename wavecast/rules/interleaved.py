@@ -66,11 +66,11 @@ def _accesses(parsed: IrModule, forms: Forms) -> Iterator[_Access]:
 def _groups(accesses: list[_Access]) -> Iterator[tuple[_Access, ...]]:
     """Accesses of one block whose elements are neighbours, as many as they are apart, in the order
     of memory."""
-    left = list(accesses)
-    while left:
-        first = left.pop(0)
+    worklist = list(accesses)
+    while worklist:
+        first = worklist.pop(0)
         offsets = {0: first}
-        for other in left:
+        for other in worklist:
             alike = (
                 other.operation.name == first.operation.name
                 and other.operation.parent == first.operation.parent
@@ -82,7 +82,7 @@ def _groups(accesses: list[_Access]) -> Iterator[tuple[_Access, ...]]:
                 offsets.setdefault(difference.constant, other)
         ordered = [offsets[offset] for offset in sorted(offsets)]
         if len(ordered) == first.stride and max(offsets) - min(offsets) == first.stride - 1:
-            left = [item for item in left if item not in ordered]
+            worklist = [item for item in worklist if item not in ordered]
             yield tuple(ordered)
 
 
@@ -97,7 +97,7 @@ def _finding(
     locations = tuple(op.location for op in operations if op.location is not None)
     stride = groups[0][0].stride
     verbs = dict.fromkeys(op.name.removeprefix("tt.") for op in operations)
-    covered = [
+    instructions = [
         item
         for verb in verbs
         for item in at_lines(
@@ -109,7 +109,7 @@ def _finding(
     pointers = dict.fromkeys(
         arg.name for op in operations for arg in sliced.of(access(op).address) if arg.is_pointer
     )
-    narrow = min((item.bytes_per_lane for item in covered), default=0)
+    narrow = min((item.bytes_per_lane for item in instructions), default=0)
     advice = " ".join(_advice(verb, stride) for verb in verbs)
     part = "half" if stride == 2 else f"1/{stride}"
     nth = "second" if stride == 2 else "third" if stride == 3 else f"{stride}th"
@@ -124,14 +124,14 @@ def _finding(
         advice=advice,
         location=locations[0] if locations else None,
         locations=locations,
-        instruction=covered[0].index if covered else None,
+        instruction=instructions[0].index if instructions else None,
         fixes=(
             Fix(
                 advice,
-                _change(subject, parsed, forms, groups, frozenset(i.index for i in covered)),
+                _change(subject, parsed, forms, groups, frozenset(i.index for i in instructions)),
             ),
         ),
-        covers=frozenset(item.index for item in covered),
+        covers=frozenset(item.index for item in instructions),
     )
 
 
@@ -140,10 +140,10 @@ def _change(
     parsed: IrModule,
     forms: Forms,
     groups: list[tuple[_Access, ...]],
-    covered: frozenset[int],
+    instructions: frozenset[int],
 ) -> Change:
     """The kernel with one access per row; simulated where the rewriting does not cover it."""
-    wide = Simulated(covered, widened)
+    wide = Simulated(instructions, widened)
     if any(len(group) != 2 for group in groups):
         return wide
     pairs = [

@@ -41,11 +41,11 @@ BINDING = 0.5
 def _check(subject: RuleInput) -> Iterator[Finding]:
     shares = {loop.index: pipe_share(subject, loop, "lds") for loop in hot_loops(subject)}
     straight = _straight_share(subject)
-    for found in group(subject.analysis.memory, lambda item: _conflicts(subject, item)):
-        loop = found.first.loop
+    for access_group in group(subject.analysis.memory, lambda item: _conflicts(subject, item)):
+        loop = access_group.first.loop
         share = shares.get(loop, 0.0) if loop is not None else straight
         if share is not None and share >= RELEVANT:
-            yield _finding(subject, found, share)
+            yield _finding(subject, access_group, share)
 
 
 def _straight_share(subject: RuleInput) -> float | None:
@@ -57,42 +57,42 @@ def _straight_share(subject: RuleInput) -> float | None:
     return cycles.get("lds", 0.0) / max(cycles.values(), default=1.0)
 
 
-def _finding(subject: RuleInput, found: AccessGroup, share: float) -> Finding:
-    worst = max(found.instructions, key=lambda item: item.conflict_ways or 0)
+def _finding(subject: RuleInput, access_group: AccessGroup, share: float) -> Finding:
+    worst = max(access_group.instructions, key=lambda item: item.conflict_ways or 0)
     stride = f", lanes {worst.stride} bytes apart" if worst.stride is not None else ""
     status = _status(subject, worst)
     binds = share >= BINDING and status != "derived"
-    fixes = tuple(_fixes(subject, found))
+    fixes = tuple(_fixes(subject, access_group))
     memory = shared_memory(subject.code.is_amd)
     return Finding(
         rule=NAME,
         severity="warning" if binds else "note",
         message=f"{memory} {worst.kind}s take {worst.conflict_ways:.3g} times as long as without "
         "bank conflicts",
-        evidence=f"{found.mnemonics}{stride}; which lanes are served together is "
-        f"{_WORDS[status]}{_share(subject, found, share)}",
+        evidence=f"{access_group.mnemonics}{stride}; which lanes are served together is "
+        f"{_WORDS[status]}{_share(subject, access_group, share)}",
         advice=fixes[0].advice,
-        location=found.location,
+        location=access_group.location,
         instruction=worst.index,
         fixes=fixes,
-        covers=frozenset(item.index for item in found.instructions),
+        covers=frozenset(item.index for item in access_group.instructions),
     )
 
 
-def _share(subject: RuleInput, found: AccessGroup, share: float) -> str:
+def _share(subject: RuleInput, access_group: AccessGroup, share: float) -> str:
     """How busy the pipe of the LDS is where the accesses are."""
     straight = "the code in no loop" if subject.analysis.loops else "the kernel"
-    where = "an iteration" if found.first.loop is not None else straight
+    where = "an iteration" if access_group.first.loop is not None else straight
     pipe = f"{shared_memory(subject.code.is_amd)} pipe"
     return f"; the {pipe} needs {100 * share:.0f}% of the cycles of the busiest pipe in {where}"
 
 
-def _fixes(subject: RuleInput, found: AccessGroup) -> Iterator[Fix]:
+def _fixes(subject: RuleInput, access_group: AccessGroup) -> Iterator[Fix]:
     """Padding where the source shows the array, with an odd number of banks or 16 bytes per row;
     and no conflicts at all, which swizzling reaches without more LDS."""
-    code, location = subject.code, found.location
+    code, location = subject.code, access_group.location
     line = location.outermost.line if location is not None else 0
-    for array in arrays_at(code, line) if _can_be_padded(found) else ():
+    for array in arrays_at(code, line) if _can_be_padded(access_group) else ():
         if array.rank < 2:
             continue
         width = _element_bytes(array.type)
@@ -103,13 +103,13 @@ def _fixes(subject: RuleInput, found: AccessGroup) -> Iterator[Fix]:
                 Recompiled(padded(code.source_text, array, elements)),
                 "padding",
             )
-    instructions = (item.index for item in found.instructions)
+    instructions = (item.index for item in access_group.instructions)
     yield simulated(_advice(subject), contiguous, instructions, "swizzling")
 
 
-def _can_be_padded(found: AccessGroup) -> bool:
+def _can_be_padded(access_group: AccessGroup) -> bool:
     """Whether padding can help: the lanes are in different rows."""
-    return all(item.pattern != "broadcast" for item in found.instructions)
+    return all(item.pattern != "broadcast" for item in access_group.instructions)
 
 
 def _size(code: CodeObject, array: SharedArray) -> str:
@@ -118,8 +118,8 @@ def _size(code: CodeObject, array: SharedArray) -> str:
 
 def _element_bytes(type_: str) -> int:
     """Bytes of an element of a C++ type, those of a bank where it is not one of the registry."""
-    known = _BYTES.get(type_.removeprefix("const ").removeprefix("unsigned "))
-    return known or BANK_BYTES
+    byte_count = _BYTES.get(type_.removeprefix("const ").removeprefix("unsigned "))
+    return byte_count or BANK_BYTES
 
 
 def _conflicts(subject: RuleInput, item: MemoryInstruction) -> bool:

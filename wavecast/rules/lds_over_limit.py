@@ -13,8 +13,8 @@ NAME = "lds-over-limit"
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
     limits = placement(subject)
-    used, most = subject.analysis.lds_bytes, limits.lds_max_per_workgroup
-    if used <= most:
+    lds_bytes, most = subject.analysis.lds_bytes, limits.lds_max_per_workgroup
+    if lds_bytes <= most:
         return
     memory = "LDS" if subject.code.is_amd else "shared memory"
     stages = subject.code.options.get("num_stages")
@@ -23,9 +23,10 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
     yield Finding(
         rule=NAME,
         severity="error",
-        message=f"one workgroup needs {size(used)} of {memory}; {subject.device.name} allows "
+        message=f"one workgroup needs {size(lds_bytes)} of {memory}; {subject.device.name} allows "
         f"{size(most)}",
-        evidence=f"{used:,} bytes per workgroup, {used - most:,} more than the device's limit; "
+        evidence=f"{lds_bytes:,} bytes per workgroup, {lds_bytes - most:,} more than the "
+        "device's limit; "
         "compiling for another machine does not check this, the launch fails",
         advice=f"{first}Otherwise make the tile smaller: {memory} grows with "
         "(BLOCK_M + BLOCK_N) * BLOCK_K * bytes per element.",

@@ -48,11 +48,11 @@ def hot_loops(subject: RuleInput) -> tuple[Loop, ...]:
     iteration count says nothing about the kernel's time. So are loops the launch does not enter,
     such as the remainder of an unrolled one.
     """
-    known = weights(subject.analysis)
+    loop_weights = weights(subject.analysis)
     return tuple(
         loop
         for loop in subject.program.loops
-        if (not loop.children or known.share(loop.index) >= HOT)
+        if (not loop.children or loop_weights.share(loop.index) >= HOT)
         and _works(subject, loop)
         and not _is_skipped(subject, loop)
     )
@@ -83,16 +83,16 @@ def _works(subject: RuleInput, loop: Loop) -> bool:
 
 def loop_analysis(subject: RuleInput, loop: Loop) -> LoopAnalysis | None:
     """What the analysis says about a loop of the program."""
-    for found in subject.analysis.loops:
-        if found.index == loop.index:
-            return found
+    for analysis in subject.analysis.loops:
+        if analysis.index == loop.index:
+            return analysis
     return None
 
 
 def body_analysis(subject: RuleInput, loop: Loop) -> LoopAnalysis | None:
     """The same of a loop without its inner loops."""
-    found = loop_analysis(subject, loop)
-    return None if found is None else found.body
+    analysis = loop_analysis(subject, loop)
+    return None if analysis is None else analysis.body
 
 
 def pipe_share(subject: RuleInput, loop: Loop, pipe: str) -> float:
@@ -112,8 +112,8 @@ def of_class(program: Program, name: str) -> list[int]:
 
 def hot_loop_analyses(subject: RuleInput) -> tuple[LoopAnalysis, ...]:
     """The analyses of the bodies of the hot loops."""
-    found = (body_analysis(subject, loop) for loop in hot_loops(subject))
-    return tuple(analysis for analysis in found if analysis is not None)
+    analyses = (body_analysis(subject, loop) for loop in hot_loops(subject))
+    return tuple(analysis for analysis in analyses if analysis is not None)
 
 
 def matters(subject: RuleInput, instruction: MemoryInstruction) -> bool:

@@ -64,10 +64,10 @@ def _culprit(loop: LoopAnalysis) -> str:
 
 def _pipes(loop: LoopAnalysis) -> str:
     ranked = sorted(loop.cycles.items(), key=lambda item: -item[1])
-    shown = [item for item in ranked if item[1] > 0][:4]
-    if "matrix" not in dict(shown):
-        shown[-1] = ("matrix", loop.cycles["matrix"])
-    return listed(f"{pipe} {cycles:,.0f} cycles" for pipe, cycles in shown)
+    pipes = [item for item in ranked if item[1] > 0][:4]
+    if "matrix" not in dict(pipes):
+        pipes[-1] = ("matrix", loop.cycles["matrix"])
+    return listed(f"{pipe} {cycles:,.0f} cycles" for pipe, cycles in pipes)
 
 
 RULE = Rule(

@@ -26,17 +26,17 @@ def joined(group: Sequence[Finding]) -> Finding:
     first = group[0]
     if len(group) == 1:
         return first
-    own = [finding for finding in group if finding.rule == first.rule]
+    same_rule = [finding for finding in group if finding.rule == first.rule]
     others = [finding for finding in group if finding.rule != first.rule]
-    evidence = _evidence(own)
+    evidence = _evidence(same_rule)
     if others:
         evidence = f"{evidence}; also: {message(others)}"
     return replace(
         first,
-        severity=min(group, key=lambda found: RANK[found.severity]).severity,
-        message=message(own),
+        severity=min(group, key=lambda finding: RANK[finding.severity]).severity,
+        message=message(same_rule),
         evidence=evidence,
-        locations=tuple(one for finding in group for one in _locations(finding)),
+        locations=tuple(location for finding in group for location in _locations(finding)),
         covers=frozenset().union(*(finding.covers for finding in group)),
     )
 
@@ -44,11 +44,11 @@ def joined(group: Sequence[Finding]) -> Finding:
 def message(group: Sequence[Finding]) -> str:
     """`loads of r and y and stores of z move 2 bytes per lane`: what holds for several things is
     said once. The first two of different messages, and how many more there are."""
-    said: dict[str, dict[str, None]] = {}
+    abouts_by_message: dict[str, dict[str, None]] = {}
     for finding in group:
         rest = finding.message.removeprefix(finding.about)
-        said.setdefault(rest, {})[finding.about] = None
-    return _first([f"{_things(abouts)}{rest}" for rest, abouts in said.items()])
+        abouts_by_message.setdefault(rest, {})[finding.about] = None
+    return _first([f"{_things(abouts)}{rest}" for rest, abouts in abouts_by_message.items()])
 
 
 def _things(abouts: Iterable[str]) -> str:
@@ -70,18 +70,23 @@ def _evidence(group: Sequence[Finding]) -> str:
     if len(by_evidence) == 1:
         return group[0].evidence
     return _first(
-        [f"{at}: {text}" if (at := lines(found)) else text for text, found in by_evidence.items()]
+        [
+            f"{at}: {text}" if (at := lines(locations)) else text
+            for text, locations in by_evidence.items()
+        ]
     )
 
 
 def _locations(finding: Finding) -> list[SourceLocation]:
-    return [one for one in finding.locations or (finding.location,) if one is not None]
+    return [
+        location for location in finding.locations or (finding.location,) if location is not None
+    ]
 
 
 def _first(texts: Sequence[str]) -> str:
-    shown = "; ".join(texts[:MOST_SHOWN])
+    text = "; ".join(texts[:MOST_SHOWN])
     more = len(texts) - MOST_SHOWN
-    return f"{shown}; and {more} more" if more > 0 else shown
+    return f"{text}; and {more} more" if more > 0 else text
 
 
 __all__ = ["RANK", "joined", "message"]

@@ -41,35 +41,37 @@ REPEATS = 4
 
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
-    for found in group(subject.analysis.memory, _is_narrow):
-        if _is_single(subject, found):
-            yield _single(subject, found)
+    for access_group in group(subject.analysis.memory, _is_narrow):
+        if _is_single(subject, access_group):
+            yield _single(subject, access_group)
             continue
-        if found.count < REPEATS * _operations(subject, found) or not matters(subject, found.first):
+        if access_group.count < REPEATS * _operations(subject, access_group) or not matters(
+            subject, access_group.first
+        ):
             continue
-        if _share(subject, found) < SHARE:
+        if _share(subject, access_group) < SHARE:
             continue
-        if not _could_be_wide(found) or _is_synthetic(subject, found):
+        if not _could_be_wide(access_group) or _is_synthetic(subject, access_group):
             continue
-        if found.first.pattern == "irregular" and _is_gather(subject, found):
+        if access_group.first.pattern == "irregular" and _is_gather(subject, access_group):
             continue
-        yield _finding(subject, found)
+        yield _finding(subject, access_group)
 
 
-def _is_single(subject: RuleInput, found: AccessGroup) -> bool:
+def _is_single(subject: RuleInput, access_group: AccessGroup) -> bool:
     """Whether each thread of a HIP kernel moves one small element, next to its neighbours'."""
     return (
         subject.code.origin == "hip"
-        and found.count < REPEATS
-        and found.widest <= SMALL
-        and matters(subject, found.first)
-        and all(item.pattern == "contiguous" for item in found.instructions)
-        and _share(subject, found) >= SHARE
+        and access_group.count < REPEATS
+        and access_group.widest <= SMALL
+        and matters(subject, access_group.first)
+        and all(item.pattern == "contiguous" for item in access_group.instructions)
+        and _share(subject, access_group) >= SHARE
     )
 
 
-def _single(subject: RuleInput, found: AccessGroup) -> Finding:
-    verb, element = found.first.kind, found.widest
+def _single(subject: RuleInput, access_group: AccessGroup) -> Finding:
+    verb, element = access_group.first.kind, access_group.widest
     factor = 16 // element
     alike = [item.index for item in subject.analysis.memory if _is_narrow(item)]
     advice = (
@@ -77,39 +79,40 @@ def _single(subject: RuleInput, found: AccessGroup) -> Finding:
         "(uint4, an ext_vector_type), with as many fewer threads."
     )
 
-    analysis, loop = subject.analysis, found.first.loop
+    analysis, loop = subject.analysis, access_group.first.loop
 
-    def wide(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
-        return wider_lanes(changes.simulation, chosen, factor, analysis, loop)
+    def wide(changes: LaunchChanges, mask: Array) -> LaunchTiming:
+        return wider_lanes(changes.simulation, mask, factor, analysis, loop)
 
     return Finding(
         rule=NAME,
         severity="warning",
         message=f"each thread {verb}s one element of {count(element, 'byte')}",
-        evidence=f"{found.mnemonics}; a thread can move 16 bytes with one instruction, and has to "
+        evidence=f"{access_group.mnemonics}; a thread can move 16 bytes with one instruction, "
+        "and has to "
         "compute as many addresses for one as for all",
         advice=advice,
-        location=found.location,
-        instruction=found.first.index,
+        location=access_group.location,
+        instruction=access_group.first.index,
         fixes=(simulated(advice, wide, alike),),
-        covers=frozenset(item.index for item in found.instructions),
+        covers=frozenset(item.index for item in access_group.instructions),
     )
 
 
-def _operations(subject: RuleInput, found: AccessGroup) -> int:
+def _operations(subject: RuleInput, access_group: AccessGroup) -> int:
     """How many loads or stores of the source the group is of: an unrolled line has several."""
     parsed = module(subject, "ttir")
-    return max(1, len(operations_at(parsed, found))) if parsed is not None else 1
+    return max(1, len(operations_at(parsed, access_group))) if parsed is not None else 1
 
 
-def _share(subject: RuleInput, found: AccessGroup) -> float:
+def _share(subject: RuleInput, access_group: AccessGroup) -> float:
     """Bytes of the group as a share of all global traffic of its loop (or outside of loops)."""
     total = sum(
         item.bytes_per_lane
         for item in subject.analysis.memory
-        if item.space in GLOBAL_SPACES and item.loop == found.first.loop
+        if item.space in GLOBAL_SPACES and item.loop == access_group.first.loop
     )
-    return found.bytes_per_lane / total
+    return access_group.bytes_per_lane / total
 
 
 def _is_narrow(item: MemoryInstruction) -> bool:
@@ -120,17 +123,17 @@ def _is_narrow(item: MemoryInstruction) -> bool:
     )
 
 
-def _could_be_wide(found: AccessGroup) -> bool:
+def _could_be_wide(access_group: AccessGroup) -> bool:
     """Whether the instructions together cover neighbouring bytes.
 
     Either one lane's pieces lie side by side (lanes are as far apart as the pieces together), or
     the lanes' do (each instruction is contiguous over the wave), so that a lane could take a
     longer piece. A gather or a broadcast could not.
     """
-    side_by_side = {found.bytes_per_lane, *(2**power for power in range(1, 5))}
+    side_by_side = {access_group.bytes_per_lane, *(2**power for power in range(1, 5))}
     return all(
         item.pattern == "contiguous" or item.stride in side_by_side or _fills_lines(item)
-        for item in found.instructions
+        for item in access_group.instructions
     )
 
 
@@ -141,62 +144,68 @@ def _fills_lines(item: MemoryInstruction) -> bool:
     return item.lines <= ROWS * item.transactions_ideal
 
 
-def _is_synthetic(subject: RuleInput, found: AccessGroup) -> bool:
+def _is_synthetic(subject: RuleInput, access_group: AccessGroup) -> bool:
     """Whether the source has no such access here: the loads of an atomic's retry loop, say."""
-    parsed, location = module(subject, "ttir"), found.location
-    return parsed is not None and location is not None and not operations_at(parsed, found)
+    parsed, location = module(subject, "ttir"), access_group.location
+    return parsed is not None and location is not None and not operations_at(parsed, access_group)
 
 
-def _is_gather(subject: RuleInput, found: AccessGroup) -> bool:
+def _is_gather(subject: RuleInput, access_group: AccessGroup) -> bool:
     """Whether the address comes from another load."""
-    operation, sliced = operation_of(subject, found), module_slices(subject, "ttir")
+    operation, sliced = operation_of(subject, access_group), module_slices(subject, "ttir")
     if operation is None or sliced is None:
         return False
     address = access(operation).address
     return any(item.name == "tt.load" for item in sliced.operations(address))
 
 
-def _finding(subject: RuleInput, found: AccessGroup) -> Finding:
-    reason, advice = _cause(subject, found)
+def _finding(subject: RuleInput, access_group: AccessGroup) -> Finding:
+    reason, advice = _cause(subject, access_group)
     return Finding(
         rule=NAME,
-        severity="warning" if found.widest < WORD or _suspects(subject, found)[0] else "note",
-        message=f"{found.about} move {count(found.widest, 'byte')} per lane where 16 are possible",
-        evidence=f"{found.mnemonics} for {count(found.bytes_per_lane, 'byte')} per lane; "
-        f"{count(-(-found.bytes_per_lane // 16), '16-byte instruction')} would do{reason}",
+        severity="warning"
+        if access_group.widest < WORD or _suspects(subject, access_group)[0]
+        else "note",
+        message=f"{access_group.about} move {count(access_group.widest, 'byte')} per lane where "
+        "16 are possible",
+        evidence=f"{access_group.mnemonics} for {count(access_group.bytes_per_lane, 'byte')} per "
+        "lane; "
+        f"{count(-(-access_group.bytes_per_lane // 16), '16-byte instruction')} would do{reason}",
         advice=advice,
-        location=found.location,
-        instruction=found.first.index,
-        fixes=_fixes(subject, found, advice),
-        about=found.about,
-        covers=frozenset(item.index for item in found.instructions),
+        location=access_group.location,
+        instruction=access_group.first.index,
+        fixes=_fixes(subject, access_group, advice),
+        about=access_group.about,
+        covers=frozenset(item.index for item in access_group.instructions),
     )
 
 
-def _fixes(subject: RuleInput, found: AccessGroup, advice: str) -> tuple[Fix, ...]:
+def _fixes(subject: RuleInput, access_group: AccessGroup, advice: str) -> tuple[Fix, ...]:
     """Compiled with what Triton could not prove, where that is all; else simulated."""
-    instructions = frozenset(item.index for item in found.instructions)
+    instructions = frozenset(item.index for item in access_group.instructions)
     wide = simulated(advice, widened, instructions)
-    unproven, role = _suspects(subject, found)
+    unproven, role = _suspects(subject, access_group)
     values = subject.launch.scalars if subject.launch is not None else {}
     numbers = {arg.name: values.get(arg.name) for arg in unproven if not arg.is_pointer}
     if not unproven or not all(isinstance(value, int) for value in numbers.values()):
         return (wide,)
-    if role == "address" and not numbers.keys() <= stride_names(subject, found.first.argument):
+    if role == "address" and not numbers.keys() <= stride_names(
+        subject, access_group.first.argument
+    ):
         return ()  # a number that is not the stride of a row cannot be padded
     scalars = {name: multiple(int(value or 0), DIVISOR) for name, value in numbers.items()}
     text = specialised(stage(subject, "ttir"), [arg.name for arg in unproven])
     return (Fix(advice, Recompiled(text, scalars=scalars)),)
 
 
-def _cause(subject: RuleInput, found: AccessGroup) -> tuple[str, str]:
+def _cause(subject: RuleInput, access_group: AccessGroup) -> tuple[str, str]:
     """What keeps the compiler from widening (appended to the evidence), and what to change."""
-    if operation_of(subject, found) is None:
+    if operation_of(subject, access_group) is None:
         return "", (
             "Let each thread handle 16 neighbouring bytes through one vector type (float4, "
             "an ext_vector_type) and align the pointer and the row stride to 16 bytes."
         )
-    suspects, role = _suspects(subject, found)
+    suspects, role = _suspects(subject, access_group)
     if not suspects:
         return "; every argument in its address is a known multiple of 16", (
             "Give each lane neighbouring elements: a larger block or fewer warps, and "
@@ -211,15 +220,15 @@ def _cause(subject: RuleInput, found: AccessGroup) -> tuple[str, str]:
 
 
 def _suspects(
-    subject: RuleInput, found: AccessGroup
+    subject: RuleInput, access_group: AccessGroup
 ) -> tuple[list[FunctionArgument], Literal["address", "mask"]]:
     """The arguments that Triton could not prove to be aligned, and where they are used."""
-    operation, sliced = operation_of(subject, found), module_slices(subject, "ttir")
+    operation, sliced = operation_of(subject, access_group), module_slices(subject, "ttir")
     if operation is None or sliced is None:
         return [], "address"
-    used = access(operation)
-    unknown = list(sliced.unproven(used.address))
-    masked = [arg for arg in sliced.of(used.mask) if not arg.has("tt.divisibility")]
+    memory_access = access(operation)
+    unknown = list(sliced.unproven(memory_access.address))
+    masked = [arg for arg in sliced.of(memory_access.mask) if not arg.has("tt.divisibility")]
     if unknown:
         return unknown, "address"
     return [arg for arg in masked if not arg.is_pointer], "mask"

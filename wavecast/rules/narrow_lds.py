@@ -30,26 +30,29 @@ _LAYOUT_CHANGES = ("ttg.convert_layout", "ttg.local_alloc")
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
     shares = {loop.index: pipe_share(subject, loop, "lds") for loop in hot_loops(subject)}
-    for found in group(subject.analysis.memory, _is_narrow):
-        share = shares.get(found.first.loop, 0.0) if found.first.loop is not None else 0.0
-        if share < RELEVANT or found.count < REPEATS:
+    for access_group in group(subject.analysis.memory, _is_narrow):
+        share = (
+            shares.get(access_group.first.loop, 0.0) if access_group.first.loop is not None else 0.0
+        )
+        if share < RELEVANT or access_group.count < REPEATS:
             continue
-        if found.first.kind == "store" and _loaded_narrow(subject, found):
+        if access_group.first.kind == "store" and _loaded_narrow(subject, access_group):
             continue
         memory = shared_memory(subject.code.is_amd)
-        wide = max(1, found.bytes_per_lane // 16)
+        wide = max(1, access_group.bytes_per_lane // 16)
         yield Finding(
             rule=NAME,
             severity="warning" if share >= BINDING else "note",
-            message=f"{memory} {found.first.kind}s move {count(found.widest, 'byte')} per lane in "
+            message=f"{memory} {access_group.first.kind}s move "
+            f"{count(access_group.widest, 'byte')} per lane in "
             "a loop",
-            evidence=f"{found.mnemonics} per iteration for "
-            f"{count(found.bytes_per_lane, 'byte')} per lane; "
+            evidence=f"{access_group.mnemonics} per iteration for "
+            f"{count(access_group.bytes_per_lane, 'byte')} per lane; "
             f"{count(wide, '16-byte access', '16-byte accesses')} would move as much; the "
             f"{memory} pipe needs {100 * share:.0f}% of the cycles of the busiest pipe",
-            advice=_advice(subject, found),
-            location=found.location,
-            instruction=found.first.index,
+            advice=_advice(subject, access_group),
+            location=access_group.location,
+            instruction=access_group.first.index,
         )
 
 
@@ -62,16 +65,16 @@ def _is_narrow(item: MemoryInstruction) -> bool:
     )
 
 
-def _is_computed(subject: RuleInput, found: AccessGroup) -> bool:
+def _is_computed(subject: RuleInput, access_group: AccessGroup) -> bool:
     """Whether the line takes a computed tile through LDS: it changes a layout and loads nothing."""
-    return _has(subject, "ttgir", found, *_LAYOUT_CHANGES) and not _has(
-        subject, "ttir", found, "tt.load"
+    return _has(subject, "ttgir", access_group, *_LAYOUT_CHANGES) and not _has(
+        subject, "ttir", access_group, "tt.load"
     )
 
 
-def _has(subject: RuleInput, stage: str, found: AccessGroup, *names: str) -> bool:
+def _has(subject: RuleInput, stage: str, access_group: AccessGroup, *names: str) -> bool:
     """Whether a stage has one of these operations on the group's line."""
-    parsed, location = module(subject, stage), found.location
+    parsed, location = module(subject, stage), access_group.location
     if parsed is None or location is None:
         return False
     return any(
@@ -81,30 +84,30 @@ def _has(subject: RuleInput, stage: str, found: AccessGroup, *names: str) -> boo
     )
 
 
-def _loaded_narrow(subject: RuleInput, found: AccessGroup) -> bool:
+def _loaded_narrow(subject: RuleInput, access_group: AccessGroup) -> bool:
     """Whether the stored pieces were loaded as such: then the load is what to change."""
     return any(
         item.space in GLOBAL_SPACES
         and item.kind == "load"
-        and item.loop == found.first.loop
-        and item.bytes_per_lane <= found.widest
+        and item.loop == access_group.first.loop
+        and item.bytes_per_lane <= access_group.widest
         for item in subject.analysis.memory
     )
 
 
-def _advice(subject: RuleInput, found: AccessGroup) -> str:
+def _advice(subject: RuleInput, access_group: AccessGroup) -> str:
     if subject.code.origin != "triton":
         return (
             "Lay the tile out so that what a lane needs for one matrix instruction is contiguous "
             "(K innermost), and access it through a 16-byte vector type."
         )
-    if _is_computed(subject, found):
+    if _is_computed(subject, access_group):
         return (
             "A computed tile changes its layout between two products. Order the products so that "
             "the first result is the second's left operand without a layout change (compute the "
             "transposed product where that avoids a tl.trans)."
         )
-    if found.first.kind == "store":
+    if access_group.first.kind == "store":
         return (
             "The tile is written element by element because its registers run across the shared "
             "layout: load it along the dimension the dot wants contiguous (K)."

@@ -23,17 +23,17 @@ _ASYNC_COPY = "ttg.async_copy_global_to_local"
 
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
-    found, sliced = module(subject, "ttgir"), module_slices(subject, "ttgir")
-    if not subject.code.is_amd or found is None or sliced is None:
+    ir_module, sliced = module(subject, "ttgir"), module_slices(subject, "ttgir")
+    if not subject.code.is_amd or ir_module is None or sliced is None:
         return
     by_argument: dict[str, list[Operation]] = {}
     copies = (_ASYNC_COPY,) if _copies_through_buffers(subject.code.target) else ()
-    for operation in found.named(*_ACCESSES, *copies):
+    for operation in ir_module.named(*_ACCESSES, *copies):
         pointers = [arg for arg in sliced.of(access(operation).address) if arg.is_pointer]
-        if len(pointers) == 1 and _moves_tile(operation) and _saves_work(found, operation):
+        if len(pointers) == 1 and _moves_tile(operation) and _saves_work(ir_module, operation):
             by_argument.setdefault(pointers[0].name, []).append(operation)
     for name, operations in by_argument.items():
-        yield _finding(subject, found, sliced, sliced.arguments[name], operations)
+        yield _finding(subject, ir_module, sliced, sliced.arguments[name], operations)
 
 
 def _copies_through_buffers(target: str) -> bool:
@@ -52,19 +52,19 @@ def _moves_tile(operation: Operation) -> bool:
     return bool(tensors(operation.types))
 
 
-def _saves_work(found: IrModule, operation: Operation) -> bool:
+def _saves_work(ir_module: IrModule, operation: Operation) -> bool:
     """Whether a buffer instruction would save a mask's branch or address arithmetic of a loop."""
-    return bool(access(operation).mask) or found.loop_of(operation) is not None
+    return bool(access(operation).mask) or ir_module.loop_of(operation) is not None
 
 
 def _finding(
     subject: RuleInput,
-    found: IrModule,
+    ir_module: IrModule,
     sliced: TritonSlices,
     argument: FunctionArgument,
     operations: list[Operation],
 ) -> Finding:
-    in_loop = [item for item in operations if found.loop_of(item) is not None]
+    in_loop = [item for item in operations if ir_module.loop_of(item) is not None]
     masked = [item for item in operations if access(item).mask]
     reason, advice = _reason(subject, sliced, argument, operations)
     return Finding(
@@ -105,11 +105,16 @@ def _reason(
 
 def _unspecialised(subject: RuleInput, argument: FunctionArgument) -> tuple[str, str]:
     launch = subject.launch
-    given = [a for a in launch.arguments if a.name == argument.name] if launch is not None else []
-    if given and given[0].bytes > POINTER_RANGE:
-        return f"it spans {size(given[0].bytes)}, more than the 2 GiB a 32-bit offset reaches", (
-            f"Split {argument.name} into parts below 2 GiB (per batch or head, as separate "
-            "tensors), or accept plain global loads."
+    arguments = (
+        [a for a in launch.arguments if a.name == argument.name] if launch is not None else []
+    )
+    if arguments and arguments[0].bytes > POINTER_RANGE:
+        return (
+            f"it spans {size(arguments[0].bytes)}, more than the 2 GiB a 32-bit offset reaches",
+            (
+                f"Split {argument.name} into parts below 2 GiB (per batch or head, as separate "
+                "tensors), or accept plain global loads."
+            ),
         )
     return "the launch gave it no tt.pointer_range=32", (
         f"Pass {argument.name} as a torch tensor whose storage is below 2 GiB through "

@@ -28,11 +28,11 @@ _TABLE_NAMES = {
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
     written = {dot.location: dot for dot in dots(module(subject, "ttir"))}
-    seen = set()
+    locations = set()
     for dot in dots(module(subject, "ttgir")):
-        if dot.on_matrix_unit or dot.location in seen:
+        if dot.on_matrix_unit or dot.location in locations:
             continue
-        seen.add(dot.location)
+        locations.add(dot.location)
         source = written.get(dot.location, dot)
         reason, advice = _reason(subject, source)
         element = element_name(source.a.element)
@@ -55,9 +55,9 @@ def _reason(subject: RuleInput, dot: Dot) -> tuple[str, str]:
     target = subject.code.target
     m, n, k = dot.result.shape[-2], dot.result.shape[-1], dot.depth
     if subject.code.is_amd:
-        known = _TABLE_NAMES.get(dot.a.element, (dot.a.element,))
+        table_names = _TABLE_NAMES.get(dot.a.element, (dot.a.element,))
         element = element_name(dot.a.element)
-        if dot.a.element in _TABLE_NAMES and not matrix_elements(target) & set(known):
+        if dot.a.element in _TABLE_NAMES and not matrix_elements(target) & set(table_names):
             if dot.a.element == "f64":
                 return (
                     f"{target} has no matrix instruction for fp64",

@@ -22,13 +22,13 @@ PIPELINED_BITS = 32
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
     stages = subject.code.options.get("num_stages")
-    found, sliced = module(subject, "ttgir"), module_slices(subject, "ttgir")
-    if not isinstance(stages, int) or stages < 2 or found is None or sliced is None:
+    ir_module, sliced = module(subject, "ttgir"), module_slices(subject, "ttgir")
+    if not isinstance(stages, int) or stages < 2 or ir_module is None or sliced is None:
         return
-    for candidate in dot_loops(found):
+    for candidate in dot_loops(ir_module):
         if candidate.pipelined or not candidate.loads:
             continue
-        reason, advice = _reason(found, sliced, candidate)
+        reason, advice = _reason(ir_module, sliced, candidate)
         yield Finding(
             rule=NAME,
             severity="warning",
@@ -40,10 +40,10 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         )
 
 
-def _reason(found: IrModule, sliced: TritonSlices, candidate: DotLoop) -> tuple[str, str]:
+def _reason(ir_module: IrModule, sliced: TritonSlices, candidate: DotLoop) -> tuple[str, str]:
     """Why the pipeliner did not change the loop, where TTGIR shows it, and what to change."""
     loads, loop = candidate.loads, candidate.loop
-    narrow = [load for load in loads if _bits_per_lane(found, load) < PIPELINED_BITS]
+    narrow = [load for load in loads if _bits_per_lane(ir_module, load) < PIPELINED_BITS]
     if narrow:
         addresses = [value for load in narrow for value in access(load).address]
         missing = [arg.name for arg in sliced.unproven(addresses)]
@@ -52,13 +52,13 @@ def _reason(found: IrModule, sliced: TritonSlices, candidate: DotLoop) -> tuple[
             if missing
             else "state what is known with tl.multiple_of and tl.max_contiguous"
         )
-        bits = min(_bits_per_lane(found, load) for load in narrow)
+        bits = min(_bits_per_lane(ir_module, load) for load in narrow)
         return (
             f"{count(len(narrow), 'load')} of {bits} bits per lane, and the pipeliner wants "
             f"{PIPELINED_BITS}",
             f"Let the loads widen: {hint}.",
         )
-    inner = {id(operation) for operation in found.within(loop)}
+    inner = {id(operation) for operation in ir_module.within(loop)}
     for load in loads:
         chain = sliced.operations(access(load).address)
         if any(id(item) in inner and item.name in LOADS and item is not load for item in chain):
@@ -74,10 +74,10 @@ def _reason(found: IrModule, sliced: TritonSlices, candidate: DotLoop) -> tuple[
     )
 
 
-def _bits_per_lane(found: IrModule, load: Operation) -> int:
+def _bits_per_lane(ir_module: IrModule, load: Operation) -> int:
     """Width of one lane's access by the layout of the loaded tensor; wide when it has none."""
     tensor = tensors(load.types)[-1]
-    match = _SIZE_PER_THREAD.search(found.layout(tensor))
+    match = _SIZE_PER_THREAD.search(ir_module.layout(tensor))
     element = _BITS.search(tensor.element.replace("!tt.ptr<", ""))
     if match is None or element is None:
         return PIPELINED_BITS

@@ -52,10 +52,10 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
 
 
 def _share(step: NextStep) -> str:
-    used = step.target + step.delta
+    usage = step.target + step.delta
     return (
-        f"{step.resource.upper()} limits occupancy: {used:,} used, {step.target:,} would do, "
-        f"{100 * step.delta / used:.0f}% less"
+        f"{step.resource.upper()} limits occupancy: {usage:,} used, {step.target:,} would do, "
+        f"{100 * step.delta / usage:.0f}% less"
     )
 
 

@@ -25,12 +25,12 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
     instruction = _ASYNCHRONOUS.get(version)
     if instruction is None:
         return
-    seen = set()
+    locations = set()
     for dot in dots(module(subject, "ttgir")):
-        found = _VERSION.search(dot.layout)
-        if found is None or int(found[1]) >= version or dot.location in seen:
+        match = _VERSION.search(dot.layout)
+        if match is None or int(match[1]) >= version or dot.location in locations:
             continue
-        seen.add(dot.location)
+        locations.add(dot.location)
         reason, advice = _reason(subject, dot, instruction)
         kinds = ", ".join(f"{name} x {count}" for name, count in _kinds(subject))
         yield Finding(

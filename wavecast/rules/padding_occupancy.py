@@ -62,8 +62,8 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
 
 
 def _fix(advice: str, workgroups: int) -> Fix:
-    def resident(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
-        del chosen
+    def resident(changes: LaunchChanges, mask: Array) -> LaunchTiming:
+        del mask
         return changes.resident(workgroups)
 
     return simulated(advice, resident)
@@ -87,11 +87,11 @@ def _fitting(subject: RuleInput, lds_bytes: float) -> int:
     """Workgroups that fit a unit with this much LDS each, if nothing else limits them more."""
     limits, occupancy = placement(subject), subject.analysis.occupancy
     granule = max(1, limits.lds_granule)
-    taken = -(-int(lds_bytes) // granule) * granule + limits.lds_reserved_per_workgroup
+    footprint = -(-int(lds_bytes) // granule) * granule + limits.lds_reserved_per_workgroup
     waves = max(1, occupancy.waves_per_workgroup)
     others = [limit for name, limit in occupancy.limits.items() if name != "lds"]
     most = min(others, default=limits.max_waves_per_simd) * limits.simds // waves
-    return min(limits.lds_bytes // max(1, taken), max(1, most))
+    return min(limits.lds_bytes // max(1, footprint), max(1, most))
 
 
 RULE = Rule(

@@ -129,13 +129,13 @@ class _Emitter:
     def _range(self) -> str:
         """0 … 2 n - 1 in the last axis."""
         end = 2 * self._count
-        made = self._emit(
+        iota = self._emit(
             f"tt.make_range {{end = {end} : i32, start = 0 : i32}} : tensor<{end}xi32>"
         )
         if not self._rows:
-            return made
+            return iota
         row = self._emit(
-            f"tt.expand_dims {made} {{axis = 0 : i32}} : tensor<{end}xi32> -> tensor<1x{end}xi32>"
+            f"tt.expand_dims {iota} {{axis = 0 : i32}} : tensor<{end}xi32> -> tensor<1x{end}xi32>"
         )
         wide = self._wide("", "i32")
         return self._emit(f"tt.broadcast {row} : tensor<1x{end}xi32> -> {wide}")
@@ -214,15 +214,15 @@ class _Emitter:
             raise CannotRewrite("different masks")
         if not masks:
             return []
-        found = [self._mask(masks[0])]
+        operands = [self._mask(masks[0])]
         if self._pair.is_load and len(uses(self._pair.first)) > 2:
             operation = self._forms.defined(uses(self._pair.first)[2])
             dense = _DENSE.search(operation.text) if operation is not None else None
             if dense is None:
                 raise CannotRewrite("a default that is not constant")
             wide = self._wide("", self._pair.tensor.element)
-            found.append(self._emit(f"arith.constant dense<{dense[1]}> : {wide}"))
-        return found
+            operands.append(self._emit(f"arith.constant dense<{dense[1]}> : {wide}"))
+        return operands
 
     def _mask(self, value: str) -> str:
         """A mask for pairs: where it compares the lanes, `lanes + s < n` is `lanes' + 2 s < 2 n`;
@@ -231,8 +231,8 @@ class _Emitter:
         if operation is None:
             raise CannotRewrite("a mask from outside")
         if operation.name == "arith.andi":
-            one, other = (self._mask(name) for name in uses(operation)[:2])
-            return self._emit(f"arith.andi {one}, {other} : {self._wide('', 'i1')}")
+            first, other = (self._mask(name) for name in uses(operation)[:2])
+            return self._emit(f"arith.andi {first}, {other} : {self._wide('', 'i1')}")
         shape = self._forms.shape(value)
         if self._rows and shape is not None and shape.shape == (*self._rows, 1):
             return self._emit(

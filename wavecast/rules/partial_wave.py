@@ -58,8 +58,8 @@ def _fixes(subject: RuleInput, advice: str) -> tuple[Fix, ...]:
     return smaller or (simulated(advice, _half_tiles),)
 
 
-def _half_tiles(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
-    del chosen
+def _half_tiles(changes: LaunchChanges, mask: Array) -> LaunchTiming:
+    del mask
     return finer(changes.simulation, 2)
 
 

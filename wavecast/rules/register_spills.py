@@ -51,8 +51,8 @@ def _locations(
 ) -> tuple[SourceLocation, ...]:
     """Where the pressure peaks, the loops it is in, and where a loop accesses scratch."""
     loops = [loop.location for loop in hot_loops(subject)] if in_loop else []
-    found = (peak, *loops, *(item.location for item in in_loop))
-    return tuple(dict.fromkeys(location for location in found if location is not None))
+    locations = (peak, *loops, *(item.location for item in in_loop))
+    return tuple(dict.fromkeys(location for location in locations if location is not None))
 
 
 def _is_scratch(subject: RuleInput, item: MemoryInstruction) -> bool:
@@ -182,8 +182,8 @@ def _workgroup_fills_file(subject: RuleInput) -> bool:
     limits = placement(subject)
     together = -(-subject.analysis.occupancy.waves_per_workgroup // limits.simds)
     registers = subject.analysis.registers
-    used = registers.vgpr + registers.agpr if limits.unified_agpr else registers.vgpr
-    return together > 1 and used + limits.vgpr_granule > limits.vgpr_total // together
+    vgprs = registers.vgpr + registers.agpr if limits.unified_agpr else registers.vgpr
+    return together > 1 and vgprs + limits.vgpr_granule > limits.vgpr_total // together
 
 
 RULE = Rule(

@@ -19,10 +19,10 @@ _MEMORY = ("tt.load", "tt.store", "amdg.buffer_load", "amdg.buffer_store")
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
     warps = subject.code.options.get("num_warps")
-    found = module(subject, "ttgir")
-    if found is None or not isinstance(warps, int) or warps < 2:
+    ir_module = module(subject, "ttgir")
+    if ir_module is None or not isinstance(warps, int) or warps < 2:
         return
-    products = dots(found)
+    products = dots(ir_module)
     if products:
         factor = replication(subject.code)
         if factor >= 2:
@@ -30,11 +30,11 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
             what = f"the {first.shape} dot is computed {factor:g} times by the waves of a workgroup"
             yield _finding(subject, first.operation, warps, int(factor), what)
         return
-    accesses = [(_elements(item), item) for item in found.named(*_MEMORY)]
-    known = [(elements, item) for elements, item in accesses if elements > 1]
-    if not known:
+    accesses = [(_elements(item), item) for item in ir_module.named(*_MEMORY)]
+    tensor_accesses = [(elements, item) for elements, item in accesses if elements > 1]
+    if not tensor_accesses:
         return
-    most, largest = max(known, key=lambda pair: pair[0])
+    most, largest = max(tensor_accesses, key=lambda pair: pair[0])
     threads = warps * subject.device.wave_lanes
     if 2 * most > threads:
         return
@@ -46,8 +46,8 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
 
 
 def _elements(operation: Operation) -> int:
-    found = tensors(operation.types)
-    return math.prod(found[-1].shape) if found else 0
+    tensor_types = tensors(operation.types)
+    return math.prod(tensor_types[-1].shape) if tensor_types else 0
 
 
 def _finding(

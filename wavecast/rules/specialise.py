@@ -22,10 +22,10 @@ def specialised(text: str, names: Iterable[str]) -> str:
 
 
 def _declared(match: re.Match[str]) -> str:
-    known = match["known"] or ""
-    if "tt.divisibility" in known:
+    known_attributes = match["known"] or ""
+    if "tt.divisibility" in known_attributes:
         return match[0]
-    attributes = ", ".join(part for part in (_ATTRIBUTE, known) if part)
+    attributes = ", ".join(part for part in (_ATTRIBUTE, known_attributes) if part)
     return f"{match['head']} {{{attributes}}}"
 
 
@@ -37,8 +37,8 @@ def with_constants(text: str, values: Mapping[str, int]) -> str:
             continue
         constant = f"%wavecast_{name}"
         body = re.sub(rf"%{re.escape(name)}(?![\w.#])", constant, text[header.end() :])
-        made = f"    {constant} = arith.constant {value} : {header[1]}\n"
-        text = text[: header.end()] + made + body
+        definition = f"    {constant} = arith.constant {value} : {header[1]}\n"
+        text = text[: header.end()] + definition + body
     return text
 
 

@@ -24,12 +24,14 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         word in operation.name for operation in lowered.operations for word in _HARDWARE
     ):
         return
-    passed = [p.name for p in subject.code.parameters if p.type.startswith("tensordesc")]
-    made = _made_in_kernel(subject)
-    if not passed and not made:
+    arguments = [p.name for p in subject.code.parameters if p.type.startswith("tensordesc")]
+    creation_sites = _made_in_kernel(subject)
+    if not arguments and not creation_sites:
         return
-    how = [f"argument{'s' * (len(passed) > 1)} {listed(passed)}"] if passed else []
-    how += [f"{count(len(made), 'descriptor')} made in the kernel"] if made else []
+    how = [f"argument{'s' * (len(arguments) > 1)} {listed(arguments)}"] if arguments else []
+    how += (
+        [f"{count(len(creation_sites), 'descriptor')} made in the kernel"] if creation_sites else []
+    )
     yield Finding(
         rule=NAME,
         severity="note",
@@ -39,7 +41,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         advice="Write the AMD path with pointers and 32-bit offsets (tl.load with a mask): it "
         "gives the same loads with less address arithmetic and can use buffer loads. Keep "
         "descriptors for targets with TMA (sm_90 and later) or TDM (gfx1250).",
-        location=made[0] if made else subject.kernel_location,
+        location=creation_sites[0] if creation_sites else subject.kernel_location,
     )
 
 

@@ -52,14 +52,17 @@ def block_sizes(subject: RuleInput) -> list[BlockSize]:
     dimensions = {
         int(size) for match in _TENSOR.finditer(text) for size in match[2].split("x") if size
     }
-    found: dict[int, list[str]] = {}
+    names_by_value: dict[int, list[str]] = {}
     for parameter in subject.code.parameters:
         value = parameter.constant
         if not isinstance(value, int) or isinstance(value, bool) or value < SMALLEST:
             continue
         if value in dimensions and value & (value - 1) == 0:
-            found.setdefault(value, []).append(parameter.name)
-    return [BlockSize(tuple(names), value) for value, names in sorted(found.items(), reverse=True)]
+            names_by_value.setdefault(value, []).append(parameter.name)
+    return [
+        BlockSize(tuple(names), value)
+        for value, names in sorted(names_by_value.items(), reverse=True)
+    ]
 
 
 def other_blocks(subject: RuleInput, *, smaller: bool, why: str) -> Iterator[Fix]:
@@ -94,10 +97,10 @@ def resized(subject: RuleInput, block: BlockSize, value: int) -> Recompiled | No
 
 def _derived(text: str, block: BlockSize, subject: RuleInput) -> bool:
     """Whether a constant may be made of the block size: a multiple that no other one is."""
-    known = {0, block.value, block.value - 1}
-    known |= {p.constant for p in subject.code.parameters if isinstance(p.constant, int)}
+    constants = {0, block.value, block.value - 1}
+    constants |= {p.constant for p in subject.code.parameters if isinstance(p.constant, int)}
     return any(
-        int(match[2]) not in known and int(match[2]) % block.value == 0
+        int(match[2]) not in constants and int(match[2]) % block.value == 0
         for match in _CONSTANT.finditer(text)
     )
 
@@ -112,17 +115,17 @@ def _axes(parsed: IrModule, sliced: TritonSlices, value: int) -> list[int] | Non
         if match is not None
         for name in operation.results
     }
-    found = []
+    product_axes = []
     for operation in parsed.named("arith.muli"):
         operands = uses(operation)
         others = [name for name in operands if constants.get(name) != value]
         if len(others) == len(operands):
             continue
-        axes = {axis for one in sliced.operations(others) for axis in _axis(one)}
+        axes = {axis for source in sliced.operations(others) for axis in _axis(source)}
         if len(axes) > 1:
             return None
-        found += axes
-    return found
+        product_axes += axes
+    return product_axes
 
 
 def _axis(operation: Operation) -> list[int]:

@@ -63,8 +63,8 @@ def _executed(subject: RuleInput) -> float | None:
     return total
 
 
-def _together(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
-    del chosen
+def _together(changes: LaunchChanges, mask: Array) -> LaunchTiming:
+    del mask
     return coarser(changes.simulation, TOGETHER)
 
 

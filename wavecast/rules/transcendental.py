@@ -22,8 +22,8 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
     for loop in hot_loop_analyses(subject):
         number = loop.instructions.get("trans", 0)
         binding = loop.cycles.get(loop.limiter, 0.0)
-        taken = number * each * loop.waves_per_simd
-        if loop.limiter not in ("valu", "trans") or taken < SHARE * binding:
+        trans_cycles = number * each * loop.waves_per_simd
+        if loop.limiter not in ("valu", "trans") or trans_cycles < SHARE * binding:
             continue
         advice = (
             "Fold constants so that exp becomes one exp2 (multiply the scale by log2(e) outside "
@@ -34,7 +34,8 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
             rule=NAME,
             severity="note",
             message=f"transcendental instructions bind the loop{at_line(loop.location)}",
-            evidence=f"{count(number, 'instruction')} per iteration take {taken:,.0f} of the "
+            evidence=f"{count(number, 'instruction')} per iteration take {trans_cycles:,.0f} of "
+            "the "
             f"{binding:,.0f} cycles of the busiest pipe, {each:g} each",
             advice=advice,
             location=loop.location,

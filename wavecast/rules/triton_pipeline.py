@@ -22,11 +22,15 @@ class DotLoop:
     pipelined: bool
 
 
-def dot_loops(found: IrModule) -> list[DotLoop]:
+def dot_loops(ir_module: IrModule) -> list[DotLoop]:
     """The loops whose own body (inner loops apart) holds a dot, in order."""
     result = []
-    for loop in found.named("scf.for"):
-        body = [operation for operation in found.within(loop) if found.loop_of(operation) is loop]
+    for loop in ir_module.named("scf.for"):
+        body = [
+            operation
+            for operation in ir_module.within(loop)
+            if ir_module.loop_of(operation) is loop
+        ]
         if not any(operation.name in DOTS for operation in body):
             continue
         loads = tuple(

@@ -44,11 +44,11 @@ class FunctionArgument:
 @lru_cache(maxsize=64)
 def function_arguments(header: str) -> dict[str, FunctionArgument]:
     """The arguments in the header of a `tt.func`, by name, in order."""
-    found = {}
+    arguments = {}
     for match in _ARGUMENT.finditer(header):
         attributes = tuple(item.strip() for item in (match["attrs"] or "").split(",") if item)
-        found[match["name"]] = FunctionArgument(match["name"], match["type"], attributes)
-    return found
+        arguments[match["name"]] = FunctionArgument(match["name"], match["type"], attributes)
+    return arguments
 
 
 class TritonSlices:
@@ -81,18 +81,18 @@ class TritonSlices:
         Pointers and strides (what is multiplied by an index) come first; other numbers count only
         when there are none, since a bound or a modulus rarely decides the alignment of a row.
         """
-        found = [arg for arg in self.of(values) if not arg.has("tt.divisibility")]
+        arguments = [arg for arg in self.of(values) if not arg.has("tt.divisibility")]
         strides = self.factors(values)
-        decisive = [arg for arg in found if arg.is_pointer or arg.name in strides]
-        return tuple(decisive or found)
+        decisive = [arg for arg in arguments if arg.is_pointer or arg.name in strides]
+        return tuple(decisive or arguments)
 
     def factors(self, values: Iterable[str]) -> set[str]:
         """Names of the arguments that are multiplied with something on the way to the values."""
-        found = set()
+        names = set()
         for operation in self.operations(values):
             if operation.name == "arith.muli":
-                found |= {self._unwrapped(value).lstrip("%") for value in uses(operation)}
-        return found & set(self.arguments)
+                names |= {self._unwrapped(value).lstrip("%") for value in uses(operation)}
+        return names & set(self.arguments)
 
     def _unwrapped(self, value: str) -> str:
         """The value behind splats, extensions and broadcasts."""
@@ -104,15 +104,15 @@ class TritonSlices:
 
     def names(self, values: Iterable[str]) -> frozenset[str]:
         """Every value, arguments included, that the values depend on."""
-        seen: set[str] = set()
+        dependences: set[str] = set()
         queue = list(values)
         while queue:
             value = queue.pop()
-            if value in seen:
+            if value in dependences:
                 continue
-            seen.add(value)
+            dependences.add(value)
             queue += self._inputs(value)
-        return frozenset(seen)
+        return frozenset(dependences)
 
     def operations(self, values: Iterable[str]) -> Iterator[Operation]:
         """The operations that compute the values, directly or not."""
@@ -146,8 +146,8 @@ class TritonSlices:
 
 def uses(operation: Operation) -> list[str]:
     """The values an operation uses in printed order, a member of a group as `%acc#1`."""
-    left, found, right = operation.text.partition(" = ")
-    body = right if found and left.startswith("%") else operation.text
+    left, equals, right = operation.text.partition(" = ")
+    body = right if equals and left.startswith("%") else operation.text
     return _VALUE.findall(body)
 
 
@@ -166,13 +166,13 @@ def access(operation: Operation) -> AccessValues:
     `amdg.buffer_… %base[%offsets], %mask`, and copies to shared memory, which name theirs:
     `… mask = %mask`.
     """
-    named = _NAMED_MASK.search(operation.text)
+    mask_match = _NAMED_MASK.search(operation.text)
     buffer = _BUFFER.search(operation.text)
     if buffer is not None:
-        masks = [value for value in (buffer["mask"], named and named[1]) if value]
+        masks = [value for value in (buffer["mask"], mask_match and mask_match[1]) if value]
         return AccessValues([buffer["base"], buffer["offsets"]], masks[:1])
-    if named is not None:
-        return AccessValues(uses(operation)[:1], [named[1]])
+    if mask_match is not None:
+        return AccessValues(uses(operation)[:1], [mask_match[1]])
     values = uses(operation)
     at = {"tt.load": 1, "tt.store": 2}.get(operation.name, len(values))
     return AccessValues(values[:1], values[at : at + 1])

@@ -68,17 +68,17 @@ def module_slices(subject: RuleInput, name: str) -> TritonSlices | None:
     return slices(text, tuple(subject.code.moved_files.items())) if text else None
 
 
-def dots(found: IrModule | None) -> tuple[Dot, ...]:
+def dots(ir_module: IrModule | None) -> tuple[Dot, ...]:
     """The matrix products of a module whose operand types are printed, in order."""
-    if found is None:
+    if ir_module is None:
         return ()
     result = []
-    for operation in found.named(*DOTS):
+    for operation in ir_module.named(*DOTS):
         types = dot_operands(operation)
         if types is None:
             continue
         a, b, d = types
-        result.append(Dot(operation, a, b, d, found.layout(d), operation.location))
+        result.append(Dot(operation, a, b, d, ir_module.layout(d), operation.location))
     return tuple(result)
 
 
@@ -86,11 +86,11 @@ def element_name(element: str) -> str:
     """An MLIR element type as findings print it: `bf16`, `OCP fp8 (e4m3)`."""
     if not is_dtype(element, Spelling.MLIR):
         return element
-    found = lookup(element, Spelling.MLIR)
-    if found.variant is None or found.encoding is None:
-        return found.short
-    layout = f"e{found.encoding.exponent}m{found.encoding.mantissa}"
-    return f"{found.variant.value.upper()} {found.generic} ({layout})"
+    dtype = lookup(element, Spelling.MLIR)
+    if dtype.variant is None or dtype.encoding is None:
+        return dtype.short
+    layout = f"e{dtype.encoding.exponent}m{dtype.encoding.mantissa}"
+    return f"{dtype.variant.value.upper()} {dtype.generic} ({layout})"
 
 
 def matrix_elements(target: str) -> frozenset[str]:

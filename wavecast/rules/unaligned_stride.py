@@ -30,12 +30,12 @@ LINE_BYTES = 128
 
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
-    for found in group(subject.analysis.memory, _is_narrow):
-        if found.count < REPEATS or not matters(subject, found.first):
+    for access_group in group(subject.analysis.memory, _is_narrow):
+        if access_group.count < REPEATS or not matters(subject, access_group.first):
             continue
-        strides = _strides(subject, found)
+        strides = _strides(subject, access_group)
         if strides:
-            yield _finding(subject, found, strides)
+            yield _finding(subject, access_group, strides)
 
 
 def _is_narrow(item: MemoryInstruction) -> bool:
@@ -46,10 +46,10 @@ def _is_narrow(item: MemoryInstruction) -> bool:
     )
 
 
-def _strides(subject: RuleInput, found: AccessGroup) -> tuple[FunctionArgument, ...]:
+def _strides(subject: RuleInput, access_group: AccessGroup) -> tuple[FunctionArgument, ...]:
     """The strides in the group's address that are, by their values, not multiples of 16; () where
     a pointer is not aligned either, or another number keeps it narrow."""
-    operation, sliced = operation_of(subject, found), module_slices(subject, "ttir")
+    operation, sliced = operation_of(subject, access_group), module_slices(subject, "ttir")
     if operation is None or sliced is None or subject.launch is None:
         return ()
     factors = sliced.factors(access(operation).address)
@@ -61,19 +61,19 @@ def _strides(subject: RuleInput, found: AccessGroup) -> tuple[FunctionArgument, 
     values = subject.launch.scalars
     if any(arg.is_pointer or not isinstance(values.get(arg.name), int) for arg in unknown):
         return ()
-    if not {arg.name for arg in unknown} <= stride_names(subject, found.first.argument):
+    if not {arg.name for arg in unknown} <= stride_names(subject, access_group.first.argument):
         return ()
     return tuple(unknown)
 
 
 def _finding(
-    subject: RuleInput, found: AccessGroup, strides: tuple[FunctionArgument, ...]
+    subject: RuleInput, access_group: AccessGroup, strides: tuple[FunctionArgument, ...]
 ) -> Finding:
     assert subject.launch is not None
     values = subject.launch.scalars
-    tensor = _tensor(subject, found)
+    tensor = _tensor(subject, access_group)
     names = listed(f"{arg.name} = {values[arg.name]}" for arg in strides)
-    width = _width(tensor, found)
+    width = _width(tensor, access_group)
     padded = {
         arg.name: multiple(int(values[arg.name]), max(DIVISOR, LINE_BYTES // width))
         for arg in strides
@@ -84,55 +84,57 @@ def _finding(
         scalars=padded,
         strides=_padded_strides(subject, padded),
     )
-    about = found.about
+    about = access_group.about
     return Finding(
         rule=NAME,
         severity="warning",
-        message=f"{about} move {count(found.widest, 'byte')} per lane: rows do not "
+        message=f"{about} move {count(access_group.widest, 'byte')} per lane: rows do not "
         f"begin at multiples of {DIVISOR} elements",
-        evidence=f"{found.mnemonics} for {count(found.bytes_per_lane, 'byte')} per lane; "
-        f"{count(-(-found.bytes_per_lane // 16), '16-byte instruction')} would do; its address "
+        evidence=f"{access_group.mnemonics} for {count(access_group.bytes_per_lane, 'byte')} per "
+        "lane; "
+        f"{count(-(-access_group.bytes_per_lane // 16), '16-byte instruction')} would do; its "
+        "address "
         f"depends on {names}, not a multiple of {DIVISOR}",
         advice=advice,
-        location=found.location,
-        instruction=found.first.index,
+        location=access_group.location,
+        instruction=access_group.first.index,
         fixes=(Fix(advice, change, "padded rows", once),),
         about=about,
-        covers=frozenset(item.index for item in found.instructions),
+        covers=frozenset(item.index for item in access_group.instructions),
     )
 
 
-def _tensor(subject: RuleInput, found: AccessGroup) -> Argument | None:
+def _tensor(subject: RuleInput, access_group: AccessGroup) -> Argument | None:
     launch = subject.launch
     for argument in launch.arguments if launch is not None else ():
-        if argument.name == found.first.argument:
+        if argument.name == access_group.first.argument:
             return argument
     return None
 
 
-def _width(tensor: Argument | None, found: AccessGroup) -> int:
+def _width(tensor: Argument | None, access_group: AccessGroup) -> int:
     """Bytes of an element."""
     if tensor is not None and is_dtype(tensor.dtype):
         return max(1, int(element_bytes(tensor.dtype)))
-    return max(1, min(item.bytes_per_lane for item in found.instructions))
+    return max(1, min(item.bytes_per_lane for item in access_group.instructions))
 
 
 def _advice(
     subject: RuleInput, tensor: Argument | None, padded: dict[str, int], width: int
 ) -> tuple[str, float]:
     """What to do, and the seconds a contiguous copy takes (0 where its size is not known)."""
-    wanted = listed(f"{name} = {value}" for name, value in padded.items())
-    text = f"Allocate the rows padded to a multiple of {DIVISOR} elements ({wanted})"
+    stride_text = listed(f"{name} = {value}" for name, value in padded.items())
+    text = f"Allocate the rows padded to a multiple of {DIVISOR} elements ({stride_text})"
     bandwidth = peak_bandwidth(subject.device)
     if tensor is None or not tensor.shape or not bandwidth:
         return f"{text}, or copy the tensor once into such rows.", 0.0
     elements = 1
     for extent in tensor.shape:
         elements *= extent
-    moved = 2 * elements * width
+    copy_bytes = 2 * elements * width
     return (
-        f"{text}, or copy {tensor.name} once into such rows ({size(moved)} to move).",
-        moved / bandwidth,
+        f"{text}, or copy {tensor.name} once into such rows ({size(copy_bytes)} to move).",
+        copy_bytes / bandwidth,
     )
 
 
@@ -140,12 +142,12 @@ def _padded_strides(subject: RuleInput, padded: dict[str, int]) -> dict[str, tup
     """The strides of the tensors that have one of the changed values as a stride."""
     assert subject.launch is not None
     values = {int(subject.launch.scalars[name]): new for name, new in padded.items()}
-    found = {}
+    new_strides = {}
     for argument in subject.launch.arguments:
         strides = tuple(values.get(step, step) for step in argument.strides)
         if strides != argument.strides:
-            found[argument.name] = strides
-    return found
+            new_strides[argument.name] = strides
+    return new_strides
 
 
 RULE = Rule(

@@ -26,9 +26,9 @@ _PLURALS = {"load": "loads", "store": "stores", "load_to_lds": "loads to LDS"}
 
 
 def _check(subject: RuleInput) -> Iterator[Finding]:
-    for found in group(subject.analysis.memory, _is_scattered):
-        if matters(subject, found.first) and not _share_lines(found):
-            yield _finding(subject, found)
+    for access_group in group(subject.analysis.memory, _is_scattered):
+        if matters(subject, access_group.first) and not _share_lines(access_group):
+            yield _finding(subject, access_group)
 
 
 def _is_scattered(item: MemoryInstruction) -> bool:
@@ -41,19 +41,21 @@ def _is_scattered(item: MemoryInstruction) -> bool:
     )
 
 
-def _share_lines(found: AccessGroup) -> bool:
+def _share_lines(access_group: AccessGroup) -> bool:
     """Whether the instructions of a line use the same cache lines up between them.
 
     Lanes that take 16 bytes in four pieces are 16 bytes apart in each instruction: narrow, but no
     byte of a cache line is left over.
     """
-    strides = [item.stride for item in found.instructions]
-    return all(stride is not None and abs(stride) <= found.bytes_per_lane for stride in strides)
+    strides = [item.stride for item in access_group.instructions]
+    return all(
+        stride is not None and abs(stride) <= access_group.bytes_per_lane for stride in strides
+    )
 
 
-def _finding(subject: RuleInput, found: AccessGroup) -> Finding:
-    worst = max(found.instructions, key=_excess)
-    covered = frozenset(item.index for item in found.instructions)
+def _finding(subject: RuleInput, access_group: AccessGroup) -> Finding:
+    worst = max(access_group.instructions, key=_excess)
+    instructions = frozenset(item.index for item in access_group.instructions)
     kind = _PLURALS[worst.kind]
     about = f"{kind} of {worst.argument}" if worst.argument else kind
     gather = worst.pattern == "irregular"
@@ -67,39 +69,48 @@ def _finding(subject: RuleInput, found: AccessGroup) -> Finding:
         severity="note" if gather else "warning",
         message=f"{about} touch {worst.lines} cache lines per wave, "
         f"{worst.transactions_ideal} would do",
-        evidence=f"{found.mnemonics}: {distance}, {count(worst.bytes_per_lane, 'byte')} per lane",
+        evidence=f"{access_group.mnemonics}: {distance}, {count(worst.bytes_per_lane, 'byte')} "
+        "per lane",
         advice=_advice(subject, gather),
-        location=found.location,
+        location=access_group.location,
         instruction=worst.index,
         fixes=(
-            *_wave_per_row(subject, found, covered),
-            simulated(_advice(subject, gather), contiguous, covered),
+            *_wave_per_row(subject, access_group, instructions),
+            simulated(_advice(subject, gather), contiguous, instructions),
         ),
-        covers=covered,
+        covers=instructions,
         about=about,
     )
 
 
-def _wave_per_row(subject: RuleInput, found: AccessGroup, covered: frozenset[int]) -> Iterator[Fix]:
+def _wave_per_row(
+    subject: RuleInput, access_group: AccessGroup, instructions: frozenset[int]
+) -> Iterator[Fix]:
     """A wave instead of a lane for each row that a loop goes through, where the device has room for
     as many more waves."""
-    lanes, analysis, loop = subject.device.wave_lanes, subject.analysis, found.first.loop
-    known = [one for one in analysis.loops if one.index == loop and one.trip_count is not None]
-    if subject.code.origin == "triton" or not known or not _has_room(subject):
+    lanes, analysis, loop = subject.device.wave_lanes, subject.analysis, access_group.first.loop
+    loops = [
+        candidate
+        for candidate in analysis.loops
+        if candidate.index == loop and candidate.trip_count is not None
+    ]
+    if subject.code.origin == "triton" or not loops or not _has_room(subject):
         return
-    stride, trips = found.first.stride, known[0].trip_count or 0.0
-    if found.first.kind != "load" or stride is None or trips < lanes or loop is None:
+    stride, trips = access_group.first.stride, loops[0].trip_count or 0.0
+    if access_group.first.kind != "load" or stride is None or trips < lanes or loop is None:
         return
     index = loop
 
-    def change(changes: LaunchChanges, chosen: Array) -> LaunchTiming:
-        return split_loop(changes.with_contiguous(chosen), analysis, index, lanes, 0.0, added=False)
+    def change(changes: LaunchChanges, mask: Array) -> LaunchTiming:
+        return split_loop(
+            changes.with_contiguous(mask), analysis, index, lanes, 0.0, has_addition=False
+        )
 
     yield simulated(
         f"Let the {lanes} lanes of a wave go through one row together, an element in each lane, "
         "and combine their results by shuffles, with a wave instead of a thread for each row.",
         change,
-        covered,
+        instructions,
     )
 
 

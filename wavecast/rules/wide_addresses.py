@@ -71,11 +71,12 @@ def _hip(subject: RuleInput) -> Iterator[Finding]:
     if span is None:
         return
     body = text[span[0] : span[1]]
-    found = [span[0] + match.start() for match in _WIDE_TYPE.finditer(body)]
-    if not found:
+    positions = [span[0] + match.start() for match in _WIDE_TYPE.finditer(body)]
+    if not positions:
         return
     where = [
-        SourceLocation(subject.code.source, text.count("\n", 0, position) + 1) for position in found
+        SourceLocation(subject.code.source, text.count("\n", 0, position) + 1)
+        for position in positions
     ]
     changed = text[: span[0]] + _WIDE_TYPE.sub("int", body) + text[span[1] :]
     advice = (

@@ -29,12 +29,12 @@ def listed(names: Iterable[str], word: str = "and") -> str:
 
 def lines(locations: Iterable[SourceLocation | None], most: int = 6) -> str:
     """`line 12`, `lines 12, 14 and 20`; "" when none is known."""
-    found = sorted({location.outermost.line for location in locations if location is not None})
-    if not found:
+    numbers = sorted({location.outermost.line for location in locations if location is not None})
+    if not numbers:
         return ""
-    if len(found) > most:
-        return f"lines {', '.join(map(str, found[:most]))} …"
-    return f"line{'' if len(found) == 1 else 's'} {listed(map(str, found))}"
+    if len(numbers) > most:
+        return f"lines {', '.join(map(str, numbers[:most]))} …"
+    return f"line{'' if len(numbers) == 1 else 's'} {listed(map(str, numbers))}"
 
 
 def size(number: float) -> str:

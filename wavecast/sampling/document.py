@@ -99,24 +99,24 @@ def _streams(document: dict[str, Any], program: Program) -> Streams:
         array = document[name]
         if not isinstance(array, np.ndarray) or array.dtype != dtype or array.ndim != dimensions:
             raise ValueError(f"{name} is not an array of {np.dtype(dtype)} in {dimensions}-D")
-    found = Streams(**document)
-    steps, rows, instructions = found.steps, found.rows, len(program.instructions)
-    if found.waves < 1 or len(found.start) < 2 or (len(found.start) - 1) % found.waves:
-        raise ValueError(f"{len(found.start)} starts for workgroups of {found.waves} waves")
-    if len(found.rows_start) != len(found.start) or len(found.weights) != len(steps):
+    streams = Streams(**document)
+    steps, rows, instructions = streams.steps, streams.rows, len(program.instructions)
+    if streams.waves < 1 or len(streams.start) < 2 or (len(streams.start) - 1) % streams.waves:
+        raise ValueError(f"{len(streams.start)} starts for workgroups of {streams.waves} waves")
+    if len(streams.rows_start) != len(streams.start) or len(streams.weights) != len(steps):
         raise ValueError("starts or weights are missing")
     if len(steps) and not 0 <= steps.min() <= steps.max() < instructions:
         raise ValueError(f"steps beyond {instructions} instructions")
     if rows.shape[1] != REQUEST:
         raise ValueError(f"requests of {rows.shape[1]} columns, not {REQUEST}")
-    for starts, length in ((found.start, len(steps)), (found.rows_start, len(rows))):
+    for starts, length in ((streams.start, len(steps)), (streams.rows_start, len(rows))):
         if starts[0] != 0 or starts[-1] != length or (np.diff(starts) < 0).any():
             raise ValueError("starts that do not divide their array")
     asks = np.array([_asks(instruction) for instruction in program.instructions])
     before = np.concatenate([[0], np.cumsum(asks[steps])])
-    if (before[found.start] != found.rows_start).any():
+    if (before[streams.start] != streams.rows_start).any():
         raise ValueError("requests that are not those of the steps")
-    return found
+    return streams
 
 
 def _asks(instruction: Instruction) -> bool:

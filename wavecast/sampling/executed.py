@@ -45,8 +45,8 @@ def profile_of_sample(
     does not fit it, Unsupported and ExecutionError as the emulator does, MissingFact where the
     device lacks a number.
     """
-    taken = sample_of(launch, ranges, device)
-    return replayed(taken, device, warm=warm, polluting_bytes=polluting_bytes)
+    launch_sample = sample_of(launch, ranges, device)
+    return replayed(launch_sample, device, warm=warm, polluting_bytes=polluting_bytes)
 
 
 def sample_of(launch: Launch, ranges: Sequence[AddressRange], device: Device) -> Sample:
@@ -65,138 +65,148 @@ def sample_of(launch: Launch, ranges: Sequence[AddressRange], device: Device) ->
 
 
 def replayed(
-    taken: Sample, device: Device, *, warm: bool = True, polluting_bytes: float = 0.0
+    launch_sample: Sample, device: Device, *, warm: bool = True, polluting_bytes: float = 0.0
 ) -> LaunchProfile:
     """The profile of a sample that was executed for a device. Arguments as `profile_of_sample`."""
-    chip, placement = Chip.of(device), taken.placement
-    scale = _scale(taken)
+    chip, placement = Chip.of(device), launch_sample.placement
+    scale = _scale(launch_sample)
     polluting = polluting_bytes if warm else None
-    moved = _moved(taken, scale, chip, polluting)
-    rows, traffic = _levels(taken, moved, chip, scale, polluting)
-    program, coverage = taken.kernel.program, taken.coverage
+    cache_requests = _moved(launch_sample, scale, chip, polluting)
+    rows, traffic = _levels(launch_sample, cache_requests, chip, scale, polluting)
+    program, coverage = launch_sample.kernel.program, launch_sample.coverage
     code = Code.of(program, device, placement.wave_lanes)
     return LaunchProfile(
         program=program,
-        compiler=taken.launch.code.compiler if taken.launch.code.origin == "hip" else "",
-        compiler_note=rocm.difference(taken.launch.code),
+        compiler=launch_sample.launch.code.compiler
+        if launch_sample.launch.code.origin == "hip"
+        else "",
+        compiler_note=rocm.difference(launch_sample.launch.code),
         target=device.target,
-        origin=taken.launch.code.origin,
+        origin=launch_sample.launch.code.origin,
         source=ProfileSource.SAMPLE,
         placement=placement,
-        streams=_streams(taken, rows, code),
+        streams=_streams(launch_sample, rows, code),
         traffic=traffic,
-        dtype=_dtype(code, taken.instruction_counts),
-        work=taken.work,
+        dtype=_dtype(code, launch_sample.instruction_counts),
+        work=launch_sample.work,
         coverage=coverage,
     )
 
 
-def _scale(taken: Sample) -> np.ndarray:
+def _scale(launch_sample: Sample) -> np.ndarray:
     """How many bytes of the launch each recorded byte stands for, per request: workgroups that were
     not executed, instructions that were not recorded."""
-    own = np.concatenate([stream.blocks for stream in taken.streams]).astype(np.int64)
-    seen = np.bincount(own, minlength=len(taken.block_counts))
-    more = np.where(seen > 0, taken.usual / np.maximum(seen, 1), 1.0)
-    of_instruction = np.repeat(more, taken.table.lengths)[taken.accesses.instruction]
-    return of_instruction * (taken.placement.workgroups / len(taken.numbers))
+    blocks = np.concatenate([stream.blocks for stream in launch_sample.streams]).astype(np.int64)
+    counts = np.bincount(blocks, minlength=len(launch_sample.block_counts))
+    more = np.where(counts > 0, launch_sample.usual / np.maximum(counts, 1), 1.0)
+    of_instruction = np.repeat(more, launch_sample.table.lengths)[
+        launch_sample.accesses.instruction
+    ]
+    return of_instruction * (launch_sample.placement.workgroups / len(launch_sample.numbers))
 
 
-def _moved(taken: Sample, scale: np.ndarray, chip: Chip, polluting: float | None) -> np.ndarray:
+def _moved(
+    launch_sample: Sample, scale: np.ndarray, chip: Chip, polluting: float | None
+) -> np.ndarray:
     """What requests ask of the caches (f64[m, COLUMNS]) after an equal launch. The L2 keeps
     what its die touched if that fits with the `polluting` bytes touched since. None: the caches
     are empty."""
-    accesses, placement = taken.accesses, taken.placement
-    first = np.searchsorted(accesses.stream, np.arange(len(taken.streams) + 1))
+    accesses, placement = launch_sample.accesses, launch_sample.placement
+    first = np.searchsorted(accesses.stream, np.arange(len(launch_sample.streams) + 1))
     clock = np.concatenate(
         [
-            taken.table.clocks(stream.blocks, accesses.instruction[low:high])
-            for stream, low, high in zip(taken.streams, first, first[1:], strict=False)
+            launch_sample.table.clocks(stream.blocks, accesses.instruction[low:high])
+            for stream, low, high in zip(launch_sample.streams, first, first[1:], strict=False)
         ]
     )
-    units = np.array([placement.unit_of(int(number)) for number in taken.numbers])
-    unit_of = units[accesses.stream // taken.waves]
-    geometry = DieCaches.of(chip).shared(len(taken.numbers) / len(placement.first_round_of_die()))
-    cold = replay.replay(accesses, taken.table.asked, unit_of, clock, geometry)
+    units = np.array([placement.unit_of(int(number)) for number in launch_sample.numbers])
+    unit_of = units[accesses.stream // launch_sample.waves]
+    geometry = DieCaches.of(chip).shared(
+        len(launch_sample.numbers) / len(placement.first_round_of_die())
+    )
+    cold = replay.replay(accesses, launch_sample.table.asked, unit_of, clock, geometry)
     if polluting is None:
         return cold
     beyond = (cold[:, replay.MISSED] + cold[:, replay.WRITTEN]) * scale
-    sizes = taken.arrays.sizes
+    sizes = launch_sample.arrays.sizes
     totals = np.bincount(accesses.array, weights=beyond, minlength=len(sizes))
-    touched = float(np.minimum(totals / chip.dies, sizes).sum()) + polluting / chip.dies
-    resident = float(np.asarray(residency(touched, chip.l2_slice)))
-    again = replay.replay(accesses, taken.table.asked, unit_of, clock, geometry, passes=2)
+    working_set = float(np.minimum(totals / chip.dies, sizes).sum()) + polluting / chip.dies
+    resident = float(np.asarray(residency(working_set, chip.l2_slice)))
+    again = replay.replay(accesses, launch_sample.table.asked, unit_of, clock, geometry, passes=2)
     return np.where(_chosen(np.full(len(cold), resident))[:, None], again, cold)
 
 
 def _levels(
-    taken: Sample,
-    moved: np.ndarray,
+    launch_sample: Sample,
+    cache_requests: np.ndarray,
     chip: Chip,
     scale: np.ndarray,
     polluting: float | None,
 ) -> tuple[np.ndarray, LevelTraffic]:
     """Rows of requests for the simulator, and the traffic of the launch."""
-    accesses, owner = taken.accesses, _owners(taken)
-    sizes = np.bincount(owner, weights=taken.arrays.sizes)
-    rows = np.zeros((len(moved), unit.REQUEST), np.float32)
-    beyond = _evenly(taken, moved[:, replay.MISSED] + moved[:, replay.WRITTEN])
+    accesses, owner = launch_sample.accesses, _owners(launch_sample)
+    sizes = np.bincount(owner, weights=launch_sample.arrays.sizes)
+    rows = np.zeros((len(cache_requests), unit.REQUEST), np.float32)
+    beyond = _evenly(
+        launch_sample, cache_requests[:, replay.MISSED] + cache_requests[:, replay.WRITTEN]
+    )
     each = np.bincount(accesses.array, weights=beyond * scale, minlength=len(owner))
     totals, shared = np.bincount(owner, weights=each), np.ones(len(sizes))
     # what another die has just fetched is in the memory-side cache
-    differing = np.bincount(owner, weights=each * taken.shared)
+    differing = np.bincount(owner, weights=each * launch_sample.shared)
     np.divide(differing, totals, out=shared, where=totals > 0)
     resident = 0.0
     if polluting is not None:
-        touched = footprint(differing, sizes.tolist()) + polluting
-        resident = mall_resident(chip, touched)
-    own = reach(chip, differing, sizes.tolist(), resident)
-    memory = own * shared if chip.mall_bytes else own
-    path = taken.table.asked.path[accesses.instruction]
-    rows[:, unit.TAGS] = moved[:, replay.TAGS]
-    rows[:, unit.L2] = moved[:, replay.L2]
+        working_set = footprint(differing, sizes.tolist()) + polluting
+        resident = mall_resident(chip, working_set)
+    memory_share = reach(chip, differing, sizes.tolist(), resident)
+    memory = memory_share * shared if chip.mall_bytes else memory_share
+    path = launch_sample.table.asked.path[accesses.instruction]
+    rows[:, unit.TAGS] = cache_requests[:, replay.TAGS]
+    rows[:, unit.L2] = cache_requests[:, replay.L2]
     rows[:, unit.MALL] = beyond
     rows[:, unit.HBM] = beyond * _chosen(memory[owner[accesses.array]])
     rows[:, unit.PASSES] = np.where(path == LDS, accesses.passes, 0.0)
     rows[:, unit.SERIAL] = np.where(path == LDS, 0.0, accesses.passes)
     traffic = LevelTraffic(
-        l2=float((moved[:, replay.L2] * scale).sum()),
+        l2=float((cache_requests[:, replay.L2] * scale).sum()),
         mall=float(totals.sum()),
         hbm=float((totals * memory).sum()),
-        written=float((moved[:, replay.WRITTEN] * scale).sum()),
-        updated=float((moved[:, replay.UPDATED] * scale).sum()),
-        atomics=_atomics(taken, scale),
+        written=float((cache_requests[:, replay.WRITTEN] * scale).sum()),
+        updated=float((cache_requests[:, replay.UPDATED] * scale).sum()),
+        atomics=_atomics(launch_sample, scale),
     )
     return rows, traffic
 
 
-def _atomics(taken: Sample, scale: np.ndarray) -> float:
+def _atomics(launch_sample: Sample, scale: np.ndarray) -> float:
     """Atomics that go to the address with the most of them, at least: every array's, divided by its
     addresses."""
-    accesses, sizes = taken.accesses, taken.arrays.sizes
-    asked = taken.table.asked
-    chosen = (asked.kind[accesses.instruction] == ATOMIC) & (
-        asked.path[accesses.instruction] == VECTOR
+    accesses, sizes = launch_sample.accesses, launch_sample.arrays.sizes
+    table = launch_sample.table.asked
+    mask = (table.kind[accesses.instruction] == ATOMIC) & (
+        table.path[accesses.instruction] == VECTOR
     )
-    lanes = accesses.lanes * scale * chosen
+    lanes = accesses.lanes * scale * mask
     each = np.bincount(accesses.array, weights=lanes, minlength=len(sizes))
-    width = int(asked.width[accesses.instruction[chosen]].min(initial=8))
+    width = int(table.width[accesses.instruction[mask]].min(initial=8))
     return float((each / np.maximum(1.0, np.array(sizes) / max(1, width))).max(initial=0.0))
 
 
-def _owners(taken: Sample) -> np.ndarray:
+def _owners(launch_sample: Sample) -> np.ndarray:
     """The number each array counts under (i64[arrays]): its own, or a common one for all arrays
     that are found through pointers in memory, not through an argument: a sample sees only the first
     few of those."""
-    given = np.array([argument.storage for argument in taken.launch.arguments], np.int64)
-    found = ~np.isin(taken.arrays.first, given[given != 0])
-    if not found.any() or not given.any():
-        return np.arange(len(found) + 1)
-    owner = np.where(found, len(found), np.arange(len(found)))
-    _, owner = np.unique(np.append(owner, len(found)), return_inverse=True)
+    storages = np.array([argument.storage for argument in launch_sample.launch.arguments], np.int64)
+    indirect = ~np.isin(launch_sample.arrays.first, storages[storages != 0])
+    if not indirect.any() or not storages.any():
+        return np.arange(len(indirect) + 1)
+    owner = np.where(indirect, len(indirect), np.arange(len(indirect)))
+    _, owner = np.unique(np.append(owner, len(indirect)), return_inverse=True)
     return owner
 
 
-def _evenly(taken: Sample, fetched: np.ndarray) -> np.ndarray:
+def _evenly(launch_sample: Sample, fetched: np.ndarray) -> np.ndarray:
     """Bytes per request (f64[m]) that workgroups fetch for each other, shared among those that wait
     for them: the same request of the same wave, the n-th of its instruction, of every workgroup.
 
@@ -204,21 +214,24 @@ def _evenly(taken: Sample, fetched: np.ndarray) -> np.ndarray:
     are simulated, would fetch for all. If most recordings have ended, each of the others fetches as
     much for them as before.
     """
-    accesses = taken.accesses
+    accesses = launch_sample.accesses
     order = np.lexsort((accesses.instruction, accesses.stream))
     stream, instruction = accesses.stream[order], accesses.instruction[order]
     starts = np.flatnonzero(np.diff(stream, prepend=-1) | np.diff(instruction, prepend=-1))
     nth = np.empty(len(order), np.int64)
     nth[order] = np.arange(len(order)) - np.repeat(starts, np.diff(starts, append=len(order)))
-    of_wave = accesses.instruction.astype(np.int64) * taken.waves + accesses.stream % taken.waves
+    of_wave = (
+        accesses.instruction.astype(np.int64) * launch_sample.waves
+        + accesses.stream % launch_sample.waves
+    )
     _, kind = np.unique(of_wave, return_inverse=True)
     _, alike = np.unique(kind * (nth.max(initial=0) + 1) + nth, return_inverse=True)
     number = np.bincount(alike)
     most = np.zeros(kind.max(initial=-1) + 1, np.int64)
     np.maximum.at(most, kind, number[alike])
     together = number[alike] * 2 >= most[kind]
-    own = kind * (accesses.stream.max(initial=0) + 1) + accesses.stream
-    goes_on = together & np.isin(own, own[~together])
+    keys = kind * (accesses.stream.max(initial=0) + 1) + accesses.stream
+    goes_on = together & np.isin(keys, keys[~together])
     share = _mean(kind, fetched, together) / np.maximum(_mean(kind, fetched, goes_on), 1e-9)
     even = (np.bincount(alike, weights=fetched) / number)[alike]
     return np.where(together, even, even * np.minimum(share, 1.0)[kind])
@@ -236,24 +249,26 @@ def _chosen(share: np.ndarray) -> np.ndarray:
     return (np.arange(len(share)) * GOLDEN) % 1.0 < share
 
 
-def _streams(taken: Sample, rows: np.ndarray, code: Code) -> unit.Streams:
+def _streams(launch_sample: Sample, rows: np.ndarray, code: Code) -> unit.Streams:
     """The executed workgroups of the first compute unit, for the simulator."""
-    executed = set(taken.numbers.tolist())
-    own = [number for number in taken.placement.first_round_of_unit() if number in executed]
-    instructions = taken.accesses.instruction
+    executed = set(launch_sample.numbers.tolist())
+    numbers = [
+        number for number in launch_sample.placement.first_round_of_unit() if number in executed
+    ]
+    instructions = launch_sample.accesses.instruction
     workgroups = []
-    for number in own:
-        first = int(np.searchsorted(taken.numbers, number)) * taken.waves
+    for number in numbers:
+        first = int(np.searchsorted(launch_sample.numbers, number)) * launch_sample.waves
         waves = []
-        for stream in range(first, first + taken.waves):
-            low, high = np.searchsorted(taken.accesses.stream, (stream, stream + 1))
-            recorded = taken.streams[stream]
+        for stream in range(first, first + launch_sample.waves):
+            low, high = np.searchsorted(launch_sample.accesses.stream, (stream, stream + 1))
+            recorded = launch_sample.streams[stream]
             blocks = recorded.blocks.astype(np.int64)
             waves.append(
                 unit.Wave(blocks, instructions[low:high], rows[low:high], bool(recorded.complete))
             )
         workgroups.append(waves)
-    counts = taken.block_counts * (len(own) / len(taken.numbers))
+    counts = launch_sample.block_counts * (len(numbers) / len(launch_sample.numbers))
     return streams(code, workgroups, counts)
 
 

@@ -55,9 +55,9 @@ def isolated(work: Callable[[], object]) -> Any:
             processes.kill(child)
             processes.wait(child)
             raise
-    ended = processes.wait(child)
+    exit_status = processes.wait(child)
     if not content:
-        raise Unsupported(f"the process that executed the sample died{_how(ended)}")
+        raise Unsupported(f"the process that executed the sample died{_how(exit_status)}")
     answer = unpacked(content)
     if "error" in answer:
         name, message, hint = answer["error"]
@@ -65,10 +65,10 @@ def isolated(work: Callable[[], object]) -> Any:
     return answer["result"]
 
 
-def _how(ended: processes.Ended | None) -> str:
-    if ended is None:
+def _how(exit_status: processes.Ended | None) -> str:
+    if exit_status is None:
         return ""
-    return f" ({ended.signal_name or f'exit code {ended.code}'})"
+    return f" ({exit_status.signal_name or f'exit code {exit_status.code}'})"
 
 
 def _answer(work: Callable[[], object], reader: int, writer: int) -> None:

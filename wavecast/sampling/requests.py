@@ -56,34 +56,34 @@ class RequestTable:
             width = max(1, memory.bytes // int(slots[index]))
             kinds[:, index] = _PATHS.get(memory.space, path.VECTOR), kind, width
             if memory.space is Space.LDS:
-                found = phases(program.target, width, kind == path.STORE, wave_lanes, banks)
-                row[index] = served.setdefault(found, len(served))
+                lds_phases = phases(program.target, width, kind == path.STORE, wave_lanes, banks)
+                row[index] = served.setdefault(lds_phases, len(served))
         lanes, of_row = _served(list(served))
-        asked = MemoryTable(
+        table = MemoryTable(
             kinds[0].astype(np.int8), kinds[1].astype(np.int8), kinds[2], row, lanes, of_row
         )
         starts = np.array([block.start for block in program.blocks])
         stops = np.array([block.stop for block in program.blocks])
-        return RequestTable(asked, slots, starts, stops - starts)
+        return RequestTable(table, slots, starts, stops - starts)
 
     def clocks(self, blocks: np.ndarray, instructions: np.ndarray) -> np.ndarray:
         """How many instructions a wave that went through `blocks` executed before each request of
         `instructions`, f64."""
-        found = positions(
+        counts = positions(
             blocks.astype(np.int64), self.starts, self.lengths, self.slots, instructions
         )
-        return found.astype(float)
+        return counts.astype(float)
 
 
-def _served(known: list[Phases]) -> tuple[np.ndarray, np.ndarray]:
+def _served(all_phases: list[Phases]) -> tuple[np.ndarray, np.ndarray]:
     """Lanes served together, i32[phases, groups, lanes], and the banks of each."""
-    groups = max((len(p.groups) for p in known), default=1)
-    widest = max((len(group) for p in known for group in p.groups), default=1)
-    lanes = np.full((max(1, len(known)), groups, widest), -1, np.int32)
-    for number, served in enumerate(known):
+    groups = max((len(p.groups) for p in all_phases), default=1)
+    widest = max((len(group) for p in all_phases for group in p.groups), default=1)
+    lanes = np.full((max(1, len(all_phases)), groups, widest), -1, np.int32)
+    for number, served in enumerate(all_phases):
         for at, group in enumerate(served.groups):
             lanes[number, at, : len(group)] = group
-    return lanes, np.array([p.banks for p in known] or [1], np.int32)
+    return lanes, np.array([p.banks for p in all_phases] or [1], np.int32)
 
 
 __all__ = ["RequestTable"]

@@ -151,8 +151,8 @@ def _sample(
     run: _Run, launch: Launch, placement: LaunchPlacement, arrays: int
 ) -> dict[str, object]:
     """In the fork: the fields of a `Sample` that executing gives, as plain values."""
-    own, all_ = placement.first_round_of_unit(), placement.first_round_of_die()
-    first = run(own[:1], WAVE_ENTRIES, MOST)
+    unit_numbers, all_ = placement.first_round_of_unit(), placement.first_round_of_die()
+    first = run(unit_numbers[:1], WAVE_ENTRIES, MOST)
     if first.instructions >= MOST:
         raise ExecutionError(
             f"a workgroup did not end within {MOST:,} instructions of a wave: "
@@ -160,8 +160,8 @@ def _sample(
         )
     waves, full = first.waves, max(1, first.instructions)
     recorded = (sum(len(s.blocks) for s in first.streams) + sum(map(len, first.reduced))) / waves
-    kept = set(own)
-    order = [*own, *(number for number in all_ if number not in kept)]
+    unit_set = set(unit_numbers)
+    order = [*unit_numbers, *(number for number in all_ if number not in unit_set)]
     whole = min(len(order), 1 + int(INSTRUCTIONS / full))
     budget = min(2 * ENTRIES, max(ENTRIES, full // 2))
     # waves may be longer than those of the first workgroup
@@ -212,8 +212,8 @@ def _probes(workgroups: int, full: int) -> tuple[int, ...]:
     distances from its start and its end, so that work which grows along the grid averages out."""
     count = min(workgroups, MOST_PROBES, max(LEAST_PROBES, PROBED // full))
     parts = (np.arange(-(-count // 2)) + 0.5) * GOLDEN % 1.0
-    found = np.concatenate([parts, 1.0 - parts]) * workgroups
-    return tuple(np.unique(np.minimum(found.astype(np.int64), workgroups - 1)).tolist())
+    positions = np.concatenate([parts, 1.0 - parts]) * workgroups
+    return tuple(np.unique(np.minimum(positions.astype(np.int64), workgroups - 1)).tolist())
 
 
 def _shared(run: _Run, placement: LaunchPlacement, waves: int, cut: int, arrays: int) -> np.ndarray:
@@ -228,16 +228,16 @@ def _shared(run: _Run, placement: LaunchPlacement, waves: int, cut: int, arrays:
         lengths = np.diff(part.start)
         first = part.stream % waves == 0
         die = np.repeat(part.stream // waves % placement.dies, lengths)
-        array, kept = np.repeat(part.array, lengths), np.repeat(first, lengths)
+        array, mask = np.repeat(part.array, lengths), np.repeat(first, lengths)
         tagged = part.sectors.astype(np.int64) << 8 | die
-        for number in np.unique(array[kept]).tolist():
-            parts[number].append(tagged[kept & (array == number)])
-    found = np.ones(arrays)
+        for number in np.unique(array[mask]).tolist():
+            parts[number].append(tagged[mask & (array == number)])
+    shares = np.ones(arrays)
     for number, tagged in enumerate(map(np.concatenate, parts)):
         each = len(np.unique(tagged))
         if each:
-            found[number] = len(np.unique(tagged >> 8)) / each
-    return found
+            shares[number] = len(np.unique(tagged >> 8)) / each
+    return shares
 
 
 def _renumbered(part: Accesses, positions: np.ndarray, waves: int) -> Accesses:

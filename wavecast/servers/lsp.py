@@ -53,18 +53,20 @@ class KernelServer(LanguageServer):
             return
         with self._lock:
             number = self._latest[uri] = self._latest.get(uri, 0) + 1
-        found, failure = FileMarks(), ""
+        file_marks, failure = FileMarks(), ""
         try:
             options = ["--arch", self.arch, "--format", "json"]
-            found = marks(verbs.document(["explain", str(path), *options], seconds=_SECONDS), path)
+            file_marks = marks(
+                verbs.document(["explain", str(path), *options], seconds=_SECONDS), path
+            )
         except WavecastError as error:
             failure = str(error)
         with self._lock:
             if number != self._latest[uri]:
                 return
-            self.known[uri] = found
+            self.known[uri] = file_marks
         self.text_document_publish_diagnostics(
-            types.PublishDiagnosticsParams(uri, _diagnostics(found, failure))
+            types.PublishDiagnosticsParams(uri, _diagnostics(file_marks, failure))
         )
         capabilities = self.client_capabilities.workspace
         if capabilities and capabilities.code_lens and capabilities.code_lens.refresh_support:
@@ -80,39 +82,39 @@ class KernelServer(LanguageServer):
 
 def server(arch: str) -> KernelServer:
     """A server for the GPUs `arch`, such as "gfx942,gfx1100"."""
-    found = KernelServer(arch)
+    instance = KernelServer(arch)
 
-    @found.feature(types.TEXT_DOCUMENT_DID_OPEN)
-    @found.thread()
+    @instance.feature(types.TEXT_DOCUMENT_DID_OPEN)
+    @instance.thread()
     def opened(params: types.DidOpenTextDocumentParams) -> None:
-        found.explain(params.text_document.uri)
+        instance.explain(params.text_document.uri)
 
-    @found.feature(types.TEXT_DOCUMENT_DID_SAVE)
-    @found.thread()
+    @instance.feature(types.TEXT_DOCUMENT_DID_SAVE)
+    @instance.thread()
     def saved(params: types.DidSaveTextDocumentParams) -> None:
-        found.explain(params.text_document.uri)
+        instance.explain(params.text_document.uri)
 
-    @found.feature(types.TEXT_DOCUMENT_DID_CLOSE)
+    @instance.feature(types.TEXT_DOCUMENT_DID_CLOSE)
     def closed(params: types.DidCloseTextDocumentParams) -> None:
-        found.forget(params.text_document.uri)
+        instance.forget(params.text_document.uri)
 
-    @found.feature(types.TEXT_DOCUMENT_HOVER)
+    @instance.feature(types.TEXT_DOCUMENT_HOVER)
     def hover(params: types.HoverParams) -> types.Hover | None:
-        known = found.known.get(params.text_document.uri)
-        lines = known.hovers.get(params.position.line + 1) if known else None
+        file_marks = instance.known.get(params.text_document.uri)
+        lines = file_marks.hovers.get(params.position.line + 1) if file_marks else None
         if not lines:
             return None
         return types.Hover(types.MarkupContent(types.MarkupKind.Markdown, "  \n".join(lines)))
 
-    @found.feature(types.TEXT_DOCUMENT_CODE_LENS)
+    @instance.feature(types.TEXT_DOCUMENT_CODE_LENS)
     def lenses(params: types.CodeLensParams) -> list[types.CodeLens]:
-        known = found.known.get(params.text_document.uri)
+        file_marks = instance.known.get(params.text_document.uri)
         return [
             types.CodeLens(_line(title.line), types.Command(title.text, ""))
-            for title in (known.titles if known else [])
+            for title in (file_marks.titles if file_marks else [])
         ]
 
-    return found
+    return instance
 
 
 def serve(arch: str) -> None:
@@ -134,8 +136,8 @@ def _path(uri: str) -> Path | None:
     return path if _KERNELS.search(text) else None
 
 
-def _diagnostics(found: FileMarks, failure: str) -> list[types.Diagnostic]:
-    shown = [
+def _diagnostics(file_marks: FileMarks, failure: str) -> list[types.Diagnostic]:
+    diagnostics = [
         types.Diagnostic(
             range=_line(finding.line),
             message=finding.text,
@@ -143,13 +145,13 @@ def _diagnostics(found: FileMarks, failure: str) -> list[types.Diagnostic]:
             code=finding.rule,
             source=_SOURCE,
         )
-        for finding in found.findings
+        for finding in file_marks.findings
     ]
     if failure:
-        shown.append(
+        diagnostics.append(
             types.Diagnostic(_line(1), failure, types.DiagnosticSeverity.Hint, source=_SOURCE)
         )
-    return shown
+    return diagnostics
 
 
 def _line(number: int) -> types.Range:

@@ -42,17 +42,17 @@ class FileMarks:
 
 def marks(document: Mapping[str, Any], path: Path) -> FileMarks:
     """The marks of the file `path` in a document `wavecast.explain/1`."""
-    found = FileMarks()
+    file_marks = FileMarks()
     for entry in document["kernels"]:
         if _is(entry["code"]["source"], path):
             first = max(entry["code"]["source_line"], 1)
-            found.titles.append(KernelTitle(first, f"{entry['arch']}: {_title(entry)}"))
-        found.findings.extend(_findings(entry, path))
+            file_marks.titles.append(KernelTitle(first, f"{entry['arch']}: {_title(entry)}"))
+        file_marks.findings.extend(_findings(entry, path))
         for line, text in _times(entry, path):
-            found.hovers.setdefault(line, []).append(text)
+            file_marks.hovers.setdefault(line, []).append(text)
     for failure in document["failures"]:
-        found.findings.append(LineFinding(1, "error", failure["stage"], failure["message"]))
-    return found
+        file_marks.findings.append(LineFinding(1, "error", failure["stage"], failure["message"]))
+    return file_marks
 
 
 def _title(entry: Mapping[str, Any]) -> str:
@@ -74,12 +74,12 @@ def _findings(entry: Mapping[str, Any], path: Path) -> Iterator[LineFinding]:
 
 def _times(entry: Mapping[str, Any], path: Path) -> Iterator[tuple[int, str]]:
     """Line -> the share of a kernel's predicted time."""
-    found = entry["prediction"]
-    if found is None:
+    prediction = entry["prediction"]
+    if prediction is None:
         return
-    for part in found["lines"]:
+    for part in prediction["lines"]:
         file, _, number = part["name"].rpartition(":")
-        share = part["seconds"] / found["seconds"]
+        share = part["seconds"] / prediction["seconds"]
         if part["kind"] == "line" and number.isdigit() and _is(file, path):
             if share < _LEAST_SHARE:
                 continue
@@ -87,6 +87,6 @@ def _times(entry: Mapping[str, Any], path: Path) -> Iterator[tuple[int, str]]:
             yield int(number), f"{entry['arch']} {entry['label']}: {time}, {share:.0%} of the time"
 
 
-def _is(named: str, path: Path) -> bool:
+def _is(source: str, path: Path) -> bool:
     """Whether a report names `path`, absolute or relative to the folder of `path`."""
-    return bool(named) and (path.parent / named).resolve() == path.resolve()
+    return bool(source) and (path.parent / source).resolve() == path.resolve()

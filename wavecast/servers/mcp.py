@@ -24,10 +24,10 @@ know what the change did to its time. Times are predictions with intervals."""
 
 def server() -> MCPServer:
     """A server with all tools."""
-    found = MCPServer("wavecast", instructions=INSTRUCTIONS, version=__version__)
+    instance = MCPServer("wavecast", instructions=INSTRUCTIONS, version=__version__)
     for function in tools.TOOLS:
-        found.tool()(_with_one_line(function))
-    return found
+        instance.tool()(_with_one_line(function))
+    return instance
 
 
 def serve() -> None:

@@ -27,12 +27,12 @@ def explain(
     `arguments` those of the script. The script runs; its launches are recorded, not executed.
     """
     options = ["--format", "json", "--arch", arch, *(["-k", kernels] if kernels else [])]
-    found = verbs.document(
+    document = verbs.document(
         ["explain", verbs.file(path), *options, *_of_script(arguments)], accepted=(0,)
     )
     return {
-        "kernels": brief.kernels(found),
-        "not_explained": [failure["message"] for failure in found["failures"]],
+        "kernels": brief.kernels(document),
+        "not_explained": [failure["message"] for failure in document["failures"]],
     }
 
 
@@ -51,12 +51,12 @@ def run(
         code, output, log = verbs.text(
             ["run", verbs.file(path), *options, *_of_script(arguments)], accepted=range(256)
         )
-        found = reports.read_text("utf-8") if check and reports.exists() else ""
+        text = reports.read_text("utf-8") if check and reports.exists() else ""
     return {
         "exit_code": code,
         "output": _end(output),
         "errors": _end(log),
-        "reports": _reports(found) if check else None,
+        "reports": _reports(text) if check else None,
     }
 
 
@@ -74,13 +74,13 @@ def predict(
 
 def diff(before: str, after: str, arch: str = "gfx942") -> dict[str, Any]:
     """Compare two versions of a kernel file: figures before and after, findings gone and new."""
-    found = verbs.document(
+    document = verbs.document(
         ["diff", verbs.file(before), verbs.file(after), "--arch", arch, "--format", "json"]
     )
-    kept = ("kernel", "arch", "in", "same_code", "figures", "findings")
+    fields = ("kernel", "arch", "in", "same_code", "figures", "findings")
     return {
         "kernels": [
-            {name: entry[name] for name in kept if name in entry} for entry in found["kernels"]
+            {name: entry[name] for name in fields if name in entry} for entry in document["kernels"]
         ]
     }
 
@@ -91,8 +91,8 @@ def tune(path: str, arch: str = "gfx942", kernels: str = "", budget: str = "60s"
     `budget` is a number of configurations or a time, such as "100" or "2m".
     """
     options = ["--arch", arch, "--budget", budget, "--format", "json"]
-    named = ["-k", kernels] if kernels else []
-    return verbs.document(["tune", verbs.file(path), *options, *named], accepted=(0,))
+    filters = ["-k", kernels] if kernels else []
+    return verbs.document(["tune", verbs.file(path), *options, *filters], accepted=(0,))
 
 
 def model(name: str, system: str = "8xMI300X", options: list[str] | None = None) -> dict[str, Any]:
@@ -102,16 +102,16 @@ def model(name: str, system: str = "8xMI300X", options: list[str] | None = None)
     such as "8xMI355X,8xH200"; `options` those of `wavecast model`, such as ["--dtype", "fp8",
     "--concurrency", "1..64"].
     """
-    given = options or []
+    flags = options or []
     return verbs.document(
-        ["model", verbs.name(name), "--system", system, *given, "--format", "json"]
+        ["model", verbs.name(name), "--system", system, *flags, "--format", "json"]
     )
 
 
 def arch(names: str = "") -> dict[str, Any]:
     """The facts about GPUs, such as "mi300x,mi355x"; without names the list of GPUs."""
-    wanted = [verbs.name(name.strip()) for name in names.split(",") if name.strip()]
-    code, output, _ = verbs.text(["arch", *wanted], accepted=(0,))
+    selectors = [verbs.name(name.strip()) for name in names.split(",") if name.strip()]
+    code, output, _ = verbs.text(["arch", *selectors], accepted=(0,))
     return {"exit_code": code, "text": output}
 
 

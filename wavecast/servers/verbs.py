@@ -35,12 +35,14 @@ def text(
     if any("\0" in argument for argument in arguments):
         raise UsageError(f"wavecast {arguments[0]}: an argument contains a NUL character")
     command = [sys.executable, "-m", "wavecast", *arguments]
-    done = processes.run(command, ProcessLimits(seconds, seconds, _MEMORY))
-    if done.exceeded:
-        raise VerbFailed(f"wavecast {arguments[0]} exceeded its limit of {done.exceeded}")
-    if done.status not in accepted:
-        raise VerbFailed(_message(done.log) or f"wavecast {arguments[0]}: exit code {done.status}")
-    return done.status, done.text, done.log
+    process = processes.run(command, ProcessLimits(seconds, seconds, _MEMORY))
+    if process.exceeded:
+        raise VerbFailed(f"wavecast {arguments[0]} exceeded its limit of {process.exceeded}")
+    if process.status not in accepted:
+        raise VerbFailed(
+            _message(process.log) or f"wavecast {arguments[0]}: exit code {process.status}"
+        )
+    return process.status, process.text, process.log
 
 
 def document(
@@ -60,10 +62,10 @@ def document(
 def file(path: str) -> str:
     """`path`, which must be a file. Raises UsageError where it is none, or looks like an option."""
     try:
-        known = Path(path).is_file()
+        is_file = Path(path).is_file()
     except (OSError, ValueError):  # a name too long
-        known = False
-    if not known:
+        is_file = False
+    if not is_file:
         raise UsageError(f"no such file: {path}")
     return name(path)
 

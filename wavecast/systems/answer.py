@@ -171,10 +171,12 @@ class ModelOnSystem:
         stages, at_once = self.parallel.pipeline, load.share(self.parallel.data).concurrency
         groups = min(stages, at_once) if at_once else stages
         replicas = self.parallel.data * groups
-        own = load.share(replicas)
-        served = serve(self.model, self.memory.share(groups), own, self.pools, self.prefill)
+        replica_load = load.share(replicas)
+        served = serve(
+            self.model, self.memory.share(groups), replica_load, self.pools, self.prefill
+        )
         context = load.prompt + load.output // 2
-        running = max(1, min(served.running, own.concurrency or served.running))
+        running = max(1, min(served.running, replica_load.concurrency or served.running))
         drafted = self.model.speculation.tokens if self.model.speculation else 0
         step = Step(decode=running, context=context, queries=1 + drafted)
         decode = self.model.time(step)
@@ -211,9 +213,9 @@ def answer(
     servings: list[ServingAnswer] = []
     lacking = ready.lacking
     if lacking is not None:
-        needed = sum(lacking.parts.values())
+        demand = sum(lacking.parts.values())
         why_not = (
-            f"{config.name} needs {needed / 2**30:.1f} GiB of every GPU before any cache, the "
+            f"{config.name} needs {demand / 2**30:.1f} GiB of every GPU before any cache, the "
             f"engine may take {lacking.available / 2**30:.1f} GiB of {system.device.id}"
         )
     else:
@@ -258,8 +260,8 @@ def _rate(time: Interval) -> Interval:
 
 def _unvalidated(architecture: ModelArchitecture, loads: Sequence[Load]) -> Iterator[str]:
     """What a load asks of a model that its configuration does not promise."""
-    drawn = (load.drawn() for load in loads)
-    longest = max((int((prompts + outputs).max()) for _, prompts, outputs in drawn), default=0)
+    samples = (load.drawn() for load in loads)
+    longest = max((int((prompts + outputs).max()) for _, prompts, outputs in samples), default=0)
     if architecture.context and longest > architecture.context:
         yield (
             f"requests of up to {longest:,} tokens are longer than the {architecture.context:,} of "

@@ -145,10 +145,10 @@ def parse(text: str) -> tuple[ModelChange, ...]:
 
     Names of modules and kernels are not checked: they depend on the model (`check_names`).
     """
-    found = tuple(_change(part.strip()) for part in text.split(";") if part.strip())
-    if not found:
+    changes = tuple(_change(part.strip()) for part in text.split(";") if part.strip())
+    if not changes:
         raise UsageError("no change is named", hint="for example hbm*1.5; attention free; tp 4")
-    return found
+    return changes
 
 
 def together(changes: Sequence[ModelChange]) -> ModelChange:
@@ -165,12 +165,13 @@ def together(changes: Sequence[ModelChange]) -> ModelChange:
     return ModelChange("; ".join(change.text for change in changes), facts, scale, settings)
 
 
-def check_names(changes: Sequence[ModelChange], known: Sequence[str]) -> None:
-    """Raises UnknownName for a change of what is not one of the `known` modules and kernels."""
-    names = (*known, HOST, *PARTS, *SETTINGS)
+def check_names(changes: Sequence[ModelChange], components: Sequence[str]) -> None:
+    """Raises UnknownName for a change of what is not one of the `components` modules and
+    kernels."""
+    names = (*components, HOST, *PARTS, *SETTINGS)
     for change in changes:
         for name in change.scale:
-            if name not in (*known, HOST):
+            if name not in (*components, HOST):
                 raise UnknownName("part of a model or chip", name, names)
 
 
@@ -190,8 +191,10 @@ def _change(text: str) -> ModelChange:
         except ValueError as error:
             raise UsageError(f"{text!r}: {error}") from None
     if value["value"].lower() not in _FREE:
-        known = ", ".join(SETTINGS)
-        raise UsageError(f"{text!r} is not a change", hint=f"settings with a value are {known}")
+        setting_names = ", ".join(SETTINGS)
+        raise UsageError(
+            f"{text!r} is not a change", hint=f"settings with a value are {setting_names}"
+        )
     if name.lower() in PARTS or name in fields():
         raise UsageError(f"{text!r}: a fact of the chip takes a factor", hint=f"{name}*1.5")
     return ModelChange(text, scale={_scaled_name(name): 0.0})
@@ -210,9 +213,9 @@ def _multiplied(text: str, name: str, sign: str, number: str) -> ModelChange:
         raise UsageError(f"{text!r}: {name} takes a value", hint=f"like {name.lower()} 4")
     if name.lower() in PARTS:
         return ModelChange(text, facts=dict.fromkeys(PARTS[name.lower()], factor))
-    known = fields().get(name)
-    if known is not None:
-        if known.unit in ("text", "flag"):
+    chip_field = fields().get(name)
+    if chip_field is not None:
+        if chip_field.unit in ("text", "flag"):
             raise UsageError(f"{text!r}: {name} is not a number")
         return ModelChange(text, facts={name: factor})
     return ModelChange(text, scale={_scaled_name(name): factor})

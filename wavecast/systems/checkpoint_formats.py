@@ -36,13 +36,13 @@ def of_checkpoint(config: Mapping[str, Any]) -> Precision:
     if method not in _METHODS:
         raise _unread("quant_method", method, _METHODS)
     format_of, cache = _METHODS[method](quantisation)
-    found = {role: _of_role(format_of, names) for role, names in modules_by_role(config).items()}
+    by_role = {role: _of_role(format_of, names) for role, names in modules_by_role(config).items()}
     # A model without experts, or without other perceptrons, has one format for both.
-    one = found.get("dense") or found["experts"]
+    dense = by_role.get("dense") or by_role["experts"]
     return Precision(
-        attention=found["attention"],
-        dense=one,
-        experts=_expert_dtype(quantisation, config) or found.get("experts", one),
+        attention=by_role["attention"],
+        dense=dense,
+        experts=_expert_dtype(quantisation, config) or by_role.get("experts", dense),
         head=_WIDE,
         cache=cache,
     )
@@ -51,10 +51,10 @@ def of_checkpoint(config: Mapping[str, Any]) -> Precision:
 def quantisation_of(config: Mapping[str, Any]) -> Spec:
     """The `quantization_config`, of the whole or of a nested configuration. Raises UsageError."""
     for name in ("quantization_config", "compression_config"):
-        if found := config.get(name):
-            if not isinstance(found, Mapping):
-                raise UsageError(f"{name} is {found!r}, not an object")
-            return found
+        if spec := config.get(name):
+            if not isinstance(spec, Mapping):
+                raise UsageError(f"{name} is {spec!r}, not an object")
+            return spec
     for name in TEXT_CONFIGS:
         if isinstance(nested := config.get(name), Mapping):
             return quantisation_of(nested)
@@ -115,8 +115,8 @@ def _compressed_tensors(quantisation: Spec) -> tuple[_FormatOf, str]:
 def _of_arguments(where: str, group: Spec) -> WeightFormat:
     """The format of a group of compressed-tensors: weights and activations."""
     weights = _scheme(f"{where}.weights", group.get("weights"))
-    given = group.get("input_activations")
-    inputs = _scheme(f"{where}.input_activations", given) if given else ""
+    activations = group.get("input_activations")
+    inputs = _scheme(f"{where}.input_activations", activations) if activations else ""
     spec = group["weights"]
     block = spec.get("strategy") == "block"
     if block and spec.get("block_structure") not in (None, [128, 128]):
@@ -130,14 +130,14 @@ def _scheme(where: str, spec: Any) -> str:
         raise _unread(where, spec, ())
     kind, bits, group = spec.get("type", "int"), spec.get("num_bits"), spec.get("group_size")
     if kind == "float" and bits == 4:
-        known = {16: "nvfp4", 32: "mxfp4"}
-        if group not in known:
-            raise _unread(f"{where}.group_size", group, known)
-        return known[group]
-    found = {"float of 8": "fp8", "int of 8": "int8", "int of 4": "int4"}.get(f"{kind} of {bits}")
-    if found is None:
+        dtypes_by_group = {16: "nvfp4", 32: "mxfp4"}
+        if group not in dtypes_by_group:
+            raise _unread(f"{where}.group_size", group, dtypes_by_group)
+        return dtypes_by_group[group]
+    dtype = {"float of 8": "fp8", "int of 8": "int8", "int of 4": "int4"}.get(f"{kind} of {bits}")
+    if dtype is None:
         raise _unread(f"{where}.num_bits", f"{kind} of {bits}", ("float of 4, 8", "int of 4, 8"))
-    return found
+    return dtype
 
 
 def _quark(quantisation: Spec) -> tuple[_FormatOf, str]:
@@ -149,12 +149,13 @@ def _quark(quantisation: Spec) -> tuple[_FormatOf, str]:
     by_type = quantisation.get("layer_type_quant_config")
     if by_type:
         raise _unread("layer_type_quant_config", by_type, ())
-    named = quantisation.get("layer_quant_config") or {}
-    if not isinstance(named, Mapping):
-        raise _unread("layer_quant_config", named, ())
+    layer_specs = quantisation.get("layer_quant_config") or {}
+    if not isinstance(layer_specs, Mapping):
+        raise _unread("layer_quant_config", layer_specs, ())
     usual = _of_quark("global_quant_config", every)
     formats = {
-        pattern: _of_quark(f"layer_quant_config.{pattern}", spec) for pattern, spec in named.items()
+        pattern: _of_quark(f"layer_quant_config.{pattern}", spec)
+        for pattern, spec in layer_specs.items()
     }
     excluded = _strings(quantisation, "exclude")
 
@@ -174,8 +175,8 @@ def _of_quark(where: str, spec: Any) -> WeightFormat:
     if not isinstance(spec, Mapping):
         raise _unread(where, spec, ())
     weights, group, block = _quark_dtype(f"{where}.weight", spec.get("weight"))
-    given = spec.get("input_tensors")
-    inputs = _quark_dtype(f"{where}.input_tensors", given)[0] if given else ""
+    activations = spec.get("input_tensors")
+    inputs = _quark_dtype(f"{where}.input_tensors", activations)[0] if activations else ""
     return _pair(where, weights, inputs, block=block, group=group)
 
 
@@ -226,12 +227,12 @@ def _pair(where: str, weights: str, inputs: str, *, block: bool, group: int) -> 
 
 def _but(narrow: WeightFormat, quantisation: Spec) -> _FormatOf:
     """One format but for the modules that a list names."""
-    kept = [
+    wide_modules = [
         name
         for key in ("modules_to_not_convert", "ignored_layers")
         for name in _strings(quantisation, key)
     ]
-    return lambda module: _WIDE if any(means(name, module) for name in kept) else narrow
+    return lambda module: _WIDE if any(means(name, module) for name in wide_modules) else narrow
 
 
 _METHODS: Final[Mapping[Any, Callable[[Spec], tuple[_FormatOf, str]]]] = {
@@ -256,9 +257,10 @@ def _of_role(format_of: _FormatOf, names: Iterable[str]) -> WeightFormat:
     for name in names:
         by_format.setdefault(format_of(name), name)
     if len(by_format) > 1:
-        (one, first), (other, second), *_ = by_format.items()
+        (first_format, first), (other, second), *_ = by_format.items()
         raise UsageError(
-            f"quantization_config gives {first} {one.weights} and {second} {other.weights}: "
+            f"quantization_config gives {first} {first_format.weights} and {second} "
+            f"{other.weights}: "
             "formats that differ between products of one role are not modelled",
             hint=_HINT,
         )
@@ -290,17 +292,17 @@ def _group(size: Any) -> int:
 
 
 def _strings(spec: Spec, name: str) -> list[str]:
-    found = spec.get(name) or []
-    if not isinstance(found, list):
-        raise UsageError(f"{name} is {found!r}, not a list")
-    return list(map(str, found))
+    entries = spec.get(name) or []
+    if not isinstance(entries, list):
+        raise UsageError(f"{name} is {entries!r}, not a list")
+    return list(map(str, entries))
 
 
-def _unread(name: str, value: Any, known: Iterable[Any]) -> UsageError:
+def _unread(name: str, value: Any, choices: Iterable[Any]) -> UsageError:
     """The error of a field that is not read."""
-    names = ", ".join(map(str, known))
-    shown = f"quantization_config: {name} is {value!r}"
-    return UsageError(f"{shown}; known: {names}" if names else f"{shown}, which is not read",
+    names = ", ".join(map(str, choices))
+    message = f"quantization_config: {name} is {value!r}"
+    return UsageError(f"{message}; known: {names}" if names else f"{message}, which is not read",
                       hint=_HINT)  # fmt: skip
 
 

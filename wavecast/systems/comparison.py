@@ -93,12 +93,12 @@ def _compared(
     base: ModelAnswer, first: ServingAnswer, answer: ModelAnswer, serving: ServingAnswer
 ) -> ComparedServing:
     if answer is base:
-        one = SystemRatio(1.0, 1.0, 1.0)
-        return ComparedServing(serving, bound(serving), one, one, one)
-    one, other = ((x.system.device.vendor, x.engine.name) for x in (base, answer))
+        baseline = SystemRatio(1.0, 1.0, 1.0)
+        return ComparedServing(serving, bound(serving), baseline, baseline, baseline)
+    baseline, other = ((x.system.device.vendor, x.engine.name) for x in (base, answer))
 
     def errors(metric: str) -> RatioErrors:
-        return ratio_errors(metric, one, other)
+        return ratio_errors(metric, baseline, other)
 
     rate = ratio(serving.output_rate, first.output_rate, errors("output"))
     gpus = base.parallel.gpus / answer.parallel.gpus

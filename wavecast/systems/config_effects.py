@@ -35,31 +35,31 @@ class FieldEffect:
 
 def effects(kind: str) -> Mapping[str, FieldEffect]:
     """Field -> effect, of a model type and of all types; empty for a type without a table."""
-    known = table()
-    return {**known[EVERY_TYPE], **known.get(_SAME.get(kind, kind), {})}
+    tables = table()
+    return {**tables[EVERY_TYPE], **tables.get(_SAME.get(kind, kind), {})}
 
 
 def defaults(kind: str) -> Mapping[str, Any]:
     """The values of absent fields."""
-    return {name: found.default for name, found in effects(kind).items()}
+    return {name: effect.default for name, effect in effects(kind).items()}
 
 
 def check_unread(kind: str, fields: Fields) -> None:
     """Raises UsageError for a field that was not read and may change layers: its class says so, or
     its class does not have it and that of another type does."""
-    known = effects(kind)
+    by_field = effects(kind)
     for name, value in fields.values.items():
         if name in fields.names_read:
             continue
-        found = known.get(name)
-        if found:
-            open_ = found.effect != "none" and value != found.default
+        effect = by_field.get(name)
+        if effect:
+            open_ = effect.effect != "none" and value != effect.default
         else:
             open_ = name in changing() and not _off(name, fields)
         if open_:
             raise UsageError(
                 f"{fields.name}: {name} is {value!r}, which is not read for model_type {kind} and "
-                f"{_WHY[found.effect if found else '']}",
+                f"{_WHY[effect.effect if effect else '']}",
                 hint=f"remove {name} if the model does not use it",
             )
 
@@ -96,11 +96,11 @@ def changing() -> frozenset[str]:
 @cache
 def table() -> Mapping[str, Mapping[str, FieldEffect]]:
     """Model type -> field -> effect."""
-    known: dict[str, dict[str, FieldEffect]] = {EVERY_TYPE: {}}
+    tables: dict[str, dict[str, FieldEffect]] = {EVERY_TYPE: {}}
     for row in _rows():
-        found = FieldEffect(row["effect"], json.loads(row["default"]))
-        known.setdefault(row["model_type"], {})[row["field"]] = found
-    return known
+        effect = FieldEffect(row["effect"], json.loads(row["default"]))
+        tables.setdefault(row["model_type"], {})[row["field"]] = effect
+    return tables
 
 
 def version() -> str:

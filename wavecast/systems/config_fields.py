@@ -39,17 +39,17 @@ class Fields:
     ) -> int:
         """The value of the names of one field that the configuration has. Raises UsageError."""
         self.names_read.update(names)
-        found = {
+        values = {
             name: self._whole(name, value, least, most)
             for name in names
             if (value := self.values.get(name)) is not None
         }
-        if len(set(found.values())) > 1:
-            both = " and ".join(f"{name} is {value}" for name, value in found.items())
+        if len(set(values.values())) > 1:
+            both = " and ".join(f"{name} is {value}" for name, value in values.items())
             raise UsageError(f"{self.name}: {both}: one field with two values")
-        if not found and default is None:
+        if not values and default is None:
             raise UsageError(f"{self.name}: no field {' or '.join(names)}")
-        return next(iter(found.values()), default)  # type: ignore[return-value]
+        return next(iter(values.values()), default)  # type: ignore[return-value]
 
     def optional(self, *names: str, least: int = 1) -> int | None:
         """The first of `names` that the configuration has, None for null; that of its class where

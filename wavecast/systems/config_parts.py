@@ -90,12 +90,12 @@ def by_type(
     fields: Fields, types: Iterable[str], mixers: Mapping[str, Attention]
 ) -> list[Attention]:
     """The attention of each layer by its entry of `layer_types`. Raises UsageError."""
-    found = []
+    layer_mixers = []
     for name in types:
         if name not in mixers:
             raise UsageError(f"{fields.name}: layer_types has {name!r}; known: {', '.join(mixers)}")
-        found.append(mixers[name])
-    return found
+        layer_mixers.append(mixers[name])
+    return layer_mixers
 
 
 def sliding_or_full(fields: Fields, types: Iterable[str], window: int | None) -> list[Attention]:

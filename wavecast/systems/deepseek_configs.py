@@ -81,21 +81,21 @@ def _indexers(fields: Fields) -> tuple[str, ...]:
     frequency = max(1, fields.integer("index_topk_freq", default=1, least=0))
     offset = fields.integer("index_skip_topk_offset", default=2, least=0)
     pattern = fields.get("index_topk_pattern")
-    given = fields.list("indexer_types", depth)
-    if given is None and isinstance(pattern, str):
-        given = tuple({"F": "full", "S": "shared"}.get(letter, letter) for letter in pattern)
-    elif given is None and pattern is not None:
-        given = fields.list("index_topk_pattern", depth)
-    if given is None:
-        given = tuple(
+    kinds = fields.list("indexer_types", depth)
+    if kinds is None and isinstance(pattern, str):
+        kinds = tuple({"F": "full", "S": "shared"}.get(letter, letter) for letter in pattern)
+    elif kinds is None and pattern is not None:
+        kinds = fields.list("index_topk_pattern", depth)
+    if kinds is None:
+        kinds = tuple(
             "shared" if max(n - offset + 1, 0) % frequency else "full" for n in range(depth)
         )
-    if len(given) != depth or given[0] != "full" or not set(given) <= {"full", "shared"}:
+    if len(kinds) != depth or kinds[0] != "full" or not set(kinds) <= {"full", "shared"}:
         raise UsageError(
-            f"{fields.name}: the indexers of {depth} layers are {', '.join(given)}; "
+            f"{fields.name}: the indexers of {depth} layers are {', '.join(kinds)}; "
             "known: full, shared, the first full"
         )
-    return given
+    return kinds
 
 
 _RATES = {"compressed_sparse_attention": 4, "heavily_compressed_attention": 128}
@@ -150,10 +150,10 @@ def _compressed_types(fields: Fields) -> tuple[str, ...]:
 
 
 def _compress_rates(fields: Fields) -> dict[str, int]:
-    given = fields.get("compress_rates") or _RATES
-    if not isinstance(given, Mapping):
-        raise UsageError(f"{fields.name}: compress_rates is {given!r}, not a mapping")
-    rates = Fields(f"{fields.name}: compress_rates", given)
+    compress_rates = fields.get("compress_rates") or _RATES
+    if not isinstance(compress_rates, Mapping):
+        raise UsageError(f"{fields.name}: compress_rates is {compress_rates!r}, not a mapping")
+    rates = Fields(f"{fields.name}: compress_rates", compress_rates)
     return {
         name: fields.integer(old) if fields.get(old) is not None else rates.integer(name)
         for name, old in _OLD_RATES.items()

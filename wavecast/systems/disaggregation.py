@@ -51,8 +51,8 @@ class Disaggregation:
         return self.prefill * (self.parallel or parallel).gpus + self.decode * parallel.gpus
 
     def __str__(self) -> str:
-        own = f" (prefill {self.parallel})" if self.parallel else ""
-        return f"{self.prefill}p{self.decode}d{own}"
+        suffix = f" (prefill {self.parallel})" if self.parallel else ""
+        return f"{self.prefill}p{self.decode}d{suffix}"
 
 
 def disaggregation(

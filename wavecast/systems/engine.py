@@ -109,24 +109,24 @@ class Engine:
 
     def with_settings(self, settings: Iterable[tuple[str, float]]) -> Engine:
         """With other values of `SETTINGS`. Raises UnknownName and UsageError."""
-        found = self
+        profile = self
         for name, value in settings:
             if name not in SETTINGS:
                 raise UnknownName("setting of an engine", name, SETTINGS)
             if name in _SHARES:
                 if not 0 < value <= 1:
                     raise UsageError(f"{name} is {value:g}, not a share")
-                found = replace(found, **{name: value})
+                profile = replace(profile, **{name: value})
                 continue
             if not 0 <= value <= 1 << 24 or value != int(value):
                 raise UsageError(f"{name} is {value:g}, not a number of 0 to {1 << 24}")
             if name != "wait_steps" and value < 1 and name != "captured":
                 raise UsageError(f"{name} is {value:g}, not at least 1")
             if name == "captured":
-                found = found.up_to(int(value))
+                profile = profile.up_to(int(value))
             else:
-                found = replace(found, **{name: int(value)})
-        return found
+                profile = replace(profile, **{name: int(value)})
+        return profile
 
     def up_to(self, captured: int) -> Engine:
         """With graphs of at most `captured` sequences, and one of exactly those."""
@@ -157,25 +157,25 @@ def _profiles() -> Mapping[tuple[str, str], Engine]:
     """Profiles by engine and generation of GPUs ("": others)."""
     text = (resources.files("wavecast.systems") / "engines.toml").read_text(encoding="utf-8")
     names = {field.name for field in fields(Engine)} - {"name", "version"}
-    found = {}
+    profiles = {}
     for name, table in tomllib.loads(text).items():
         on = table.pop("on", {})
         profile = Engine(
             name=name, version=table["version"], **{key: _value(key, table[key]) for key in names}
         )
-        found[name, ""] = profile
+        profiles[name, ""] = profile
         for generation, rows in on.items():
             other = {key: _value(key, row) for key, row in rows.items()}
-            found[name, generation] = replace(profile, **other)
-    return found
+            profiles[name, generation] = replace(profile, **other)
+    return profiles
 
 
 def engine(name: str, generation: str = "") -> Engine:
     """The profile of an engine, as it runs on a generation of GPUs. Raises UnknownName."""
-    known = _profiles()
-    if (name.lower(), "") not in known:
+    profiles = _profiles()
+    if (name.lower(), "") not in profiles:
         raise UnknownName("engine", name, engines())
-    return known.get((name.lower(), generation), known[name.lower(), ""])
+    return profiles.get((name.lower(), generation), profiles[name.lower(), ""])
 
 
 def _value(key: str, row: Mapping[str, Any]) -> Any:

@@ -48,24 +48,24 @@ def run(state, grids, prefill_grids):  # pragma: no cover
                 first, end = 0, load.entries
                 if kind == _MOVED:
                     first, end = load.first_decoder, len(instances)
-                chosen = _least(instances, first, end)
+                target = _least(instances, first, end)
                 if kind == _MOVED:
-                    own = instances[chosen]
-                    requests[index].ready = own.steps + state.engine[own.profile].handover
-                append(instances[chosen], INBOX, requests, index)
-                client.pending = -1 if instances[chosen].busy > 0 else chosen
+                    instance = instances[target]
+                    requests[index].ready = instance.steps + state.engine[instance.profile].handover
+                append(instances[target], INBOX, requests, index)
+                client.pending = -1 if instances[target].busy > 0 else target
             client.scheduled = 0
         if client.pending >= 0:
-            own = instances[client.pending]
-            engine = state.engine[own.profile]
-            if client.scheduled == 0 and choose(own, requests, engine, load, client.now) == 0:
+            instance = instances[client.pending]
+            engine = state.engine[instance.profile]
+            if client.scheduled == 0 and choose(instance, requests, engine, load, client.now) == 0:
                 client.pending = -1
                 continue
             client.scheduled = 1
             horizon = events[0].time if client.events > 0 else math.inf
-            times = grids if own.profile == 0 else prefill_grids
+            times = grids if instance.profile == 0 else prefill_grids
             seconds = schedule(
-                own, requests, engine, state.captures, load, times, client.now, horizon
+                instance, requests, engine, state.captures, load, times, client.now, horizon
             )
             if math.isnan(seconds):
                 return PRICE
@@ -88,79 +88,89 @@ def _send(requests, events, client, engine, time):  # pragma: no cover
 @loop
 def _least(instances, first, end):  # pragma: no cover
     """The instance with the fewest requests."""
-    chosen = first
+    least_busy = first
     for index in range(first + 1, end):
-        if _requests(instances[index]) < _requests(instances[chosen]):
-            chosen = index
-    return chosen
+        if _requests(instances[index]) < _requests(instances[least_busy]):
+            least_busy = index
+    return least_busy
 
 
 @loop
-def _requests(own):  # pragma: no cover
-    return own.count[INBOX] + own.count[WAITING] + own.count[PREFILLING] + own.count[RUNNING]
+def _requests(instance):  # pragma: no cover
+    return (
+        instance.count[INBOX]
+        + instance.count[WAITING]
+        + instance.count[PREFILLING]
+        + instance.count[RUNNING]
+    )
 
 
 @loop
 def _finish(state, index):  # pragma: no cover
     """Apply the step of an instance that ends now."""
     load, client = state.load[0], state.client[0]
-    requests, events, own, now = state.requests, state.events, state.instances[index], client.now
-    engine, entry = state.engine[own.profile], state.engine[state.instances[0].profile]
-    seconds = own.each * own.times
-    decoding = own.decoding * own.count[RUNNING]
-    own.steps += own.times
-    own.most = max(own.most, decoding + own.chunks)
-    own.seconds += seconds
+    requests, events, instance, now = (
+        state.requests,
+        state.events,
+        state.instances[index],
+        client.now,
+    )
+    engine, entry = state.engine[instance.profile], state.engine[state.instances[0].profile]
+    seconds = instance.each * instance.times
+    decoding = instance.decoding * instance.count[RUNNING]
+    instance.steps += instance.times
+    instance.most = max(instance.most, decoding + instance.chunks)
+    instance.seconds += seconds
     if decoding > 0:
-        gap = decoded(own, requests, load, now)
+        gap = decoded(instance, requests, load, now)
         if index >= load.first_decoder:
             state.gaps[client.gaps, 0], state.gaps[client.gaps, 1] = gap, decoding
             client.gaps += 1
-            if own.times > 1:
-                state.gaps[client.gaps, 0] = own.each
-                state.gaps[client.gaps, 1] = decoding * (own.times - 1)
+            if instance.times > 1:
+                state.gaps[client.gaps, 0] = instance.each
+                state.gaps[client.gaps, 1] = decoding * (instance.times - 1)
                 client.gaps += 1
-    if own.chunks > 0:
-        own.prefill_seconds += seconds
-        own.unseen, own.postponed = engine.poll, 0
-        _prefilled(own, requests, events, client, load)
+    if instance.chunks > 0:
+        instance.prefill_seconds += seconds
+        instance.unseen, instance.postponed = engine.poll, 0
+        _prefilled(instance, requests, events, client, load)
     else:
-        own.unseen += own.times
-        if own.count[PREFILLING] > 0:
-            own.postponed += own.times
-    number = own.head[RUNNING]
+        instance.unseen += instance.times
+        if instance.count[PREFILLING] > 0:
+            instance.postponed += instance.times
+    number = instance.head[RUNNING]
     while number != NOTHING:
         after = requests[number].next
         if requests[number].written >= requests[number].output:
-            remove(own, RUNNING, requests, number)
-            own.used -= requests[number].stored * own.token + own.sequence
+            remove(instance, RUNNING, requests, number)
+            instance.used -= requests[number].stored * instance.token + instance.sequence
             requests[number].end = now
             client.ended += 1
             if load.concurrency > 0 and client.sent < len(requests):
                 _send(requests, events, client, entry, now)
         number = after
-    own.busy = 0
+    instance.busy = 0
 
 
 @loop
-def _prefilled(own, requests, events, client, load):  # pragma: no cover
+def _prefilled(instance, requests, events, client, load):  # pragma: no cover
     """Chunks are in the cache; prompts that are complete have a token more."""
-    number = own.head[PREFILLING]
-    for _ in range(own.chunks):
+    number = instance.head[PREFILLING]
+    for _ in range(instance.chunks):
         request, after = requests[number], requests[number].next
         request.stored += request.chunk
-        own.used += request.chunk * own.token
+        instance.used += request.chunk * instance.token
         if request.stored >= request.need:
-            remove(own, PREFILLING, requests, number)
+            remove(instance, PREFILLING, requests, number)
             if request.written == 0:
                 request.first = client.now
             request.written += 1
-            if request.written >= request.output or own.decodes > 0:
-                append(own, RUNNING, requests, number)
+            if request.written >= request.output or instance.decodes > 0:
+                append(instance, RUNNING, requests, number)
             else:
-                own.used -= own.sequence + request.stored * own.token
+                instance.used -= instance.sequence + request.stored * instance.token
                 request.stored = 0
-                size = own.token * request.prompt
+                size = instance.token * request.prompt
                 _push(
                     events, client, client.now + load.setup + size / load.bandwidth, _MOVED, number
                 )
@@ -204,10 +214,10 @@ def _pop(events, client):  # pragma: no cover
 
 
 @loop
-def _before(events, one, two):  # pragma: no cover
-    if events[one].time != events[two].time:
-        return events[one].time < events[two].time
-    return events[one].order < events[two].order
+def _before(events, first, second):  # pragma: no cover
+    if events[first].time != events[second].time:
+        return events[first].time < events[second].time
+    return events[first].order < events[second].order
 
 
 @loop

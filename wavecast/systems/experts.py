@@ -68,10 +68,14 @@ def measured(path: str | Path) -> ExpertLoad:
     """The loads of a file: a JSON list with a number per expert, or one list per layer, which are
     added up. Raises InputError for a file that cannot be read, UsageError for another content."""
     try:
-        found = files.parse_json(files.read_text(path))
+        content = files.parse_json(files.read_text(path))
     except ValueError as error:
         raise UsageError(f"{path} is not JSON: {error}") from None
-    layers = found if isinstance(found, list) and found and isinstance(found[0], list) else [found]
+    layers = (
+        content
+        if isinstance(content, list) and content and isinstance(content[0], list)
+        else [content]
+    )
     for layer in layers:
         if not isinstance(layer, list) or not layer or not all(map(_number, layer)):
             raise UsageError(f"{path} is not a list of numbers, one per expert, or one per layer")
@@ -105,12 +109,12 @@ def _balanced(shares: Sequence[float], ranks: int, redundant: int) -> float:
         (share / count for share, count in zip(shares, copies, strict=True) for _ in range(count)),
         reverse=True,
     )
-    most, sums, taken = len(pieces) // ranks, [0.0] * ranks, [0] * ranks
+    most, sums, counts = len(pieces) // ranks, [0.0] * ranks, [0] * ranks
     for piece in pieces:
-        free = (rank for rank in range(ranks) if taken[rank] < most)
+        free = (rank for rank in range(ranks) if counts[rank] < most)
         least = min(free, key=lambda rank: sums[rank])
         sums[least] += piece
-        taken[least] += 1
+        counts[least] += 1
     return max(sums) * ranks / sum(sums)
 
 

@@ -74,14 +74,16 @@ def findings(
     last = loads[-1:]
 
     def changed(text: str) -> ChangedModel:
-        known = ModelAnswer(
+        base_answer = ModelAnswer(
             before.system, before.architecture, before.precision, before.parallel, before.engine,
             before.memory, before.servings[-1:],
         )  # fmt: skip
-        return predict(config, system, deployment, last, known, together(parse(text)))
+        return predict(config, system, deployment, last, base_answer, together(parse(text)))
 
-    found = [ModelFinding(advice, changed(text)) for text, advice in _candidates(before)]
-    worth = [one for one in found if one.changed.servings and one.speedup >= LEAST]
+    candidates = [ModelFinding(advice, changed(text)) for text, advice in _candidates(before)]
+    worth = [
+        finding for finding in candidates if finding.changed.servings and finding.speedup >= LEAST
+    ]
     step = before.servings[-1].decode
     modules = [
         ModuleFinding(module, step.modules[module] / step.seconds, changed(f"{module}*{FASTER}"))
@@ -89,8 +91,8 @@ def findings(
         if step.modules.get(module)
     ]
     return ModelFindings(
-        tuple(sorted(worth, key=lambda one: -one.speedup)),
-        tuple(sorted(modules, key=lambda one: -one.changed.servings[-1].tpot.value)),
+        tuple(sorted(worth, key=lambda finding: -finding.speedup)),
+        tuple(sorted(modules, key=lambda finding: -finding.changed.servings[-1].tpot.value)),
     )
 
 

@@ -42,22 +42,22 @@ def read(values: Values, name: str) -> ModelArchitecture:
     layers; UnknownName for another `model_type`.
     """
     kind, fields = _fields(values, name)
-    found = architecture(kind, fields)
+    model = architecture(kind, fields)
     check_unread(kind, fields)
-    return found
+    return model
 
 
 def architecture(kind: str, fields: Fields) -> ModelArchitecture:
     """The layers that a type makes of its fields."""
-    counted: dict[Layer, int] = {}
+    layer_counts: dict[Layer, int] = {}
     for layer, run in groupby(READERS[kind](fields)):
-        counted[layer] = counted.get(layer, 0) + len(list(run))
+        layer_counts[layer] = layer_counts.get(layer, 0) + len(list(run))
     style = STYLES[kind](fields) if kind in STYLES else DecoderStyle()
     return ModelArchitecture(
         name=fields.name,
         hidden=fields.integer("hidden_size", "n_embd", "n_embed"),
         vocabulary=fields.integer("vocab_size"),
-        layers=tuple(counted.items()),
+        layers=tuple(layer_counts.items()),
         tied=fields.switch("tie_word_embeddings"),
         context=fields.integer("max_position_embeddings", "n_positions", default=0, least=0),
         norm=style.norm,
@@ -133,16 +133,16 @@ def load(selector: str) -> ModelConfig:
     if path.suffix == ".json" or path.exists():
         nameless = path.name == "config.json" and path.parent.name
         return ModelConfig(path.parent.name if nameless else path.stem, _json(path))
-    known = models()
+    configs = models()
     key = _key(selector)
-    for name, values in known.items():
+    for name, values in configs.items():
         for spelling in (name, *values.get("aliases", ())):
             if key == _key(spelling):
                 return ModelConfig(spelling, values)
-    found = _of_transformers(selector)
-    if found is None:
-        raise UnknownName("model", selector, known)
-    return ModelConfig(selector, found)
+    config = _of_transformers(selector)
+    if config is None:
+        raise UnknownName("model", selector, configs)
+    return ModelConfig(selector, config)
 
 
 @cache

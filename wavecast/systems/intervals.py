@@ -55,8 +55,8 @@ def bracketed(metric: str, value: float, device: Device, engine: str) -> Interva
     rows = table()
     mode, _, plain = metric.rpartition(" ")
     if mode and (metric, "", "", "any") not in rows:
-        found = bracketed(plain, value, device, engine)
-        return replace(found, basis=f"{found.basis}, none of them {mode}")
+        interval = bracketed(plain, value, device, engine)
+        return replace(interval, basis=f"{interval.basis}, none of them {mode}")
     for distance, words in DISTANCES.items():
         vendor = device.vendor if distance != "any" else ""
         name = engine if distance in ("chip", "engine") else ""
@@ -80,14 +80,14 @@ class RatioErrors:
     half: float = 0.0
 
 
-def ratio_errors(metric: str, one: tuple[str, str], other: tuple[str, str]) -> RatioErrors:
+def ratio_errors(metric: str, first: tuple[str, str], other: tuple[str, str]) -> RatioErrors:
     """Of two systems, each (vendor, engine); without pairs of runs their errors are taken to be
     independent."""
-    same = "engine" if one[1] == other[1] else "vendor"
-    common = same if one[0] == other[0] else "any"
-    found = _file()["pairs"]
-    known = (RatioErrors(*row[2:4]) for row in found if row[:2] == [metric, common])
-    return next(known, RatioErrors())
+    same = "engine" if first[1] == other[1] else "vendor"
+    common = same if first[0] == other[0] else "any"
+    pairs = _file()["pairs"]
+    errors = (RatioErrors(*row[2:4]) for row in pairs if row[:2] == [metric, common])
+    return next(errors, RatioErrors())
 
 
 @cache

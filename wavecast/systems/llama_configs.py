@@ -174,18 +174,18 @@ def _llama4(fields: Fields) -> list[Layer]:
 
 def _rotary_layers(fields: Fields) -> list[bool]:
     interval = fields.optional("no_rope_layer_interval") or 1
-    given = fields.numbers("no_rope_layers") or ()
-    if given and len(given) < fields.depth:
+    switches = fields.numbers("no_rope_layers") or ()
+    if switches and len(switches) < fields.depth:
         raise UsageError(
-            f"{fields.name}: no_rope_layers has {len(given)} entries for {fields.depth} layers"
+            f"{fields.name}: no_rope_layers has {len(switches)} entries for {fields.depth} layers"
         )
-    return [bool(given[n] if given else (n + 1) % interval) for n in range(fields.depth)]
+    return [bool(switches[n] if switches else (n + 1) % interval) for n in range(fields.depth)]
 
 
 def _expert_layers(fields: Fields) -> frozenset[int]:
     step = fields.optional("interleave_moe_layer_step") or 1
-    given = fields.numbers("moe_layers")
-    return frozenset(range(step - 1, fields.depth, step) if given is None else given)
+    layers = fields.numbers("moe_layers")
+    return frozenset(range(step - 1, fields.depth, step) if layers is None else layers)
 
 
 LLAMA_READERS: Final[Mapping[str, Callable[[Fields], list[Layer]]]] = {

@@ -74,19 +74,19 @@ def memory(
     weights = _weights(architecture, precision, parallel)
     if draft:
         shared = ("embeddings", "other weights")
-        found = _weights(draft, precision, parallel)
-        weights["draft"] = sum(size for name, size in found.items() if name not in shared)
+        draft_weights = _weights(draft, precision, parallel)
+        weights["draft"] = sum(size for name, size in draft_weights.items() if name not in shared)
     rest = {
         "activations": _activations(architecture, parallel, engine),
         "graphs": engine.graph_bytes if engine.graphs else 0.0,
         "communication": engine.communication_bytes if parallel.tensor > 1 else 0.0,
     }
-    taken = sum(weights.values()) + sum(rest.values())
+    footprint = sum(weights.values()) + sum(rest.values())
     available = size * engine.memory_fraction
     if engine.fraction_of == "static":
         available = min(size, available + sum(rest.values()))
     elif engine.fraction_of == "free":
-        available = taken + engine.memory_fraction * (size - taken)
+        available = footprint + engine.memory_fraction * (size - footprint)
     return MemoryUse(
         {**weights, **rest},
         available,
@@ -99,27 +99,27 @@ def _weights(
     architecture: ModelArchitecture, precision: Precision, parallel: Parallelism
 ) -> dict[str, float]:
     hidden, tensor = architecture.hidden, parallel.tensor
-    found = {"attention weights": 0.0, "dense weights": 0.0, "expert weights": 0.0}
+    sizes = {"attention weights": 0.0, "dense weights": 0.0, "expert weights": 0.0}
     for layer, count in architecture.layers:
         projections = layer.attention.parameters(hidden) / parallel.attention_tensor
-        found["attention weights"] += count * projections * precision.attention.bytes
+        sizes["attention weights"] += count * projections * precision.attention.bytes
         mlp = layer.mlp
         if isinstance(mlp, ExpertMlp):
             experts = mlp.expert_parameters(hidden) / max(tensor, parallel.expert)
             experts *= (mlp.experts + parallel.redundant) / mlp.experts
             rest = mlp.parameters(hidden) - mlp.expert_parameters(hidden)
             rest /= 1 if parallel.dispatches(mlp.topk) else tensor
-            found["expert weights"] += count * experts * precision.experts.bytes
-            found["dense weights"] += count * rest * precision.dense.bytes
+            sizes["expert weights"] += count * experts * precision.experts.bytes
+            sizes["dense weights"] += count * rest * precision.dense.bytes
         else:
             rest = mlp.parameters(hidden) / tensor
-            found["dense weights"] += count * rest * precision.dense.bytes
-    found["dense weights"] += architecture.depth * architecture.mixing * precision.head.bytes
-    found["embeddings"] = architecture.embedding_parameters / tensor * precision.head.bytes
-    found["other weights"] = architecture.extra_parameters / tensor * precision.head.bytes
+            sizes["dense weights"] += count * rest * precision.dense.bytes
+    sizes["dense weights"] += architecture.depth * architecture.mixing * precision.head.bytes
+    sizes["embeddings"] = architecture.embedding_parameters / tensor * precision.head.bytes
+    sizes["other weights"] = architecture.extra_parameters / tensor * precision.head.bytes
     return {
         name: size / (parallel.pipeline if name != "embeddings" else 1)
-        for name, size in found.items()
+        for name, size in sizes.items()
     }
 
 

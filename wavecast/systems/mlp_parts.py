@@ -14,12 +14,12 @@ from wavecast.systems.parts import Builder, Node, Step, copy
 def mlp_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node]:
     """The norm before the perceptron or the experts, and these."""
     rows, hidden, tensor = step.rows, builder.architecture.hidden, builder.parallel.tensor
-    own = builder.own(step).rows
+    rank_rows = builder.own(step).rows
     if not layer.parallel:
-        yield from builder.norm("post_norm", own, builder.parallel.attention_tensor)
+        yield from builder.norm("post_norm", rank_rows, builder.parallel.attention_tensor)
     if isinstance(layer.mlp, ExpertMlp) and builder.parallel.dispatches(layer.mlp.topk):
         yield from _dispatched(builder, layer.mlp, step)
-        yield from builder.add_streams(own)
+        yield from builder.add_streams(rank_rows)
         return
     separate = builder.parallel.attention_data and tensor > 1
     if separate:
@@ -32,7 +32,7 @@ def mlp_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node]:
         yield builder.collective("scatter tokens", "reduce_scatter", rows * hidden * 2)
     elif tensor > 1:
         yield builder.reduce(rows)
-    yield from builder.add_streams(own)
+    yield from builder.add_streams(rank_rows)
 
 
 def _dense(builder: Builder, prefix: str, rows: int, mlp: DenseMlp) -> Iterator[Node]:

@@ -77,12 +77,12 @@ def modules_by_role(config: Mapping[str, Any]) -> dict[str, list[str]]:
     shared experts, and `experts`."""
     kind, _ = text_values(config, "quantization_config")
     names = _BY_TYPE.get(kind, _USUAL)
-    found: dict[str, list[str]] = {}
+    by_role: dict[str, list[str]] = {}
     for index, layer in enumerate(layers_in_order(config, "quantization_config")):
         for role, parts in _of_layer(names, layer).items():
             full = (f"{names.layers}.{index}.{part}" for part in parts)
-            found.setdefault(role, []).extend(full)
-    return found
+            by_role.setdefault(role, []).extend(full)
+    return by_role
 
 
 def _of_layer(names: _Names, layer: Layer) -> dict[str, tuple[str, ...]]:
@@ -95,13 +95,13 @@ def _of_layer(names: _Names, layer: Layer) -> dict[str, tuple[str, ...]]:
         attention = _ATTENTION[type(mixer)]
     if not isinstance(layer.mlp, ExpertMlp):
         return {"attention": attention, "dense": names.dense}
-    found = {
+    by_role = {
         "attention": attention,
         "experts": tuple(f"{names.experts}.{part}" for part in names.parts),
     }
     if layer.mlp.shared:
-        found["dense"] = tuple(f"{names.shared}.{part}" for part in _USUAL.parts)
-    return found
+        by_role["dense"] = tuple(f"{names.shared}.{part}" for part in _USUAL.parts)
+    return by_role
 
 
 def means(pattern: str, module: str) -> bool:

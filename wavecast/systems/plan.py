@@ -76,7 +76,7 @@ def _divided(
 
 def _modules(plan: Mapping[str, str]) -> set[str]:
     """The modules of a layer that a plan divides: `self_attn`, `mlp`, `mlp.experts` …"""
-    found = set()
+    modules = set()
     for path, style in plan.items():
         _, _, module = path.partition("layers.*.")
         if not module or style.startswith(_WHOLE):
@@ -84,10 +84,10 @@ def _modules(plan: Mapping[str, str]) -> set[str]:
         parts = module.split(".")
         if len(parts) > 1 and parts[1] in _EXPERTS:
             name = "experts" if parts[1] == "experts" else "shared_experts"
-            found.add(f"{parts[0]}.{name}")
+            modules.add(f"{parts[0]}.{name}")
         else:
-            found.add(parts[0])
-    return found
+            modules.add(parts[0])
+    return modules
 
 
 __all__ = ["undivided"]

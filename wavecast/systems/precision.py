@@ -24,12 +24,12 @@ def precision(
 
     Raises UnknownName for a format, UsageError for a `quantization_config` nobody knows.
     """
-    found = _given(dtype) if dtype else of_checkpoint(config)
+    formats = _given(dtype) if dtype else of_checkpoint(config)
     if attention:
-        found = replace(found, attention=weight_format(attention))
+        formats = replace(formats, attention=weight_format(attention))
     if cache and cache not in ("bf16", "fp16", "fp8"):
         raise UnknownName("dtype of keys and values", cache, ("bf16", "fp16", "fp8"))
-    return replace(found, cache=cache or found.cache)
+    return replace(formats, cache=cache or formats.cache)
 
 
 def on_device(formats: Precision, device: Device) -> tuple[Precision, tuple[str, ...]]:
@@ -47,8 +47,8 @@ def on_device(formats: Precision, device: Device) -> tuple[Precision, tuple[str,
         return form
 
     roles = ("attention", "dense", "experts", "head")
-    found = replace(formats, **{role: widened(getattr(formats, role)) for role in roles})
-    return found, tuple(notes)
+    device_formats = replace(formats, **{role: widened(getattr(formats, role)) for role in roles})
+    return device_formats, tuple(notes)
 
 
 def _given(dtype: str) -> Precision:

@@ -64,28 +64,32 @@ class Prices:
         return replace(price, **ends)
 
     def _unscaled(self, node: Node) -> Priced:
-        found = self._known.get(node.op)
-        if found is None:
+        prediction = self._known.get(node.op)
+        if prediction is None:
             try:
-                found = node.op.predict(self.device)
+                prediction = node.op.predict(self.device)
             except (MissingFact, Unpredictable, UsageError) as error:
-                found = self._bound(node, error.message)
+                prediction = self._bound(node, error.message)
             if len(self._known) >= _OPERATIONS:
                 self._known.clear()
-            self._known[node.op] = found
-        if isinstance(found, Priced):
-            self.bounded[node.name] = found.bounded
+            self._known[node.op] = prediction
+        if isinstance(prediction, Priced):
+            self.bounded[node.name] = prediction.bounded
             return Priced(
                 node,
-                found.seconds,
-                found.low,
-                found.high,
-                found.limiter,
-                found.kernel,
-                found.bounded,
+                prediction.seconds,
+                prediction.low,
+                prediction.high,
+                prediction.limiter,
+                prediction.kernel,
+                prediction.bounded,
             )
-        kernel = str(found.assumed.get("library") or found.assumed.get("kernel") or node.op.kind)
-        return Priced(node, found.seconds, found.low, found.high, found.limiter, kernel)
+        kernel = str(
+            prediction.assumed.get("library") or prediction.assumed.get("kernel") or node.op.kind
+        )
+        return Priced(
+            node, prediction.seconds, prediction.low, prediction.high, prediction.limiter, kernel
+        )
 
     def _bound(self, node: Node, why: str) -> Priced:
         limit = roofline(node.op.work(), self.device)

@@ -29,239 +29,246 @@ _11: Final = np.uint64(11)
 
 
 @loop
-def append(own, queue, requests, number):  # pragma: no cover
+def append(instance, queue, requests, number):  # pragma: no cover
     """A request to the end of a queue."""
-    tail = own.tail[queue]
+    tail = instance.tail[queue]
     requests[number].previous, requests[number].next = tail, NOTHING
     if tail == NOTHING:
-        own.head[queue] = number
+        instance.head[queue] = number
     else:
         requests[tail].next = number
-    own.tail[queue] = number
-    own.count[queue] += 1
+    instance.tail[queue] = number
+    instance.count[queue] += 1
 
 
 @loop
-def _put_first(own, queue, requests, number):  # pragma: no cover
-    head = own.head[queue]
+def _put_first(instance, queue, requests, number):  # pragma: no cover
+    head = instance.head[queue]
     requests[number].previous, requests[number].next = NOTHING, head
     if head == NOTHING:
-        own.tail[queue] = number
+        instance.tail[queue] = number
     else:
         requests[head].previous = number
-    own.head[queue] = number
-    own.count[queue] += 1
+    instance.head[queue] = number
+    instance.count[queue] += 1
 
 
 @loop
-def remove(own, queue, requests, number):  # pragma: no cover
+def remove(instance, queue, requests, number):  # pragma: no cover
     """A request from a queue it is in."""
     before, after = requests[number].previous, requests[number].next
     if before == NOTHING:
-        own.head[queue] = after
+        instance.head[queue] = after
     else:
         requests[before].next = after
     if after == NOTHING:
-        own.tail[queue] = before
+        instance.tail[queue] = before
     else:
         requests[after].previous = before
-    own.count[queue] -= 1
+    instance.count[queue] -= 1
 
 
 @loop
-def choose(own, requests, engine, load, now):  # pragma: no cover
+def choose(instance, requests, engine, load, now):  # pragma: no cover
     """What the next step computes. Returns 0 where there is nothing to do."""
-    if own.count[RUNNING] == 0 or own.unseen >= engine.poll:
-        while own.count[INBOX] > 0:
-            number = own.head[INBOX]
-            if own.count[RUNNING] > 0 and requests[number].ready > own.steps:
+    if instance.count[RUNNING] == 0 or instance.unseen >= engine.poll:
+        while instance.count[INBOX] > 0:
+            number = instance.head[INBOX]
+            if instance.count[RUNNING] > 0 and requests[number].ready > instance.steps:
                 break
-            remove(own, INBOX, requests, number)
-            append(own, WAITING, requests, number)
-        own.unseen = 0
-    _admit(own, requests, engine, now)
-    own.chunks, own.decoding = 0, 1
-    if own.count[RUNNING] + own.count[PREFILLING] == 0:
-        own.busy, own.last = 0, math.nan
+            remove(instance, INBOX, requests, number)
+            append(instance, WAITING, requests, number)
+        instance.unseen = 0
+    _admit(instance, requests, engine, now)
+    instance.chunks, instance.decoding = 0, 1
+    if instance.count[RUNNING] + instance.count[PREFILLING] == 0:
+        instance.busy, instance.last = 0, math.nan
         return 0
-    own.busy = 1
-    if own.count[PREFILLING] > 0 and not _postponed(own, requests, engine):
-        own.decoding = engine.mixed
-        _cut(own, requests, engine.batched_tokens - own.decoding * own.count[RUNNING])
-    while not _room(own, requests, load):
-        _preempt(own, requests)
+    instance.busy = 1
+    if instance.count[PREFILLING] > 0 and not _postponed(instance, requests, engine):
+        instance.decoding = engine.mixed
+        _cut(
+            instance, requests, engine.batched_tokens - instance.decoding * instance.count[RUNNING]
+        )
+    while not _room(instance, requests, load):
+        _preempt(instance, requests)
     return 1
 
 
 @loop
-def _admit(own, requests, engine, now):  # pragma: no cover
+def _admit(instance, requests, engine, now):  # pragma: no cover
     """Waiting requests, in order, whose tokens fit with those that are already cached and with
     the share of the outputs to come that the engine reserves, where it decodes. The client gets
     the first token of a request that was prefilled elsewhere when its cache has room here."""
-    if own.count[WAITING] == 0:
+    if instance.count[WAITING] == 0:
         return
     missing = coming = 0
     for queue in (RUNNING, PREFILLING):
-        number = own.head[queue]
+        number = instance.head[queue]
         while number != NOTHING:
             request = requests[number]
             missing += max(request.need - request.stored, 0)
             coming += request.output - request.written
             number = request.next
-    while own.count[WAITING] > 0:
-        active = own.count[RUNNING] + own.count[PREFILLING]
+    while instance.count[WAITING] > 0:
+        active = instance.count[RUNNING] + instance.count[PREFILLING]
         if active >= engine.sequences:
             return
-        number = own.head[WAITING]
+        number = instance.head[WAITING]
         request = requests[number]
-        left = request.output - request.written
-        tokens = missing + request.need + own.decodes * engine.reserve * (coming + left)
-        if active > 0 and own.used + own.sequence + tokens * own.token > own.pool:
+        output_tokens = request.output - request.written
+        tokens = (
+            missing + request.need + instance.decodes * engine.reserve * (coming + output_tokens)
+        )
+        if (
+            active > 0
+            and instance.used + instance.sequence + tokens * instance.token > instance.pool
+        ):
             return
-        remove(own, WAITING, requests, number)
-        own.used += own.sequence
-        coming += left
-        if own.prefills > 0:
-            append(own, PREFILLING, requests, number)
+        remove(instance, WAITING, requests, number)
+        instance.used += instance.sequence
+        coming += output_tokens
+        if instance.prefills > 0:
+            append(instance, PREFILLING, requests, number)
             missing += max(request.need - request.stored, 0)
         else:
             if request.written == 1:
                 request.first = now
             request.stored += request.need
-            own.used += request.need * own.token
-            append(own, RUNNING, requests, number)
+            instance.used += request.need * instance.token
+            append(instance, RUNNING, requests, number)
 
 
 @loop
-def _postponed(own, requests, engine):  # pragma: no cover
+def _postponed(instance, requests, engine):  # pragma: no cover
     """Whether prompts wait for more of them, to be prefilled together."""
-    if engine.wait_steps == 0 or own.count[RUNNING] == 0:
+    if engine.wait_steps == 0 or instance.count[RUNNING] == 0:
         return False
-    waiting = own.count[RUNNING]
-    number = own.head[PREFILLING]
+    waiting = instance.count[RUNNING]
+    number = instance.head[PREFILLING]
     while number != NOTHING:
         waiting += requests[number].need - requests[number].stored
         number = requests[number].next
     full = waiting >= engine.wait_share * engine.batched_tokens
-    return not full and own.postponed < engine.wait_steps
+    return not full and instance.postponed < engine.wait_steps
 
 
 @loop
-def _cut(own, requests, budget):  # pragma: no cover
+def _cut(instance, requests, budget):  # pragma: no cover
     """The next pieces of prompts, in order, and their tokens."""
-    number = own.head[PREFILLING]
+    number = instance.head[PREFILLING]
     while number != NOTHING:
         count = min(requests[number].need - requests[number].stored, budget)
         if count <= 0:
             return
         requests[number].chunk = count
-        own.chunks += 1
+        instance.chunks += 1
         budget -= count
         number = requests[number].next
 
 
 @loop
-def _room(own, requests, load):  # pragma: no cover
+def _room(instance, requests, load):  # pragma: no cover
     """Whether the tokens of the step fit, or there is nothing left to preempt."""
-    if own.count[RUNNING] <= 1:
+    if instance.count[RUNNING] <= 1:
         return True
-    tokens = own.decoding * own.count[RUNNING] * (1 + load.drafted)
-    number = own.head[PREFILLING]
-    for _ in range(own.chunks):
+    tokens = instance.decoding * instance.count[RUNNING] * (1 + load.drafted)
+    number = instance.head[PREFILLING]
+    for _ in range(instance.chunks):
         tokens += requests[number].chunk
         number = requests[number].next
-    return own.used + tokens * own.token <= own.pool
+    return instance.used + tokens * instance.token <= instance.pool
 
 
 @loop
-def _preempt(own, requests):  # pragma: no cover
+def _preempt(instance, requests):  # pragma: no cover
     """The sequence that was admitted last loses its cache and waits to be computed again."""
-    number = own.tail[RUNNING]
-    remove(own, RUNNING, requests, number)
+    number = instance.tail[RUNNING]
+    remove(instance, RUNNING, requests, number)
     request = requests[number]
-    own.used -= own.sequence + request.stored * own.token
+    instance.used -= instance.sequence + request.stored * instance.token
     request.stored = 0
     request.need = request.prompt - request.hits + request.written
-    _put_first(own, WAITING, requests, number)
-    own.preemptions += 1
+    _put_first(instance, WAITING, requests, number)
+    instance.preemptions += 1
 
 
 @loop
-def schedule(own, requests, engine, captures, load, grids, now, horizon):  # pragma: no cover
+def schedule(instance, requests, engine, captures, load, grids, now, horizon):  # pragma: no cover
     """Seconds until the end of the chosen step, or of several equal ones: the next event elsewhere
     is at `horizon`. NaN where a cell of the grid is unknown."""
-    seconds = _seconds(own, requests, engine, captures, grids, 1)
+    seconds = _seconds(instance, requests, engine, captures, grids, 1)
     if math.isnan(seconds):
         return seconds
     times = 1
-    if own.chunks == 0 and load.drafted == 0:
-        times = _together(own, requests, engine, now, horizon, seconds)
+    if instance.chunks == 0 and load.drafted == 0:
+        times = _together(instance, requests, engine, now, horizon, seconds)
     if times > 1:
-        seconds = _seconds(own, requests, engine, captures, grids, times)
-    own.times, own.each = times, seconds
+        seconds = _seconds(instance, requests, engine, captures, grids, times)
+    instance.times, instance.each = times, seconds
     return seconds * times
 
 
 @loop
-def _seconds(own, requests, engine, captures, grids, times):  # pragma: no cover
+def _seconds(instance, requests, engine, captures, grids, times):  # pragma: no cover
     context = tokens = before = 0.0
-    decode = own.decoding * own.count[RUNNING]
+    decode = instance.decoding * instance.count[RUNNING]
     if decode > 0:
-        number = own.head[RUNNING]
+        number = instance.head[RUNNING]
         while number != NOTHING:
             context += requests[number].hits + requests[number].stored
             number = requests[number].next
         context = context / decode + 1 + times / 2
-    if own.chunks > 0:
-        number = own.head[PREFILLING]
-        for _ in range(own.chunks):
+    if instance.chunks > 0:
+        number = instance.head[PREFILLING]
+        for _ in range(instance.chunks):
             tokens += requests[number].chunk
             before += requests[number].hits + requests[number].stored
             number = requests[number].next
-        tokens, before = tokens / own.chunks, before / own.chunks
-    return grid_seconds(engine, captures, grids, decode, context, own.chunks, tokens, before)
+        tokens, before = tokens / instance.chunks, before / instance.chunks
+    return grid_seconds(engine, captures, grids, decode, context, instance.chunks, tokens, before)
 
 
 @loop
-def _together(own, requests, engine, now, horizon, seconds):  # pragma: no cover
+def _together(instance, requests, engine, now, horizon, seconds):  # pragma: no cover
     """Decode steps until something changes."""
     times = _TOGETHER
-    number = own.head[RUNNING]
+    number = instance.head[RUNNING]
     while number != NOTHING:
         times = min(times, requests[number].output - requests[number].written)
         number = requests[number].next
-    if own.count[PREFILLING] > 0:
-        times = min(times, engine.wait_steps - own.postponed)
+    if instance.count[PREFILLING] > 0:
+        times = min(times, engine.wait_steps - instance.postponed)
     if engine.poll > 1:
-        times = min(times, engine.poll - own.unseen)
+        times = min(times, engine.poll - instance.unseen)
     elif math.isfinite(horizon):
         times = min(times, math.ceil(min(float(_TOGETHER), (horizon - now) / seconds)))
-    if own.count[INBOX] > 0:
-        times = min(times, max(1, requests[own.head[INBOX]].ready - own.steps))
-    if own.token > 0:
-        room = (own.pool - own.used) / (own.token * own.count[RUNNING])
+    if instance.count[INBOX] > 0:
+        times = min(times, max(1, requests[instance.head[INBOX]].ready - instance.steps))
+    if instance.token > 0:
+        room = (instance.pool - instance.used) / (instance.token * instance.count[RUNNING])
         times = min(times, int(min(float(_TOGETHER), room)))
     return max(1, times)
 
 
 @loop
-def decoded(own, requests, load, now):  # pragma: no cover
+def decoded(instance, requests, load, now):  # pragma: no cover
     """The running sequences have the tokens of the steps that have ended at `now`. Returns the time
     since their last token."""
-    number = own.head[RUNNING]
+    number = instance.head[RUNNING]
     while number != NOTHING:
         request = requests[number]
-        count = own.times
+        count = instance.times
         if load.drafted > 0:
             count = min(_accepted(request, load, number), request.output - request.written)
         request.written += count
         request.stored += count
-        own.used += count * own.token
+        instance.used += count * instance.token
         number = request.next
-    gap = own.each
-    if not math.isnan(own.last):
-        gap = now - own.last - own.each * (own.times - 1)
-    own.last = now
+    gap = instance.each
+    if not math.isnan(instance.last):
+        gap = now - instance.last - instance.each * (instance.times - 1)
+    instance.last = now
     return gap
 
 

@@ -118,11 +118,11 @@ def _state(
     instances["prefills"], instances["decodes"] = 1, pools is None
     if pools:
         instances["prefills"][entries:], instances["decodes"][entries:] = 0, 1
-    for own, part in ((prefill, instances[:entries]), (decode, instances[entries:])):
-        hits = float(requests["hits"].max()) * own.memory.token
-        part["profile"] = int(own is not decode)
-        part["pool"] = own.pool - hits
-        part["token"], part["sequence"] = own.memory.token, own.memory.sequence
+    for instance, part in ((prefill, instances[:entries]), (decode, instances[entries:])):
+        hits = float(requests["hits"].max()) * instance.memory.token
+        part["profile"] = int(instance is not decode)
+        part["pool"] = instance.pool - hits
+        part["token"], part["sequence"] = instance.memory.token, instance.memory.sequence
     for name, value in (
         ("concurrency", load.concurrency),
         ("drafted", speculation.tokens if speculation else 0),
@@ -136,11 +136,11 @@ def _state(
     return state
 
 
-def _check(instance: Instance, requests: NDArray[np.void], needed: NDArray[np.int64]) -> None:
-    """Raises UsageError where the `needed` tokens of a request do not fit."""
+def _check(instance: Instance, requests: NDArray[np.void], demand: NDArray[np.int64]) -> None:
+    """Raises UsageError where the `demand` tokens of a request do not fit."""
     memory, pool = instance.memory, instance.pool
-    number = int(needed.argmax())
-    if needed[number] * memory.token + memory.sequence > pool:
+    number = int(demand.argmax())
+    if demand[number] * memory.token + memory.sequence > pool:
         tokens = int(requests["prompt"][number] + requests["output"][number])
         raise UsageError(
             f"a request of {tokens:,} tokens does not fit: the cache holds "

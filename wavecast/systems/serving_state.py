@@ -80,10 +80,10 @@ class ServingState(NamedTuple):
 
 def engine_record(engine: Engine) -> tuple[Array, Array]:
     """A profile as a record, and the numbers of sequences of its graphs."""
-    found = np.zeros(1, _ENGINE)
+    record = np.zeros(1, _ENGINE)
     for name in _ENGINE.names or ():
-        found[name] = getattr(engine, name)
-    return found, np.array(engine.sizes, np.int64)
+        record[name] = getattr(engine, name)
+    return record, np.array(engine.sizes, np.int64)
 
 
 def empty_state(engines: Sequence[Engine], requests: int, instances: int) -> ServingState:

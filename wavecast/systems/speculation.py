@@ -98,12 +98,12 @@ def speculation(text: str, acceptance: float | None = None, workload: str = "") 
         raise UsageError(f"{text!r} is not METHOD:TOKENS, such as mtp:3")
     if workload and workload not in ACCEPTANCES:
         raise UnknownName("class of workload", workload, ACCEPTANCES)
-    known = ACCEPTANCES[workload or "coding"]
+    distribution = ACCEPTANCES[workload or "coding"]
     return Speculation(
         match[1],
         int(match[2] or 1),
-        known.mean if acceptance is None else acceptance,
-        known.deviation if acceptance is None else 0.0,
+        distribution.mean if acceptance is None else acceptance,
+        distribution.deviation if acceptance is None else 0.0,
     )
 
 

@@ -90,10 +90,10 @@ class StepModel:
             self.draft.prices = self.prices
         drafted = self.speculation.tokens if self.speculation else 0
         empty = GridCells.empty
-        own = empty()
+        model_cells = empty()
         self.grids = StepGrids(
-            own,
-            empty() if self.draft else own,
+            model_cells,
+            empty() if self.draft else model_cells,
             SIZES,
             drafted,
             int(self.draft is not None),
@@ -103,29 +103,29 @@ class StepModel:
 
     def kernels(self, step: Step) -> list[LayerKernel]:
         """Every kernel of a step, priced at its very sizes."""
-        found = [
+        layer_kernels = [
             LayerKernel(self.prices.of(node), count, form)
             for form, (layer, count) in enumerate(self.builder.architecture.layers)
             for node in layer_nodes(self.builder, layer, step)
         ]
         around = (*stage_nodes(self.builder, step), *head_nodes(self.builder, step))
-        return found + [LayerKernel(self.prices.of(node), 1) for node in around]
+        return layer_kernels + [LayerKernel(self.prices.of(node), 1) for node in around]
 
     def time(self, step: Step) -> StepTime:
         """The time of a step, priced at its very sizes."""
-        found = self.kernels(step)
+        layer_kernels = self.kernels(step)
         modules: dict[str, float] = defaultdict(float)
         below: dict[str, float] = defaultdict(float)
         above: dict[str, float] = defaultdict(float)
-        for kernel in found:
+        for kernel in layer_kernels:
             module, priced = kernel.priced.node.module, kernel.priced
             modules[module] += kernel.seconds
             below[module] += (priced.seconds - priced.low) * kernel.count
             above[module] += (priced.high - priced.seconds) * kernel.count
-        count = sum(kernel.count for kernel in found)
-        own = sum(modules.values())
+        count = sum(kernel.count for kernel in layer_kernels)
+        kernel_seconds = sum(modules.values())
         gaps = self.builder.engine.gap * count if self._captured(step) else 0.0
-        device = own + gaps
+        device = kernel_seconds + gaps
         # Errors of one module are those of one predictor: they add up. Modules err independently.
         return StepTime(
             device=device,
@@ -133,7 +133,7 @@ class StepModel:
             high=device + math.hypot(*above.values()),
             host=self.host(step, count),
             seconds=total_seconds.__wrapped__(
-                self.builder.engine, self._captured(step), step.sequences, own, count
+                self.builder.engine, self._captured(step), step.sequences, kernel_seconds, count
             ),
             kernels=count,
             modules=dict(modules),
@@ -144,14 +144,14 @@ class StepModel:
     ) -> float:
         """The time of a step from the grid. `tokens` and `before` are means over the chunks. A
         captured graph computes as many sequences as it was captured for."""
-        found = np.full(1, np.nan)
+        seconds = np.full(1, np.nan)
         step = np.array([decode, context, chunks, tokens, before], np.float64)
         engine, sizes = engine_record(self.builder.engine)
-        while np.isnan(found[0]):
-            grid_time(engine, sizes, self.grids, step, found)
-            if np.isnan(found[0]):
+        while np.isnan(seconds[0]):
+            grid_time(engine, sizes, self.grids, step, seconds)
+            if np.isnan(seconds[0]):
                 self.fill()
-        return float(found[0])
+        return float(seconds[0])
 
     def host(self, step: Step, kernels: int) -> float:
         """Seconds of the host for a step."""
@@ -197,7 +197,7 @@ class StepModel:
             step = Step(decode=int(SIZES[at[0]]), context=1)
             cells.own[at[0]] = model._layers(step, model._separate)
         elif array == DECODE:
-            sequences, context = (int(SIZES[one]) for one in at[:2])
+            sequences, context = (int(SIZES[index]) for index in at[:2])
             queries = 1 + self.grids.drafted if not which else 1
             step = Step(sequences, context, queries=queries)
             cells.decode[at[0], at[1]] = model._layers(step, _ATTENTION)

@@ -109,10 +109,10 @@ def grid_seconds(
 
 
 @loop
-def grid_time(engine, captures, grids, step, found):  # pragma: no cover
+def grid_time(engine, captures, grids, step, seconds):  # pragma: no cover
     """`grid_seconds` of one step (f64[5]: sequences, context, chunks, tokens, before) to
     `found[0]`."""
-    found[0] = grid_seconds(
+    seconds[0] = grid_seconds(
         engine[0], captures, grids, int(step[0]), step[1], int(step[2]), step[3], step[4]
     )
 
@@ -122,32 +122,32 @@ def _device(
     engine, captures, grids, which, decode, context, queries, chunks, tokens, before
 ):  # pragma: no cover
     cells = grids.draft if which > 0 else grids.model
-    sizes, wanted = grids.sizes, grids.wanted
-    wanted[0] = which
+    sizes, request = grids.sizes, grids.wanted
+    request[0] = which
     padded = decode
     if chunks == 0 and engine.graphs:
         at = np.searchsorted(captures, decode)
         if at < len(captures):
             padded = captures[at]
     rows = max(1.0, padded * queries + chunks * tokens)
-    device, count = _line(cells.rows, sizes, rows, wanted, ROWS)
+    device, count = _line(cells.rows, sizes, rows, request, ROWS)
     if math.isnan(device):
         return device, count
     if grids.ranks > 1:
         most = math.ceil(chunks / grids.ranks) * grids.ranks * tokens
-        own = max(1.0, padded * queries + most)
-        more, kernels = _line(cells.own, sizes, own, wanted, OWN)
+        rank_rows = max(1.0, padded * queries + most)
+        more, kernels = _line(cells.own, sizes, rank_rows, request, OWN)
         device, count = device + more, count + kernels
         if math.isnan(device):
             return device, count
-    more, kernels = _line(cells.head, sizes, max(1.0, padded * queries + chunks), wanted, HEAD)
+    more, kernels = _line(cells.head, sizes, max(1.0, padded * queries + chunks), request, HEAD)
     device, count = device + more, count + kernels
     if decode > 0 and not math.isnan(device):
-        more, kernels = _decode(cells.decode, sizes, float(decode), max(1.0, context), wanted)
+        more, kernels = _decode(cells.decode, sizes, float(decode), max(1.0, context), request)
         device, count = device + more, count + kernels
     if chunks > 0 and not math.isnan(device):
         more, kernels = _prefill(
-            cells.prefill, sizes, float(chunks), max(1.0, tokens), before, wanted
+            cells.prefill, sizes, float(chunks), max(1.0, tokens), before, request
         )
         device, count = device + more, count + kernels
     return device, count
@@ -174,70 +174,70 @@ def _ends(sizes, x, points):  # pragma: no cover
 
 
 @loop
-def _line(cells, sizes, x, wanted, array):  # pragma: no cover
+def _line(cells, sizes, x, request, array):  # pragma: no cover
     below, above, low, high = _ends(sizes, x, 2)
-    wanted[1], wanted[2] = array, below
+    request[1], request[2] = array, below
     first = cells[below, 0]
     if low == high or math.isnan(first):
         return first, cells[below, 1]
-    wanted[2] = above
+    request[2] = above
     return _between(first, cells[above, 0], low, high, x), cells[below, 1]
 
 
 @loop
-def _decode(cells, sizes, sequences, context, wanted):  # pragma: no cover
+def _decode(cells, sizes, sequences, context, request):  # pragma: no cover
     below, above, low, high = _ends(sizes, sequences, 2)
-    first, count = _context(cells, sizes, below, context, wanted)
+    first, count = _context(cells, sizes, below, context, request)
     if low == high or math.isnan(first):
         return first, count
-    second, _ = _context(cells, sizes, above, context, wanted)
+    second, _ = _context(cells, sizes, above, context, request)
     return _between(first, second, low, high, sequences), count
 
 
 @loop
-def _context(cells, sizes, sequences, context, wanted):  # pragma: no cover
+def _context(cells, sizes, sequences, context, request):  # pragma: no cover
     below, above, low, high = _ends(sizes, context, 2)
-    wanted[1], wanted[2], wanted[3] = DECODE, sequences, below
+    request[1], request[2], request[3] = DECODE, sequences, below
     first = cells[sequences, below, 0]
     if low == high or math.isnan(first):
         return first, cells[sequences, below, 1]
-    wanted[3] = above
+    request[3] = above
     return _between(first, cells[sequences, above, 0], low, high, context), (
         cells[sequences, below, 1]
     )
 
 
 @loop
-def _prefill(cells, sizes, chunks, tokens, before, wanted):  # pragma: no cover
+def _prefill(cells, sizes, chunks, tokens, before, request):  # pragma: no cover
     below, above, low, high = _ends(sizes, chunks, 1)
-    first, count = _lengths(cells, sizes, below, tokens, before, wanted)
+    first, count = _lengths(cells, sizes, below, tokens, before, request)
     if low == high or math.isnan(first):
         return first, count
-    second, _ = _lengths(cells, sizes, above, tokens, before, wanted)
+    second, _ = _lengths(cells, sizes, above, tokens, before, request)
     return _between(first, second, low, high, chunks), count
 
 
 @loop
-def _lengths(cells, sizes, chunks, tokens, before, wanted):  # pragma: no cover
+def _lengths(cells, sizes, chunks, tokens, before, request):  # pragma: no cover
     below, above, low, high = _ends(sizes, tokens, 2)
-    first, count = _cached(cells, sizes, chunks, below, before, wanted)
+    first, count = _cached(cells, sizes, chunks, below, before, request)
     if low == high or math.isnan(first):
         return first, count
-    second, _ = _cached(cells, sizes, chunks, above, before, wanted)
+    second, _ = _cached(cells, sizes, chunks, above, before, request)
     return _between(first, second, low, high, tokens), count
 
 
 @loop
-def _cached(cells, sizes, chunks, tokens, before, wanted):  # pragma: no cover
-    wanted[1], wanted[2], wanted[3], wanted[4] = PREFILL, chunks, tokens, 0
+def _cached(cells, sizes, chunks, tokens, before, request):  # pragma: no cover
+    request[1], request[2], request[3], request[4] = PREFILL, chunks, tokens, 0
     if before < 1:
         return cells[chunks, tokens, 0, 0], cells[chunks, tokens, 0, 1]
     below, above, low, high = _ends(sizes, before, 1)
-    wanted[4] = 1 + below
+    request[4] = 1 + below
     first, count = cells[chunks, tokens, 1 + below, 0], cells[chunks, tokens, 1 + below, 1]
     if low == high or math.isnan(first):
         return first, count
-    wanted[4] = 1 + above
+    request[4] = 1 + above
     return _between(first, cells[chunks, tokens, 1 + above, 0], low, high, before), count
 
 

@@ -48,7 +48,7 @@ def study(
     """A model on every system under every load. Raises as `answer` and `what_if`."""
     answers: list[ModelAnswer] = []
     what_ifs: list[ModelWhatIf] = []
-    found: list[ModelFindings] = []
+    model_findings: list[ModelFindings] = []
     for system, deployment in deployments:
         if questions.changes:
             what_ifs.append(what_if(config, system, deployment, loads, questions.changes))
@@ -56,13 +56,13 @@ def study(
         else:
             answers.append(answer(config, system, deployment, loads))
         if questions.findings:
-            found.append(findings(config, system, deployment, loads, answers[-1]))
+            model_findings.append(findings(config, system, deployment, loads, answers[-1]))
     economy = questions.economy
     return ModelStudy(
         answers=tuple(answers),
         what_ifs=tuple(what_ifs),
         compared=compared(answers) if questions.compare else (),
-        findings=tuple(found),
+        findings=tuple(model_findings),
         costs=()
         if economy is None
         else tuple(tuple(token_cost(a, s, economy) for s in a.servings) for a in answers),

@@ -26,10 +26,10 @@ class WeightFormat:
     @property
     def bytes(self) -> float:
         """Bytes of an element with its scales."""
-        found = dtypes.lookup(self.weights)
+        dtype = dtypes.lookup(self.weights)
         block = 4 / (128 * 128) if self.scaling == "block" else 0.0
         group = 2 / self.group if self.group else 0.0
-        return found.bytes + (found.scale_bytes or block or group)
+        return dtype.bytes + (dtype.scale_bytes or block or group)
 
     @property
     def stored(self) -> str:

@@ -91,9 +91,9 @@ def what_if(
     return ModelWhatIf(before, tuple(map(changed, changes)), every)
 
 
-def names(found: ModelAnswer) -> tuple[str, ...]:
+def names(model_answer: ModelAnswer) -> tuple[str, ...]:
     """The modules and kernels of the steps of an answer."""
-    kernels = (k for s in found.servings for k in (*s.kernels, *s.prefill_kernels))
+    kernels = (k for s in model_answer.servings for k in (*s.kernels, *s.prefill_kernels))
     return tuple(dict.fromkeys([*MODULES, *(kernel.priced.node.name for kernel in kernels)]))
 
 

@@ -35,8 +35,10 @@ def windowed(op: Attention, window: int) -> Attention:
     partial = max(0, min(op.seq_q, window - before))  # queries that see less than the window
     pairs = op.seq_q * window - partial * (2 * (window - before) - partial - 1) / 2
     blocks = max(1, round(pairs / (block * window)))
-    found = replace(op, batch=op.batch * blocks, seq_q=block, seq_k=min(op.seq_k, window + block))
-    return found if _pairs(found) < _pairs(op) else op
+    block_op = replace(
+        op, batch=op.batch * blocks, seq_q=block, seq_k=min(op.seq_k, window + block)
+    )
+    return block_op if _pairs(block_op) < _pairs(op) else op
 
 
 def in_pieces(op: Attention, piece: int) -> Attention:

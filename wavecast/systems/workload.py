@@ -146,8 +146,8 @@ class Load:
             low = max(1, round(self.shortest * nominal))
             return random.integers(low, nominal + 1, self.count)
         mean = math.log(nominal) - self.sigma**2 / 2
-        drawn = np.rint(random.lognormal(mean, self.sigma, self.count))
-        return np.clip(drawn, 1, LONGEST).astype(np.int64)
+        lengths = np.rint(random.lognormal(mean, self.sigma, self.count))
+        return np.clip(lengths, 1, LONGEST).astype(np.int64)
 
 
 def read_trace(path: Path) -> RequestTrace:
@@ -159,11 +159,11 @@ def read_trace(path: Path) -> RequestTrace:
         raise UsageError(f"{path} has more than {_MOST_REQUESTS:,} requests")
     try:
         if lines and lines[0].lstrip().startswith("{"):
-            found = map(files.parse_json, lines)
+            records = map(files.parse_json, lines)
         else:
             header, *cells = files.csv_rows(lines) if lines else [[]]
-            found = (dict(zip(header, row, strict=False)) for row in cells)
-        rows = sorted(_row(row, number) for number, row in enumerate(found, 1))
+            records = (dict(zip(header, row, strict=False)) for row in cells)
+        rows = sorted(_row(row, number) for number, row in enumerate(records, 1))
     except ValueError as error:
         raise UsageError(f"{path}: {error}") from error
     first = rows[0][0] if rows else 0.0

@@ -45,7 +45,7 @@ def evaluate(trials: Trials, devices: Sequence[Device], task: EvaluationTask) ->
             _simulated(estimated, simulate(launch, ranges, device))
             for estimated, device in zip(task.estimated, devices, strict=True)
         )
-    found = []
+    results = []
     for device in devices:
         estimated = estimate(launch, ranges, device)
         resources = estimated.resources
@@ -58,14 +58,14 @@ def evaluate(trials: Trials, devices: Sequence[Device], task: EvaluationTask) ->
             matrix=resources.matrix,
             reason=estimated.why_not,
         )
-        found.append(_timed(result, estimated.prediction))
-    return tuple(found)
+        results.append(_timed(result, estimated.prediction))
+    return tuple(results)
 
 
-def _simulated(estimated: Result, found: Prediction | str) -> Result:
-    if isinstance(found, str):
-        return replace(estimated, reason=f"not simulated: {found}")
-    return _timed(estimated, found)
+def _simulated(estimated: Result, prediction: Prediction | str) -> Result:
+    if isinstance(prediction, str):
+        return replace(estimated, reason=f"not simulated: {prediction}")
+    return _timed(estimated, prediction)
 
 
 def _timed(result: Result, prediction: Prediction | None) -> Result:

@@ -63,9 +63,9 @@ def tune(
 
     A crash of the compiler fails only its own call.
     """
-    given = [(name, dict(sizes), device, candidates) for name, sizes, device in calls]
-    for (name, sizes, device, _), found in map_unordered(_tune, given, jobs):
-        yield found or TunedCall(name, sizes, device, failure="its process died")
+    tasks = [(name, dict(sizes), device, candidates) for name, sizes, device in calls]
+    for (name, sizes, device, _), tuned_call in map_unordered(_tune, tasks, jobs):
+        yield tuned_call or TunedCall(name, sizes, device, failure="its process died")
 
 
 def tuned(
@@ -84,9 +84,9 @@ def tuned(
                 continue
             forced = {**best.configurations, space.name: candidate}
             with contextlib.suppress(WavecastError):
-                found = trial(operator, sizes, device, forced)
-                if found.rank < best.rank:
-                    best = found
+                alternative = trial(operator, sizes, device, forced)
+                if alternative.rank < best.rank:
+                    best = alternative
     if not math.isfinite(best.seconds):
         return ()
     before = first.seconds if math.isfinite(first.seconds) else None
@@ -116,15 +116,15 @@ def trial(
         decisions = stack.enter_context(choice.watched())
         explained = launched(operator, sizes, device)
     seconds, spills = 0.0, 0
-    for one in explained:
-        code, found = one.code, one.predicted.prediction
+    for explanation in explained:
+        code, prediction = explanation.code, explanation.predicted.prediction
         if code.is_amd and unfinished_stores(parse_kernel(code).program):
             raise CompileError(f"{code.kernel}: the compiler lost a wait before a barrier")
-        spills = max(spills, one.analysis.registers.spilled_vgpr)
-        count = one.launch.count if one.launch else 1
-        seconds += found.seconds * count if found else math.inf
-    chosen = {decision.spec.name: decision.configuration for decision in decisions}
-    return Trial(chosen, seconds, spills, tuple(decisions))
+        spills = max(spills, explanation.analysis.registers.spilled_vgpr)
+        count = explanation.launch.count if explanation.launch else 1
+        seconds += prediction.seconds * count if prediction else math.inf
+    configurations = {decision.spec.name: decision.configuration for decision in decisions}
+    return Trial(configurations, seconds, spills, tuple(decisions))
 
 
 def _tune(call: tuple[str, dict[str, Any], str, int]) -> TunedCall:
@@ -139,10 +139,10 @@ def _tune(call: tuple[str, dict[str, Any], str, int]) -> TunedCall:
 
 
 def _distinct(decisions: Iterable[choice.Decision]) -> list[choice.Decision]:
-    found: dict[tuple, choice.Decision] = {}
+    by_key: dict[tuple, choice.Decision] = {}
     for decision in decisions:
-        found[decision.spec.name, decision.spec.key(decision.problem)] = decision
-    return list(found.values())
+        by_key[decision.spec.name, decision.spec.key(decision.problem)] = decision
+    return list(by_key.values())
 
 
 __all__ = ["CANDIDATES", "Trial", "TunedCall", "trial", "tune", "tuned"]

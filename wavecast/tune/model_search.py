@@ -69,7 +69,7 @@ class ModelSearch:
 
 def search(
     config: ModelConfig,
-    found: Sequence[ModelConfiguration],
+    candidates: Sequence[ModelConfiguration],
     slo: tuple[Objective, ...],
     *,
     state: Path | None = None,
@@ -86,26 +86,26 @@ def search(
     """
     config.architecture()
     model = json.dumps([__version__, *config], sort_keys=True, default=str)
-    keys = [_key(model, one, slo) for one in found]
-    wanted = dict(zip(keys, found, strict=True))
+    keys = [_key(model, candidate, slo) for candidate in candidates]
+    by_key = dict(zip(keys, candidates, strict=True))
     results = _known(state, set(keys)) if state else {}
-    known = len(results)
+    known_count = len(results)
     groups: dict[Any, list[str]] = defaultdict(list)
-    for key, one in wanted.items():
+    for key, entry in by_key.items():
         if key not in results:
-            groups[one.system.name, one.deployment].append(key)
+            groups[entry.system.name, entry.deployment].append(key)
 
     def left(group: Sequence[str]) -> _Arguments:
-        return config, {key: wanted[key] for key in group if key not in results}, slo
+        return config, {key: by_key[key] for key in group if key not in results}, slo
 
     parts = list(groups.values())
     predicted = _on_cluster(ray, parts, left) if ray else _here(jobs, [*map(left, parts)])
     with _appended(state) as add, contextlib.closing(predicted):
-        for key, one in predicted:
-            results[key] = one
-            add(key, one)
-            progress(f"{len(results)} of {len(wanted)} configurations")
-    return _ranked([results[key] for key in keys], known)
+        for key, entry in predicted:
+            results[key] = entry
+            add(key, entry)
+            progress(f"{len(results)} of {len(by_key)} configurations")
+    return _ranked([results[key] for key in keys], known_count)
 
 
 _Arguments = tuple[ModelConfig, dict[str, ModelConfiguration], tuple[Objective, ...]]
@@ -118,8 +118,8 @@ def _on_cluster(
     with connected(address) as cluster:
         size = -(-len(groups) // (_PARTS * sum(cluster.processors)))
         parts = [groups[first : first + size] for first in range(0, len(groups), size or 1)]
-        for _, one in cluster.results(_part, parts, lambda part: ([*map(arguments, part)],)):
-            yield one
+        for _, result in cluster.results(_part, parts, lambda part: ([*map(arguments, part)],)):
+            yield result
 
 
 def _part(groups: Sequence[_Arguments]) -> Iterator[tuple[str, SearchedModel]]:
@@ -161,26 +161,26 @@ def predict_group(
             why_not = "does not fit the memory"
     except (UsageError, MissingFact, Unpredictable) as error:
         ready, why_not = None, _reason(error.message)
-    for key, one in group.items():
+    for key, point in group.items():
         if ready is None or why_not:
-            yield key, _result(one, why_not=why_not)
+            yield key, _result(point, why_not=why_not)
         else:
-            yield key, _served(ready, one, slo)
+            yield key, _served(ready, point, slo)
 
 
 def _served(
-    ready: ModelOnSystem, one: ModelConfiguration, slo: tuple[Objective, ...]
+    ready: ModelOnSystem, point: ModelConfiguration, slo: tuple[Objective, ...]
 ) -> SearchedModel:
-    replicas = one.deployment.parallel.data
-    if one.load.concurrency < replicas:
-        return _result(one, why_not="fewer requests than replicas")
+    replicas = point.deployment.parallel.data
+    if point.load.concurrency < replicas:
+        return _result(point, why_not="fewer requests than replicas")
     try:
-        answer = ready.serve(one.load)
+        answer = ready.serve(point.load)
     except (UsageError, MissingFact) as error:
-        return _result(one, why_not=_reason(error.message))
-    gpus, rate = one.deployment.parallel.gpus, answer.output_rate
+        return _result(point, why_not=_reason(error.message))
+    gpus, rate = point.deployment.parallel.gpus, answer.output_rate
     return _result(
-        one,
+        point,
         ttft=answer.ttft.value,
         tpot=answer.tpot.value,
         per_gpu=rate.value / gpus,
@@ -195,10 +195,10 @@ def _per_user(answer: ServingAnswer) -> float:
     return 1 / answer.tpot.value if answer.tpot.value else 0.0
 
 
-def _result(one: ModelConfiguration, **figures: Any) -> SearchedModel:
-    parallel = one.deployment.parallel
+def _result(point: ModelConfiguration, **figures: Any) -> SearchedModel:
+    parallel = point.deployment.parallel
     return SearchedModel(
-        one.system.name, dict(one.values), str(parallel), parallel.gpus, one.load.concurrency,
+        point.system.name, dict(point.values), str(parallel), parallel.gpus, point.load.concurrency,
         **figures,
     )  # fmt: skip
 
@@ -208,17 +208,17 @@ def _reason(message: str) -> str:
     return message.partition(": ")[2] or message
 
 
-def _ranked(results: Sequence[SearchedModel], known: int) -> ModelSearch:
-    able = [one for one in results if not one.why_not]
-    good = sorted((one for one in able if one.meets), key=lambda one: -one.per_gpu)
+def _ranked(results: Sequence[SearchedModel], known_count: int) -> ModelSearch:
+    able = [result for result in results if not result.why_not]
+    good = sorted((result for result in able if result.meets), key=lambda result: -result.per_gpu)
     frontier: list[SearchedModel] = []
-    for one in sorted(able, key=lambda one: (-one.per_gpu, -one.per_user)):
-        if not frontier or one.per_user > frontier[-1].per_user:
-            frontier.append(one)
-    skipped = Counter(one.why_not for one in results if one.why_not)
+    for result in sorted(able, key=lambda result: (-result.per_gpu, -result.per_user)):
+        if not frontier or result.per_user > frontier[-1].per_user:
+            frontier.append(result)
+    skipped = Counter(result.why_not for result in results if result.why_not)
     return ModelSearch(
         tried=len(results),
-        known=known,
+        known=known_count,
         ranked=tuple(good),
         frontier=tuple(frontier),
         missed=len(able) - len(good),
@@ -229,12 +229,14 @@ def _ranked(results: Sequence[SearchedModel], known: int) -> ModelSearch:
 # --- the state --------------------------------------------------------------------------------
 
 
-def _key(model: str, one: ModelConfiguration, slo: tuple[Objective, ...]) -> str:
+def _key(model: str, point: ModelConfiguration, slo: tuple[Objective, ...]) -> str:
     """A digest of all that a result depends on."""
-    facts = {n: str(one.system.device.facts.mapping[n]) for n in one.system.device.facts.names()}
-    system = (one.system.name, one.system.gpus, one.system.nodes, repr(one.system.fabric),
-              repr(one.system.network), sorted(facts.items()))  # fmt: skip
-    about = json.dumps([model, system, repr(one.deployment), repr(one.load), repr(slo)])
+    facts = {
+        n: str(point.system.device.facts.mapping[n]) for n in point.system.device.facts.names()
+    }
+    system = (point.system.name, point.system.gpus, point.system.nodes, repr(point.system.fabric),
+              repr(point.system.network), sorted(facts.items()))  # fmt: skip
+    about = json.dumps([model, system, repr(point.deployment), repr(point.load), repr(slo)])
     return hashlib.sha256(about.encode()).hexdigest()
 
 
@@ -243,7 +245,7 @@ def _known(state: Path, keys: set[str]) -> dict[str, SearchedModel]:
     if not state.exists():
         return {}
     names = {field.name for field in fields(SearchedModel)}
-    found: dict[str, SearchedModel] = {}
+    results: dict[str, SearchedModel] = {}
     whole = 0
     lines = [line for line in files.read_text(state).split("\n") if line]
     for line in lines:
@@ -256,10 +258,10 @@ def _known(state: Path, keys: set[str]) -> dict[str, SearchedModel]:
         except (ValueError, KeyError, TypeError):
             continue  # torn by a kill
         if key in keys:
-            found[key] = SearchedModel(**values)
+            results[key] = SearchedModel(**values)
     if lines and not whole:
         raise InputError(f"{state} is not the state of a search", hint="name another file")
-    return found
+    return results
 
 
 @contextlib.contextmanager

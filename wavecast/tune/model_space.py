@@ -69,7 +69,7 @@ class Objective:
 
 def objectives(text: str) -> tuple[Objective, ...]:
     """Those of `ttft<2s,tpot.p99<40ms`; without a quantile the mean. Raises UsageError."""
-    found = []
+    terms = []
     for part in filter(None, (part.strip() for part in text.split(","))):
         match = _SLO.fullmatch(part.lower())
         if match is None:
@@ -78,8 +78,8 @@ def objectives(text: str) -> tuple[Objective, ...]:
             limit = float(match[3]) * _UNITS[match[4]]
         except ValueError:
             raise UsageError(f"{part!r}: {match[3]} is not a number") from None
-        found.append(Objective(match[1], match[2] or "mean", limit))
-    return tuple(found)
+        terms.append(Objective(match[1], match[2] or "mean", limit))
+    return tuple(terms)
 
 
 def dimensions(text: str) -> dict[str, tuple[str, ...]]:
@@ -88,39 +88,39 @@ def dimensions(text: str) -> dict[str, tuple[str, ...]]:
 
     Raises UnknownName for a dimension, UsageError where none or no value is named.
     """
-    found: dict[str, tuple[str, ...]] = {}
+    by_name: dict[str, tuple[str, ...]] = {}
     name = ""
     for part in filter(None, (part.strip() for part in text.split(","))):
-        if found.get(name) and "=" not in part and part not in DIMENSIONS:
-            found[name] += tuple(value.strip() for value in part.split("|") if value.strip())
+        if by_name.get(name) and "=" not in part and part not in DIMENSIONS:
+            by_name[name] += tuple(value.strip() for value in part.split("|") if value.strip())
             continue
-        name, given, values = (word.strip() for word in part.partition("="))
+        name, separator, values = (word.strip() for word in part.partition("="))
         if name not in DIMENSIONS:
             raise UnknownName("dimension of a search", name, DIMENSIONS)
-        tried = tuple(value.strip() for value in values.split("|") if value.strip())
-        if given and not tried:
+        choices = tuple(value.strip() for value in values.split("|") if value.strip())
+        if separator and not choices:
             raise UsageError(f"{part!r} names no value", hint="batch=16|64")
-        found[name] = tried
-    if not found:
+        by_name[name] = choices
+    if not by_name:
         raise UsageError("a search needs a dimension", hint="--search tp,dtype,batch")
-    return found
+    return by_name
 
 
 def configurations(
     systems: Sequence[tuple[System, Deployment]],
-    asked: Mapping[str, tuple[str, ...]],
+    choices: Mapping[str, tuple[str, ...]],
     load: Load,
 ) -> Iterator[ModelConfiguration]:
     """Every combination on every system; dimensions that are not asked for keep the values of the
     deployment and the load. Raises UsageError for more than 100,000, and for wrong values."""
     count = 0
     for system, deployment in systems:
-        tried = {name: values or DIMENSIONS[name](system) for name, values in asked.items()}
-        for values in itertools.product(*tried.values()):
+        axes = {name: values or DIMENSIONS[name](system) for name, values in choices.items()}
+        for values in itertools.product(*axes.values()):
             count += 1
             if count > _MOST:
                 raise UsageError(f"the search has more than {_MOST:,} configurations")
-            yield _configuration(system, deployment, load, dict(zip(tried, values, strict=True)))
+            yield _configuration(system, deployment, load, dict(zip(axes, values, strict=True)))
 
 
 def _batch(text: str) -> int:
@@ -149,8 +149,8 @@ def _configuration(
         if "ep" in settings:  # after tp, which changes it as well
             parallel = replace(deployment.parallel, expert=int(settings["ep"]))
             deployment = replace(deployment, parallel=parallel)
-    asked = replace(load, concurrency=batch)
-    return ModelConfiguration(system, deployment, asked, tuple(values.items()))
+    batch_load = replace(load, concurrency=batch)
+    return ModelConfiguration(system, deployment, batch_load, tuple(values.items()))
 
 
 __all__ = [

@@ -44,8 +44,8 @@ def search_parts(
     """
     path = Path(settings.journal)
     journal = Journal(path)
-    known = list(records.read(path))
-    before = len(known)
+    results = list(records.read(path))
+    before = len(results)
     here = replace(script, path=script.path.absolute())
     names = tuple(device.id for device in selection.devices)
     limited = replace(settings, budget=settings.budget.sequential(_PARTS_PER_SLOT + 1))
@@ -53,26 +53,28 @@ def search_parts(
     try:
         with connected(address) as cluster:
             jobs = max(1, min(settings.jobs, *cluster.processors))
-            count = _PARTS_PER_SLOT * sum(one // jobs for one in cluster.processors)
+            count = _PARTS_PER_SLOT * sum(cores // jobs for cores in cluster.processors)
             part = _part(replace(limited, jobs=jobs, shards=count))
-            for number, found in cluster.results(
+            for number, outcome in cluster.results(
                 search_part,
                 range(count),
-                lambda number: (here, names, replace(part, shard=number), known),
+                lambda number: (here, names, replace(part, shard=number), results),
                 processors=jobs,
             ):
-                if isinstance(found, WavecastError):
-                    errors.append(found)
-                    progress(f"part {number + 1} of {count} failed: {found}")
+                if isinstance(outcome, WavecastError):
+                    errors.append(outcome)
+                    progress(f"part {number + 1} of {count} failed: {outcome}")
                     continue
-                journal.add(*found)
-                known.append(found)
-                progress(f"{len(known)} results")
+                journal.add(*outcome)
+                results.append(outcome)
+                progress(f"{len(results)} results")
     finally:
         journal.close()
-    if errors and len(known) == before:
+    if errors and len(results) == before:
         raise errors[0]
-    failed = [f"a part failed on the Ray cluster and was searched here: {one}" for one in errors]
+    failed = [
+        f"a part failed on the Ray cluster and was searched here: {error}" for error in errors
+    ]
     return limited, tuple(dict.fromkeys([*cluster.losses, *failed]))
 
 
@@ -84,7 +86,10 @@ def _part(settings: TuneSettings) -> TuneSettings:
 
 
 def search_part(
-    script: TuneScript, names: tuple[str, ...], settings: TuneSettings, known: Sequence[KnownResult]
+    script: TuneScript,
+    names: tuple[str, ...],
+    settings: TuneSettings,
+    results: Sequence[KnownResult],
 ) -> Iterator[KnownResult | WavecastError]:
     """The new results of one part as they are found, then the error that ended it, if any. Runs on
     a node."""
@@ -94,16 +99,16 @@ def search_part(
     ):
         path = Path(folder) / "journal"
         journal = Journal(path)
-        for problem, result in known:
+        for problem, result in results:
             journal.add(problem, result)
         journal.close()
         selection = select(names, settings.device_files)
         here = replace(settings, journal=str(path))
         running = thread.submit(capture, script, selection, here)
-        sent, size = len(known), path.stat().st_size
-        ended = False
-        while not ended:
-            ended = bool(wait([running], _POLL_SECONDS).done)
+        sent, size = len(results), path.stat().st_size
+        is_done = False
+        while not is_done:
+            is_done = bool(wait([running], _POLL_SECONDS).done)
             if path.stat().st_size != size:
                 size = path.stat().st_size
                 new = list(records.read(path))[sent:]

@@ -129,15 +129,15 @@ class Pool(Generic[Task, Answer]):
         """Close the pipe of a fork and wait for its end; how it ended."""
         self._children.remove(child)
         child.pipe.close()
-        ended = processes.wait(child.process)
+        status = processes.wait(child.process)
         child.log.seek(0)
         log = child.log.read().decode(errors="replace")
         child.log.close()
-        if ended is None:
+        if status is None:
             return Died("ended early", log)
-        if ended.signal:
-            return Died(f"crashed ({ended.signal_name})", log)
-        return Died(f"ended early (exit code {ended.code})", log)
+        if status.signal:
+            return Died(f"crashed ({status.signal_name})", log)
+        return Died(f"ended early (exit code {status.code})", log)
 
 
 __all__ = ["Died", "Pool"]

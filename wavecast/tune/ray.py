@@ -44,10 +44,10 @@ class RayCluster:
     def processors(self) -> list[int]:
         """The number of processors of each node that has any. Raises InputError without one."""
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
-        found = [count for one in nodes if (count := int(one.get("CPU", 0)))]
-        if not found:
+        counts = [count for node in nodes if (count := int(node.get("CPU", 0)))]
+        if not counts:
             raise InputError("no node of the Ray cluster has a processor")
-        return found
+        return counts
 
     def results(
         self,
@@ -67,12 +67,12 @@ class RayCluster:
         ray = self._ray
         task = ray.remote(num_cpus=processors, max_retries=0)(_yielded)
         about = versions(), os.getcwd(), function
-        left = deque(range(len(keys)))
+        queue = deque(range(len(keys)))
         running: dict[Any, int] = {}
         starts: Counter[int] = Counter()
-        while left or running:
-            while left and len(running) < self._most_at_once(processors):
-                number = left.popleft()
+        while queue or running:
+            while queue and len(running) < self._most_at_once(processors):
+                number = queue.popleft()
                 starts[number] += 1
                 running[task.remote(*about, *arguments(keys[number]))] = number
             ready, _ = ray.wait(list(running), timeout=_CHECK_SECONDS)
@@ -81,7 +81,7 @@ class RayCluster:
                 continue
             number = running[ready[0]]
             try:
-                found = ray.get(next(ready[0]))
+                result = ray.get(next(ready[0]))
             except StopIteration:
                 del running[ready[0]]
                 continue
@@ -90,9 +90,9 @@ class RayCluster:
             except ray.exceptions.RayError as lost:
                 del running[ready[0]]
                 self._lose(lost, starts[number])
-                left.appendleft(number)
+                queue.appendleft(number)
                 continue
-            yield keys[number], found
+            yield keys[number], result
 
     def _most_at_once(self, processors: int) -> int:
         """Tasks that the cluster knows: Ray looks at all of them for every result."""
@@ -164,20 +164,23 @@ def versions() -> dict[str, str]:
 
 
 def _yielded(
-    wanted: dict[str, str], folder: str, function: Callable[..., Iterable[_Result]], *given: Any
+    requirements: dict[str, str],
+    folder: str,
+    function: Callable[..., Iterable[_Result]],
+    *args: Any,
 ) -> Iterator[_Result]:
     """What `function` yields in `folder`, where there is one. Runs on a node."""
     for name, version in versions().items():
-        if version != wanted[name]:
+        if version != requirements[name]:
             raise InputError(
                 f"node {platform.node()} of the Ray cluster has {name} {version}, "
-                f"this machine {wanted[name]}",
+                f"this machine {requirements[name]}",
                 hint="install the same version on every node",
             )
     with contextlib.suppress(OSError):
         os.chdir(folder)
-    for found in function(*given):  # noqa: UP028 — Ray sends values to generators, not to iterators
-        yield found
+    for result in function(*args):  # noqa: UP028 — Ray sends values to generators, not to iterators
+        yield result
 
 
 def _reach(address: str) -> None:
@@ -188,8 +191,8 @@ def _reach(address: str) -> None:
             "Ray Client is not supported",
             hint="run wavecast on a node of the cluster, with HOST:PORT of its head or auto",
         )
-    host, given, port = address.rpartition(":")
-    if not given:
+    host, separator, port = address.rpartition(":")
+    if not separator:
         return
     try:
         socket.create_connection((host.strip("[]"), int(port)), _REACH_SECONDS).close()

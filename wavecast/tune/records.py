@@ -64,8 +64,10 @@ class Result:
 
     def to_json(self) -> dict[str, Any]:
         """The result as JSON values."""
-        found = {f.name: getattr(self, f.name) for f in fields(self) if f.name != "configuration"}
-        return {"configuration": self.configuration.settings, **found}
+        document = {
+            f.name: getattr(self, f.name) for f in fields(self) if f.name != "configuration"
+        }
+        return {"configuration": self.configuration.settings, **document}
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> Result:

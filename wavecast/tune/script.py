@@ -37,7 +37,7 @@ def capture(
     Results go to the journal of `settings`; `on_poll` is called several times a second. Returns
     failures and notes. Raises InputError, CaptureError, and MissingTool without PyTorch or Triton.
     """
-    found = capture_script(
+    result = capture_script(
         script.path,
         script.arguments,
         selection.devices,
@@ -48,7 +48,7 @@ def capture(
         at_once=1,
         on_poll=on_poll,
     )
-    return found.failures, tuple(note for note in found.notes if note != NOT_COMPUTED)
+    return result.failures, tuple(note for note in result.notes if note != NOT_COMPUTED)
 
 
 __all__ = ["WORKER", "TuneScript", "capture"]

@@ -128,15 +128,15 @@ def _mutated(space: SearchSpace, parent: Configuration, random: Random) -> Confi
 
 
 def _crossed(
-    space: SearchSpace, one: Configuration, other: Configuration, random: Random
+    space: SearchSpace, first: Configuration, second: Configuration, random: Random
 ) -> Configuration:
     """Each axis from one of two parents."""
-    parents = one.settings, other.settings
-    chosen = {}
+    parents = first.settings, second.settings
+    settings = {}
     for name, values in space.axes.items():
         value = random.choice(parents).get(name)
-        chosen[name] = value if value in values else values[0]
-    return Configuration.of(chosen)
+        settings[name] = value if value in values else values[0]
+    return Configuration.of(settings)
 
 
 __all__ = ["STRATEGIES", "Scores", "Strategy", "strategy"]

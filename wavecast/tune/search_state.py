@@ -40,8 +40,8 @@ class SearchState:
             if _sampled(result) and not _sampled(estimate) and estimate.seconds:
                 ratio = (result.seconds or math.inf) / estimate.seconds
                 self._corrections[device, configuration.tile] = ratio
-        for known in self.results:
-            self.scores[known] = self._score(known)
+        for entry in self.results:
+            self.scores[entry] = self._score(entry)
 
     def best(self) -> Configuration | None:
         """The best configuration on the first device, None where nothing can run."""
@@ -51,24 +51,24 @@ class SearchState:
     def candidates(self, count: int) -> list[Configuration]:
         """The next `count` configurations per device to simulate: those expected to be faster than
         every sample, the best of each tile first."""
-        found: dict[Configuration, None] = {}
+        selection: dict[Configuration, None] = {}
         for device in range(self._devices):
             sampled = [
                 r[device].seconds or math.inf for r in self.results.values() if _sampled(r[device])
             ]
             limit = min(sampled, default=math.inf)
-            left = sorted(
+            remaining = sorted(
                 (seconds, number, configuration)
                 for number, (configuration, results) in enumerate(self.results.items())
                 if not _sampled(results[device]) and not results[device].reason
                 if (seconds := self._expected(configuration, device)) < limit
             )
             best_of_tile: dict[Tile, Configuration] = {}
-            for _, _, configuration in left:
+            for _, _, configuration in remaining:
                 best_of_tile.setdefault(configuration.tile, configuration)
-            order = dict.fromkeys([*best_of_tile.values(), *(c for _, _, c in left)])
-            found |= dict.fromkeys(list(order)[:count])
-        return list(found)
+            order = dict.fromkeys([*best_of_tile.values(), *(c for _, _, c in remaining)])
+            selection |= dict.fromkeys(list(order)[:count])
+        return list(selection)
 
     def _score(self, configuration: Configuration) -> float:
         seconds = [self._expected(configuration, device) for device in range(self._devices)]

@@ -39,14 +39,16 @@ class SearchSpace:
                 yield Configuration.of(zip(self.axes, values, strict=True))
 
 
-def wide(own: Sequence[Configuration], capabilities: Capabilities, *, matrix: bool) -> SearchSpace:
-    """The neighbours of `own`: block sizes that are powers of two from half the smallest to twice
+def wide(
+    seeds: Sequence[Configuration], capabilities: Capabilities, *, matrix: bool
+) -> SearchSpace:
+    """The neighbours of `seeds`: block sizes that are powers of two from half the smallest to twice
     the largest, the other constants as they appear, and the options of Triton's AMD compiler.
     Options of matrix instructions are axes only for a kernel that has such instructions (`matrix`)
     on a target whose compiler takes them (`capabilities`)."""
     axes: dict[str, tuple[Any, ...]] = {}
-    for name in dict(pair for configuration in own for pair in configuration.items):
-        values: list[Any] = [configuration.settings.get(name) for configuration in own]
+    for name in dict(pair for configuration in seeds for pair in configuration.items):
+        values: list[Any] = [configuration.settings.get(name) for configuration in seeds]
         axes[name] = _block_sizes(values) if _is_block(values) else _distinct(values)
     options: dict[str, tuple[int, ...]] = {
         "num_warps": (2, 4, 8),
@@ -59,7 +61,7 @@ def wide(own: Sequence[Configuration], capabilities: Capabilities, *, matrix: bo
             options["kpack"] = (1, 2)
     for name, usual in options.items():
         axes[name] = _joined(axes.get(name, ()), usual)
-    return SearchSpace(tuple(own), axes)
+    return SearchSpace(tuple(seeds), axes)
 
 
 def _is_block(values: Sequence[Any]) -> bool:
@@ -84,9 +86,9 @@ def _distinct(values: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def _joined(own: Sequence[Any], more: Sequence[int]) -> tuple[Any, ...]:
-    known = [value for value in own if value is not None]
-    return tuple(sorted({*known, *more}))
+def _joined(values: Sequence[Any], more: Sequence[int]) -> tuple[Any, ...]:
+    numbers = [value for value in values if value is not None]
+    return tuple(sorted({*numbers, *more}))
 
 
 __all__ = ["SearchSpace", "wide"]

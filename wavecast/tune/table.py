@@ -47,11 +47,11 @@ class TuningTable:
     entries: tuple[TableEntry, ...]
 
     @staticmethod
-    def of(found: Iterable[tuple[TuningProblem, Result]]) -> TuningTable:
+    def of(pairs: Iterable[tuple[TuningProblem, Result]]) -> TuningTable:
         """A table of results, in order; the last result of a configuration counts."""
         problems: dict[str, TuningProblem] = {}
         results: dict[str, dict[Configuration, Result]] = {}
-        for problem, result in found:
+        for problem, result in pairs:
             problems.setdefault(problem.identity, problem)
             results.setdefault(problem.identity, {})[result.configuration] = result
         return TuningTable(
@@ -63,7 +63,7 @@ class TuningTable:
         from wavecast.version import __version__
 
         return values(
-            TuneDocument(wavecast=__version__, entries=[_document(one) for one in self.entries])
+            TuneDocument(wavecast=__version__, entries=[_document(entry) for entry in self.entries])
         )
 
     @staticmethod
@@ -73,14 +73,14 @@ class TuningTable:
         for item in document["entries"]:
             rest = dict(item)
             ranked = [
-                Result.from_json({k: v for k, v in one.items() if k != "rank"})
-                for one in rest.pop("configurations")
+                Result.from_json({k: v for k, v in row.items() if k != "rank"})
+                for row in rest.pop("configurations")
             ]
-            refused = [Result.from_json(one) for one in rest.pop("refused")]
-            entries.append(TableEntry(TuningProblem(**rest), tuple(ranked), tuple(refused)))
+            refusals = [Result.from_json(row) for row in rest.pop("refused")]
+            entries.append(TableEntry(TuningProblem(**rest), tuple(ranked), tuple(refusals)))
         return TuningTable(tuple(entries))
 
-    def find(self, kernel: Any, *args: Any, device: str = "", **named: Any) -> TableEntry | None:
+    def find(self, kernel: Any, *args: Any, device: str = "", **kwargs: Any) -> TableEntry | None:
         """The entry of the call `kernel[grid](*args, **named)`, None if the table has none.
 
         The kernel's text, key, argument classes, target and Triton version must match. `device`
@@ -91,32 +91,32 @@ class TuningTable:
         from wavecast.integrations.triton.trials import described
 
         target, name = _here(device)
-        call = json.loads(json.dumps(asdict(described(kernel, args, named))))
+        call = json.loads(json.dumps(asdict(described(kernel, args, kwargs))))
         compiler = compat.compiler()
-        found = {}
+        matches = {}
         for entry in self.entries:
             problem = entry.problem
             if all(asdict(problem)[field] == value for field, value in call.items()) and (
                 (problem.target, problem.compiler) == (target, compiler)
             ):
-                found[problem.device] = entry
-        if name in found:
-            return found[name]
-        if len(found) > 1:
+                matches[problem.device] = entry
+        if name in matches:
+            return matches[name]
+        if len(matches) > 1:
             raise UsageError(
-                f"the table has {kernel.base_fn.__name__} for {', '.join(found)}",
+                f"the table has {kernel.base_fn.__name__} for {', '.join(matches)}",
                 hint="choose one with device=",
             )
-        return next(iter(found.values()), None) if not device else None
+        return next(iter(matches.values()), None) if not device else None
 
-    def best_config(self, kernel: Any, *args: Any, device: str = "", **named: Any) -> Any:
+    def best_config(self, kernel: Any, *args: Any, device: str = "", **kwargs: Any) -> Any:
         """The best `triton.Config` of an autotuned kernel for a call, None if the table has none.
 
         Raises the errors of `find`.
         """
         from wavecast.integrations.triton.trials import configured
 
-        entry = self.find(kernel, *args, device=device, **named)
+        entry = self.find(kernel, *args, device=device, **kwargs)
         if entry is None or entry.best is None:
             return None
         return configured(kernel, entry.best.configuration.settings)
@@ -131,11 +131,11 @@ class TuningTable:
             raise UsageError("tuned() needs a kernel with @triton.autotune")
         before = kernel.early_config_prune
 
-        def from_table(configs: list, arguments: Mapping[str, Any], **named: Any) -> list:
-            best = self.best_config(kernel, *arguments.values(), device=device, **named)
+        def from_table(configs: list, arguments: Mapping[str, Any], **kwargs: Any) -> list:
+            best = self.best_config(kernel, *arguments.values(), device=device, **kwargs)
             if best is not None:
                 return [best]
-            return before(configs, arguments, **named) if before else configs
+            return before(configs, arguments, **kwargs) if before else configs
 
         kernel.early_config_prune = from_table
         if len(kernel.configs) == 1:  # Triton asks only where there is a choice
@@ -159,9 +159,9 @@ def load(path: str | Path) -> TuningTable:
 
 
 def _entry(problem: TuningProblem, results: Iterable[Result]) -> TableEntry:
-    known = list(results)
-    timed = sorted((r for r in known if r.seconds is not None), key=lambda r: r.rank)
-    return TableEntry(problem, tuple(timed), tuple(r for r in known if r.seconds is None))
+    rows = list(results)
+    timed = sorted((r for r in rows if r.seconds is not None), key=lambda r: r.rank)
+    return TableEntry(problem, tuple(timed), tuple(r for r in rows if r.seconds is None))
 
 
 def _document(entry: TableEntry) -> TunedProblemJson:
@@ -174,8 +174,10 @@ def _document(entry: TableEntry) -> TunedProblemJson:
             for rank, result in enumerate(entry.results, 1)
         ],
         refused=[
-            RefusedConfigurationJson(configuration=one.configuration.settings, reason=one.reason)
-            for one in entry.refused
+            RefusedConfigurationJson(
+                configuration=refusal.configuration.settings, reason=refusal.reason
+            )
+            for refusal in entry.refused
         ],
     )
 
@@ -187,8 +189,8 @@ def _here(device: str) -> tuple[str, str]:
     from wavecast.errors import UnknownName
 
     if device:
-        known = arch.load(device)
-        return known.target, known.id
+        gpu = arch.load(device)
+        return gpu.target, gpu.id
     from wavecast.integrations.triton.compat import active_device
 
     target, name = active_device()

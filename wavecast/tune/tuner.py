@@ -57,9 +57,9 @@ class Tuner:
             self._finished.setdefault(problem.identity, {})[result.configuration] = result
         self._chosen: dict[str, Configuration | None] = {}
 
-    def __call__(self, tuner: Any, args: tuple, named: dict[str, Any]) -> Any:
+    def __call__(self, tuner: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The best `triton.Config` of a call, None if none can run."""
-        trials = Trials(self._hooks, tuner, args, named)
+        trials = Trials(self._hooks, tuner, args, kwargs)
         call = asdict(trials.call)
         problems = [
             TuningProblem(**call, target=d.target, device=d.id, compiler=self._compiler)
@@ -70,14 +70,14 @@ class Tuner:
             self._chosen[key] = _Tuning(self._settings, trials, problems, self._devices).run(
                 self._resumed(problems), self._journal
             )
-        chosen = self._chosen[key]
-        return None if chosen is None else trials.chosen(chosen.settings)
+        best = self._chosen[key]
+        return None if best is None else trials.chosen(best.settings)
 
     def _resumed(self, problems: Sequence[TuningProblem]) -> Known:
         """Results of the journal for configurations that it has for all devices."""
-        found = [self._finished.get(problem.identity, {}) for problem in problems]
-        shared = set.intersection(*(set(results) for results in found))
-        return {c: tuple(results[c] for results in found) for c in found[0] if c in shared}
+        tables = [self._finished.get(problem.identity, {}) for problem in problems]
+        shared = set.intersection(*(set(results) for results in tables))
+        return {c: tuple(results[c] for results in tables) for c in tables[0] if c in shared}
 
 
 class _Tuning:
@@ -97,28 +97,28 @@ class _Tuning:
         self._started = time.monotonic()
         self._state = SearchState(len(devices))
 
-    def run(self, known: Known, journal: Journal) -> Configuration | None:
+    def run(self, history: Known, journal: Journal) -> Configuration | None:
         """Search until the budget is spent; the best configuration on the first device."""
         self._journal = journal
-        for configuration, results in known.items():
+        for configuration, results in history.items():
             self._state.add(configuration, results)
-        own = tuple(dict.fromkeys(map(Configuration.of, self._trials.configurations())))
+        seeds = tuple(dict.fromkeys(map(Configuration.of, self._trials.configurations())))
         work = partial(evaluate, self._trials, self._devices)
         with Pool(self._settings.jobs, work, limit=self._settings.limit) as pool:
-            new = (c for c in own if c not in self._state.results)
+            new = (c for c in seeds if c not in self._state.results)
             self._try(pool, self._affordable(new))
             if self._settings.space == "wide":
-                self._search(pool, own)
+                self._search(pool, seeds)
             for _ in range(_ROUNDS):
                 self._simulate(pool, self._settings.simulate)
         return self._state.best()
 
     def _search(
-        self, pool: Pool[EvaluationTask, tuple[Result, ...]], own: Sequence[Configuration]
+        self, pool: Pool[EvaluationTask, tuple[Result, ...]], seeds: Sequence[Configuration]
     ) -> None:
         state = self._state
         matrix = any(results[0].matrix for results in state.results.values())
-        space = wide(own, self._devices[0].capabilities, matrix=matrix)
+        space = wide(seeds, self._devices[0].capabilities, matrix=matrix)
         settings = self._settings
         random = Random(settings.seed * settings.shards + settings.shard)
         checks = [share for share in _CHECKS if share > self._spent()]
@@ -134,15 +134,15 @@ class _Tuning:
 
     def _affordable(self, configurations: Any) -> Iterator[Configuration]:
         """The configurations of this shard, until the budget is spent."""
-        given = 0
+        count = 0
         most = self._settings.budget.part(self._settings.shards).configurations
         room = math.inf if most is None else most - len(self._state.results)
         for configuration in configurations:
             if configuration.shard(self._settings.shards) != self._settings.shard:
                 continue
-            if given >= room or self._late(_FOR_SEARCH):
+            if count >= room or self._late(_FOR_SEARCH):
                 return
-            given += 1
+            count += 1
             yield configuration
 
     def _spent(self) -> float:
@@ -170,9 +170,9 @@ class _Tuning:
 
     def _simulate(self, pool: Pool[EvaluationTask, tuple[Result, ...]], count: int) -> None:
         """Simulate the best candidates from executed samples."""
-        known = self._state.results
+        results = self._state.results
         candidates = self._state.candidates(count)
-        tasks = (EvaluationTask(c, known[c]) for c in candidates if not self._late(1.0))
+        tasks = (EvaluationTask(c, results[c]) for c in candidates if not self._late(1.0))
         for task, answer in pool.map(tasks):
             if isinstance(answer, Died):
                 why = f"not simulated: the process {answer.reason}"

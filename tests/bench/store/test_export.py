@@ -103,25 +103,25 @@ def test_files_that_are_no_exports(tmp_path: Path) -> None:
         read_file(other)
     export(good, MEASURED)
     with pytest.raises(UsageError, match="names what was measured"):
-        read_file(good, given=ImportLabels(label="x"))
+        read_file(good, labels=ImportLabels(label="x"))
 
 
 def test_runs_are_kept_once_and_completed(tmp_path: Path) -> None:
     with open_store(tmp_path / "bench.sqlite") as store:
-        first = keep(store, [(replace(ENDED, finished=""), [RECORD])], ended=False)
+        first = keep(store, [(replace(ENDED, finished=""), [RECORD])], complete=False)
         assert [(kept.new, kept.known) for kept in first] == [(1, 0)]
-        again = keep(store, MEASURED, ended=False)
+        again = keep(store, MEASURED, complete=False)
         assert [(kept.new, kept.known) for kept in again] == [(2, 1), (0, 0)]
         assert [(run, list(store.records(run.id))) for run in store.runs()] == MEASURED
         with pytest.raises(StoreError, match="other records"):
-            keep(store, [(ENDED, [BARE])], ended=False)
+            keep(store, [(ENDED, [BARE])], complete=False)
 
 
 @pytest.fixture
 def damaged(tmp_path: Path) -> Path:
     path = tmp_path / "bench.sqlite"
     with open_store(path) as store:
-        keep(store, MEASURED, ended=False)
+        keep(store, MEASURED, complete=False)
     database = sqlite3.connect(path)
     database.execute("INSERT INTO records (run, subject, device, body) VALUES ('a1','','','{}')")
     database.commit()
@@ -140,7 +140,7 @@ def test_pages_that_are_overwritten(tmp_path: Path) -> None:
     path = tmp_path / "bench.sqlite"
     record = replace(RECORD, notes=("x" * 3000,))
     with open_store(path) as store:
-        keep(store, [(ENDED, [record] * 40)], ended=False)
+        keep(store, [(ENDED, [record] * 40)], complete=False)
     content = bytearray(path.read_bytes())
     middle = len(content) // 2 // 4096 * 4096
     content[middle : middle + 4096] = b"\xee" * 4096
@@ -156,7 +156,7 @@ def test_pages_that_are_overwritten(tmp_path: Path) -> None:
 def test_a_whole_store(tmp_path: Path) -> None:
     path = tmp_path / "bench.sqlite"
     with open_store(path) as store:
-        keep(store, MEASURED, ended=True)
+        keep(store, MEASURED, complete=True)
     found = check(path)
     assert (found.runs, found.records, found.problems) == (2, 3, [])
     with pytest.raises(StoreError, match="no measurements"):

@@ -107,7 +107,7 @@ def test_pytest_benchmark(tmp_path: Path) -> None:
             {"fullname": "t.py::test_b", "name": "test_b", "stats": {"median": 0.5}},
         ],
     }  # fmt: skip
-    found = read_file(written(tmp_path / "0001.json", document), given=ImportLabels(label="main"))
+    found = read_file(written(tmp_path / "0001.json", document), labels=ImportLabels(label="main"))
     ((run, (first, second)),) = found.runs
     assert (run.label, run.commit, run.dirty) == ("main", "0123456789abcdef", True)
     assert run.started == "2026-03-01T10:00:00.000000+00:00"
@@ -151,7 +151,7 @@ def test_aiter(tmp_path: Path) -> None:
         "gfx942,304,16,5120,8192,False,torch.bfloat16,torch.bfloat16,asm,1,0,20.5,k1\n"
         "gfx942,304,32,5120,8192,False,torch.bfloat16,torch.bfloat16,asm,1,0,inf,k2\n",
     )
-    found = read_file(path, given=ImportLabels(device="mi300x"))
+    found = read_file(path, labels=ImportLabels(device="mi300x"))
     (record,) = records(found)
     assert seconds(record) == pytest.approx(20.5e-6)
     assert record.subject.name == "aiter gemm"
@@ -162,7 +162,7 @@ def test_aiter(tmp_path: Path) -> None:
     assert found.notes == ("1 rows of kernels that failed",)
     assert records(read_file(path))[0].environment.device == ""
     with pytest.raises(UsageError, match=r"says gfx942, mi355x is gfx950"):
-        read_file(path, given=ImportLabels(device="mi355x"))
+        read_file(path, labels=ImportLabels(device="mi355x"))
 
 
 TRACE = (
@@ -185,7 +185,7 @@ def test_rocprofv3(tmp_path: Path) -> None:
     rows = (_dispatch(name, 1000, 3500, 512), _dispatch(name, 5000, 7300, 512),
             _dispatch(name, 8000, 9000, 256))  # fmt: skip
     path = written(tmp_path / "1_kernel_trace.csv", TRACE + "".join(rows))
-    large, small = records(read_file(path, given=ImportLabels(device="MI300X", commit="abcdef0")))
+    large, small = records(read_file(path, labels=ImportLabels(device="MI300X", commit="abcdef0")))
     assert large.figures["measured_seconds"].samples == pytest.approx((2.5e-6, 2.3e-6))
     assert large.subject.name == name
     assert large.subject.axes == {"grid": "512x1x1", "workgroup": "256x1x1"}
@@ -239,7 +239,7 @@ def test_rocpd(tmp_path: Path) -> None:
         *("mi300a", "AMD Instinct MI300A"),
     )
     with pytest.raises(UsageError, match="the file says AMD Instinct MI300A"):
-        read_file(path, given=ImportLabels(device="mi300x"))
+        read_file(path, labels=ImportLabels(device="mi300x"))
     with pytest.raises(InputError, match="holds no kernel times"):
         read_file(rocpd(tmp_path / "2_results.db", dispatches=0))
     other = sqlite3.connect(tmp_path / "other.db")
@@ -355,7 +355,7 @@ def test_files_of_no_known_format(tmp_path: Path) -> None:
 
 def test_the_same_file_is_the_same_run(tmp_path: Path) -> None:
     path = written(tmp_path / "r.json", nvbench())
-    ids = [read_file(path, given=ImportLabels(label)).runs[0][0].id for label in ("a", "a", "b")]
+    ids = [read_file(path, labels=ImportLabels(label)).runs[0][0].id for label in ("a", "a", "b")]
     assert ids[0] == ids[1] != ids[2]
 
 

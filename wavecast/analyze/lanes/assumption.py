@@ -51,11 +51,11 @@ class LaneAssumption:
 
 def one_per_mistake(sites: Iterable[LaneAssumption]) -> Iterator[LaneAssumption]:
     """The first site of each line and of each mistake."""
-    seen = set[tuple[Assumption, Position | str]]()
+    mistakes = set[tuple[Assumption, Position | str]]()
     for site in sites:
         keys = {(site.what, key) for key in (site.position[:1], site.mistake) if key}
-        if not seen & keys:
-            seen |= keys
+        if not mistakes & keys:
+            mistakes |= keys
             yield site
 
 

@@ -48,7 +48,7 @@ def assumptions(
     values.add(blocks)
     flow = LaneFlow(blocks, values)
     guards = LaneGuards(flow)
-    found: dict[tuple[Assumption, Position], LaneAssumption] = {}
+    by_position: dict[tuple[Assumption, Position], LaneAssumption] = {}
     demand = LaneDemand(flow)
     sites = chain(
         BallotSites(flow, demand, guards).sites(),
@@ -56,10 +56,10 @@ def assumptions(
         LeaderSites(flow, demand).sites(),
     )
     for site in sites:
-        before = found.get((site.what, site.position))
+        before = by_position.get((site.what, site.position))
         if site.position and (before is None or site.certain):
-            found[site.what, site.position] = site
-    return sorted(found.values(), key=lambda site: (site.position[-1:], site.what.value))
+            by_position[site.what, site.position] = site
+    return sorted(by_position.values(), key=lambda site: (site.position[-1:], site.what.value))
 
 
 def is_wide(descriptor: KernelDescriptor, block: tuple[int, int, int] | None) -> bool:
@@ -75,8 +75,8 @@ def _start(
     descriptor: KernelDescriptor,
     block: tuple[int, int, int] | None,
 ) -> WaveStart:
-    named = {i.detail for b in blocks.values() for i in b.instructions if i.opcode == "call"}
-    is_flat = not any(f"{ITEMS}{axis}" in named for axis in "yz")
+    callees = {i.detail for b in blocks.values() for i in b.instructions if i.opcode == "call"}
+    is_flat = not any(f"{ITEMS}{axis}" in callees for axis in "yz")
     most = descriptor.required_threads or descriptor.max_workgroup_size
     return first_wave(block if block is not None and all(block) else None, most, is_flat=is_flat)
 

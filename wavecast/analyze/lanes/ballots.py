@@ -96,8 +96,8 @@ class BallotSites:
         numbers = None if amounts is None else amounts.complete()
         if numbers is None or len(set(numbers)) < HALF:
             return
-        used = self.demand.used.get(shift.result, 0) & self.flow.executed(shift)
-        if any(used >> lane & 1 and numbers[lane] >= HALF for lane in range(LANES)):
+        lane_mask = self.demand.used.get(shift.result, 0) & self.flow.executed(shift)
+        if any(lane_mask >> lane & 1 and numbers[lane] >= HALF for lane in range(LANES)):
             yield LaneAssumption(Assumption.SHIFT, shift.position, not self.guards.limit(shift))
 
     def _stored(self, store: IrInstruction, lanes: int) -> Iterator[LaneAssumption]:

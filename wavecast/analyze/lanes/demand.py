@@ -40,8 +40,8 @@ class LaneDemand:
     def _add_block(self, label: str, block: IrBlock) -> None:
         for instruction in reversed(block.instructions):
             self._need(label, self._running(instruction, label))
-            for operand, lanes, moved in self._demands(instruction, label):
-                self._use(operand, lanes, moved)
+            for operand, lanes, exchange_lanes in self._demands(instruction, label):
+                self._use(operand, lanes, exchange_lanes)
             if instruction.opcode == "phi":
                 for source in instruction.sources:
                     lanes = self.used.get(instruction.result, 0)
@@ -57,10 +57,10 @@ class LaneDemand:
             self._needed[label] = before | lanes
             self._changed = True
 
-    def _use(self, operand: str, lanes: int, moved: int) -> None:
+    def _use(self, operand: str, lanes: int, exchange_lanes: int) -> None:
         if not operand.startswith("%"):
             return
-        for table, more in ((self.used, lanes), (self.exchanged, moved)):
+        for table, more in ((self.used, lanes), (self.exchanged, exchange_lanes)):
             before = table.get(operand, 0)
             if more & ~before:
                 table[operand] = before | more
@@ -82,31 +82,31 @@ class LaneDemand:
     def _demands(self, instruction: IrInstruction, label: str) -> Iterator[tuple[str, int, int]]:
         """(operand, lanes in which this instruction uses it, those an exchange takes)."""
         result, operands = instruction.result, instruction.operands
-        lanes, moved = self.used.get(result, 0), self.exchanged.get(result, 0)
+        lanes, exchange_lanes = self.used.get(result, 0), self.exchanged.get(result, 0)
         running = self.flow.executing[label]
         if not result or instruction.opcode in _MEMORY:
             yield from ((operand, running, 0) for operand in operands)
         elif instruction.opcode == "phi":
             for operand, source in zip(operands, instruction.sources, strict=True):
                 edge = self.flow.edge(source, label)
-                yield operand, lanes & edge, moved & edge
+                yield operand, lanes & edge, exchange_lanes & edge
         elif instruction.opcode == "select":
-            condition, one, other = operands
+            condition, if_true, other = operands
             yield condition, lanes, 0
-            for operand, outcome in ((one, 1), (other, 0)):
-                chosen = self.flow.values.may_be(condition, outcome)
-                yield operand, lanes & chosen, moved & chosen
+            for operand, outcome in ((if_true, 1), (other, 0)):
+                arm_lanes = self.flow.values.may_be(condition, outcome)
+                yield operand, lanes & arm_lanes, exchange_lanes & arm_lanes
         elif instruction.detail == EXCHANGE:
-            taken = self.taken(instruction, lanes & running, running)
+            source_lanes = self.taken(instruction, lanes & running, running)
             yield operands[0], lanes, 0
-            yield operands[1], taken, taken
+            yield operands[1], source_lanes, source_lanes
         elif instruction.opcode == "load":
             yield operands[0], lanes, 0
         elif instruction.opcode != "call" or instruction.detail.startswith(LANE_WISE):
-            yield from ((operand, lanes, moved) for operand in operands)
+            yield from ((operand, lanes, exchange_lanes) for operand in operands)
         else:
-            taken = self.taken(instruction, lanes, running)
-            yield from ((operand, taken, taken) for operand in operands)
+            source_lanes = self.taken(instruction, lanes, running)
+            yield from ((operand, source_lanes, source_lanes) for operand in operands)
 
     def taken(self, call: IrInstruction, lanes: int, running: int) -> int:
         """The lanes whose operands a function takes that may read others, for its result in some
@@ -115,11 +115,11 @@ class LaneDemand:
             sources = self.flow.sources.get(call.result)
             if sources is None:
                 return ALL if lanes else 0
-            taken = 0
+            source_lanes = 0
             for lane in range(LANES):
                 if lanes >> lane & 1:
-                    taken |= 1 << sources[lane]
-            return taken
+                    source_lanes |= 1 << sources[lane]
+            return source_lanes
         if call.detail.startswith(FIRST) and running == self.flow.values.start.active:
             return running & -running
         if call.detail.startswith(LANE) and len(call.operands) > 1:

@@ -131,20 +131,20 @@ class LaneFlow:
 
     def _origins(self) -> dict[str, list[int]]:
         """By value that depends on an exchange, the lanes each of its lanes is made of."""
-        found: dict[str, list[int]] = {}
+        origins: dict[str, list[int]] = {}
         changed = True
         while changed:
             changed = False
             for label, block in self.blocks.items():
                 for instruction in block.instructions:
-                    after = self._origin(instruction, label, found)
-                    if after is not None and found.get(instruction.result) != after:
-                        found[instruction.result] = after
+                    after = self._origin(instruction, label, origins)
+                    if after is not None and origins.get(instruction.result) != after:
+                        origins[instruction.result] = after
                         changed = True
-        return found
+        return origins
 
     def _origin(
-        self, instruction: IrInstruction, label: str, found: Mapping[str, list[int]]
+        self, instruction: IrInstruction, label: str, origins: Mapping[str, list[int]]
     ) -> list[int] | None:
         """The lanes a result is made of; None if it depends on no exchange."""
         opcode, operands = instruction.opcode, instruction.operands
@@ -154,18 +154,18 @@ class LaneFlow:
             sources = self.sources.get(instruction.result)
             if sources is None:
                 return [ALL] * LANES
-            own = self._lanes_of(operands[1], found)
-            return [own[source] for source in sources]
-        if not any(operand in found for operand in operands):
+            operand_origins = self._lanes_of(operands[1], origins)
+            return [operand_origins[source] for source in sources]
+        if not any(operand in origins for operand in operands):
             return None
         if opcode == "call" and not instruction.detail.startswith(LANE_WISE):
             return [ALL] * LANES
         total = [0] * LANES
-        for operand, chosen in self._parts(instruction, label):
-            own = self._lanes_of(operand, found)
+        for operand, arm_lanes in self._parts(instruction, label):
+            operand_origins = self._lanes_of(operand, origins)
             for lane in range(LANES):
-                if chosen >> lane & 1:
-                    total[lane] |= own[lane]
+                if arm_lanes >> lane & 1:
+                    total[lane] |= operand_origins[lane]
         return total
 
     def _parts(self, instruction: IrInstruction, label: str) -> Iterator[tuple[str, int]]:
@@ -180,11 +180,11 @@ class LaneFlow:
         else:
             yield from ((operand, ALL) for operand in operands)
 
-    def _lanes_of(self, operand: str, found: Mapping[str, list[int]]) -> list[int]:
+    def _lanes_of(self, operand: str, origins: Mapping[str, list[int]]) -> list[int]:
         """The lanes a value is made of: its own, none for a constant."""
-        known = found.get(operand)
-        if known is not None:
-            return known
+        lanes = origins.get(operand)
+        if lanes is not None:
+            return lanes
         if not operand.startswith("%") or self.values.of(operand) is not None:
             return [0] * LANES
         return [1 << lane for lane in range(LANES)]

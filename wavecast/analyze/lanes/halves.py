@@ -85,21 +85,21 @@ class LaneGuards:
         """Whether only one side of a branch leads to a block."""
         if len(block.targets) != 2:
             return False
-        one, other = (label in self._reachable(t, block.label) for t in block.targets)
-        return one != other
+        first, other = (label in self._reachable(t, block.label) for t in block.targets)
+        return first != other
 
     def _reachable(self, start: str, without: str) -> set[str]:
-        known = self._reached.get((start, without))
-        if known is not None:
-            return known
-        seen, work = {start}, [start]
+        memo = self._reached.get((start, without))
+        if memo is not None:
+            return memo
+        labels, work = {start}, [start]
         while work:
             for target in self.flow.blocks[work.pop()].targets:
-                if target not in seen and target != without:
-                    seen.add(target)
+                if target not in labels and target != without:
+                    labels.add(target)
                     work.append(target)
-        self._reached[start, without] = seen
-        return seen
+        self._reached[start, without] = labels
+        return labels
 
     def _is_unknown_lane(self, condition: str) -> bool:
         """Whether a condition is that the number of a lane equals another, and the lanes in which
@@ -164,24 +164,24 @@ def constant_lanes(flow: LaneFlow, name: str, lanes: int, constant: str = "") ->
     else:
         return 0
     total = 0
-    for operand, chosen in parts:
+    for operand, arm_lanes in parts:
         is_constant = operand == constant if constant else not operand.startswith("%")
         if is_constant:
-            total |= lanes & chosen
+            total |= lanes & arm_lanes
         else:
-            total |= constant_lanes(flow, operand, lanes & chosen, constant)
+            total |= constant_lanes(flow, operand, lanes & arm_lanes, constant)
     return total
 
 
 def repeats(flow: LaneFlow, name: str) -> bool:
     """Whether a value surely is the same in lane n and in lane n + 32."""
-    work, seen = [name], set[str]()
+    work, names = [name], set[str]()
     while work:
         name = work.pop()
         definition = flow.definitions.get(name)
-        if name in seen or definition is None:  # constants and arguments are the same in all lanes
+        if name in names or definition is None:  # constants and arguments are the same in all lanes
             continue
-        seen.add(name)
+        names.add(name)
         value = flow.values.of(name)
         words = None if value is None else value.complete()
         if words is not None:

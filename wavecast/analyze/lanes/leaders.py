@@ -39,15 +39,15 @@ class LeaderSites:
         of the other."""
         value = call.operands[call.detail == EXCHANGE]
         lanes = self.demand.used.get(call.result, 0) & running
-        taken = self.demand.taken(call, lanes, running)
+        source_lanes = self.demand.taken(call, lanes, running)
         leaders, parts = self._leaders(value)
         return (
             bool(lanes & UPPER)
             and bool(lanes & LOWER)
             and is_pair(leaders)
-            and taken.bit_count() == 1
-            and not self.demand.used.get(value, 0) & leaders & ~taken
-            and bool(taken & leaders)
+            and source_lanes.bit_count() == 1
+            and not self.demand.used.get(value, 0) & leaders & ~source_lanes
+            and bool(source_lanes & leaders)
             and not all(repeats(self.flow, part) for part in parts)
         )
 
@@ -59,21 +59,21 @@ class LeaderSites:
         if definition is None:
             return 0, []
         lanes, parts = 0, []
-        for operand, chosen in self._arms(definition):
+        for operand, arm_lanes in self._arms(definition):
             if not self._is_common(operand):
-                lanes |= chosen
+                lanes |= arm_lanes
                 parts.append(operand)
         return lanes, parts
 
     def _is_common(self, name: str) -> bool:
         """Whether all lanes have one value: a constant, or that of one lane."""
-        work, seen = [name], set[str]()
+        work, names = [name], set[str]()
         while work:
             name = work.pop()
             definition = self.flow.definitions.get(name)
-            if name in seen or definition is None:
+            if name in names or definition is None:
                 continue
-            seen.add(name)
+            names.add(name)
             if definition.opcode == "phi" or definition.opcode in COPIES:
                 work += definition.operands
             elif not is_uniform_call(self.flow, definition):

@@ -32,16 +32,16 @@ def mask_sites(code: CodeObject, program: Program) -> Iterator[LaneAssumption]:
     if is_cuda(text, PurePath(code.source).suffix):
         return
     names = [name for pair in _NAMED.findall(text) for name in pair if name]
-    passed = re.compile(_PASSED.format(mask="|".join((_ONES, *(rf"{n}\b" for n in names)))))
-    lines = {text.count("\n", 0, found.start()) + 1 for found in passed.finditer(text)}
-    source, seen = PurePath(code.source).name, set[int]()
+    pattern = re.compile(_PASSED.format(mask="|".join((_ONES, *(rf"{n}\b" for n in names)))))
+    lines = {text.count("\n", 0, match.start()) + 1 for match in pattern.finditer(text)}
+    source, site_lines = PurePath(code.source).name, set[int]()
     for instruction in program.instructions if lines else ():
         if instruction.location is None:
             continue
         position = position_of(instruction.location)
         name, line, _ = position[0]
-        if name == source and line in lines and line not in seen:
-            seen.add(line)
+        if name == source and line in lines and line not in site_lines:
+            site_lines.add(line)
             yield LaneAssumption(Assumption.MASK, position)
 
 

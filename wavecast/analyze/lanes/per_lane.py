@@ -118,44 +118,44 @@ class LaneValues:
         return self._binary(instruction)
 
     def _binary(self, instruction: IrInstruction) -> LaneWords | None:
-        one, other = (self.of(operand) for operand in instruction.operands)
-        if one is None or other is None:
+        first, other = (self.of(operand) for operand in instruction.operands)
+        if first is None or other is None:
             return None
         width = integer_width(instruction.type)
-        known = one.known & other.known
+        known_mask = first.known & other.known
         mask = np.uint64((1 << width) - 1)
-        a, b = one.words & mask, other.words & mask
+        a, b = first.words & mask, other.words & mask
         if instruction.opcode == "icmp":
             compare = _COMPARISONS.get(instruction.detail)
-            return None if compare is None else LaneWords(compare(a, b, width), known)
+            return None if compare is None else LaneWords(compare(a, b, width), known_mask)
         compute = _BINARY.get(instruction.opcode)
         if compute is None:
             return None
         if instruction.opcode in _DIVISIONS:
-            known = known & (b != 0)
+            known_mask = known_mask & (b != 0)
             b = np.where(b == 0, np.uint64(1), b)
         elif instruction.opcode in _SHIFTS:
-            known = known & (b < width)
+            known_mask = known_mask & (b < width)
             b = np.where(b < width, b, np.uint64(0))
-        return LaneWords(compute(a, b, width), known)
+        return LaneWords(compute(a, b, width), known_mask)
 
     def _select(self, instruction: IrInstruction) -> LaneWords | None:
         condition, *arms = (self.of(operand) for operand in instruction.operands)
-        one, other = (arm or _UNKNOWN for arm in arms)
+        first, other = (arm or _UNKNOWN for arm in arms)
         if condition is None:
-            same = one.known & other.known & (one.words == other.words)
-            return LaneWords(one.words, same)
-        taken = condition.words != 0
-        known = condition.known & np.where(taken, one.known, other.known)
-        return LaneWords(np.where(taken, one.words, other.words), known)
+            same = first.known & other.known & (first.words == other.words)
+            return LaneWords(first.words, same)
+        is_true = condition.words != 0
+        known_mask = condition.known & np.where(is_true, first.known, other.known)
+        return LaneWords(np.where(is_true, first.words, other.words), known_mask)
 
     def _phi(self, instruction: IrInstruction) -> LaneWords | None:
         values = [self.of(operand) or _UNKNOWN for operand in instruction.operands]
         first, *others = values
-        known = first.known
+        known_mask = first.known
         for other in others:
-            known = known & other.known & (other.words == first.words)
-        return LaneWords(first.words, known)
+            known_mask = known_mask & other.known & (other.words == first.words)
+        return LaneWords(first.words, known_mask)
 
     def _call(self, instruction: IrInstruction) -> LaneWords | None:
         callee, operands = instruction.detail, instruction.operands
@@ -172,11 +172,11 @@ class LaneValues:
         compute = _CALLS.get(callee.rsplit(".", 1)[0])
         if compute is None or len(operands) < 2:
             return None
-        one, other = self.of(operands[0]), self.of(operands[1])
-        if one is None or other is None:
+        first, other = self.of(operands[0]), self.of(operands[1])
+        if first is None or other is None:
             return None
-        known = one.known & other.known
-        return LaneWords(compute(one.words, other.words, instruction.width), known)
+        known_mask = first.known & other.known
+        return LaneWords(compute(first.words, other.words, instruction.width), known_mask)
 
     def _lanes_below(self, callee: str, operands: tuple[str, ...]) -> LaneWords | None:
         """The number of lanes below each: only that of all, not of those in a mask."""
@@ -250,8 +250,8 @@ def _signed_rest(a: _Words, b: _Words, width: int) -> _Words:
 
 def _extreme(choose: Callable[..., npt.NDArray[np.int64]]) -> Callable[..., _Words]:
     def words(a: _Words, b: _Words, width: int) -> _Words:
-        chosen = choose(_signed(a, width).view(np.int64), _signed(b, width).view(np.int64))
-        return chosen.view(np.uint64)
+        winner = choose(_signed(a, width).view(np.int64), _signed(b, width).view(np.int64))
+        return winner.view(np.uint64)
 
     return words
 

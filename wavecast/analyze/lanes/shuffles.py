@@ -92,13 +92,13 @@ class ShuffleSites:
 
     def _following(self, exchange: IrInstruction) -> set[str]:
         """The shuffles whose value depends on that of another through no third."""
-        flow, work, seen = self.flow, [exchange.result], set[str]()
+        flow, work, names = self.flow, [exchange.result], set[str]()
         following = set[str]()
         while work:
             name = work.pop()
-            if name in seen:
+            if name in names:
                 continue
-            seen.add(name)
+            names.add(name)
             for user, _ in flow.users.get(name, ()):
                 if user.detail == EXCHANGE:
                     following.add(user.result)
@@ -122,9 +122,10 @@ class ShuffleSites:
         flow = self.flow
         if value in flow.made_of or not value.startswith("%") or repeats(flow, value):
             return False
-        taken = self.demand.exchanged.get(value, 0)
+        exchange_lanes = self.demand.exchanged.get(value, 0)
         return any(
-            not taken & ~half and (taken & half).bit_count() >= HALF - 1 for half in HALVES
+            not exchange_lanes & ~half and (exchange_lanes & half).bit_count() >= HALF - 1
+            for half in HALVES
         ) and not self._known_constant(value)
 
     def _is_periodic(self, exchange: IrInstruction) -> bool:
@@ -167,8 +168,8 @@ class ShuffleSites:
         sources = flow.sources[exchange.result]
         if not self._is_complete(value):
             return False
-        used = self.demand.used.get(exchange.result, 0) & flow.executed(exchange)
-        lanes = [n for n in range(LANES) if used >> n & 1 and sources[n] != n]
+        lane_mask = self.demand.used.get(exchange.result, 0) & flow.executed(exchange)
+        lanes = [n for n in range(LANES) if lane_mask >> n & 1 and sources[n] != n]
         crossing = [n for n in lanes if (sources[n] < HALF) != (n < HALF)]
         if not crossing or len(crossing) == len(lanes):
             return False
@@ -182,14 +183,14 @@ class ShuffleSites:
     def _is_complete(self, value: str) -> bool:
         """Whether shuffles have made a value within groups of 32, of all lanes of each in one."""
         made_of = self.flow.made_of.get(value)
-        used = self.demand.used.get(value, 0)
-        if made_of is None or not used:
+        lane_mask = self.demand.used.get(value, 0)
+        if made_of is None or not lane_mask:
             return False
         for half in HALVES:
             lanes = [n for n in range(LANES) if half >> n & 1]
-            if any(made_of[n] & ~half for n in lanes if used >> n & 1):
+            if any(made_of[n] & ~half for n in lanes if lane_mask >> n & 1):
                 return False
-        return any(made_of[n] in HALVES for n in range(LANES) if used >> n & 1)
+        return any(made_of[n] in HALVES for n in range(LANES) if lane_mask >> n & 1)
 
     def _final(self, user: IrInstruction, exchange: IrInstruction) -> str | None:
         """The value in which a shuffled value meets the one it was shuffled from, where no further
@@ -207,19 +208,19 @@ class ShuffleSites:
     def _is_window(self, value: str) -> bool:
         """Whether a value is made of 32 consecutive lanes that lie in both halves."""
         made_of = self.flow.made_of.get(value)
-        used = self.demand.used.get(value, 0)
+        lane_mask = self.demand.used.get(value, 0)
         if made_of is None:
             return False
         for lane in range(LANES):
-            lanes = made_of[lane] if used >> lane & 1 else 0
+            lanes = made_of[lane] if lane_mask >> lane & 1 else 0
             run = lanes >> (lanes & -lanes).bit_length() - 1 if lanes else 0
             if run == LOWER and lanes not in HALVES:
                 return True
         return False
 
     def _is_row(self, value: str) -> bool:
-        made_of, used = self.flow.made_of.get(value), self.demand.used.get(value, 0)
-        if made_of is None or used != ALL or not self._is_complete(value):
+        made_of, lane_mask = self.flow.made_of.get(value), self.demand.used.get(value, 0)
+        if made_of is None or lane_mask != ALL or not self._is_complete(value):
             return False
         whole = all(made_of[n] == HALVES[n >= HALF] for n in range(LANES))
         return whole and self._divides_by(LANES) and not self._divides_by(HALF)

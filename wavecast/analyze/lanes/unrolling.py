@@ -20,15 +20,15 @@ EXCHANGE: Final = "llvm.amdgcn.ds.bpermute"
 
 def unrolled(blocks: Mapping[str, IrBlock], values: LaneValues) -> dict[str, IrBlock]:
     """The blocks with every loop unrolled that has exchanges and a known number of iterations."""
-    found: dict[str, IrBlock] = {}
+    unrolled_blocks: dict[str, IrBlock] = {}
     for label, block in blocks.items():
         copies = _iterations(block, values) if _exchanges(block) else None
         if copies is None:
-            found[label] = block
+            unrolled_blocks[label] = block
             continue
         for copy in copies:
-            found[copy.label] = copy
-    return _entered(found, blocks)
+            unrolled_blocks[copy.label] = copy
+    return _entered(unrolled_blocks, blocks)
 
 
 def _exchanges(block: IrBlock) -> bool:
@@ -109,15 +109,19 @@ def _chained(block: IrBlock, copies: list[IrBlock]) -> list[IrBlock]:
     return [*copies[:-1], ending]
 
 
-def _entered(found: dict[str, IrBlock], blocks: Mapping[str, IrBlock]) -> dict[str, IrBlock]:
+def _entered(
+    unrolled_blocks: dict[str, IrBlock], blocks: Mapping[str, IrBlock]
+) -> dict[str, IrBlock]:
     """Branches to an unrolled loop lead to its first iteration."""
-    first = {label: f"{label}@0" for label in blocks if f"{label}@0" in found}
-    for block in found.values():
+    first = {label: f"{label}@0" for label in blocks if f"{label}@0" in unrolled_blocks}
+    for block in unrolled_blocks.values():
         if block.label.partition("@")[0] not in first:
             block.targets = tuple(first.get(target, target) for target in block.targets)
     for label in first:
-        found[label].targets = tuple(first.get(target, target) for target in found[label].targets)
-    return found
+        unrolled_blocks[label].targets = tuple(
+            first.get(target, target) for target in unrolled_blocks[label].targets
+        )
+    return unrolled_blocks
 
 
 __all__ = ["EXCHANGE", "unrolled"]

@@ -64,8 +64,8 @@ def add(operation: SassOperation, lanes: Lanes) -> None:
     if extended:
         at = len(terms)
         terms += [_carry(operand, lanes) for operand in operation.reads[at : at + 1]]
-    known = [term for term in terms if term is not None]
-    total: Value = sum(known[1:], known[0]) if len(known) == len(terms) else None
+    values = [term for term in terms if term is not None]
+    total: Value = sum(values[1:], values[0]) if len(values) == len(terms) else None
     lanes.put(operation.writes[0], None if total is None else low(total), guard)
     for nth, register in enumerate(operation.writes[1:], 1):
         over = None if total is None else (total >> np.uint64(32)) >= np.uint64(nth)
@@ -97,11 +97,11 @@ def multiply_add(operation: SassOperation, lanes: Lanes) -> None:
     if "HI" in modifiers:
         _multiply_high(operation, lanes)
         return
-    found = lanes.words(operation, 3)
-    if found is None:
+    words = lanes.words(operation, 3)
+    if words is None:
         value: Value = None
     else:
-        a, b, c = found
+        a, b, c = words
         value = a * b + c
         if "X" in modifiers:
             carry = _carry_in(operation, lanes, 3)
@@ -114,10 +114,10 @@ def multiply_add(operation: SassOperation, lanes: Lanes) -> None:
 
 def _product(operation: SassOperation, lanes: Lanes) -> Value:
     """The 64-bit product of the first two operands."""
-    found = lanes.words(operation, 2)
-    if found is None:
+    words = lanes.words(operation, 2)
+    if words is None:
         return None
-    a, b = found
+    a, b = words
     if "U32" in operation.modifiers:
         return a.astype(np.uint64) * b.astype(np.uint64)
     return (signed(a) * signed(b)).view(np.uint64)
@@ -162,8 +162,8 @@ def scaled_add(operation: SassOperation, lanes: Lanes) -> None:
             pairs = signed(a).view(np.uint64)
         else:
             pairs = a.astype(np.uint64) | c.astype(np.uint64) << np.uint64(32)
-        moved = pairs << shift
-        part = high(moved) if is_high else low(moved)
+        shift_result = pairs << shift
+        part = high(shift_result) if is_high else low(shift_result)
         total = part.astype(np.uint64) + b.astype(np.uint64)
         total = None if carry is None else total + carry.astype(np.uint64)
     lanes.put(operation.writes[0], None if total is None else low(total), guard)
@@ -190,19 +190,19 @@ def _by_table(inputs: list[Value], lut: int) -> Value:
     not depend on it."""
     a, b, c = (_matters(lut, shift) for shift in (4, 2, 1))
     values = [
-        value if needed else np.zeros((1, 1), np.uint32)
-        for value, needed in zip(inputs, (a, b, c), strict=True)
+        value if is_relevant else np.zeros((1, 1), np.uint32)
+        for value, is_relevant in zip(inputs, (a, b, c), strict=True)
     ]
     if any(value is None for value in values):
         return _absorbed(inputs, lut)
     first, second, third = (value for value in values if value is not None)
-    found: Array = np.zeros((1, 1), np.uint32)
+    bits: Array = np.zeros((1, 1), np.uint32)
     for row in range(8):
         if lut >> row & 1:
             term = first if row & 4 else ~first
             term = term & (second if row & 2 else ~second)
-            found = found | term & (third if row & 1 else ~third)
-    return found
+            bits = bits | term & (third if row & 1 else ~third)
+    return bits
 
 
 def _matters(lut: int, shift: int) -> bool:
@@ -234,22 +234,22 @@ def predicate_logic(operation: SassOperation, lanes: Lanes) -> None:
 def shift(operation: SassOperation, lanes: Lanes) -> None:
     """SHF: the pair (c:a) moved by b; its upper word with `.HI`."""
     modifiers = operation.modifiers
-    found = lanes.words(operation, 3)
-    if found is None:
+    words = lanes.words(operation, 3)
+    if words is None:
         lanes.result(operation, None)
         return
-    a, b, c = found
+    a, b, c = words
     pairs = a.astype(np.uint64) | c.astype(np.uint64) << np.uint64(32)
     wraps, wide = "W" in modifiers, "U64" in modifiers or "S64" in modifiers
     amount = b & np.uint32(31) if wraps and not wide else np.minimum(b, np.uint32(63))
     shift = amount.astype(np.uint64)
     if "L" in modifiers:
-        moved = pairs << shift
+        shift_result = pairs << shift
     elif "S32" in modifiers or "S64" in modifiers:
-        moved = (pairs.view(np.int64) >> shift.astype(np.int64)).view(np.uint64)
+        shift_result = (pairs.view(np.int64) >> shift.astype(np.int64)).view(np.uint64)
     else:
-        moved = pairs >> shift
-    lanes.result(operation, high(moved) if "HI" in modifiers else low(moved))
+        shift_result = pairs >> shift
+    lanes.result(operation, high(shift_result) if "HI" in modifiers else low(shift_result))
 
 
 def compare(operation: SassOperation, lanes: Lanes) -> None:
@@ -257,10 +257,10 @@ def compare(operation: SassOperation, lanes: Lanes) -> None:
     lower words."""
     modifiers, guard = operation.modifiers, lanes.guard(operation)
     how = modifiers[0]
-    found = lanes.words(operation, 2)
+    words = lanes.words(operation, 2)
     result: Value = None
-    if found is not None and how in _COMPARISONS:
-        a, b = found if "U32" in modifiers else (signed(found[0]), signed(found[1]))
+    if words is not None and how in _COMPARISONS:
+        a, b = words if "U32" in modifiers else (signed(words[0]), signed(words[1]))
         result = _COMPARISONS[how](a, b)
         if "EX" in modifiers:
             lower = lanes.predicate(operation.reads[3])
@@ -277,32 +277,32 @@ def compare(operation: SassOperation, lanes: Lanes) -> None:
     join = next((_JOINS[name] for name in modifiers[1:] if name in _JOINS), operator.and_)
     other = lanes.predicate(operation.reads[2]) if len(operation.reads) > 2 else None
     for nth, register in enumerate(operation.writes):
-        own = result if nth == 0 or result is None else ~result
-        lanes.put(register, _joined(own, other, join), guard)
+        flag = result if nth == 0 or result is None else ~result
+        lanes.put(register, _joined(flag, other, join), guard)
 
 
-def _joined(own: Value, other: Value, join: Callable[[Any, Any], Any]) -> Value:
+def _joined(flag: Value, other: Value, join: Callable[[Any, Any], Any]) -> Value:
     if join is operator.and_:
-        for value in (own, other):
+        for value in (flag, other):
             if value is not None and not value.any():
                 return np.zeros((1, 1), bool)
-    if own is None or other is None:
+    if flag is None or other is None:
         return None
-    return join(own, other)
+    return join(flag, other)
 
 
 def select(operation: SassOperation, lanes: Lanes) -> None:
     """SEL: the first operand where the predicate is true, else the second."""
     first, second = lanes.word(operation.reads[0]), lanes.word(operation.reads[1])
-    chosen = lanes.predicate(operation.reads[2])
-    if chosen is not None and first is not None and chosen.all():
+    predicate = lanes.predicate(operation.reads[2])
+    if predicate is not None and first is not None and predicate.all():
         lanes.result(operation, first)
-    elif chosen is not None and second is not None and not chosen.any():
+    elif predicate is not None and second is not None and not predicate.any():
         lanes.result(operation, second)
-    elif chosen is None or first is None or second is None:
+    elif predicate is None or first is None or second is None:
         lanes.result(operation, None)
     else:
-        lanes.result(operation, np.where(chosen, first, second))
+        lanes.result(operation, np.where(predicate, first, second))
 
 
 def absolute(operation: SassOperation, lanes: Lanes) -> None:
@@ -313,57 +313,57 @@ def absolute(operation: SassOperation, lanes: Lanes) -> None:
 
 def least(operation: SassOperation, lanes: Lanes) -> None:
     """IMNMX: the smaller of two where the predicate is true, else the larger."""
-    found = lanes.words(operation, 2)
+    words = lanes.words(operation, 2)
     smaller = lanes.predicate(operation.reads[2])
-    if found is None or smaller is None:
+    if words is None or smaller is None:
         lanes.result(operation, None)
         return
-    a, b = found if "U32" in operation.modifiers else (v.view(np.int32) for v in found)
+    a, b = words if "U32" in operation.modifiers else (v.view(np.int32) for v in words)
     value = np.where(smaller, np.minimum(a, b), np.maximum(a, b))
     lanes.result(operation, value.astype(np.int64).astype(np.uint32))
 
 
 def extend(operation: SassOperation, lanes: Lanes) -> None:
     """SGXT: the lower b bits, extended by their sign or, with `.U32`, by zeros."""
-    found = lanes.words(operation, 2)
-    if found is None:
+    words = lanes.words(operation, 2)
+    if words is None:
         lanes.result(operation, None)
         return
-    a, bits = found[0], np.minimum(found[1], np.uint32(32)).astype(np.uint64)
-    kept = a.astype(np.uint64) & (np.uint64(1) << bits) - np.uint64(1)
+    a, bits = words[0], np.minimum(words[1], np.uint32(32)).astype(np.uint64)
+    value = a.astype(np.uint64) & (np.uint64(1) << bits) - np.uint64(1)
     if "U32" not in operation.modifiers:
         shift = np.uint64(64) - np.maximum(bits, np.uint64(1))
-        kept = ((kept << shift).view(np.int64) >> shift.astype(np.int64)).view(np.uint64)
-    lanes.result(operation, low(kept))
+        value = ((value << shift).view(np.int64) >> shift.astype(np.int64)).view(np.uint64)
+    lanes.result(operation, low(value))
 
 
 def permute(operation: SassOperation, lanes: Lanes) -> None:
     """PRMT: each byte of the result is one of the eight bytes (c:a), by a nibble of b."""
-    found = lanes.words(operation, 3)
-    if found is None or operation.modifiers:
+    words = lanes.words(operation, 3)
+    if words is None or operation.modifiers:
         lanes.result(operation, None)
         return
-    a, selector, c = found
+    a, selector, c = words
     pairs = a.astype(np.uint64) | c.astype(np.uint64) << np.uint64(32)
     value: Array = np.zeros((1, 1), np.uint32)
     for byte in range(4):
         nibble = selector >> np.uint32(4 * byte) & np.uint32(15)
-        picked = low(pairs >> (nibble & np.uint32(7)).astype(np.uint64) * np.uint64(8))
-        picked = picked & np.uint32(255)
-        sign = np.where(picked > 127, np.uint32(255), np.uint32(0))
-        value = value | np.where(nibble > 7, sign, picked) << np.uint32(8 * byte)
+        byte_value = low(pairs >> (nibble & np.uint32(7)).astype(np.uint64) * np.uint64(8))
+        byte_value = byte_value & np.uint32(255)
+        sign = np.where(byte_value > 127, np.uint32(255), np.uint32(0))
+        value = value | np.where(nibble > 7, sign, byte_value) << np.uint32(8 * byte)
     lanes.result(operation, value)
 
 
 def mask_bits(operation: SassOperation, lanes: Lanes) -> None:
     """BMSK: b ones from bit a on."""
-    found = lanes.words(operation, 2)
-    if found is None:
+    words = lanes.words(operation, 2)
+    if words is None:
         lanes.result(operation, None)
         return
-    count = np.minimum(found[1], np.uint32(32)).astype(np.uint64)
+    count = np.minimum(words[1], np.uint32(32)).astype(np.uint64)
     ones = (np.uint64(1) << count) - np.uint64(1)
-    lanes.result(operation, low(ones << np.minimum(found[0], np.uint32(32)).astype(np.uint64)))
+    lanes.result(operation, low(ones << np.minimum(words[0], np.uint32(32)).astype(np.uint64)))
 
 
 def count_ones(operation: SassOperation, lanes: Lanes) -> None:

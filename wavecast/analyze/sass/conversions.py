@@ -43,11 +43,11 @@ def to_float(operation: SassOperation, lanes: Lanes) -> None:
     if value is None or unusual & set(operation.modifiers):
         lanes.result(operation, None)
         return
-    known = operation.modifiers
-    whole = value if "U32" in known else signed(value)
+    modifiers = operation.modifiers
+    whole = value if "U32" in modifiers else signed(value)
     exact = whole.astype(np.float64)
     rounded = exact.astype(np.float32)
-    if "RP" in known:
+    if "RP" in modifiers:
         short = rounded.astype(np.float64) < exact
         rounded = np.where(short, np.nextafter(rounded, np.float32(np.inf)), rounded)
     lanes.result(operation, rounded.astype(np.float32).view(np.uint32))
@@ -73,8 +73,8 @@ def unary_function(operation: SassOperation, lanes: Lanes) -> None:
         lanes.result(operation, None)
         return
     with np.errstate(divide="ignore"):
-        found = np.float32(1) / value.view(np.float32)
-    lanes.result(operation, found.astype(np.float32).view(np.uint32))
+        reciprocal = np.float32(1) / value.view(np.float32)
+    lanes.result(operation, reciprocal.astype(np.float32).view(np.uint32))
 
 
 __all__ = [

@@ -50,10 +50,10 @@ def executed(program: Program, launch: Launch) -> SassExecution:
     paths = follow(
         program, launch, np.repeat(ids, warps, axis=0), np.tile(np.arange(warps), len(numbers))
     )
-    own = {int(start): run for run, start in enumerate(paths.starts)}
+    run_of = {int(start): run for run, start in enumerate(paths.starts)}
     each = np.zeros((len(paths.starts), paths.members.shape[1]))
     np.add.at(each, paths.blocks, paths.members)
-    of_block = np.stack([each[own[block.start]] for block in program.blocks])
+    of_block = np.stack([each[run_of[block.start]] for block in program.blocks])
     first: dict[int, WarpAccess] = {}
     for access in paths.accesses:
         first.setdefault(access.instruction, access)
@@ -70,7 +70,7 @@ def executed(program: Program, launch: Launch) -> SassExecution:
     return SassExecution(
         blocks=tuple(of_block.mean(axis=1).tolist()),
         most=tuple(of_block.max(axis=1).tolist()),
-        trips={loop.index: _trips(program, paths, loop, own) for loop in program.loops},
+        trips={loop.index: _trips(program, paths, loop, run_of) for loop in program.loops},
         patterns=patterns,
         passes={
             at: _passes(pattern)
@@ -80,14 +80,14 @@ def executed(program: Program, launch: Launch) -> SassExecution:
     )
 
 
-def _trips(program: Program, paths: WarpPaths, loop: Loop, own: Mapping[int, int]) -> float:
+def _trips(program: Program, paths: WarpPaths, loop: Loop, run_of: Mapping[int, int]) -> float:
     """Executions of the header over entries from outside, of the warps that enter the loop."""
-    header = own[program.blocks[loop.header].start]
+    header = run_of[program.blocks[loop.header].start]
     inner = np.zeros(len(paths.starts), bool)
     for block in program.blocks:
         if block.index in loop.blocks:
-            chosen = (paths.starts >= block.start) & (paths.starts < block.stop)
-            inner |= chosen
+            mask = (paths.starts >= block.start) & (paths.starts < block.stop)
+            inner |= mask
     executions = entries = 0
     for warp in range(paths.members.shape[1]):
         runs = paths.of_warp(warp)
@@ -113,10 +113,10 @@ def _pattern(
     if access.addresses is None or memory is None:
         return unknown
     lanes = access.lanes[0].tolist()
-    known = [int(v) for v, on in zip(access.addresses[0], lanes, strict=True) if on]
-    if not known:
+    addresses = [int(v) for v, on in zip(access.addresses[0], lanes, strict=True) if on]
+    if not addresses:
         return unknown
-    base, names = min(known), ()
+    base, names = min(addresses), ()
     for name, array in arrays.items():
         if array.first <= base < array.first + array.bytes:
             base, names = array.first, (name,)
@@ -125,7 +125,7 @@ def _pattern(
         int(value) - base if on else None
         for value, on in zip(access.addresses[0], lanes, strict=True)
     ]
-    if len(known) == 1:
+    if len(addresses) == 1:
         pattern, stride = "broadcast", 0
     else:
         pattern, stride = classify(offsets, width)
@@ -149,7 +149,7 @@ def _passes(pattern: AddressPattern) -> float:
                 active += 1
                 for word in range(offset // 4, offset // 4 + width // 4):
                     words.setdefault(word % BANKS, set()).add(word)
-        total += max((len(own) for own in words.values()), default=0)
+        total += max((len(bank_words) for bank_words in words.values()), default=0)
         ideal += -(-active * width // (4 * BANKS))
     return total / max(1, ideal)
 

@@ -68,14 +68,14 @@ class Lanes:
 
     def word(self, operand: SassOperand) -> Value:
         """The word of an operand, with its sign and inversion."""
-        found = self._raw(operand, 0)
-        if found is None:
+        value = self._raw(operand, 0)
+        if value is None:
             return None
         if operand.absolute:
-            found = np.abs(found.view(np.int32)).view(np.uint32)
+            value = np.abs(value.view(np.int32)).view(np.uint32)
         if operand.negative:
-            found = (~found) + np.uint32(1)
-        return ~found if operand.inverted else found
+            value = (~value) + np.uint32(1)
+        return ~value if operand.inverted else value
 
     def pair(self, operand: SassOperand, *, sign: bool = False) -> Value:
         """The 64 bits of an operand: a register and the next one; integers by their sign, words of
@@ -86,10 +86,10 @@ class Lanes:
         lower, upper = self._raw(operand, 0), self._raw(operand, 1)
         if lower is None or upper is None:
             return None
-        found = lower.astype(np.uint64) | upper.astype(np.uint64) << _HIGH
+        bits = lower.astype(np.uint64) | upper.astype(np.uint64) << _HIGH
         if operand.negative:
-            found = (~found) + np.uint64(1)
-        return ~found if operand.inverted else found
+            bits = (~bits) + np.uint64(1)
+        return ~bits if operand.inverted else bits
 
     def _raw(self, operand: SassOperand, part: int) -> Value:
         if operand.bank is not None:
@@ -97,26 +97,26 @@ class Lanes:
             at = _ZERO if base is None else self.register(base)
             return self.constants.words(operand.bank, at, operand.offset + 4 * part)
         if operand.register is not None:
-            own = operand.register
-            if own.number == ZERO or not part:
-                return self.register(own)
-            return self.register(Register(own.file, own.number + part))
+            register = operand.register
+            if register.number == ZERO or not part:
+                return self.register(register)
+            return self.register(Register(register.file, register.number + part))
         return word(operand.value) if operand.value is not None and not part else None
 
     def predicate(self, operand: SassOperand) -> Value:
         """The lanes of a predicate operand."""
-        found = self.register(operand.register) if operand.register is not None else None
-        if found is None:
+        value = self.register(operand.register) if operand.register is not None else None
+        if value is None:
             return None
-        return ~found if operand.inverted else found
+        return ~value if operand.inverted else value
 
     def guard(self, operation: SassOperation) -> Value:
         """Lanes whose guard lets the instruction execute; all without a guard."""
         if operation.guard is None:
             return _TRUE
         register, inverted = operation.guard
-        found = self.register(register)
-        return None if found is None else ~found if inverted else found
+        value = self.register(register)
+        return None if value is None else ~value if inverted else value
 
     def address(self, address: Address) -> Value:
         """The byte addresses of lanes, u64."""
@@ -131,9 +131,9 @@ class Lanes:
 
     def words(self, operation: SassOperation, count: int) -> list[Array] | None:
         """The first operands as words, None when one is unknown."""
-        found = [self.word(operand) for operand in operation.reads[:count]]
-        known = [value for value in found if value is not None]
-        return known if len(known) == count == len(found) else None
+        words = [self.word(operand) for operand in operation.reads[:count]]
+        values = [value for value in words if value is not None]
+        return values if len(values) == count == len(words) else None
 
     def result(self, operation: SassOperation, value: Value) -> None:
         """Write the first result of an operation under its guard."""
@@ -144,27 +144,27 @@ class Lanes:
         if register.number == ZERO:
             return
         everywhere = guard is _TRUE and self.all_active
-        chosen = self.active if guard is None else guard & self.active
-        if not everywhere and not chosen.any():
+        mask = self.active if guard is None else guard & self.active
+        if not everywhere and not mask.any():
             return
         if guard is None or value is None:
-            known = self._partly.pop(register, np.True_) & ~chosen
-            if everywhere or register not in self._known or not known.any():
+            known_mask = self._partly.pop(register, np.True_) & ~mask
+            if everywhere or register not in self._known or not known_mask.any():
                 self._known.pop(register, None)
             else:
-                self._partly[register] = known
+                self._partly[register] = known_mask
             return
-        if everywhere or chosen.all():
+        if everywhere or mask.all():
             self._known[register] = value
             self._partly.pop(register, None)
             return
         before = self._known.get(register)
-        known = chosen if before is None else self._partly.get(register, np.True_) | chosen
-        self._known[register] = np.where(chosen, value, value if before is None else before)
-        if known.all():
+        known_mask = mask if before is None else self._partly.get(register, np.True_) | mask
+        self._known[register] = np.where(mask, value, value if before is None else before)
+        if known_mask.all():
             self._partly.pop(register, None)
         else:
-            self._partly[register] = known
+            self._partly[register] = known_mask
 
     def put_pair(self, register: Register, value: Value, guard: Value) -> None:
         """Write a register and the next one."""

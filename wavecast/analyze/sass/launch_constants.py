@@ -41,7 +41,7 @@ def arrays(launch: Launch) -> tuple[ArrayOfLaunch, ...]:
 def named_arrays(launch: Launch) -> dict[str, ArrayOfLaunch]:
     """The tensors among the arguments of a launch, by name."""
     tensors = {a.name: a for a in launch.arguments if a.kind == "tensor" and a.bytes}
-    found = {
+    by_name = {
         a.name: ArrayOfLaunch(a.storage, a.bytes, b"")
         for a in launch.arguments
         if a.kind == "descriptor" and a.bytes
@@ -51,8 +51,8 @@ def named_arrays(launch: Launch) -> dict[str, ArrayOfLaunch]:
         if offset is None or tensor is None or len(launch.kernarg) < offset + 8:
             continue
         first = int.from_bytes(launch.kernarg[offset : offset + 8], "little")
-        found[parameter.name] = ArrayOfLaunch(first, tensor.bytes, tensor.content)
-    return found
+        by_name[parameter.name] = ArrayOfLaunch(first, tensor.bytes, tensor.content)
+    return by_name
 
 
 class LaunchConstants:
@@ -84,8 +84,8 @@ class LaunchConstants:
 
     def special(self, name: str) -> Array | None:
         """The lanes of a special register, None for one that the launch does not determine."""
-        found = self._special.get(name)
-        return None if found is None else found.astype(np.uint32)
+        value = self._special.get(name)
+        return None if value is None else value.astype(np.uint32)
 
     def loaded(self, addresses: Array, width: int, *, sign: bool) -> Array | None:
         """What lanes read at `addresses` (u64): integers of `width` bytes (u64), extended by their
@@ -139,16 +139,16 @@ def _bank(launch: Launch) -> dict[int, int]:
         raise Unpredictable(
             "the arguments of the launch are not known (run the script, or give --arg)"
         )
-    found = {layout["block"] + 4 * n: size for n, size in enumerate(launch.block)}
-    found[layout["stack"]] = STACK
-    found |= {layout["grid"] + 4 * n: size for n, size in enumerate(launch.grid)}
+    bank = {layout["block"] + 4 * n: size for n, size in enumerate(launch.block)}
+    bank[layout["stack"]] = STACK
+    bank |= {layout["grid"] + 4 * n: size for n, size in enumerate(launch.grid)}
     if "parameters_address" in layout:
-        found[layout["parameters_address"]] = PARAMETERS & 0xFFFFFFFF
-        found[layout["parameters_address"] + 4] = PARAMETERS >> 32
+        bank[layout["parameters_address"]] = PARAMETERS & 0xFFFFFFFF
+        bank[layout["parameters_address"] + 4] = PARAMETERS >> 32
     whole = len(launch.kernarg) // 4
     words = struct.unpack_from(f"<{whole}I", launch.kernarg)
-    found |= {layout["parameters"] + 4 * n: value for n, value in enumerate(words)}
-    return found
+    bank |= {layout["parameters"] + 4 * n: value for n, value in enumerate(words)}
+    return bank
 
 
 @cache

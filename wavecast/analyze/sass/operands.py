@@ -78,9 +78,9 @@ class SassOperation:
     @property
     def sources(self) -> tuple[Register, ...]:
         """Every register read, guard and addresses included; of pairs only the first."""
-        own = [operand.register for operand in self.reads if operand.register is not None]
+        registers = [operand.register for operand in self.reads if operand.register is not None]
         terms = [term for address in self.addresses for term, _, _ in address.terms]
-        return (*own, *terms, *((self.guard[0],) if self.guard else ()))
+        return (*registers, *terms, *((self.guard[0],) if self.guard else ()))
 
 
 _TWO_PREDICATES: Final = frozenset(
@@ -152,17 +152,17 @@ def _results(name: str, parts: list[str]) -> int:
     if name in _TWO_PREDICATES:
         second = _plain(parts[1]) if len(parts) > 1 else None
         return 2 if second is not None and second.file in ("P", "UP") else 1
-    found = 1
+    count = 1
     if name in _CARRIES or name.startswith("ATOM") or name == "UTCATOMSWS":
         first = _plain(parts[0])
         if first is not None and first.file in ("P", "UP"):
             return min(2, len(parts))
-        while found < len(parts) - 2 and found < 3:
-            following = _plain(parts[found])
+        while count < len(parts) - 2 and count < 3:
+            following = _plain(parts[count])
             if following is None or following.file not in ("P", "UP"):
                 break
-            found += 1
-    return found
+            count += 1
+    return count
 
 
 def _plain(part: str) -> Register | None:
@@ -175,17 +175,17 @@ def _plain(part: str) -> Register | None:
 
 def _split(text: str) -> list[str]:
     """Operands between commas outside brackets."""
-    found, depth, start = [], 0, 0
+    parts, depth, start = [], 0, 0
     for at, character in enumerate(text):
         if character in "[(":
             depth += 1
         elif character in "])":
             depth -= 1
         elif character == "," and depth == 0:
-            found.append(text[start:at].strip())
+            parts.append(text[start:at].strip())
             start = at + 1
     last = text[start:].strip()
-    return [*found, last] if last else found
+    return [*parts, last] if last else parts
 
 
 def _number(text: str) -> int:

@@ -43,8 +43,8 @@ _REGISTER = re.compile(r"\bR(\d+)\b")
 
 def functions(text: str) -> tuple[str, ...]:
     """The names of the functions a SASS text holds, in order."""
-    found = (_SECTION.match(line) for line in text.splitlines())
-    return tuple(dict.fromkeys(match[1] or match[2] for match in found if match))
+    matches = (_SECTION.match(line) for line in text.splitlines())
+    return tuple(dict.fromkeys(match[1] or match[2] for match in matches if match))
 
 
 def parse(
@@ -124,8 +124,8 @@ class _Reader:
     def resolved_labels(self) -> dict[str, int]:
         """Labels and addresses branches name, those past the last instruction left out."""
         last = len(self.instructions)
-        named = {name: index for name, index in self._labels.items() if index < last}
-        return named | self._addresses
+        labels = {name: index for name, index in self._labels.items() if index < last}
+        return labels | self._addresses
 
 
 @lru_cache(maxsize=1 << 16)

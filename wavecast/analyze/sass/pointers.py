@@ -29,11 +29,11 @@ def tensors(
 ) -> Mapping[int, str]:
     """The tensor argument of the memory instructions (by number) whose addresses are computed from
     one pointer. Raises Unpredictable for a target whose constant bank has an unknown layout."""
-    first, known = parameters_offset(launch), named_arrays(launch)
+    first, arrays = parameters_offset(launch), named_arrays(launch)
     names = {
         first + parameter.offset: frozenset({parameter.name})
         for parameter in launch.code.parameters
-        if parameter.offset is not None and parameter.name in known
+        if parameter.offset is not None and parameter.name in arrays
     }
     entries: list[_Pointers] = [{} for _ in program.blocks]
     pending = list(range(len(program.blocks)))
@@ -45,59 +45,59 @@ def tensors(
         for following in block.successors:
             if _join(entries[following], state) and following not in pending:
                 pending.append(following)
-    found = {}
+    tensor_of = {}
     for block in program.blocks:
         state = dict(entries[block.index])
         for at in range(block.start, block.stop):
             loads = program.instructions[at].memory is not None
             if loads and operations[at].addresses:
                 terms = (term for term, _, _ in operations[at].addresses[-1].terms)
-                own = frozenset[str]().union(*(state.get(term, ()) for term in terms))
-                if len(own) == 1:
-                    (found[at],) = own
+                pointees = frozenset[str]().union(*(state.get(term, ()) for term in terms))
+                if len(pointees) == 1:
+                    (tensor_of[at],) = pointees
             _step(state, operations[at], loads, names)
-    return found
+    return tensor_of
 
 
 def _step(
-    state: _Pointers, own: SassOperation, loads: bool, names: Mapping[int, frozenset[str]]
+    state: _Pointers, operation: SassOperation, loads: bool, names: Mapping[int, frozenset[str]]
 ) -> None:
     """What registers point to after an instruction."""
-    if own.name in STORES:
-        memory = STORES[own.name]
-        state[memory] = state.get(memory, frozenset()).union(*_stored(state, own))
-    for register in own.writes:
+    if operation.name in STORES:
+        memory = STORES[operation.name]
+        state[memory] = state.get(memory, frozenset()).union(*_stored(state, operation))
+    for register in operation.writes:
         if register.number == ZERO or register.file not in ("R", "UR"):
             continue
-        for part, value in enumerate(_values(state, own, loads, names)):
+        for part, value in enumerate(_values(state, operation, loads, names)):
             target = Register(register.file, register.number + part)
-            before = state.get(target, frozenset()) if own.guard is not None else frozenset()
+            before = state.get(target, frozenset()) if operation.guard is not None else frozenset()
             state[target] = before | value
 
 
 def _values(
-    state: _Pointers, own: SassOperation, loads: bool, names: Mapping[int, frozenset[str]]
+    state: _Pointers, operation: SassOperation, loads: bool, names: Mapping[int, frozenset[str]]
 ) -> Iterator[frozenset[str]]:
     """What each word of a result points to."""
-    words = max((_WORDS.get(modifier, 1) for modifier in own.modifiers), default=1)
-    constant = next((operand for operand in own.reads if operand.bank is not None), None)
-    if own.name in _CONSTANT_LOADS and constant is not None:
+    words = max((_WORDS.get(modifier, 1) for modifier in operation.modifiers), default=1)
+    constant = next((operand for operand in operation.reads if operand.bank is not None), None)
+    if operation.name in _CONSTANT_LOADS and constant is not None:
         for part in range(words):
             yield _constant(constant, names, 4 * part)
         return
-    if own.name in LOADS:
-        yield from (state.get(LOADS[own.name], frozenset()) for _ in range(words))
+    if operation.name in LOADS:
+        yield from (state.get(LOADS[operation.name], frozenset()) for _ in range(words))
         return
-    reads = () if loads else own.reads
+    reads = () if loads else operation.reads
     value = frozenset[str]().union(*(_pointed(state, operand, names) for operand in reads))
     yield value
     yield from (frozenset[str]() for _ in range(words - 1))
 
 
-def _stored(state: _Pointers, own: SassOperation) -> Iterator[frozenset[str]]:
+def _stored(state: _Pointers, operation: SassOperation) -> Iterator[frozenset[str]]:
     """What each word that an instruction stores points to."""
-    words = max((_WORDS.get(modifier, 1) for modifier in own.modifiers), default=1)
-    for operand in own.reads:
+    words = max((_WORDS.get(modifier, 1) for modifier in operation.modifiers), default=1)
+    for operand in operation.reads:
         register = operand.register
         if register is not None and register.number != ZERO and register.file in ("R", "UR"):
             for part in range(words):

@@ -65,10 +65,10 @@ class SassCharges:
         opcode = decoded.opcode
         shape = opcode.matrix or self.shapes.get(index)
         key = (opcode.name, opcode.cost_class, decoded.memory, shape)
-        found = self._known.get(key)
-        if found is None:
-            found = self._known[key] = self._make(decoded, shape)
-        return found
+        charge = self._known.get(key)
+        if charge is None:
+            charge = self._known[key] = self._make(decoded, shape)
+        return charge
 
     def _make(self, decoded: Decoded, shape: MatrixShape | None) -> Charge:
         opcode = decoded.opcode
@@ -133,10 +133,10 @@ def _bytes(memory: MemoryEffect | None) -> tuple[int, int]:
     """Bytes a warp moves to or from global and shared memory, all lanes active."""
     if memory is None:
         return 0, 0
-    moved = memory.bytes * WARP
-    to_global = moved if memory.space in _GLOBAL_SPACES else 0
+    size = memory.bytes * WARP
+    to_global = size if memory.space in _GLOBAL_SPACES else 0
     in_shared = memory.space is Space.LDS or memory.kind in (
         MemoryKind.LOAD_TO_LDS,
         MemoryKind.STORE_FROM_LDS,
     )
-    return to_global, moved if in_shared else 0
+    return to_global, size if in_shared else 0

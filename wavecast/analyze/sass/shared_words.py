@@ -39,9 +39,9 @@ class SharedWords:
         group, at = self._offsets(address, offset, active)
         if not self._known[group, at].all():
             return None
-        found = np.zeros(active.shape, np.uint32)
-        found[active] = self._words[group, at]
-        return found
+        words = np.zeros(active.shape, np.uint32)
+        words[active] = self._words[group, at]
+        return words
 
     def _offsets(self, address: Array, offset: int, active: Array) -> tuple[Array, Array]:
         whole = np.broadcast_to(address + np.uint64(offset), active.shape)[active]

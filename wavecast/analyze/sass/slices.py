@@ -27,37 +27,41 @@ def needed(program: Program, operations: Sequence[SassOperation]) -> tuple[bool,
 
     Registers are followed by name, wherever they are written.
     """
-    wanted: set[Register] = set()
-    for instruction, own in zip(program.instructions, operations, strict=True):
-        if own.guard is not None:
-            wanted |= _pair(own.guard[0])
-        for register in tensor_copies.registers(own):
-            wanted |= _pair(register)
-        if instruction.memory is not None or own.name in ("SYNCS", "UTCBAR"):
-            for address in own.addresses:
+    live: set[Register] = set()
+    for instruction, operation in zip(program.instructions, operations, strict=True):
+        if operation.guard is not None:
+            live |= _pair(operation.guard[0])
+        for register in tensor_copies.registers(operation):
+            live |= _pair(register)
+        if instruction.memory is not None or operation.name in ("SYNCS", "UTCBAR"):
+            for address in operation.addresses:
                 for register, _, _ in address.terms:
-                    wanted |= _pair(register)
-            for operand in own.reads:
+                    live |= _pair(register)
+            for operand in operation.reads:
                 if operand.register is not None and operand.register.file in ("P", "UP"):
-                    wanted |= _pair(operand.register)
-        if instruction.opcode.control is not Control.NONE or own.name in ("RET", "BRX", "BRXU"):
-            for register in own.sources:
-                wanted |= _pair(register)
-    chosen = [False] * len(operations)
+                    live |= _pair(operand.register)
+        if instruction.opcode.control is not Control.NONE or operation.name in (
+            "RET",
+            "BRX",
+            "BRXU",
+        ):
+            for register in operation.sources:
+                live |= _pair(register)
+    in_slice = [False] * len(operations)
     changed = True
     while changed:
         changed = False
-        for at, own in enumerate(operations):
-            if chosen[at] or not _written(own) & wanted:
+        for at, operation in enumerate(operations):
+            if in_slice[at] or not _written(operation) & live:
                 continue
-            chosen[at] = changed = True
-            for register in own.sources:
-                wanted |= _pair(register)
-            if own.name == "P2R":
-                wanted |= {Register("P", number) for number in range(7)}
-            if own.name in LOADS:
-                wanted.add(LOADS[own.name])
-    return tuple(chosen)
+            in_slice[at] = changed = True
+            for register in operation.sources:
+                live |= _pair(register)
+            if operation.name == "P2R":
+                live |= {Register("P", number) for number in range(7)}
+            if operation.name in LOADS:
+                live.add(LOADS[operation.name])
+    return tuple(in_slice)
 
 
 def _pair(register: Register) -> set[Register]:
@@ -69,21 +73,23 @@ def _pair(register: Register) -> set[Register]:
     return {register, Register(register.file, register.number + 1)}
 
 
-def _written(own: SassOperation) -> set[Register]:
-    found = set()
-    for register in own.writes:
+def _written(operation: SassOperation) -> set[Register]:
+    registers = set()
+    for register in operation.writes:
         if register.number == ZERO:
             continue
         count = _WIDEST if register.file in ("R", "UR") else 1
-        wide = bool({"64", "128", "WIDE", "x4"} & set(own.modifiers)) or own.name == "CS2R"
-        found |= {
+        wide = (
+            bool({"64", "128", "WIDE", "x4"} & set(operation.modifiers)) or operation.name == "CS2R"
+        )
+        registers |= {
             Register(register.file, register.number + part) for part in range(count if wide else 1)
         }
-    if own.name in STORES:
-        found.add(STORES[own.name])
-    if own.name == "R2P":
-        found |= {Register("P", number) for number in range(7)}
-    return found
+    if operation.name in STORES:
+        registers.add(STORES[operation.name])
+    if operation.name == "R2P":
+        registers |= {Register("P", number) for number in range(7)}
+    return registers
 
 
 __all__ = ["LOADS", "STORES", "needed"]

@@ -35,7 +35,7 @@ _ROLES = {"wait": Role.WAIT, "barrier": Role.BARRIER}
 @cache
 def rows() -> dict[str, Opcode]:
     """Every row by name. Raises AssertionError when the table breaks its own format."""
-    found: dict[str, Opcode] = {}
+    opcodes: dict[str, Opcode] = {}
     group = ["", ""]
     text = (resources.files("wavecast.analyze.sass") / "sass.tbl").read_text(encoding="utf-8")
     for number, raw in enumerate(text.splitlines(), 1):
@@ -46,9 +46,9 @@ def rows() -> dict[str, Opcode]:
             continue
         for item in line.split():
             name, _, flops = item.partition(":")
-            assert name not in found, f"sass.tbl:{number}: {name} twice"
-            found[name] = _row(name, group, float(flops or 0))
-    return found
+            assert name not in opcodes, f"sass.tbl:{number}: {name} twice"
+            opcodes[name] = _row(name, group, float(flops or 0))
+    return opcodes
 
 
 def _row(name: str, group: list[str], flops: float) -> Opcode:
@@ -77,11 +77,11 @@ def lookup(mnemonic: str) -> Opcode:
     The longest dotted prefix with a row wins. An unknown opcode gives a row of class `other`
     whose cost class is `UNKNOWN_COST`, so that a reader can list it by name.
     """
-    known = rows()
+    opcodes = rows()
     prefix = mnemonic
     while prefix:
-        if prefix in known:
-            return known[prefix]
+        if prefix in opcodes:
+            return opcodes[prefix]
         prefix = prefix.rpartition(".")[0]
     return _row(mnemonic.partition(".")[0], ["other", UNKNOWN_COST], 0.0)
 

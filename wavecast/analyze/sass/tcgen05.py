@@ -37,17 +37,17 @@ def shapes(program: Program) -> dict[int, MatrixShape]:
     """Instruction index -> shape, for the tcgen05 instructions whose descriptor is a constant."""
     if not any(i.opcode.cost_class == "tcgen05" for i in program.instructions):
         return {}
-    found: dict[int, MatrixShape] = {}
+    by_index: dict[int, MatrixShape] = {}
     entry = _at_entry(program)
-    for number, known in entry.items():
-        constants = dict(known)
+    for number, entry_constants in entry.items():
+        constants = dict(entry_constants)
         for instruction in program.block_instructions(number):
             if instruction.opcode.cost_class == "tcgen05":
                 shape = _shape(instruction, constants)
                 if shape is not None:
-                    found[instruction.index] = shape
+                    by_index[instruction.index] = shape
             _apply(instruction, constants)
-    return found
+    return by_index
 
 
 def _at_entry(program: Program) -> dict[int, Constants]:
@@ -60,11 +60,11 @@ def _at_entry(program: Program) -> dict[int, Constants]:
         for number in program.reverse_postorder:
             block = program.blocks[number]
             incoming = [leaving[p] for p in block.predecessors if p in leaving]
-            known = dict(incoming[0].items()) if incoming and number != 0 else {}
+            common = dict(incoming[0].items()) if incoming and number != 0 else {}
             for other in incoming[1:]:
-                known = {r: v for r, v in known.items() if other.get(r) == v}
-            entry[number] = known
-            after = dict(known)
+                common = {r: v for r, v in common.items() if other.get(r) == v}
+            entry[number] = common
+            after = dict(common)
             for instruction in program.block_instructions(number):
                 _apply(instruction, after)
             if leaving.get(number) != after:

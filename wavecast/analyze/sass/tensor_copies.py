@@ -28,54 +28,62 @@ DESCRIPTOR, BARRIER, COORDINATES = range(3)
 _DIMENSIONS: Final = re.compile(r"([1-5])D")
 
 
-def is_copy(own: SassOperation) -> bool:
+def is_copy(operation: SassOperation) -> bool:
     """Whether an instruction copies a box between a tensor and shared memory."""
-    return own.name in (LOAD, STORE)
+    return operation.name in (LOAD, STORE)
 
 
-def expects(own: SassOperation) -> bool:
+def expects(operation: SassOperation) -> bool:
     """Whether an instruction arrives at a memory barrier with bytes to wait for."""
-    return own.name == "SYNCS" and "ARRIVE" in own.modifiers and "A1T0" not in own.modifiers
+    return (
+        operation.name == "SYNCS"
+        and "ARRIVE" in operation.modifiers
+        and "A1T0" not in operation.modifiers
+    )
 
 
-def registers(own: SassOperation) -> tuple[Register, ...]:
+def registers(operation: SassOperation) -> tuple[Register, ...]:
     """The registers whose values `operands` has, descriptors by the first of a pair."""
-    if expects(own):
-        return tuple(o.register for o in own.reads if o.register is not None)
-    return _columns(own) if is_copy(own) else ()
+    if expects(operation):
+        return tuple(o.register for o in operation.reads if o.register is not None)
+    return _columns(operation) if is_copy(operation) else ()
 
 
-def operands(own: SassOperation, lanes: Lanes, warps: Array, taken: Array) -> Array | None:
+def operands(
+    operation: SassOperation, lanes: Lanes, warps: Array, lane_mask: Array
+) -> Array | None:
     """The operands (i64[w, n]) of a copy in `warps` (i64[w]), of an arrival the bytes; None for
-    other instructions. `taken` (bool[w, 32]) are the lanes that execute it."""
-    if not is_copy(own) and not expects(own):
+    other instructions. `lane_mask` (bool[w, 32]) are the lanes that execute it."""
+    if not is_copy(operation) and not expects(operation):
         return None
-    found = []
-    for number, register in enumerate(registers(own)):
-        if is_copy(own) and number == DESCRIPTOR:
+    columns = []
+    for number, register in enumerate(registers(operation)):
+        if is_copy(operation) and number == DESCRIPTOR:
             value = lanes.pair(SassOperand("", register))
-        elif is_copy(own) and number == BARRIER and own.name == STORE:
+        elif is_copy(operation) and number == BARRIER and operation.name == STORE:
             value = None
         else:
             value = lanes.register(register)
         if value is None:
-            found.append(np.full(len(warps), UNKNOWN, np.int64))
+            columns.append(np.full(len(warps), UNKNOWN, np.int64))
             continue
-        whole = np.broadcast_to(value, (len(lanes.active), taken.shape[1]))
-        own_lanes = whole[warps, taken.argmax(axis=1)].astype(np.int64)
-        is_coordinate = is_copy(own) and number >= COORDINATES
-        found.append(own_lanes.astype(np.int32).astype(np.int64) if is_coordinate else own_lanes)
-    return np.stack(found, axis=1) if found else None
+        whole = np.broadcast_to(value, (len(lanes.active), lane_mask.shape[1]))
+        own_lanes = whole[warps, lane_mask.argmax(axis=1)].astype(np.int64)
+        is_coordinate = is_copy(operation) and number >= COORDINATES
+        columns.append(own_lanes.astype(np.int32).astype(np.int64) if is_coordinate else own_lanes)
+    return np.stack(columns, axis=1) if columns else None
 
 
-def _columns(own: SassOperation) -> tuple[Register, ...]:
+def _columns(operation: SassOperation) -> tuple[Register, ...]:
     """Descriptor, barrier, coordinates; of stores the shared address in the barrier's column."""
-    groups = [address.terms[0][0] for address in own.addresses if address.terms]
-    dimensions = next((m[1] for text in own.modifiers if (m := _DIMENSIONS.fullmatch(text))), None)
+    groups = [address.terms[0][0] for address in operation.addresses if address.terms]
+    dimensions = next(
+        (m[1] for text in operation.modifiers if (m := _DIMENSIONS.fullmatch(text))), None
+    )
     if len(groups) != 2 or dimensions is None or groups[0].number == ZERO:
         return ()
     first = groups[0].number
-    skipped = 2 if own.name == LOAD else 1
+    skipped = 2 if operation.name == LOAD else 1
     after = [Register("UR", first + skipped + n) for n in range(int(dimensions))]
     return groups[1], Register("UR", first + skipped - 1), *after
 

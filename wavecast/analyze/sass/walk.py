@@ -98,8 +98,8 @@ class _Walk:
         self._operations = [operation(i.decoded) for i in program.instructions]
         self._needed = needed(program, self._operations)
         self._recorded = [
-            own.name in ("SYNCS", "UTCBAR") or (i.memory is not None and i.memory.space in RECORDED)
-            for i, own in zip(program.instructions, self._operations, strict=True)
+            op.name in ("SYNCS", "UTCBAR") or (i.memory is not None and i.memory.space in RECORDED)
+            for i, op in zip(program.instructions, self._operations, strict=True)
         ]
         size = launch.block[0] * launch.block[1] * launch.block[2]
         whole = len(warps) % -(-size // LANES) == 0 and len(np.unique(warps)) == -(-size // LANES)
@@ -115,21 +115,21 @@ class _Walk:
 
     def paths(self) -> WarpPaths:
         """Follow the warps to their ends."""
-        found = self._found
+        trace = self._found
         while True:
             at = int(self._next.min())
             if at == _OVER:
                 break
-            if len(found.blocks) >= MOST_STEPS:
+            if len(trace.blocks) >= MOST_STEPS:
                 raise Unpredictable(f"warps run for more than {MOST_STEPS} blocks of code")
             self._execute(self._run_of[at])
         return WarpPaths(
             self._starts,
             self._stops,
-            np.array(found.blocks, np.int64),
-            np.array(found.members).reshape(len(found.blocks), -1),
-            tuple(found.accesses),
-            found.unknown,
+            np.array(trace.blocks, np.int64),
+            np.array(trace.members).reshape(len(trace.blocks), -1),
+            tuple(trace.accesses),
+            trace.unknown,
         )
 
     def _execute(self, number: int) -> None:
@@ -143,103 +143,103 @@ class _Walk:
         self._found.members.append(here.any(axis=1))
         for instruction in self._program.instructions[start:stop]:
             at = instruction.index
-            own = self._operations[at]
+            op = self._operations[at]
             if self._recorded[at]:
-                self._access(instruction, own)
+                self._access(instruction, op)
             if self._needed[at]:
-                self._evaluate(own)
+                self._evaluate(op)
             control = instruction.opcode.control
-            if own.name == "EXIT":
-                self._end(own)
+            if op.name == "EXIT":
+                self._end(op)
             elif control in _JUMPS:
-                self._jump(instruction, own)
+                self._jump(instruction, op)
                 return
-            elif own.name in ("RET", "BRX", "BRXU", "JMX"):
-                self._return(instruction, own)
+            elif op.name in ("RET", "BRX", "BRXU", "JMX"):
+                self._return(instruction, op)
                 return
         self._next[lanes.active] = stop
 
-    def _evaluate(self, own: SassOperation) -> None:
+    def _evaluate(self, op: SassOperation) -> None:
         """Execute an instruction; lanes its guard stops may have unknown operands."""
         lanes = self._lanes
-        guard = lanes.guard(own)
-        if guard is not None and own.guard is not None:
+        guard = lanes.guard(op)
+        if guard is not None and op.guard is not None:
             lanes.relevant = lanes.active & guard
-        self._compute(own)
+        self._compute(op)
         lanes.relevant = lanes.active
 
-    def _compute(self, own: SassOperation) -> None:
-        if own.name in ("LDG", "LD"):
-            self._load(own)
+    def _compute(self, op: SassOperation) -> None:
+        if op.name in ("LDG", "LD"):
+            self._load(op)
             return
-        if own.name in ("LDL", "STL"):
-            self._stack(own)
+        if op.name in ("LDL", "STL"):
+            self._stack(op)
             return
-        if own.name in ("LDS", "STS"):
-            self._exchange(own)
+        if op.name in ("LDS", "STS"):
+            self._exchange(op)
             return
-        evaluate = EVALUATED.get(own.name)
+        evaluate = EVALUATED.get(op.name)
         if evaluate is not None:
-            evaluate(own, self._lanes)
+            evaluate(op, self._lanes)
             return
-        guard = self._lanes.guard(own)
-        for register in own.writes:
+        guard = self._lanes.guard(op)
+        for register in op.writes:
             self._lanes.put(register, None, guard)
-            for following in range(1, _width(own)):
+            for following in range(1, _width(op)):
                 more = Register(register.file, register.number + following)
                 if register.number != ZERO and register.file in ("R", "UR"):
                     self._lanes.put(more, None, guard)
 
-    def _load(self, own: SassOperation) -> None:
+    def _load(self, op: SassOperation) -> None:
         """A load of what the launch carries: indices, labels, tables of blocks."""
-        lanes, guard = self._lanes, self._lanes.guard(own)
-        modifiers = own.modifiers
+        lanes, guard = self._lanes, self._lanes.guard(op)
+        modifiers = op.modifiers
         width = 8 if "64" in modifiers else 2 if "U16" in modifiers or "S16" in modifiers else 4
         value: Value = None
         simple = not {"128", "U8", "S8", "256"} & set(modifiers)
-        address = lanes.address(own.addresses[-1]) if own.addresses and simple else None
+        address = lanes.address(op.addresses[-1]) if op.addresses and simple else None
         if address is not None and guard is not None:
-            taken = np.broadcast_to(lanes.active & guard, lanes.active.shape)
-            whole = np.broadcast_to(address, taken.shape)
-            if taken.any():
-                first = whole[taken][0]
-                safe = np.where(taken, whole, first)
+            lane_mask = np.broadcast_to(lanes.active & guard, lanes.active.shape)
+            whole = np.broadcast_to(address, lane_mask.shape)
+            if lane_mask.any():
+                first = whole[lane_mask][0]
+                safe = np.where(lane_mask, whole, first)
                 value = lanes.constants.loaded(safe, width, sign="S16" in modifiers)
         if width == 8:
-            lanes.put_pair(own.writes[0], value, guard)
+            lanes.put_pair(op.writes[0], value, guard)
             return
         for part in range(4 if "128" in modifiers else 1):
-            register = Register(own.writes[0].file, own.writes[0].number + part)
+            register = Register(op.writes[0].file, op.writes[0].number + part)
             word = None if value is None or part else low(value)
             lanes.put(register, word, guard)
 
-    def _stack(self, own: SassOperation) -> None:
+    def _stack(self, op: SassOperation) -> None:
         """Spilled registers: words of the stack are registers whose number is their address."""
-        lanes, guard = self._lanes, self._lanes.guard(own)
-        address = lanes.address(own.addresses[-1]) if own.addresses else None
-        count = {"64": 2, "128": 4}.get(own.modifiers[-1] if own.modifiers else "", 1)
+        lanes, guard = self._lanes, self._lanes.guard(op)
+        address = lanes.address(op.addresses[-1]) if op.addresses else None
+        count = {"64": 2, "128": 4}.get(op.modifiers[-1] if op.modifiers else "", 1)
         base = int(address.flat[0]) if address is not None and address.size == 1 else None
         for part in range(count):
             slot = None if base is None else Register("stack", base + 4 * part)
-            if own.name == "STL":
-                source = own.reads[0].register
+            if op.name == "STL":
+                source = op.reads[0].register
                 if slot is not None and source is not None:
                     number = source.number + (part if source.number != ZERO else 0)
                     lanes.put(slot, lanes.register(Register("R", number)), guard)
             else:
-                target = Register("R", own.writes[0].number + part)
+                target = Register("R", op.writes[0].number + part)
                 lanes.put(target, None if slot is None else lanes.register(slot), guard)
 
-    def _exchange(self, own: SassOperation) -> None:
+    def _exchange(self, op: SassOperation) -> None:
         """Words that warps of a workgroup pass through shared memory."""
-        lanes, guard = self._lanes, self._lanes.guard(own)
-        address = lanes.address(own.addresses[-1]) if own.addresses else None
-        narrow = bool({"U8", "S8", "U16", "S16"} & set(own.modifiers))
-        count = {"64": 2, "128": 4}.get(own.modifiers[-1] if own.modifiers else "", 1)
+        lanes, guard = self._lanes, self._lanes.guard(op)
+        address = lanes.address(op.addresses[-1]) if op.addresses else None
+        narrow = bool({"U8", "S8", "U16", "S16"} & set(op.modifiers))
+        count = {"64": 2, "128": 4}.get(op.modifiers[-1] if op.modifiers else "", 1)
         active = lanes.active if guard is None else lanes.active & guard
         shared = self._shared
-        if own.name == "STS":
-            source = own.reads[0].register
+        if op.name == "STS":
+            source = op.reads[0].register
             for part in range(count if shared is not None else 0):
                 assert shared is not None
                 number = ZERO if source is None else source.number
@@ -251,45 +251,45 @@ class _Walk:
             value = None
             if shared is not None and address is not None and not narrow:
                 value = shared.load(address, 4 * part, active)
-            lanes.put(Register("R", own.writes[0].number + part), value, guard)
+            lanes.put(Register("R", op.writes[0].number + part), value, guard)
 
-    def _access(self, instruction: Instruction, own: SassOperation) -> None:
+    def _access(self, instruction: Instruction, op: SassOperation) -> None:
         lanes = self._lanes
-        guard: Value = lanes.guard(own)
-        if own.name == "LDGSTS" and guard is not None:  # its last predicate masks lanes too
-            flags = [o for o in own.reads if o.register is not None and o.register.file == "P"]
+        guard: Value = lanes.guard(op)
+        if op.name == "LDGSTS" and guard is not None:  # its last predicate masks lanes too
+            flags = [o for o in op.reads if o.register is not None and o.register.file == "P"]
             mask = lanes.predicate(flags[-1]) if flags else guard
             guard = None if mask is None else guard & mask
         if guard is None:
             self._note("guards", instruction)
-        taken = lanes.active if guard is None else lanes.active & guard
-        chosen = np.flatnonzero(taken.any(axis=1))
-        if not len(chosen):
+        lane_mask = lanes.active if guard is None else lanes.active & guard
+        warps = np.flatnonzero(lane_mask.any(axis=1))
+        if not len(warps):
             return
-        copies = tensor_copies.is_copy(own)
-        target = own.addresses[-1] if own.addresses and not copies else None
-        lanes.relevant = taken
+        copies = tensor_copies.is_copy(op)
+        target = op.addresses[-1] if op.addresses and not copies else None
+        lanes.relevant = lane_mask
         address = lanes.address(target) if target is not None else None
-        operands = tensor_copies.operands(own, lanes, chosen, taken[chosen])
+        operands = tensor_copies.operands(op, lanes, warps, lane_mask[warps])
         lanes.relevant = lanes.active
         whole = None
         if address is not None:
-            whole = np.broadcast_to(address, taken.shape)[chosen]
+            whole = np.broadcast_to(address, lane_mask.shape)[warps]
         elif target is not None and instruction.memory is not None:
             self._note("addresses", instruction)
         self._found.accesses.append(
             WarpAccess(
                 instruction.index,
                 len(self._found.blocks) - 1,
-                chosen,
-                taken[chosen],
+                warps,
+                lane_mask[warps],
                 whole,
                 operands,
             )
         )
 
-    def _end(self, own: SassOperation) -> None:
-        lanes, guard = self._lanes, self._lanes.guard(own)
+    def _end(self, op: SassOperation) -> None:
+        lanes, guard = self._lanes, self._lanes.guard(op)
         if guard is None:
             self._note("ends", self._program.instructions[0])
             return
@@ -298,32 +298,32 @@ class _Walk:
         lanes.active = lanes.relevant = lanes.active & ~over
         lanes.all_active = bool((lanes.active | (self._next == _OVER)).all())
 
-    def _jump(self, instruction: Instruction, own: SassOperation) -> None:
+    def _jump(self, instruction: Instruction, op: SassOperation) -> None:
         """A branch: to its target where its guard and condition hold, else to the next block."""
         lanes = self._lanes
         target = self._target(instruction)
-        taken = lanes.guard(own)
-        for operand in own.reads:
+        condition = lanes.guard(op)
+        for operand in op.reads:
             if operand.register is not None and operand.register.file in ("P", "UP"):
                 flag = lanes.predicate(operand)
-                taken = None if taken is None or flag is None else taken & flag
-        if "DIV" in own.modifiers:  # warps whose lanes diverge; here they meet again
-            taken = np.zeros((1, 1), bool)
-        if taken is None:
+                condition = None if condition is None or flag is None else condition & flag
+        if "DIV" in op.modifiers:  # warps whose lanes diverge; here they meet again
+            condition = np.zeros((1, 1), bool)
+        if condition is None:
             if target <= instruction.index:
                 where = instruction.location
                 line = f" at line {where.outermost.line}" if where else ""
                 raise Unpredictable(f"the loop{line} depends on data")
             self._note("branches", instruction)
-            taken = np.zeros((1, 1), bool)
-        jumps = lanes.active & taken
+            condition = np.zeros((1, 1), bool)
+        jumps = lanes.active & condition
         self._next[lanes.active] = instruction.index + 1
         self._next[jumps] = target
 
-    def _return(self, instruction: Instruction, own: SassOperation) -> None:
+    def _return(self, instruction: Instruction, op: SassOperation) -> None:
         """A jump to an address in a register: the function's own addresses are known numbers."""
         lanes = self._lanes
-        registers = [o.register for o in own.reads if o.register is not None]
+        registers = [o.register for o in op.reads if o.register is not None]
         value = lanes.register(registers[0]) if registers else None
         if value is None:
             where = instruction.location
@@ -357,9 +357,9 @@ def _runs(program: Program) -> tuple[Array, Array]:
     return first, np.append(first[1:], len(program.instructions))
 
 
-def _width(own: SassOperation) -> int:
+def _width(op: SassOperation) -> int:
     """Registers a result takes, by the width an opcode prints."""
-    for modifier in own.modifiers:
+    for modifier in op.modifiers:
         if modifier in ("64", "WIDE", "F64"):
             return 2
         if modifier in ("128", "x4"):

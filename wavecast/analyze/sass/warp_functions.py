@@ -50,15 +50,15 @@ def shuffle(operation: SassOperation, lanes: Lanes) -> None:
     flag = next((r for r in operation.writes if r.file == "P"), None)
     guard, value = lanes.guard(operation), lanes.word(operation.reads[0])
     other = lanes.word(operation.reads[1])
-    own = np.arange(LANES)
+    lane_ids = np.arange(LANES)
     result: Value = None
     if value is not None and other is not None and other.size == 1:
         by = int(other.flat[0])
         source = {
             "IDX": np.full(LANES, by),
-            "BFLY": own ^ by,
-            "DOWN": np.where(own + by < LANES, own + by, own),
-            "UP": np.where(own - by >= 0, own - by, own),
+            "BFLY": lane_ids ^ by,
+            "DOWN": np.where(lane_ids + by < LANES, lane_ids + by, lane_ids),
+            "UP": np.where(lane_ids - by >= 0, lane_ids - by, lane_ids),
         }.get(operation.modifiers[0])
         if source is not None:
             whole = np.broadcast_to(value, (value.shape[0], LANES))
@@ -77,14 +77,14 @@ def vote(operation: SassOperation, lanes: Lanes) -> None:
     bits: Value = None
     flags: Value = None
     if value is not None:
-        own = np.broadcast_to(value, lanes.active.shape)
-        chosen = own & lanes.active
+        votes = np.broadcast_to(value, lanes.active.shape)
+        ballot = votes & lanes.active
         weights = np.uint64(1) << np.arange(LANES, dtype=np.uint64)
-        bits = (chosen * weights).sum(axis=1, keepdims=True).astype(np.uint32)
+        bits = (ballot * weights).sum(axis=1, keepdims=True).astype(np.uint32)
         if "ALL" in operation.modifiers:
-            flags = np.asarray((own | ~lanes.active).all(axis=1, keepdims=True))
+            flags = np.asarray((votes | ~lanes.active).all(axis=1, keepdims=True))
         else:
-            flags = np.asarray(chosen.any(axis=1, keepdims=True))
+            flags = np.asarray(ballot.any(axis=1, keepdims=True))
     for register in operation.writes:
         lanes.put(register, bits if register.file in ("R", "UR") else flags, guard)
 

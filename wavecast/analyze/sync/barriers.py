@@ -25,24 +25,24 @@ def outstanding_at(program: Program) -> dict[int, tuple[int, ...]]:
     if not barriers:
         return {}
     flow = OutstandingFlow(program)
-    found: dict[int, tuple[int, ...]] = {}
+    by_barrier: dict[int, tuple[int, ...]] = {}
     for block in program.blocks:
         entry = flow.entries[block.index]
-        own = [index for index in range(block.start, block.stop) if index in barriers]
-        if entry is None or not own:
+        block_barriers = [index for index in range(block.start, block.stop) if index in barriers]
+        if entry is None or not block_barriers:
             continue
         state = OutstandingState(entry)
         steps = flow.steps[block.index]
-        taken = 0
-        for barrier in own:
-            while taken < len(steps) and steps[taken].index < barrier:
-                flow.apply(state, steps[taken])
-                taken += 1
+        position = 0
+        for barrier in block_barriers:
+            while position < len(steps) and steps[position].index < barrier:
+                flow.apply(state, steps[position])
+                position += 1
             open_ = {operation for scores in state.scores for operation in scores}
-            found[barrier] = tuple(
+            by_barrier[barrier] = tuple(
                 sorted(op for op in open_ if instructions[op].decoded.memory is not None)
             )
-    return found
+    return by_barrier
 
 
 __all__ = ["outstanding_at"]
@@ -57,7 +57,7 @@ def unfinished_stores(program: Program) -> dict[int, tuple[int, ...]]:
     instructions = program.instructions
     stops = {block.start: block.stop for block in program.blocks}
     starts = sorted(stops)
-    found = {}
+    by_barrier = {}
     for barrier, open_ in outstanding_at(program).items():
         stores = tuple(op for op in open_ if _is(instructions[op].memory, _STORES))
         if not stores:
@@ -67,11 +67,11 @@ def unfinished_stores(program: Program) -> dict[int, tuple[int, ...]]:
             if arrives(instructions[index].decoded.opcode):
                 break
             if _is(instructions[index].memory, _LOADS):
-                found[barrier] = stores
+                by_barrier[barrier] = stores
                 break
         else:
-            found[barrier] = stores
-    return found
+            by_barrier[barrier] = stores
+    return by_barrier
 
 
 _STORES = frozenset({MemoryKind.STORE})

@@ -34,7 +34,7 @@ def contradicted(program: Program) -> dict[tuple[int, int], frozenset[int]]:
     sites: dict[tuple[Decoded, str], list[int]] = {}
     for index, test in tests.items():
         sites.setdefault((test.compare, test.branch), []).append(index)
-    found: dict[tuple[int, int], set[int]] = {}
+    by_edge: dict[tuple[int, int], set[int]] = {}
     for index, test in tests.items():
         others = sites[test.compare, test.branch]
         if len(others) < 2:
@@ -47,8 +47,8 @@ def contradicted(program: Program) -> dict[tuple[int, int], frozenset[int]]:
                 if other in unchanged and other not in changed:
                     again = tests[other]
                     edge = (other, again.passed if was_taken else again.taken)
-                    found.setdefault(edge, set()).add(guarded)
-    return {edge: frozenset(blocks) for edge, blocks in found.items()}
+                    by_edge.setdefault(edge, set()).add(guarded)
+    return {edge: frozenset(blocks) for edge, blocks in by_edge.items()}
 
 
 def _test(program: Program, block: Block) -> _Test | None:
@@ -59,18 +59,20 @@ def _test(program: Program, block: Block) -> _Test | None:
         return None
     if compare.opcode.form not in SCALAR_FORMS or compare.writes != SCC or compare.reads & SCC:
         return None
-    passed = [index for index in block.successors if program.blocks[index].start == block.stop]
-    if len(passed) != 1:
+    fall_through = [
+        index for index in block.successors if program.blocks[index].start == block.stop
+    ]
+    if len(fall_through) != 1:
         return None
-    (taken,) = set(block.successors) - set(passed)
-    return _Test(compare, branch.mnemonic, taken, passed[0])
+    (target,) = set(block.successors) - set(fall_through)
+    return _Test(compare, branch.mnemonic, target, fall_through[0])
 
 
 def _reached(program: Program, first: int, registers: int) -> tuple[set[int], set[int]]:
     """Blocks at whose end `registers` are as they were at the start of block `first` on some path,
     and those at whose end they may not be. Paths that come back to `first` are not followed: its
     operations are issued again there."""
-    reached: tuple[set[int], set[int]] = (set(), set())
+    reach: tuple[set[int], set[int]] = (set(), set())
     pending = [(first, False)]
     while pending:
         index, changed = pending.pop()
@@ -80,10 +82,10 @@ def _reached(program: Program, first: int, registers: int) -> tuple[set[int], se
             or item.decoded.opcode.control in (Control.CALL, Control.INDIRECT)
             for item in program.instructions[block.start : block.stop]
         )
-        if index not in reached[changed]:
-            reached[changed].add(index)
+        if index not in reach[changed]:
+            reach[changed].add(index)
             pending += [(other, changed) for other in block.successors if other != first]
-    return reached
+    return reach
 
 
 __all__ = ["contradicted"]

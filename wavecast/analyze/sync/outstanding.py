@@ -73,12 +73,12 @@ class OutstandingState:
             return
         scores = self.scores[queue]
         upto = self.issued[queue] - value
-        done = []
+        operations = []
         for operation, score in scores.items():
             if score > upto:
                 break
-            done.append(operation)
-        for operation in done:
+            operations.append(operation)
+        for operation in operations:
             del scores[operation]
 
     def distances(self) -> Distances:
@@ -124,7 +124,7 @@ class OutstandingFlow:
         program = self.program
         waits: list[tuple[int, dict[str, int] | None]] = []
         issues: dict[int, tuple[tuple[int, CounterEvent], ...]] = {}
-        known: dict[Decoded, dict[str, int]] = {}
+        cache: dict[Decoded, dict[str, int]] = {}
         silent: set[int] = set()
         for instruction in program.instructions:
             decoded = instruction.decoded
@@ -132,25 +132,27 @@ class OutstandingFlow:
             if id(row) in silent:
                 continue
             if row.role is _WAIT:
-                if decoded not in known:
-                    known[decoded] = wait_counters(instruction, program.target)
-                waits.append((instruction.index, known[decoded]))
+                if decoded not in cache:
+                    cache[decoded] = wait_counters(instruction, program.target)
+                waits.append((instruction.index, cache[decoded]))
             elif row.control is _CALL:
                 waits.append((instruction.index, None))
             else:
-                found = self._events.get(decoded)
-                if found is None:
-                    found = self._events[decoded] = tuple(
+                queue_events = self._events.get(decoded)
+                if queue_events is None:
+                    queue_events = self._events[decoded] = tuple(
                         (self._number(event.queue), event)
                         for event in events(decoded, program.target)
                     )
-                if found:
-                    issues[instruction.index] = found
-                    for number, event in found:
+                if queue_events:
+                    issues[instruction.index] = queue_events
+                    for number, event in queue_events:
                         self.effects[number][instruction.index] = event
                 elif row.memory is None:
                     silent.add(id(row))
-        steps = [OutstandingStep(index, issues=found) for index, found in issues.items()]
+        steps = [
+            OutstandingStep(index, issues=queue_events) for index, queue_events in issues.items()
+        ]
         steps += [OutstandingStep(index, waits=self._waited(counters)) for index, counters in waits]
         steps.sort(key=lambda step: step.index)
         self.steps = [[] for _ in program.blocks]
@@ -170,8 +172,10 @@ class OutstandingFlow:
         """Waits per queue. A call (None) returns with everything but stores done, as compiled
         functions do (LLVM SIInsertWaitcnts.cpp, callWaitsOnFunctionReturn)."""
         if counters is None:
-            kept = ("vscnt", "storecnt")
-            return tuple((n, 0) for n, q in enumerate(self.queues) if q.counter not in kept)
+            store_counters = ("vscnt", "storecnt")
+            return tuple(
+                (n, 0) for n, q in enumerate(self.queues) if q.counter not in store_counters
+            )
         return tuple(
             (number, counters[queue.counter])
             for number, queue in enumerate(self.queues)
@@ -224,11 +228,11 @@ class OutstandingFlow:
             self.entries[block] = [dict(queue) for queue in arriving]
             return True
         changed = False
-        for known, queue in zip(entry, arriving, strict=True):
+        for entry_queue, queue in zip(entry, arriving, strict=True):
             for operation, distance in queue.items():
-                before = known.get(operation)
+                before = entry_queue.get(operation)
                 if before is None or distance < before:
-                    known[operation] = distance
+                    entry_queue[operation] = distance
                     changed = True
         return changed
 

@@ -104,18 +104,18 @@ class _Walk:
         clashes = [clash for clash in self._clashes(instruction.decoded) if clash.registers]
         for counter in dict.fromkeys(clash.queue.counter for clash in clashes):
             of_counter = [clash for clash in clashes if clash.queue.counter == counter]
-            needed = min(self._needed(clash) for clash in of_counter)
+            value = min(self._needed(clash) for clash in of_counter)
             worst = min(of_counter, key=self._needed)
-            yield self._violation(instruction, worst, needed)
+            yield self._violation(instruction, worst, value)
         for clash in clashes:
             self.settled[clash.operation] = self.settled.get(clash.operation, 0) | clash.registers
 
     def _clashes(self, decoded: Decoded) -> Iterator[_Clash]:
-        own = self.flow.queues_of(decoded)
-        reads = issue_sources(decoded) if own else decoded.reads
+        issue_queues = self.flow.queues_of(decoded)
+        reads = issue_sources(decoded) if issue_queues else decoded.reads
         for number, scores in enumerate(self.state.scores):
             queue = self.flow.queues[number]
-            overwrites = 0 if queue.writes_in_order and number in own else decoded.writes
+            overwrites = 0 if queue.writes_in_order and number in issue_queues else decoded.writes
             for operation, score in scores.items():
                 event = self.flow.effects[number][operation]
                 open_ = ~self.settled.get(operation, 0)
@@ -127,8 +127,8 @@ class _Walk:
                 read_late = decoded.writes & event.holds & open_
                 if read or written:
                     writer = self.flow.program.instructions[operation].decoded
-                    touched = shared_registers(decoded, writer, read | written)
-                    read, written = read & touched, written & touched
+                    registers = shared_registers(decoded, writer, read | written)
+                    read, written = read & registers, written & registers
                 if read:
                     yield _Clash(queue, operation, read, distance, "reads")
                 if written:
@@ -142,21 +142,21 @@ class _Walk:
             return 0
         return min(clash.distance, self.flow.limits[clash.queue.counter] - 1)
 
-    def _violation(self, instruction: Instruction, clash: _Clash, needed: int) -> Violation:
+    def _violation(self, instruction: Instruction, clash: _Clash, value: int) -> Violation:
         program = self.flow.program
         names = tuple(register_names(clash.registers))
         writer = program.instructions[clash.operation].decoded
-        remedy = wait_text(program.target, clash.queue.counter, needed)
-        done = "written" if clash.registers & writer.writes else "read"
+        remedy = wait_text(program.target, clash.queue.counter, value)
+        access = "written" if clash.registers & writer.writes else "read"
         return Violation(
             instruction=instruction.index,
             registers=names,
             cause=clash.operation,
             counter=clash.queue.counter,
-            value=needed,
+            value=value,
             remedy=remedy,
             statement=f"`{instruction.decoded.text}` {clash.verb} {listed(names)} before "
-            f"`{writer.text}` is sure to have {done} {'it' if len(names) == 1 else 'them'}",
+            f"`{writer.text}` is sure to have {access} {'it' if len(names) == 1 else 'them'}",
         )
 
 

@@ -51,12 +51,12 @@ class AddressPattern:
         unless `exact`. None when the addresses are not known."""
         if self.offsets is None:
             return None
-        touched: set[int] = set()
+        lines: set[int] = set()
         for offset in self.offsets:
             if offset is not None:
                 first, last = offset // line_bytes, (offset + self.width - 1) // line_bytes
-                touched.update(range(first, last + 1))
-        return len(touched) or None
+                lines.update(range(first, last + 1))
+        return len(lines) or None
 
     def ideal_lines(self, line_bytes: int, lane_bytes: int | None = None) -> int | None:
         """Lines that as many active lanes need when their bytes follow one another."""
@@ -82,8 +82,8 @@ class AddressPattern:
             return None
         groups = self.phases(device)
         serial = self.kind is MemoryKind.ATOMIC
-        found = conflict_ways(self.offsets, self.width, groups, serial=serial)
-        return found[0] if found is not None else None
+        conflicts = conflict_ways(self.offsets, self.width, groups, serial=serial)
+        return conflicts[0] if conflicts is not None else None
 
 
 def requested_bytes(
@@ -136,7 +136,7 @@ class Sighting:
 
 
 def describe(
-    seen: Sighting | None,
+    sighting: Sighting | None,
     lanes: int,
     width: int,
     parts: int,
@@ -148,8 +148,8 @@ def describe(
     argument = arguments[0] if len(arguments) == 1 else ""
     offsets: list[int | None] | None = None
     exact = False
-    if seen is not None:
-        offsets, exact = _offsets(seen, lanes, origin)
+    if sighting is not None:
+        offsets, exact = _offsets(sighting, lanes, origin)
     if offsets is None or all(offset is None for offset in offsets):
         return AddressPattern("unknown", None, argument, arguments, None, False, width, parts, kind)
     pattern, stride = classify(offsets, width)
@@ -159,10 +159,10 @@ def describe(
 
 
 def _offsets(
-    seen: Sighting, lanes: int, origin: int | None
+    sighting: Sighting, lanes: int, origin: int | None
 ) -> tuple[list[int | None] | None, bool]:
     """Byte offsets by lane, and whether they are relative to the argument's own storage."""
-    address = seen.address
+    address = sighting.address
     if isinstance(address, (Unknown, int)):
         values = [0 if isinstance(address, Unknown) else address] * lanes
     elif isinstance(address, np.ndarray):
@@ -172,18 +172,18 @@ def _offsets(
     else:
         return None, False
     everywhere = (1 << lanes) - 1
-    mask = everywhere if seen.mask is None else seen.mask & everywhere
-    reach = seen.reach
+    mask = everywhere if sighting.mask is None else sighting.mask & everywhere
+    reach = sighting.reach
     active: list[int | None] = [*values]
-    known: list[int] = values
+    addresses: list[int] = values
     if mask != everywhere or (reach is not None and not 0 <= min(values) <= max(values) < reach):
         active = [
             value if mask >> lane & 1 and (reach is None or 0 <= value < reach) else None
             for lane, value in enumerate(values)
         ]
-        known = [value for value in active if value is not None]
-    lowest = min(known, default=0)
-    exact = is_known(address) and origin is not None and (not known or lowest >= origin)
+        addresses = [value for value in active if value is not None]
+    lowest = min(addresses, default=0)
+    exact = is_known(address) and origin is not None and (not addresses or lowest >= origin)
     start = origin if exact and origin is not None else lowest
     return (
         [None if value is None else value - start for value in active] if start else active

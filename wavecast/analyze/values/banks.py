@@ -23,9 +23,9 @@ def phases(target: str, width: int, write: bool, lanes: int, banks: int) -> Phas
 
     `banks` is the device's number of banks; accesses with known phases do not depend on it.
     """
-    known = lds_phases(isa_target(target), width, write=write)
-    if known is not None and lanes == WAVE:
-        return known
+    target_phases = lds_phases(isa_target(target), width, write=write)
+    if target_phases is not None and lanes == WAVE:
+        return target_phases
     # writes of gfx950 were measured on 32 banks (b64: four groups of 16 consecutive lanes)
     banks = 32 if write and banks > 32 else banks
     together = max(1, min(lanes, banks * 4 // max(width, 4), 32))
@@ -64,4 +64,4 @@ def _passes(
             continue
         for dword in range(address // 4, (address + max(width, 1) + 3) // 4):
             by_bank.setdefault(dword % banks, set()).add((dword, lane if serial else 0))
-    return max((len(asked) for asked in by_bank.values()), default=0)
+    return max((len(requests) for requests in by_bank.values()), default=0)

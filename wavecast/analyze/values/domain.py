@@ -78,33 +78,33 @@ def _operation(name: str, values: int, rule: Rule | None = None) -> Any:
 
     def method(self: WaveOps, *arguments: Any) -> Value:
         operands = arguments[:values]
-        uniform = known = True
+        uniform = all_known = True
         for value in operands:
             kind = type(value)
             if kind is int:
                 continue
             if kind is Unknown:
-                known = False
+                all_known = False
             elif kind is np.ndarray:
                 uniform = False
             elif kind is Scattered and not selects:
                 return value
             else:
-                uniform = known = False
+                uniform = all_known = False
         if uniform:
             return on_integers(_INTEGERS, *arguments)
         if selects and isinstance(operands[0], int):
             return operands[1] if operands[0] else operands[2]
         width = arguments[values] if len(arguments) > values else 32
         bits = width.bits if isinstance(width, FloatFormat) else width
-        if known:
+        if all_known:
             arrays = [
                 constant(v, 1 if selects and not i else bits) if type(v) is int else v
                 for i, v in enumerate(operands)
             ]
             return on_lanes(self.on_lanes, *arrays, *arguments[values:])
-        found = rule(*arguments) if rule is not None and _ruled(operands, selects) else None
-        return found if found is not None else Scattered(_first_origin(operands))
+        result = rule(*arguments) if rule is not None and _ruled(operands, selects) else None
+        return result if result is not None else Scattered(_first_origin(operands))
 
     return _uniform_first(method, on_integers, values)
 
@@ -239,8 +239,8 @@ class WaveOps(Ops[Value]):
             if isinstance(a, np.ndarray):
                 return int(a[lane % self.lanes]) if a.size > 1 else int(a[0])
             if isinstance(a, LaneScalars):
-                found = a.lanes.get(lane % self.lanes)
-                return found if found is not None else self.read_lane(a.rest, lane)
+                scalar = a.lanes.get(lane % self.lanes)
+                return scalar if scalar is not None else self.read_lane(a.rest, lane)
         return Unknown(0, origin_of(a))
 
     def write_lane(self, old: Value, value: Value, lane: Value) -> Value:

@@ -188,23 +188,23 @@ class _Sampling:
 
 
 def _block_counts(
-    outcomes: Sequence[WalkResult], followed: Sequence[int], waves: int
+    outcomes: Sequence[WalkResult], wave_numbers: Sequence[int], waves: int
 ) -> tuple[float | None, ...]:
-    """Executions of an average wave. `followed` is the number of each outcome's wave in its
+    """Executions of an average wave. `wave_numbers` is the number of each outcome's wave in its
     workgroup of `waves`."""
     unknown = {block for outcome in outcomes for block in outcome.unknown_blocks}
     return tuple(
-        None if block in unknown else _average(counts, followed, waves)
+        None if block in unknown else _average(counts, wave_numbers, waves)
         for block, counts in enumerate(zip(*(o.counts for o in outcomes), strict=True))
     )
 
 
-def _average(counts: Sequence[int], followed: Sequence[int], waves: int) -> float:
+def _average(counts: Sequence[int], wave_numbers: Sequence[int], waves: int) -> float:
     """Of all samples; where the number of a wave decides, of the waves of a workgroup, each like
     the nearest one that was followed (one wave of four that updates memory: a quarter)."""
-    of_wave = dict(zip(followed, counts, strict=True))
+    of_wave = dict(zip(wave_numbers, counts, strict=True))
     repeated = len(of_wave) < len(counts)
-    if not repeated or any(of_wave[w] != n for w, n in zip(followed, counts, strict=True)):
+    if not repeated or any(of_wave[w] != n for w, n in zip(wave_numbers, counts, strict=True)):
         return sum(counts) / len(counts)
     nearest = (min(of_wave, key=lambda wave, at=at: abs(wave - at)) for at in range(waves))
     return sum(of_wave[wave] for wave in nearest) / waves
@@ -214,7 +214,7 @@ def _trip_counts(
     program: Program, outcomes: Sequence[WalkResult], reasons: _Reasons
 ) -> tuple[tuple[float | None, str], ...]:
     """Executions of a loop's latches per entry: the iterations that went round."""
-    found: list[tuple[float | None, str]] = []
+    trips: list[tuple[float | None, str]] = []
     for loop in program.loops:
         reason = next((o.unknown_loops[loop.index] for o in outcomes
                        if loop.index in o.unknown_loops), None)  # fmt: skip
@@ -224,12 +224,12 @@ def _trip_counts(
                            if loop.header in o.unknown_blocks), None)  # fmt: skip
         rounds = sum(outcome.counts[latch] for outcome in outcomes for latch in loop.latches)
         if reason is not None:
-            found.append((None, reasons.of(reason)))
+            trips.append((None, reasons.of(reason)))
         elif not entries:
-            found.append((0.0, "the sampled waves do not enter this loop"))
+            trips.append((0.0, "the sampled waves do not enter this loop"))
         else:
-            found.append((rounds / entries, ""))
-    return tuple(found)
+            trips.append((rounds / entries, ""))
+    return tuple(trips)
 
 
 class _Reasons:
@@ -256,10 +256,10 @@ def _accesses(
     program: Program,
     parts: Slices,
     inputs: Inputs,
-    seen: Mapping[int, Sighting],
+    sightings: Mapping[int, Sighting],
     arguments: Mapping[int, tuple[str, ...]],
 ) -> dict[int, AddressPattern]:
-    found = {}
+    patterns = {}
     for instruction in program.instructions:
         memory = instruction.decoded.memory
         if memory is None or instruction.index in parts.spills:
@@ -271,8 +271,8 @@ def _accesses(
         start = 0 if memory.space is Space.BUFFER else inputs.storage(names)
         if memory.space is Space.LDS:
             start = 0
-        found[instruction.index] = describe(
-            seen.get(instruction.index),
+        patterns[instruction.index] = describe(
+            sightings.get(instruction.index),
             inputs.lanes,
             max(1, memory.bytes // 2 if pair else memory.bytes),
             2 if pair else 1,
@@ -280,7 +280,7 @@ def _accesses(
             names,
             start,
         )
-    return found
+    return patterns
 
 
 def _notes(sampling: _Sampling, reasons: _Reasons) -> tuple[str, ...]:

@@ -178,9 +178,9 @@ def _of_numbers(function: Function, result: int) -> Function:
     `fmaxf` at the first NaN."""
 
     def evaluate(ops: WaveOps, *operands: Value) -> tuple[Value]:
-        (found,) = function(ops, *operands)
-        if not isinstance(found, (Unknown, Scattered)):
-            return (found,)
+        (value,) = function(ops, *operands)
+        if not isinstance(value, (Unknown, Scattered)):
+            return (value,)
         ops.takes_numbers = True
         return (ops.const(result, 1),)
 

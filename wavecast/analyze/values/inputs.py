@@ -95,8 +95,8 @@ class Inputs:
         self.launch = launch
         self.lanes = descriptor.wave_size
         threads = code.workgroup_size or descriptor.max_workgroup_size or self.lanes
-        known = launch.block if launch is not None else (0, 0, 0)
-        self.block = known if known[0] > 0 else (threads, 1, 1)
+        block = launch.block if launch is not None else (0, 0, 0)
+        self.block = block if block[0] > 0 else (threads, 1, 1)
         self.grid = launch.grid if launch is not None and all(launch.grid) else None
         self._parameters = {
             parameter.offset: parameter
@@ -222,38 +222,38 @@ class Inputs:
 
     def registers(self, who: WaveId) -> dict[int, Value]:
         """Bit position -> value of every register the hardware sets up."""
-        found: dict[int, Value] = {}
+        values: dict[int, Value] = {}
         user = user_registers(self.descriptor)
         for name, (first, count) in user.registers.items():
             for index, value in enumerate(self._user_values(name, count)):
-                found[first + index] = value
+                values[first + index] = value
         for dword, position in user.preloaded:
-            found[position] = self.argument_dword(4 * dword)
+            values[position] = self.argument_dword(4 * dword)
         where = who.workgroup
         ids: list[Value] = [
             Unknown(0, "the launch's grid is not known") if where is None else where[axis]
             for axis in range(3)
         ]
-        self._workgroup(ids, who.wave, user.end, found)
+        self._workgroup(ids, who.wave, user.end, values)
         lanes = np.arange(self.lanes, dtype=np.uint32) + np.uint32(who.wave * self.lanes)
-        self._work_items(lanes, found)
+        self._work_items(lanes, values)
         low, _ = SPECIAL_REGISTERS["exec"]
         mask = self.exec_mask(who.wave)
-        found[low], found[low + 1] = mask & 0xFFFFFFFF, mask >> 32
-        return found
+        values[low], values[low + 1] = mask & 0xFFFFFFFF, mask >> 32
+        return values
 
     def registers_at(self, workgroups: np.ndarray, threads: np.ndarray) -> dict[int, Value]:
         """The same for threads of several workgroups: what differs is an array, an element for each
         thread. `workgroups` (integers[threads, 3]) are x, y and z, `threads` numbers in them."""
-        found = self.registers(WaveId((0, 0, 0), 0))
+        values = self.registers(WaveId((0, 0, 0), 0))
         ids: list[Value] = [workgroups[:, axis].astype(np.uint32) for axis in range(3)]
         waves = (threads // self.lanes).astype(np.uint32)
-        self._workgroup(ids, waves, user_registers(self.descriptor).end, found)
-        self._work_items(threads.astype(np.uint32), found)
+        self._workgroup(ids, waves, user_registers(self.descriptor).end, values)
+        self._work_items(threads.astype(np.uint32), values)
         low, _ = SPECIAL_REGISTERS["exec"]
-        found[low] = 0xFFFFFFFF
-        found[low + 1] = 0xFFFFFFFF if self.lanes == 64 else 0
-        return found
+        values[low] = 0xFFFFFFFF
+        values[low + 1] = 0xFFFFFFFF if self.lanes == 64 else 0
+        return values
 
     def _user_values(self, name: str, count: int) -> list[Value]:
         address = {"kernarg_segment_ptr": KERNARG_ADDRESS, "dispatch_ptr": DISPATCH_ADDRESS}
@@ -262,32 +262,32 @@ class Inputs:
         return [Unknown(0, f"the initial {name.replace('_', ' ')}")] * count
 
     def _workgroup(
-        self, ids: list[Value], wave: Value, position: int, found: dict[int, Value]
+        self, ids: list[Value], wave: Value, position: int, values: dict[int, Value]
     ) -> None:
         if capabilities(self.code.target).workgroup_ids_in_ttmp:
             x, y, z = ids  # x in ttmp9, y and z in halves of ttmp7
             both = y | z << 16 if is_known(y) and is_known(z) else y
-            found[TTMP_BASE + 9], found[TTMP_BASE + 7] = x, both
+            values[TTMP_BASE + 9], values[TTMP_BASE + 7] = x, both
             # bits 29:25 number the wave in its workgroup
-            found[TTMP_BASE + 8] = wave << 25
+            values[TTMP_BASE + 8] = wave << 25
             return
         directives = self.descriptor.directives
         for axis, value in zip("xyz", ids, strict=True):
             if directives.get(f"system_sgpr_workgroup_id_{axis}", int(axis == "x")):
-                found[position] = value
+                values[position] = value
                 position += 1
 
-    def _work_items(self, flat: np.ndarray, found: dict[int, Value]) -> None:
+    def _work_items(self, flat: np.ndarray, values: dict[int, Value]) -> None:
         """Work-item ids share v0 (x in bits 9:0, y in 19:10, z in 29:20) or have a register each,
         as many as the kernel asks for."""
         width, height = np.uint32(self.block[0]), np.uint32(self.block[1])
         x, rest = flat % width, flat // width
         y, z = rest % height, rest // height
         if capabilities(self.code.target).packed_work_items:
-            found[VGPR_BASE] = x | y << np.uint32(10) | z << np.uint32(20)
+            values[VGPR_BASE] = x | y << np.uint32(10) | z << np.uint32(20)
             return
-        wanted = work_item_registers(self.descriptor, self.code.target)
-        found.update(enumerate((x, y, z)[:wanted], VGPR_BASE))
+        count = work_item_registers(self.descriptor, self.code.target)
+        values.update(enumerate((x, y, z)[:count], VGPR_BASE))
 
 
 def _known_zeros(parameter: Parameter) -> int:

@@ -42,15 +42,15 @@ class _Masks:
         for instruction in self.program.instructions:
             decoded = instruction.decoded
             if decoded.opcode.form in SCALAR_FORMS:
-                touched = decoded.writes | decoded.reads
-                if touched & EXEC:
-                    tracked |= touched & SGPRS
+                registers = decoded.writes | decoded.reads
+                if registers & EXEC:
+                    tracked |= registers & SGPRS
         return tracked
 
     def _steps(self, start: int, stop: int) -> list[tuple[int, int, Decoded | None]]:
         """Instructions that write tracked registers: index, what they write, and the instruction
         where its effect matters (what others write is not all ones)."""
-        found: list[tuple[int, int, Decoded | None]] = []
+        steps: list[tuple[int, int, Decoded | None]] = []
         instructions, tracked = self.program.instructions, self.tracked
         for index in range(start, stop):
             decoded = instructions[index].decoded
@@ -59,8 +59,8 @@ class _Masks:
                 continue
             touches = decoded.writes & EXEC or decoded.reads & tracked
             scalar = decoded.opcode.form in SCALAR_FORMS and touches
-            found.append((index, writes, decoded if scalar else None))
-        return found
+            steps.append((index, writes, decoded if scalar else None))
+        return steps
 
     def run(self) -> bytearray:
         blocks = self.program.blocks
@@ -69,10 +69,10 @@ class _Masks:
         pending = list(self.program.reverse_postorder)
         while pending:
             index = pending.pop(0)
-            known = entering[index]
-            if known is None:
+            ones = entering[index]
+            if ones is None:
                 continue
-            leaving = self._through(index, known, None)
+            leaving = self._through(index, ones, None)
             for successor in blocks[index].successors:
                 before = entering[successor]
                 joined = leaving if before is None else before & leaving
@@ -85,30 +85,30 @@ class _Masks:
             self._through(block.index, entering[block.index] or 0, partial)
         return partial
 
-    def _through(self, block: int, known: int, partial: bytearray | None) -> int:
+    def _through(self, block: int, ones: int, partial: bytearray | None) -> int:
         """The registers that hold all ones after a block, from those that do before it."""
         span = self.program.blocks[block]
         here = span.start
         for index, writes, decoded in self.steps[block]:
-            if partial is not None and known & self.exec_bits != self.exec_bits:
+            if partial is not None and ones & self.exec_bits != self.exec_bits:
                 partial[here : index + 1] = b"\1" * (index + 1 - here)
             here = index + 1
             if decoded is not None:
-                touched = known & (decoded.reads | decoded.writes)
-                known = known & ~writes | _all_ones(decoded, self.lanes, touched) & writes
+                operand_ones = ones & (decoded.reads | decoded.writes)
+                ones = ones & ~writes | _all_ones(decoded, self.lanes, operand_ones) & writes
             else:
-                known &= ~writes
-        if partial is not None and known & self.exec_bits != self.exec_bits:
+                ones &= ~writes
+        if partial is not None and ones & self.exec_bits != self.exec_bits:
             partial[here : span.stop] = b"\1" * (span.stop - here)
-        return known
+        return ones
 
 
 @lru_cache(maxsize=1 << 14)
-def _all_ones(decoded: Decoded, lanes: int, known: int) -> int:
-    """The registers an instruction writes all ones to, where `known` hold all ones before it."""
+def _all_ones(decoded: Decoded, lanes: int, ones: int) -> int:
+    """The registers an instruction writes all ones to, where `ones` hold all ones before it."""
     state = RegisterState(WaveOps(lanes), SLOT_BASE)
     values = state.values
     for position in bits_of(decoded.reads | decoded.writes):
-        values[position] = _ONES if known >> position & 1 else _UNKNOWN
+        values[position] = _ONES if ones >> position & 1 else _UNKNOWN
     compile_step(decoded, lanes)(state, 0)
     return sum(1 << position for position in bits_of(decoded.writes) if values[position] == _ONES)

@@ -70,11 +70,11 @@ def scalar_load_step(decoded: Decoded, inputs: Inputs) -> Step:
         for read in offsets:
             if read is not None and address is not None:
                 address = state.ops.add(address, read(state), 64)
-        found = inputs.load(address + constant, dwords) if isinstance(address, int) else None
-        if found is None or len(found) != len(targets):
+        values = inputs.load(address + constant, dwords) if isinstance(address, int) else None
+        if values is None or len(values) != len(targets):
             unknown(state, index)
             return
-        for position, value in zip(targets, found, strict=True):
+        for position, value in zip(targets, values, strict=True):
             state.values[position] = value
 
     return step
@@ -83,7 +83,7 @@ def scalar_load_step(decoded: Decoded, inputs: Inputs) -> Step:
 _OFFSET_ROLE = OperandRole(OperandKind.OFFSET, OperandAccess.READ, "u32", 1)
 
 
-def vector_step(decoded: Decoded, lanes: int, seen: Seen) -> Step:
+def vector_step(decoded: Decoded, lanes: int, sightings: Seen) -> Step:
     """A vector, LDS or flat access: notes its address the first time, then forgets its results."""
     memory = decoded.memory
     assert memory is not None
@@ -94,10 +94,10 @@ def vector_step(decoded: Decoded, lanes: int, seen: Seen) -> Step:
 
     def step(state: RegisterState, index: int) -> None:
         where = address(state) if address is not None else None
-        if where is not None and index not in seen and state.ops.exec_mask != 0:
+        if where is not None and index not in sightings and state.ops.exec_mask != 0:
             mask = state.ops.exec_mask
             lanes = mask if isinstance(mask, int) else None
-            seen[index] = Sighting(where.offset, lanes, where.reach, where.base(state))
+            sightings[index] = Sighting(where.offset, lanes, where.reach, where.base(state))
         if uniform and where is not None and isinstance(where.offset, (int, Unknown)):
             for position in vectors:
                 state.write_vector(position, Unknown(0, index))
@@ -219,9 +219,9 @@ def _buffer_address(
         reach = min(size, _BEYOND_SIGNED) if isinstance(size, int) and size else _BEYOND_SIGNED
         where = _plus(ops, where, offset, 32)
         if shared is not None:
-            added = shared(state)
-            if is_known(added) or isinstance(where, (int, Unknown)):
-                where = ops.add(where, added, 32)
+            scalar_offset = shared(state)
+            if is_known(scalar_offset) or isinstance(where, (int, Unknown)):
+                where = ops.add(where, scalar_offset, 32)
         return Where(where, reach, base)
 
     return read

@@ -199,8 +199,8 @@ def _half_writer(position: int, half: str) -> Writer:
 
     def write(state: RegisterState, value: Value) -> None:
         ops = state.ops
-        kept = ops.and_(state.values[position], keep, 32)
-        moved = ops.shl(ops.and_(value, 0xFFFF, 32), shift, 32)
-        state.write_vector(position, ops.or_(kept, moved, 32))
+        other_half = ops.and_(state.values[position], keep, 32)
+        field = ops.shl(ops.and_(value, 0xFFFF, 32), shift, 32)
+        state.write_vector(position, ops.or_(other_half, field, 32))
 
     return write

@@ -108,11 +108,11 @@ class Paths:
         the one no path goes around. Paths within a loop meet at its header at the latest.
         """
         key = a, b, None if loop is None else loop.index
-        found = self._between.get(key)
-        if found is None:
+        region = self._between.get(key)
+        if region is None:
             merge, blocks = self._find_between(a, b, loop)
-            found = self._between[key] = merge, frozenset(blocks)
-        return found
+            region = self._between[key] = merge, frozenset(blocks)
+        return region
 
     def _find_between(self, a: int, b: int, loop: Loop | None) -> tuple[int | None, set[int]]:
         header = loop.header if loop is not None else None
@@ -133,12 +133,12 @@ class Paths:
         return (pending.pop() if pending else header), between
 
     def _forward(self, start: int) -> set[int]:
-        seen = {start}
+        blocks = {start}
         stack = [start]
         while stack:
             block = stack.pop()
             for successor in self._program.blocks[block].successors:
-                if successor not in seen and self._order[successor] > self._order[block]:
-                    seen.add(successor)
+                if successor not in blocks and self._order[successor] > self._order[block]:
+                    blocks.add(successor)
                     stack.append(successor)
-        return seen
+        return blocks

@@ -35,30 +35,30 @@ class Plans:
     def of(self, block: int, addresses: bool) -> list[Planned]:
         """The steps of a block; with `addresses` those that addresses depend on as well."""
         cache = self._everything if addresses else self._decisions
-        found = cache.get(block)
-        if found is None:
-            found = cache[block] = self._plan(block, addresses)
-        return found
+        plan = cache.get(block)
+        if plan is None:
+            plan = cache[block] = self._plan(block, addresses)
+        return plan
 
     def written(self, blocks: frozenset[int]) -> list[int]:
         """The registers that decisions depend on and some of these blocks write, EXEC aside."""
-        found = self._written.get(blocks)
-        if found is None:
+        registers = self._written.get(blocks)
+        if registers is None:
             written = 0
             results = self.slices.decisions.results
             for index in blocks:
                 block = self._program.blocks[index]
                 for position in range(block.start, block.stop):
                     written |= results.get(position, 0)
-            found = self._written[blocks] = bits_of(written & ~EXEC)
-        return found
+            registers = self._written[blocks] = bits_of(written & ~EXEC)
+        return registers
 
     def live(self, block: int) -> list[int]:
         """The registers that decisions depend on when a block is entered."""
-        found = self._live.get(block)
-        if found is None:
-            found = self._live[block] = bits_of(self.slices.decisions.needed[block])
-        return found
+        registers = self._live.get(block)
+        if registers is None:
+            registers = self._live[block] = bits_of(self.slices.decisions.needed[block])
+        return registers
 
     def _plan(self, block: int, addresses: bool) -> list[Planned]:
         decides, traced = self.slices.decisions.member, self.slices.traced
@@ -74,8 +74,8 @@ class Plans:
 
     def _decides(self, position: int) -> bool:
         """The outcome of a comparison this instruction makes may decide where control goes."""
-        wanted = self.slices.decisions.results.get(position)
-        if not wanted:
+        results = self.slices.decisions.results.get(position)
+        if not results:
             return False
         form = self._program.instructions[position].decoded.opcode.form
-        return bool(wanted & _FLAGS) or form in _COMPARING_FORMS
+        return bool(results & _FLAGS) or form in _COMPARING_FORMS

@@ -27,9 +27,13 @@ class Pointers:
         for number, parameter in enumerate(code.parameters, 1):
             if parameter.offset is None:
                 continue
-            known = kinds.get(parameter.offset)
-            value = known is not None and known.kind == "by_value" and (parameter.size or 0) >= 8
-            if _is_pointer(parameter.type, parameter.size, known) or (members and value):
+            kernel_argument = kinds.get(parameter.offset)
+            value = (
+                kernel_argument is not None
+                and kernel_argument.kind == "by_value"
+                and (parameter.size or 0) >= 8
+            )
+            if _is_pointer(parameter.type, parameter.size, kernel_argument) or (members and value):
                 name = parameter.name or f"argument {number}"
                 self._add(name, parameter.offset, parameter.size or 8)
         if not code.parameters:
@@ -56,10 +60,10 @@ class Pointers:
         return tuple(self.names[bit - 1] for bit in bits_of(roots & ~SEGMENT))
 
 
-def _is_pointer(type_name: str, size: int | None, known: KernelArgument | None) -> bool:
+def _is_pointer(type_name: str, size: int | None, argument: KernelArgument | None) -> bool:
     if type_name:
         return "*" in type_name or type_name.startswith("tensordesc")
-    if known is not None and known.kind in _POINTER_KINDS:
+    if argument is not None and argument.kind in _POINTER_KINDS:
         return True
     # a structure passed by value may hold pointers
-    return known is not None and known.kind == "by_value" and (size or 0) > 8
+    return argument is not None and argument.kind == "by_value" and (size or 0) > 8

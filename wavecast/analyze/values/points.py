@@ -92,13 +92,13 @@ class _Walks:
     parts: Slices
 
     def run(
-        self, workgroups: np.ndarray, threads: np.ndarray, seen: _Seen, *, every: bool = False
+        self, workgroups: np.ndarray, threads: np.ndarray, recorder: _Seen, *, every: bool = False
     ) -> bool:
         """Follow threads (integers[n]) of workgroups (integers[n, 3]) and record what memory
         instructions see; whether to the end."""
         program, descriptor, parts = self.kernel.program, self.kernel.descriptor, self.parts
         inputs = Inputs(self.launch.code, descriptor, self.launch)
-        steps = Steps(program, parts, inputs, seen)
+        steps = Steps(program, parts, inputs, recorder)
         plans = Plans(program, parts, lambda index: _doubting(program, index, steps(index)))
         size = max((s.first + s.count for s in parts.spills.values()), default=SLOT_BASE)
         machine = FloatMode(target=isa_target(self.launch.code.target))
@@ -116,22 +116,22 @@ class _Walks:
 def _first_executions(
     walks: _Walks, workgroups: np.ndarray, threads: np.ndarray
 ) -> dict[int, ThreadAddresses]:
-    seen = _Seen(2)
-    walks.run(workgroups, threads, seen)
-    found = {}
-    for index, sightings in seen.sightings.items():
+    recorder = _Seen(2)
+    walks.run(workgroups, threads, recorder)
+    addresses = {}
+    for index, sightings in recorder.sightings.items():
         first = _addresses(sightings[0], len(threads))
         if first is not None:
             again = _addresses(sightings[1], len(threads)) if len(sightings) > 1 else None
-            found[index] = ThreadAddresses(*first, again[0] if again else None)
-    return found
+            addresses[index] = ThreadAddresses(*first, again[0] if again else None)
+    return addresses
 
 
 def _iterations(
     walks: _Walks, workgroups: np.ndarray, threads: np.ndarray, loops: list[Loop]
 ) -> dict[int, list[np.ndarray]] | None:
-    seen = _Seen(EVERY_BUDGET)
-    if not walks.run(workgroups, threads, seen, every=True):
+    recorder = _Seen(EVERY_BUDGET)
+    if not walks.run(workgroups, threads, recorder, every=True):
         return None
     blocks = walks.kernel.program.blocks
     looped = {
@@ -140,17 +140,19 @@ def _iterations(
         for block in loop.blocks
         for index in range(blocks[block].start, blocks[block].stop)
     }
-    found: dict[int, list[np.ndarray]] = {}
-    for index, sightings in seen.sightings.items():
+    addresses: dict[int, list[np.ndarray]] = {}
+    for index, sightings in recorder.sightings.items():
         each = [_addresses(sighting, len(threads)) for sighting in sightings]
-        if index in looped and all(one is not None for one in each):
-            found[index] = [one[0][one[1]] for one in each if one is not None]
-    return found
+        if index in looped and all(execution is not None for execution in each):
+            addresses[index] = [
+                execution[0][execution[1]] for execution in each if execution is not None
+            ]
+    return addresses
 
 
 def _bent_loops(program: Program, parts: Slices) -> list[Loop]:
     """Innermost loops in which what addresses depend on does more than move on by a step."""
-    found = []
+    loops = []
     for loop in program.loops:
         if loop.children:
             continue
@@ -161,8 +163,8 @@ def _bent_loops(program: Program, parts: Slices) -> list[Loop]:
             if parts.addresses.member[index]
         )
         if any(flags & _WRAPS for flags in traced):
-            found.append(loop)
-    return found
+            loops.append(loop)
+    return loops
 
 
 class _Seen:
@@ -179,15 +181,15 @@ class _Seen:
         self.sightings.setdefault(index, []).append(sighting)
 
 
-def _addresses(seen: Sighting, threads: int) -> tuple[np.ndarray, np.ndarray] | None:
+def _addresses(sighting: Sighting, threads: int) -> tuple[np.ndarray, np.ndarray] | None:
     """Addresses and which of them are in bounds; None where they are not known."""
-    if not is_known(seen.address) or not is_known(seen.base):
+    if not is_known(sighting.address) or not is_known(sighting.base):
         return None
     offset, base = (
         np.broadcast_to(np.asarray(value, np.uint64).astype(np.int64), (threads,))
-        for value in (seen.address, seen.base)
+        for value in (sighting.address, sighting.base)
     )
-    reach = np.iinfo(np.int64).max if seen.reach is None else seen.reach
+    reach = np.iinfo(np.int64).max if sighting.reach is None else sighting.reach
     return offset + base, offset < reach
 
 
@@ -195,9 +197,9 @@ class _PointOps(WaveOps):
     """Values per thread, scalar registers too. Of a mask only the thread's own bit counts: a mask
     is all ones or zero for every thread, and EXEC is full."""
 
-    def __init__(self, lanes: int, own: np.ndarray, machine: FloatMode) -> None:
+    def __init__(self, lanes: int, lane_ids: np.ndarray, machine: FloatMode) -> None:
         super().__init__(lanes, machine)
-        self._own = own
+        self._own = lane_ids
 
     def set_exec(self, mask: Integer) -> None:
         del mask
@@ -262,8 +264,8 @@ class _PointWalk(Walk):
         if not branch.flag and self.state.ops.lanes == 64:
             value = join(value, self.state.values[branch.position + 1])
         if isinstance(value, np.ndarray):
-            found, counts = np.unique(value, return_counts=True)
-            return int(found[counts.argmax()])
+            values, counts = np.unique(value, return_counts=True)
+            return int(values[counts.argmax()])
         return value if isinstance(value, int) else Unknown(0, origin_of(value))
 
 

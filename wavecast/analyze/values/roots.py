@@ -118,14 +118,14 @@ class _Roots:
         if slots is not None:
             return index, _move(slots), None
         decoded = self.program.instructions[index].decoded
-        known = self.steps.get(id(decoded))
-        if known is None:
+        member = self.steps.get(id(decoded))
+        if member is None:
             if _is_access(decoded):
-                known = self._load(decoded), _addressing(decoded)
+                member = self._load(decoded), _addressing(decoded)
             else:
-                known = _pass_on(self._flows(decoded)), None
-            self.steps[id(decoded)] = known
-        step, addressing = known
+                member = _pass_on(self._flows(decoded)), None
+            self.steps[id(decoded)] = member
+        step, addressing = member
         return index, step, addressing
 
     def run(self) -> dict[int, tuple[str, ...]]:
@@ -134,7 +134,7 @@ class _Roots:
         entering[0] = self.entry
         order = {block: number for number, block in enumerate(self.program.reverse_postorder)}
         # blocks that are never reached keep these
-        found = {
+        root_sets = {
             position: 0
             for block in self.blocks
             for position, _, addressing in block
@@ -147,12 +147,12 @@ class _Roots:
             state = list(entering[index] or ())
             for position, step, addressing in self.blocks[index]:
                 if addressing is not None:
-                    found[position] = _roots_in(state, addressing)
+                    root_sets[position] = _roots_in(state, addressing)
                 step(state)
             for successor in blocks[index].successors:
                 if _merge(entering, successor, state):
                     pending.add(successor)
-        return {index: self.pointers.of(reached) for index, reached in found.items()}
+        return {index: self.pointers.of(root_set) for index, root_set in root_sets.items()}
 
     def _load(self, decoded: Decoded) -> Step:
         """An access: what it loads from the segment is a pointer, anything else is data."""
@@ -181,8 +181,8 @@ class _Roots:
         return step
 
     def _flows(self, decoded: Decoded) -> list[_Flow]:
-        moved = self._moved_lane(decoded)
-        return [moved] if moved is not None else _flows(decoded)
+        lane_flow = self._moved_lane(decoded)
+        return [lane_flow] if lane_flow is not None else _flows(decoded)
 
     def _moved_lane(self, decoded: Decoded) -> _Flow | None:
         """The registers of a scalar parked in, or fetched from, a constant lane of a vector
@@ -213,11 +213,11 @@ def _is_access(decoded: Decoded) -> bool:
 
 def _roots_in(state: State, registers: int) -> int:
     """The set of roots that some of these registers have."""
-    found = 0
+    root_set = 0
     for number, carriers in enumerate(state):
         if carriers & registers:
-            found |= 1 << number
-    return found
+            root_set |= 1 << number
+    return root_set
 
 
 def _forget(writes: int) -> Step:
@@ -232,20 +232,20 @@ def _forget(writes: int) -> Step:
 def _pass_on(flows: list[_Flow]) -> Step:
     # where registers do not pair up, an offset may have been added to the segment's address
     plain = [reads if reads.bit_count() == writes.bit_count() else 0 for reads, writes in flows]
-    overwritten = touched = 0
+    overwritten = registers = 0
     for reads, writes in flows:
         overwritten |= writes
-        touched |= reads | writes
+        registers |= reads | writes
 
     def step(state: State) -> None:
         for number, carriers in enumerate(state):
-            if not carriers & touched:
+            if not carriers & registers:
                 continue
-            left = carriers & ~overwritten
+            after = carriers & ~overwritten
             for (reads, writes), segment_reads in zip(flows, plain, strict=True):
                 if carriers & (reads if number else segment_reads):
-                    left |= writes
-            state[number] = left
+                    after |= writes
+            state[number] = after
 
     return step
 
@@ -315,21 +315,21 @@ def _half(decoded: Decoded) -> _Flow:
 
 def _addressing(decoded: Decoded) -> int:
     """The registers an access takes its address from."""
-    found = 0
+    registers = 0
     tensor = decoded.opcode.form == "TENSOR"
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
         scalar_base = decoded.opcode.form == "SMEM" and role.access is _READ
         if role.kind in ADDRESS_KINDS or scalar_base or tensor:
-            found |= operand.bits
-    return found
+            registers |= operand.bits
+    return registers
 
 
 def _merge(entering: list[State | None], block: int, state: State) -> bool:
     """Join a state into a block's entry; True when that changed it."""
-    known = entering[block]
-    if known is None:
+    entry = entering[block]
+    if entry is None:
         entering[block] = list(state)
         return True
-    joined = [a | b for a, b in zip(known, state, strict=True)]
+    joined = [a | b for a, b in zip(entry, state, strict=True)]
     entering[block] = joined
-    return joined != known
+    return joined != entry

@@ -23,12 +23,12 @@ def first_samples(inputs: Inputs) -> list[WaveId]:
     if grid is None:
         return [WaveId(None, 0)]
     x, y, z = grid
-    picked = (
+    samples = (
         WaveId((0, 0, 0), 0),
         WaveId(((x - 1) // 2, (y - 1) // 2, (z - 1) // 2), inputs.waves // 2),
         WaveId((x - 1, y - 1, z - 1), inputs.waves - 1),
     )
-    return list(dict.fromkeys(picked))
+    return list(dict.fromkeys(samples))
 
 
 def more_samples(inputs: Inputs, affordable: int) -> list[WaveId]:
@@ -38,18 +38,18 @@ def more_samples(inputs: Inputs, affordable: int) -> list[WaveId]:
     """
     if inputs.grid is None or affordable < _FEWEST:
         return []
-    found = spaced_workgroups(inputs.grid, min(MORE, affordable))
-    return [WaveId(workgroup, part % inputs.waves) for part, workgroup in enumerate(found)]
+    workgroups = spaced_workgroups(inputs.grid, min(MORE, affordable))
+    return [WaveId(workgroup, part % inputs.waves) for part, workgroup in enumerate(workgroups)]
 
 
 def spaced_workgroups(grid: tuple[int, int, int], count: int) -> list[tuple[int, int, int]]:
     """At most `count` workgroups evenly spaced along every axis of the grid; some may be equal."""
     count = min(count, grid[0] * grid[1] * grid[2])
-    found = []
+    workgroups = []
     for part in range(count):
         middle = part + 0.5
         x = int(middle / count * grid[0])
         y = int(middle * _IRRATIONAL[0] % 1 * grid[1])
         z = int(middle * _IRRATIONAL[1] % 1 * grid[2])
-        found.append((x, y, z))
-    return found
+        workgroups.append((x, y, z))
+    return workgroups

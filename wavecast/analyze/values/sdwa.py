@@ -42,6 +42,6 @@ def merge_destination(ops: WaveOps, old: Value, value: Value, selector: str, unu
     mask = (1 << count) - 1
     placed = ops.shl(ops.and_(value, mask, 32), first, 32)
     if unused == "UNUSED_PRESERVE":
-        kept = ops.and_(old, 0xFFFFFFFF & ~(mask << first), 32)
-        return ops.or_(kept, placed, 32)
+        old_bits = ops.and_(old, 0xFFFFFFFF & ~(mask << first), 32)
+        return ops.or_(old_bits, placed, 32)
     return placed

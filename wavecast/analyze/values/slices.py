@@ -75,8 +75,8 @@ def slices(program: Program, descriptor: KernelDescriptor, follow_exec: bool = T
             addresses[instruction.index] = address_registers(decoded)
     partial = bytes(partial_lanes(program, descriptor.wave_size))
     effects = _effects(program, partial, spills)
-    seen = _slice(program, effects, partial, addresses)
-    traced = bytearray(seen.member)
+    address_slice = _slice(program, effects, partial, addresses)
+    traced = bytearray(address_slice.member)
     for index in (*addresses, *spills):
         traced[index] = 1
     # what a vector load returns is unknown to a decision wherever it was loaded from
@@ -87,7 +87,7 @@ def slices(program: Program, descriptor: KernelDescriptor, follow_exec: bool = T
             effects[index] = reads & EXEC, writes, everywhere, kills, changes_exec
     if not follow_exec:
         effects = [_without_exec(effect) for effect in effects]
-    return Slices(_slice(program, effects, partial, decisions), seen, spills, traced)
+    return Slices(_slice(program, effects, partial, decisions), address_slice, spills, traced)
 
 
 def _permutes(memory: MemoryEffect) -> bool:
@@ -116,7 +116,7 @@ def _effects(program: Program, partial: bytes, spills: dict[int, ScratchDwords])
 
     An instruction whose results are unknown whatever it reads depends on nothing but EXEC.
     """
-    found: list[Effect] = []
+    effects: list[Effect] = []
     modelled: dict[int, bool] = {}
     for instruction in program.instructions:
         decoded = instruction.decoded
@@ -134,8 +134,8 @@ def _effects(program: Program, partial: bytes, spills: dict[int, ScratchDwords])
             if not modelled[key]:
                 reads &= EXEC
         everywhere = kills & _SHARED if partial[instruction.index] else kills
-        found.append((reads, writes, everywhere, kills, bool(writes & EXEC)))
-    return found
+        effects.append((reads, writes, everywhere, kills, bool(writes & EXEC)))
+    return effects
 
 
 def _without_exec(effect: Effect) -> Effect:
@@ -153,7 +153,7 @@ def _slice(program: Program, effects: list[Effect], partial: bytes, seeds: dict[
     blocks = program.blocks
     member = bytearray(len(effects))
     results: dict[int, int] = {}
-    needed = [(0, 0)] * len(blocks)
+    needs = [(0, 0)] * len(blocks)
     leaving: list[tuple[int, int] | None] = [None] * len(blocks)
     pending = list(program.reverse_postorder)
     queued = set(pending)
@@ -166,8 +166,8 @@ def _slice(program: Program, effects: list[Effect], partial: bytes, seeds: dict[
         block = blocks[index]
         need = outside = 0
         for successor in block.successors:
-            need |= needed[successor][0]
-            outside |= needed[successor][1]
+            need |= needs[successor][0]
+            outside |= needs[successor][1]
         if (need, outside) == leaving[index]:
             continue
         leaving[index] = need, outside
@@ -178,16 +178,16 @@ def _slice(program: Program, effects: list[Effect], partial: bytes, seeds: dict[
                     outside |= need
                 else:
                     need, outside = need | outside, 0
-            wanted = writes & (need | outside)
-            if wanted:
+            live_writes = writes & (need | outside)
+            if live_writes:
                 member[position] = 1
-                results[position] = results.get(position, 0) | wanted
+                results[position] = results.get(position, 0) | live_writes
                 need = (need & ~kills) | reads
                 outside &= ~everywhere
             need |= seed_at[position]
-        if (need, outside) != needed[index]:
-            needed[index] = need, outside
+        if (need, outside) != needs[index]:
+            needs[index] = need, outside
             changed = [p for p in block.predecessors if p not in queued]
             pending += changed
             queued.update(changed)
-    return Slice(member, [need | outside for need, outside in needed], results)
+    return Slice(member, [need | outside for need, outside in needs], results)

@@ -54,8 +54,8 @@ class Change:
             if not isinstance(step, int) or not step:
                 continue
             signed = to_signed(step, 32)
-            left = (_WORD - 1 - value) // signed if signed > 0 else value // -signed
-            room = min(room, left)
+            iterations = (_WORD - 1 - value) // signed if signed > 0 else value // -signed
+            room = min(room, iterations)
         return room
 
     def applied(self, value: Value, step: Any, times: int) -> Value:

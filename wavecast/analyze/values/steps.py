@@ -13,11 +13,11 @@ from wavecast.isa.program import Program
 class Steps:
     """Compiled when first needed; addresses are taken down in `seen`."""
 
-    def __init__(self, program: Program, parts: Slices, inputs: Inputs, seen: Seen) -> None:
+    def __init__(self, program: Program, parts: Slices, inputs: Inputs, sightings: Seen) -> None:
         self._program = program
         self._spills = parts.spills
         self._inputs = inputs
-        self._seen = seen
+        self._seen = sightings
         self._by_text: dict[int, Step] = {}
 
     def __call__(self, index: int) -> Step:

@@ -100,7 +100,7 @@ class Walk:
 
     def run(self, start: int = 0) -> WalkResult:
         """Walk from a block to the end of the program, or until the budget is spent."""
-        allowed = self.budget
+        budget = self.budget
         try:
             self._region(start, None)
         except (OverBudget, RecursionError):
@@ -110,7 +110,7 @@ class Walk:
                 self.outcome.unknown_loops.setdefault(loop.index, CUT_SHORT)
             for block in self.program.blocks:
                 self.outcome.unknown_blocks.setdefault(block.index, CUT_SHORT)
-        self.outcome.interpreted = allowed - self.budget
+        self.outcome.interpreted = budget - self.budget
         return self.outcome
 
     # blocks
@@ -147,9 +147,9 @@ class Walk:
             successors = self.program.blocks[index].successors
             return successors[0] if successors else None
         value = self._condition(branch)
-        taken = self._taken(branch, value)
-        if isinstance(taken, int):
-            return branch.jump if taken else branch.follows
+        direction = self._taken(branch, value)
+        if isinstance(direction, int):
+            return branch.jump if direction else branch.follows
         return self._unknown_branch(index, branch, value)
 
     def _condition(self, branch: Branch) -> Value:
@@ -222,20 +222,25 @@ class Walk:
         self.outcome.entries[loop.index] += 1
         now = self._snapshot(loop)
         changes: list[Change | None] = [None]
-        noted: list[list[Comparison]] = []
+        history: list[list[Comparison]] = []
         while True:
             block, comparisons = self._iteration(loop)
             if block != loop.header:
                 break
             before, now = now, self._snapshot(loop)
             changes = [changes[-1], change(before, now)]
-            noted = [*noted[-2:], comparisons]
+            history = [*history[-2:], comparisons]
             first, second = changes
-            if len(noted) == 3 and first is not None and second is not None and first.same(second):
-                heading = trend(*noted)
+            if (
+                len(history) == 3
+                and first is not None
+                and second is not None
+                and first.same(second)
+            ):
+                heading = trend(*history)
                 if heading is not None:
                     now = self._skip_ahead(loop, now, second, heading)
-                    changes, noted = [None], []
+                    changes, history = [None], []
         if loop.index in self.outcome.unknown_loops:
             self._forget_writes(loop.blocks, self.outcome.unknown_loops[loop.index])
         return block
@@ -247,19 +252,19 @@ class Walk:
         block = self._block(loop.header)
         if block is not None and block != loop.header and block in loop.blocks:
             block = self._region(block, loop)
-        made, ops.comparisons = ops.comparisons, outer
-        outer.extend(made)
-        return block, made
+        comparisons, ops.comparisons = ops.comparisons, outer
+        outer.extend(comparisons)
+        return block, comparisons
 
     def _body(self, loop: Loop) -> tuple[list[int], list[int]]:
         """The blocks that an iteration of a loop may execute, and the loops it may enter."""
-        found = self._bodies.get(loop.index)
-        if found is None:
+        body = self._bodies.get(loop.index)
+        if body is None:
             blocks = sorted(loop.blocks)
             headers = (self._loop_at.get(block) for block in blocks)
             inner = [other.index for other in headers if other is not None and other is not loop]
-            found = self._bodies[loop.index] = blocks, inner
-        return found
+            body = self._bodies[loop.index] = blocks, inner
+        return body
 
     def _snapshot(self, loop: Loop) -> Snapshot:
         values, outcome = self.state.values, self.outcome
@@ -291,15 +296,15 @@ class Walk:
             before = self._snapshot(loop)
             block, comparisons = self._iteration(loop)
             after = self._snapshot(loop) if block == loop.header else None
-            made = change(before, after) if after is not None else None
-            expected = heading.after(jump + 1)
+            step_change = change(before, after) if after is not None else None
+            prediction = heading.after(jump + 1)
             if (
                 after is not None
-                and made is not None
-                and made.same(steady)
-                and agree(differences(comparisons), expected)
+                and step_change is not None
+                and step_change.same(steady)
+                and agree(differences(comparisons), prediction)
             ):
-                now, heading = after, Trend(expected, heading.steps)
+                now, heading = after, Trend(prediction, heading.steps)
                 jump = jump * 2 if growing else jump
                 continue
             self._restore(loop, saved, now)

@@ -45,14 +45,14 @@ def neighbours(
         kind, sizes = _coordinates(op)
         groups[device, kind].append(index)
         points.append(sizes)
-    times, found = np.asarray(seconds, float), np.full(len(ops), math.nan)
+    times, estimates = np.asarray(seconds, float), np.full(len(ops), math.nan)
     for members in groups.values():
         if len(members) > 1:
             index = np.array(members)
             nearest = _nearest(np.array([points[i] for i in members]), problem[index])
-            known = nearest >= 0
-            found[index[known]] = times[index[nearest[known]]]
-    return [float(value) for value in found]
+            valid = nearest >= 0
+            estimates[index[valid]] = times[index[nearest[valid]]]
+    return [float(value) for value in estimates]
 
 
 def _nearest(points: np.ndarray, problem: np.ndarray) -> np.ndarray:
@@ -64,8 +64,8 @@ def _nearest(points: np.ndarray, problem: np.ndarray) -> np.ndarray:
         distance = square[rows, None] + square - 2 * points[rows] @ points.T
         distance[problem[rows, None] == problem] = math.inf
         nearest = distance.argmin(1)
-        reached = np.isfinite(distance[np.arange(len(nearest)), nearest])
-        result[rows] = np.where(reached, nearest, -1)
+        finite = np.isfinite(distance[np.arange(len(nearest)), nearest])
+        result[rows] = np.where(finite, nearest, -1)
     return result
 
 

@@ -78,8 +78,8 @@ def device_of(target: str, cu_count: float | str | None = None, name: str = "") 
     Raises ValueError for a `cu_count` that is not a number.
     """
     units = None if cu_count is None else float(cu_count)
-    known = units is not None and units == units and units > 0
-    return _device_of(target, units if known else None, name)
+    has_count = units is not None and units == units and units > 0
+    return _device_of(target, units if has_count else None, name)
 
 
 def stated_board(target: str, cu_count: float | str | None) -> tuple[str, str]:
@@ -95,21 +95,21 @@ def stated_board(target: str, cu_count: float | str | None) -> tuple[str, str]:
 def _device_of(target: str, cu_count: float | None, name: str) -> tuple[str, str]:
     if name:
         try:
-            found = arch.load(name)
+            by_name = arch.load(name)
         except UnknownName:
             pass
         else:
-            if not target or found.target == target:
-                return found.id, ""
+            if not target or by_name.target == target:
+                return by_name.id, ""
     same_target = [device for device in arch.devices() if device.target == target]
     matching = [d for d in same_target if cu_count is None or d.compute_units == cu_count]
     if not matching:
         units = "" if cu_count is None else f" with {cu_count:g} CUs"
         return "", f"no known device is {target or name or 'unnamed'}{units}"
     default = arch.load(target)
-    chosen = default if default in matching else matching[0]
-    others = ", ".join(device.id for device in matching if device is not chosen)
-    return chosen.id, f"{chosen.id} or {others}" if others else ""
+    choice = default if default in matching else matching[0]
+    others = ", ".join(device.id for device in matching if device is not choice)
+    return choice.id, f"{choice.id} or {others}" if others else ""
 
 
 __all__ = ["NO_TIME", "Case", "MeasuredFigure", "device_of", "stated_board"]

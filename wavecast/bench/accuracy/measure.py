@@ -105,16 +105,16 @@ def _of_script(
     """Predictions of a script's launches by kernel and grid, or why there is none."""
     options = SourceOptions(configs="all", given=Given(outcomes=False))
     report = explain_path(script, select([device.id]), options)
-    found: dict[tuple[str, tuple[int, int, int]], Prediction | str] = {}
+    predictions: dict[tuple[str, tuple[int, int, int]], Prediction | str] = {}
     for explanation in report.explanations:
         if explanation.launch is None:
             continue
         key = explanation.code.kernel, explanation.launch.grid
-        if key in found:
-            found[key] = "launches of several configurations have this grid"
+        if key in predictions:
+            predictions[key] = "launches of several configurations have this grid"
         else:
-            found[key] = explanation.predicted.prediction or explanation.predicted.why_not
-    return found
+            predictions[key] = explanation.predicted.prediction or explanation.predicted.why_not
+    return predictions
 
 
 def _kernel(
@@ -122,8 +122,10 @@ def _kernel(
     run: KernelRun,
     predictions: dict[tuple[str, tuple[int, int, int]], Prediction | str],
 ) -> Record:
-    found = predictions.get((run.kernel, run.grid), "no launch with this grid was captured")
-    predicted = {"not_predicted": found} if isinstance(found, str) else _prediction(found)
+    prediction = predictions.get((run.kernel, run.grid), "no launch with this grid was captured")
+    predicted = (
+        {"not_predicted": prediction} if isinstance(prediction, str) else _prediction(prediction)
+    )
     return {
         "op": "kernel",
         "shape": "x".join(map(str, run.grid)),

@@ -44,11 +44,11 @@ class ScoredProblem:
     @property
     def labels(self) -> dict[str, str]:
         """Labels that group scores: device, size, limiter, fidelity, and those of the case."""
-        own = {name: value for name, value in self.case.labels.items() if value}
-        both = f"{self.case.device} {own['dtype']}" if "dtype" in own else ""
+        case_labels = {name: value for name, value in self.case.labels.items() if value}
+        both = f"{self.case.device} {case_labels['dtype']}" if "dtype" in case_labels else ""
         return {
             "device": self.case.device,
-            **own,
+            **case_labels,
             **({"device and dtype": both} if both else {}),
             "size": intervals.size_class(self.measured),
             "limiter": self.prediction.limiter,

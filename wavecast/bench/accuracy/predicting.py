@@ -52,14 +52,14 @@ def predict(
     Uses `jobs` processes; by default one per processor for 2000 problems or more, and one for ops
     that execute code.
     """
-    found: list[Answer] = []
+    results: list[Answer] = []
     for executes, same in groupby(problems, lambda problem: problem[0].executes_code):
-        chosen = list(same)
-        answers = _recycled(chosen) if executes else _chunked(chosen, jobs)
+        group = list(same)
+        answers = _recycled(group) if executes else _chunked(group, jobs)
         for some in answers:
-            found += some
-            progress(len(found))
-    return found
+            results += some
+            progress(len(results))
+    return results
 
 
 def _chunked(problems: Sequence[Problem], jobs: int | None) -> Iterator[list[Answer]]:
@@ -83,17 +83,17 @@ def _recycled(problems: Sequence[Problem]) -> Iterator[list[Answer]]:
         return
     for start in range(0, len(problems), RECYCLED):
         some = problems[start : start + RECYCLED]
-        found = _in_child(some)
-        if isinstance(found, str):
-            found = [_alone(problem) for problem in some]
-        yield found
+        answers = _in_child(some)
+        if isinstance(answers, str):
+            answers = [_alone(problem) for problem in some]
+        yield answers
 
 
 def _alone(problem: Problem) -> Answer:
-    found = _in_child([problem])
-    if isinstance(found, str):
-        return Answer(None, f"the process that predicted it died ({found})", None)
-    return found[0]
+    answers = _in_child([problem])
+    if isinstance(answers, str):
+        return Answer(None, f"the process that predicted it died ({answers})", None)
+    return answers[0]
 
 
 def _in_child(problems: Sequence[Problem]) -> list[Answer] | str:
@@ -116,11 +116,15 @@ def _in_child(problems: Sequence[Problem]) -> list[Answer] | str:
             processes.kill(child)
             processes.wait(child)
             raise
-    ended = processes.wait(child)
+    exit_status = processes.wait(child)
     try:
         return pickle.loads(content)
     except (EOFError, pickle.UnpicklingError):
-        return "unknown" if ended is None else ended.signal_name or f"exit code {ended.code}"
+        return (
+            "unknown"
+            if exit_status is None
+            else exit_status.signal_name or f"exit code {exit_status.code}"
+        )
 
 
 def _answers(problems: Sequence[Problem]) -> list[Answer]:

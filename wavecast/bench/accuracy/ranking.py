@@ -46,19 +46,19 @@ def rank(outcomes: Iterable[ScoredProblem]) -> tuple[Ranking, ...]:
 
 
 def _ranking(op: str, groups: Sequence[Sequence[ScoredProblem]]) -> Ranking:
-    reached, taus = [], []
+    ratios, taus = [], []
     for members in groups:
         measured = np.array([outcome.measured for outcome in members])
         predicted = np.array([outcome.prediction.seconds for outcome in members])
-        reached.append(measured.min() / measured[predicted.argmin()])
+        ratios.append(measured.min() / measured[predicted.argmin()])
         taus.append(kendall(predicted, measured))
     return Ranking(
         op=op,
         problems=len(groups),
         alternatives=float(np.mean([len(members) for members in groups])),
-        reached_median=float(np.median(reached)),
-        reached_mean=float(np.mean(reached)),
-        reached_p10=float(np.quantile(reached, 0.1)),
+        reached_median=float(np.median(ratios)),
+        reached_mean=float(np.mean(ratios)),
+        reached_p10=float(np.quantile(ratios, 0.1)),
         tau=float(np.median(taus)),
     )
 
@@ -69,7 +69,7 @@ def kendall(first: np.ndarray, second: np.ndarray) -> float:
     (Kendall: Rank correlation methods; ties leave the denominator by their own vector.)
     """
     upper = np.triu_indices(len(first), 1)
-    one = np.sign(first[:, None] - first)[upper]
-    two = np.sign(second[:, None] - second)[upper]
-    scale = np.sqrt(np.count_nonzero(one) * float(np.count_nonzero(two)))
-    return float((one * two).sum() / scale) if scale else 0.0
+    first_signs = np.sign(first[:, None] - first)[upper]
+    second_signs = np.sign(second[:, None] - second)[upper]
+    scale = np.sqrt(np.count_nonzero(first_signs) * float(np.count_nonzero(second_signs)))
+    return float((first_signs * second_signs).sum() / scale) if scale else 0.0

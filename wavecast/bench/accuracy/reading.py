@@ -34,8 +34,8 @@ _UNREADABLE = (
 )
 
 
-def read(path: Path, known: Sequence[Importer]) -> tuple[MeasurementTable, Importer]:
-    """The table of a file in the columns of its importer, and that importer, one of `known`.
+def read(path: Path, candidates: Sequence[Importer]) -> tuple[MeasurementTable, Importer]:
+    """The table of a file in the columns of its importer, and that importer, one of `candidates`.
 
     Rows that cannot be read are counted in the table. Raises MissingTool without pandas and
     pyarrow; InputError for a file that is absent, damaged or empty, whose rows are all unreadable,
@@ -44,7 +44,7 @@ def read(path: Path, known: Sequence[Importer]) -> tuple[MeasurementTable, Impor
     _require()
     files.check_regular(path)
     try:
-        table, importer = _read(path, known)
+        table, importer = _read(path, candidates)
     except _UNREADABLE as error:
         first = str(error).strip().splitlines() or [type(error).__name__]
         raise InputError(f"{path}: cannot be read: {first[0]}") from error
@@ -60,30 +60,32 @@ def items(importer: Importer, frame: pd.DataFrame) -> Iterator[Case | MeasuredFi
     row; of a problem with several rows each part is then a problem.
     """
     try:
-        found = list(importer.cases(frame))
+        cases = list(importer.cases(frame))
     except Exception as error:  # an importer may be anyone's, and a row must not end the run
         if len(frame) > 1:
             half = len(frame) // 2
             yield from items(importer, frame.iloc[:half])
             yield from items(importer, frame.iloc[half:])
             return
-        found = [Case(kind="", op=None, device="", seconds=math.nan, reason=why(error))]
-    yield from found
+        cases = [Case(kind="", op=None, device="", seconds=math.nan, reason=why(error))]
+    yield from cases
 
 
-def _read(path: Path, known: Sequence[Importer]) -> tuple[MeasurementTable, Importer]:
+def _read(path: Path, candidates: Sequence[Importer]) -> tuple[MeasurementTable, Importer]:
     name = path.name.lower().removesuffix(".gz").removesuffix(".bz2")
-    for importer in known:
+    for importer in candidates:
         for ending, reader in importer.readers.items():
             if name.endswith(ending):
                 return reader(path), importer
     if not name.endswith(_TABLES):
-        others = sorted({ending for importer in known for ending in importer.readers})
+        others = sorted({ending for importer in candidates for ending in importer.readers})
         raise InputError(f"{path}: not a {', '.join((*_TABLES, *others))} file")
     table = _table(path, name)
     if table.frame.empty:
         raise InputError(f"{path}: no rows")
-    importer = importers.by_columns(known, [str(column) for column in table.frame.columns], path)
+    importer = importers.by_columns(
+        candidates, [str(column) for column in table.frame.columns], path
+    )
     converted = importer.convert(table.frame, path)
     rejected = Counter(table.rejected) + Counter(converted.rejected)
     return replace(converted, rejected=rejected), importer
@@ -122,14 +124,14 @@ def _good_lines(path: Path) -> MeasurementTable:
     good, rejected = io.StringIO(newline=""), Counter[str]()
     writer = csv.writer(good)
     writer.writerow(head)
-    kept = 0
+    count = 0
     for cells in lines:
         if len(cells) > len(head):
             rejected[f"{len(cells)} cells in {len(head)} columns"] += 1
         elif cells:
             writer.writerow(cells)
-            kept += 1
-    if not kept:
+            count += 1
+    if not count:
         raise InputError(f"{path}: every row has more cells than there are columns")
     good.seek(0)
     return MeasurementTable(pd.read_csv(good, low_memory=False), rejected)

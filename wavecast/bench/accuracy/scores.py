@@ -94,12 +94,12 @@ def score(outcomes: Sequence[ScoredProblem]) -> Score:
 
 def by_op(outcomes: Iterable[ScoredProblem]) -> dict[str, list[ScoredProblem]]:
     """Outcomes by op class; by op class and importer where several importers measured it."""
-    found: dict[str, dict[str, list[ScoredProblem]]] = defaultdict(lambda: defaultdict(list))
+    groups: dict[str, dict[str, list[ScoredProblem]]] = defaultdict(lambda: defaultdict(list))
     for outcome in outcomes:
-        found[outcome.op_class][outcome.dataset].append(outcome)
+        groups[outcome.op_class][outcome.dataset].append(outcome)
     return {
         op if len(sets) == 1 else f"{op}, {name}": members
-        for op, sets in sorted(found.items())
+        for op, sets in sorted(groups.items())
         for name, members in sorted(sets.items())
     }
 
@@ -116,10 +116,10 @@ def table(outcomes: Iterable[ScoredProblem]) -> tuple[ScoreRow, ...]:
 
 def _groups(outcomes: Sequence[ScoredProblem]) -> dict[str, dict[str, list[ScoredProblem]]]:
     """Outcomes by label and value; sizes in order, else the values with most problems first."""
-    found: dict[str, dict[str, list[ScoredProblem]]] = defaultdict(lambda: defaultdict(list))
+    groups: dict[str, dict[str, list[ScoredProblem]]] = defaultdict(lambda: defaultdict(list))
     for outcome in outcomes:
         for by, value in outcome.labels.items():
-            found[by][value].append(outcome)
+            groups[by][value].append(outcome)
     sizes = [name for _, name in SIZES]
     return {
         by: dict(
@@ -128,11 +128,11 @@ def _groups(outcomes: Sequence[ScoredProblem]) -> dict[str, dict[str, list[Score
                 key=lambda item: sizes.index(item[0]) if by == "size" else -len(item[1]),
             )
         )
-        for by, values in found.items()
-        if len(values) > 1 and not (by == "device and dtype" and _one_sided(found))
+        for by, values in groups.items()
+        if len(values) > 1 and not (by == "device and dtype" and _one_sided(groups))
     }
 
 
-def _one_sided(found: Mapping[str, Mapping[str, object]]) -> bool:
+def _one_sided(groups: Mapping[str, Mapping[str, object]]) -> bool:
     """Whether device or dtype has one value only, so that the pair tells no more than the other."""
-    return min(len(found["device"]), len(found["dtype"])) < 2
+    return min(len(groups["device"]), len(groups["dtype"])) < 2

@@ -66,11 +66,11 @@ def validate(
     figure.
     """
     every = []
-    known = (*options.importers, *importers.registered())
+    candidates = (*options.importers, *importers.registered())
     for path in paths:
         progress(f"reading {path.name}")
-        every.append(load(path, known, options.limit))
-    files, outcomes, figures, spent = [], [], [], 0.0
+        every.append(load(path, candidates, options.limit))
+    files, outcomes, figures, seconds = [], [], [], 0.0
     for loaded in every:
         progress(f"{loaded.file.path.name}: predicting {len(loaded.problems):,} problems")
         started = time.perf_counter()
@@ -79,15 +79,15 @@ def validate(
             options.jobs,
             partial(_report, progress, loaded),
         )
-        spent += time.perf_counter() - started
-        found, missing = _outcomes(loaded, answers)
+        seconds += time.perf_counter() - started
+        file_outcomes, missing = _outcomes(loaded, answers)
         file = replace(
             loaded.file,
-            predicted=len(found),
+            predicted=len(file_outcomes),
             not_predicted=dict((Counter(loaded.file.not_predicted) + missing).most_common()),
         )
         files.append(file)
-        outcomes += found
+        outcomes += file_outcomes
         figures += loaded.figures
     if not outcomes and not any(figure.expected is not None for figure in figures):
         raise NothingAnalysed(f"no row can be predicted: {_first_reason(files)}")
@@ -102,12 +102,12 @@ def validate(
         coverage=coverage.coverage(outcomes),
         figure_scores=_figure_scores(figures),
         worst=_worst(outcomes),
-        seconds=spent,
+        seconds=seconds,
     )
 
 
-def _report(progress: Callable[[str], None], loaded: LoadedFile, done: int) -> None:
-    progress(f"{loaded.file.path.name}: {done:,} of {len(loaded.problems):,} problems predicted")
+def _report(progress: Callable[[str], None], loaded: LoadedFile, count: int) -> None:
+    progress(f"{loaded.file.path.name}: {count:,} of {len(loaded.problems):,} problems predicted")
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,12 +119,12 @@ class LoadedFile:
     figures: tuple[MeasuredFigure, ...]
 
 
-def load(path: Path, known: Sequence[Importer], limit: int | None = None) -> LoadedFile:
+def load(path: Path, candidates: Sequence[Importer], limit: int | None = None) -> LoadedFile:
     """The problems of a file with repeats merged, about `limit` of them.
 
     Raises InputError and MissingTool as `reading.read`.
     """
-    table, importer = reading.read(path, known)
+    table, importer = reading.read(path, candidates)
     repeats: dict[tuple[Op, str], list[Case]] = defaultdict(list)
     reasons = Counter(table.rejected)
     figures, cases = [], 0
@@ -143,7 +143,7 @@ def load(path: Path, known: Sequence[Importer], limit: int | None = None) -> Loa
         MeasuredProblem(same[0], op, statistics.median(case.seconds for case in same), len(same))
         for (op, _), same in repeats.items()
     ]
-    chosen = sample(problems, limit)
+    subset = sample(problems, limit)
     file = MeasuredFile(
         path=path,
         dataset=importer.name,
@@ -153,9 +153,9 @@ def load(path: Path, known: Sequence[Importer], limit: int | None = None) -> Loa
         predicted=0,
         figures=len(figures),
         not_predicted=reasons,
-        limited=len(chosen) < len(problems),
+        limited=len(subset) < len(problems),
     )
-    return LoadedFile(file, tuple(chosen), tuple(figures))
+    return LoadedFile(file, tuple(subset), tuple(figures))
 
 
 def _unusable(case: Case) -> str:
@@ -174,12 +174,12 @@ def sample(problems: Sequence[MeasuredProblem], limit: int | None) -> Sequence[M
     for problem in problems:
         name = f"{problem.case.device} {problem.case.problem or problem.op}"
         alternatives[name].append(problem)
-    chosen: list[MeasuredProblem] = []
+    subset: list[MeasuredProblem] = []
     for name in sorted(alternatives, key=lambda name: hashlib.sha256(name.encode()).digest()):
-        if len(chosen) >= limit:
+        if len(subset) >= limit:
             break
-        chosen += alternatives[name]
-    return chosen
+        subset += alternatives[name]
+    return subset
 
 
 def _outcomes(
@@ -236,7 +236,7 @@ def _figure_scores(figures: Iterable[MeasuredFigure]) -> tuple[FigureScore, ...]
         groups[figure.kind, figure.device, figure.unit].append(figure)
     result = []
     for (kind, device, unit), members in sorted(groups.items()):
-        known = [
+        pairs = [
             (figure.expected, figure.measured)
             for figure in members
             if figure.expected is not None and figure.expected > 0 and figure.measured > 0
@@ -246,8 +246,8 @@ def _figure_scores(figures: Iterable[MeasuredFigure]) -> tuple[FigureScore, ...]
                 kind=kind,
                 device=device,
                 unit=unit,
-                error=scores.error(*zip(*known, strict=True)) if known else None,
-                unknown=len(members) - len(known),
+                error=scores.error(*zip(*pairs, strict=True)) if pairs else None,
+                unknown=len(members) - len(pairs),
             )
         )
     return tuple(result)

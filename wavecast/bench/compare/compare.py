@@ -64,20 +64,20 @@ def compare(before: Runs, after: Runs, criteria: Criteria = Criteria()) -> RunCo
             raise NothingAnalysed(f"nothing was measured {name}: {', '.join(runs) or 'no runs'}")
     across = not (_devices(before) & _devices(after))
     old, new = _sides(before, across), _sides(after, across)
-    found: list[Compared] = []
+    comparisons: list[Compared] = []
     noisy: list[tuple[int, Difference]] = []
     for key in [*old, *(key for key in new if key not in old)]:
         if key not in old or key not in new:
-            found.append(_alone(key, old, new))
+            comparisons.append(_alone(key, old, new))
             continue
-        for one, measured in _pair(old[key], new[key], across, criteria):
+        for comparison, measured in _pair(old[key], new[key], across, criteria):
             if measured is not None:
-                noisy.append((len(found), measured))
-            found.append(one)
+                noisy.append((len(comparisons), measured))
+            comparisons.append(comparison)
     for (index, measured), p in zip(noisy, adjusted([d.p for _, d in noisy]), strict=True):
-        found[index] = _judged(found[index], measured, p, across, criteria)
+        comparisons[index] = _judged(comparisons[index], measured, p, across, criteria)
     return RunComparison(
-        tuple(before), tuple(after), tuple(found), across, _notes(before, after, across)
+        tuple(before), tuple(after), tuple(comparisons), across, _notes(before, after, across)
     )
 
 
@@ -87,12 +87,12 @@ Key = tuple[str, str]
 
 def _sides(runs: Runs, across: bool) -> dict[Key, dict[str, BenchRecord]]:
     """Per subject and device its record in every run; the last one of a run counts."""
-    found: dict[Key, dict[str, BenchRecord]] = {}
+    by_key: dict[Key, dict[str, BenchRecord]] = {}
     for run, records in runs.items():
         for record in records:
             key = (record.subject.key, "" if across else _device(record))
-            found.setdefault(key, {})[run] = record
-    return found
+            by_key.setdefault(key, {})[run] = record
+    return by_key
 
 
 def _device(record: BenchRecord) -> str:
@@ -145,8 +145,8 @@ def _pair(
         return
     same = _same_code(old, new)
     for name, kpi in KPIS.items():
-        wanted = name in criteria.kpis if criteria.kpis else True
-        if not wanted or name not in first.figures or name not in last.figures:
+        is_selected = name in criteria.kpis if criteria.kpis else True
+        if not is_selected or name not in first.figures or name not in last.figures:
             continue
         if across and kpi.unit != "s":
             continue
@@ -170,7 +170,7 @@ def _pair(
 
 
 def _samples(figures: Sequence[Figure], scale: float) -> list[list[float]]:
-    return [[one / scale for one in figure.samples or (figure.value,)] for figure in figures]
+    return [[sample / scale for sample in figure.samples or (figure.value,)] for figure in figures]
 
 
 def _middle(figures: Sequence[Figure]) -> float:
@@ -191,20 +191,20 @@ def _refusals(
 ) -> tuple[str, ...]:
     """Why two sides cannot be compared, () if they can."""
     both = (*old.values(), *new.values())
-    refused = {record.refused: None for record in both if record.refused}
-    if refused:
-        return tuple(f"physics: {reason}" for reason in refused)
-    found = []
+    refusals = {record.refused: None for record in both if record.refused}
+    if refusals:
+        return tuple(f"physics: {reason}" for reason in refusals)
+    reasons = []
     for field in fields(Conditions):
         values = {getattr(record.conditions, field.name): None for record in both}
         if len(values) > 1:
-            shown = " ≠ ".join(str(value) or "not known" for value in values)
-            found.append(f"conditions: {field.name} {shown}")
+            text = " ≠ ".join(str(value) or "not known" for value in values)
+            reasons.append(f"conditions: {field.name} {text}")
     if len({record.environment.emulated for record in both}) > 1:
-        found.append("origin: a GPU on one side, none on the other")
+        reasons.append("origin: a GPU on one side, none on the other")
     if across and not all(record.floor_seconds for record in both):
-        found.append("no-floor")
-    return tuple(found)
+        reasons.append("no-floor")
+    return tuple(reasons)
 
 
 def _exact(base: Compared, kpi: Kpi, codes: tuple[str, ...], criteria: Criteria) -> Compared:
@@ -221,8 +221,15 @@ def _exact(base: Compared, kpi: Kpi, codes: tuple[str, ...], criteria: Criteria)
         verdict = FigureVerdict.SLOWER if worse else FigureVerdict.FASTER
     if kpi.threshold and abs(ratio - 1) < criteria.minimum:
         verdict, codes = FigureVerdict.SAME, (*codes, "below-effect")
-    shown = ratio if math.isfinite(ratio) else None
-    return replace(base, verdict=verdict, ratio=shown, low=shown, high=shown, reasons=codes)
+    finite_ratio = ratio if math.isfinite(ratio) else None
+    return replace(
+        base,
+        verdict=verdict,
+        ratio=finite_ratio,
+        low=finite_ratio,
+        high=finite_ratio,
+        reasons=codes,
+    )
 
 
 def _exact_share(
@@ -248,17 +255,17 @@ def _exact_share(
 
 
 def _judged(
-    base: Compared, found: Difference, p: float, across: bool, criteria: Criteria
+    base: Compared, estimate: Difference, p: float, across: bool, criteria: Criteria
 ) -> Compared:
     """The verdict on a noisy figure, its p value adjusted for all of them."""
-    ratio, low, high = found.ratio, found.low, found.high
+    ratio, low, high = estimate.ratio, estimate.low, estimate.high
     before, after = base.before, base.after
     if across:  # of shares, which are the larger the shorter the time
         ratio, low, high = 1 / ratio, 1 / high, 1 / low
         before, after = None, None
-    codes = [*base.reasons, *found.reasons]
+    codes = [*base.reasons, *estimate.reasons]
     significant, counts = p < criteria.alpha, abs(ratio - 1) >= criteria.minimum
-    if significant and counts and abs(math.log(ratio)) > found.doubt:
+    if significant and counts and abs(math.log(ratio)) > estimate.doubt:
         better = (ratio > 1) == across
         names = (
             (FigureVerdict.BETTER, FigureVerdict.WORSE)
@@ -283,7 +290,7 @@ def _judged(
         ratio=ratio,
         low=low,
         high=high,
-        p=found.p,
+        p=estimate.p,
         adjusted=p,
         reasons=tuple(dict.fromkeys(codes)),
     )
@@ -291,9 +298,9 @@ def _judged(
 
 def _notes(before: Runs, after: Runs, across: bool) -> tuple[str, ...]:
     """Differences between the environments of both sides, for the reader to judge."""
-    found = []
+    notes = []
     if across:
-        found.append(
+        notes.append(
             "the runs are of different chips: shares of the bound are compared, not seconds"
         )
     for name in ("driver", "runtime", "triton", "llvm", "torch", "wavecast", "host"):
@@ -303,7 +310,7 @@ def _notes(before: Runs, after: Runs, across: bool) -> tuple[str, ...]:
         ]
         if sides[0] != sides[1]:
             old, new = (", ".join(sorted(filter(None, side))) or "not known" for side in sides)
-            found.append(f"{name}: {old} → {new}")
+            notes.append(f"{name}: {old} → {new}")
     for runs in (before, after):
         dirty = {
             record.environment.commit
@@ -312,8 +319,8 @@ def _notes(before: Runs, after: Runs, across: bool) -> tuple[str, ...]:
             if record.environment.dirty
         }
         if dirty:
-            found.append(f"measured with uncommitted changes: {', '.join(sorted(dirty))[:60]}")
-    return tuple(found)
+            notes.append(f"measured with uncommitted changes: {', '.join(sorted(dirty))[:60]}")
+    return tuple(notes)
 
 
 __all__ = ["REASONS", "Criteria", "Runs", "compare"]

@@ -113,8 +113,8 @@ def difference(
         k = len(runs)
         means.append(float(medians.mean()))
         variances.append((tau**2 + within) / k)
-        seen = k - 1 if k >= 3 else 0
-        freedoms.append(max(seen, sum(run.count for run in runs) - k, 1.0))
+        run_freedom = k - 1 if k >= 3 else 0
+        freedoms.append(max(run_freedom, sum(run.count for run in runs) - k, 1.0))
     total = sum(variances)
     freedom = total**2 / sum(v**2 / f for v, f in zip(variances, freedoms, strict=True))
     error = math.sqrt(total)
@@ -150,12 +150,12 @@ def _between(sides: Sequence[Sequence[Summary]]) -> tuple[float, bool]:
         freedom += len(runs) - 1
         within += [run.error**2 for run in runs]
     if freedom < 8:
-        seen = squares / freedom - float(np.mean(within)) if freedom else 0.0
-        return math.sqrt(max(seen, RUN_SCATTER**2)), True
+        variance = squares / freedom - float(np.mean(within)) if freedom else 0.0
+        return math.sqrt(max(variance, RUN_SCATTER**2)), True
     # What few runs show of their scatter is itself uncertain: half as much again, and never less
     # than a quarter of what is usual.
-    seen = max(squares / freedom - float(np.mean(within)), 0.0)
-    return max(math.sqrt(seen), RUN_SCATTER / 4), False
+    variance = max(squares / freedom - float(np.mean(within)), 0.0)
+    return max(math.sqrt(variance), RUN_SCATTER / 4), False
 
 
 def _sigma(logs: Array) -> float:
@@ -199,10 +199,10 @@ def _correlation(logs: Array) -> float:
     n = len(logs)
     ranks = np.argsort(np.argsort(logs)).astype(float)
     centred = ranks - ranks.mean()
-    seen = float((centred[:-1] * centred[1:]).sum() / (centred**2).sum())
-    if seen < 1 / math.sqrt(n):
+    correlation = float((centred[:-1] * centred[1:]).sum() / (centred**2).sum())
+    if correlation < 1 / math.sqrt(n):
         return 0.0
-    return min((seen + 1 / n) / (1 - 3 / n) if n > 6 else seen, 0.95)
+    return min((correlation + 1 / n) / (1 - 3 / n) if n > 6 else correlation, 0.95)
 
 
 def _moved(logs: Array, sigma: float) -> float:
@@ -210,8 +210,8 @@ def _moved(logs: Array, sigma: float) -> float:
     third = len(logs) // 3
     if third < 4:
         return 0.0
-    moved = abs(float(np.median(logs[-third:]) - np.median(logs[:third])))
-    return moved if moved > max(4 * 1.2533 * sigma * math.sqrt(2 / third), 0.005) else 0.0
+    drift = abs(float(np.median(logs[-third:]) - np.median(logs[:third])))
+    return drift if drift > max(4 * 1.2533 * sigma * math.sqrt(2 / third), 0.005) else 0.0
 
 
 def _gap(logs: Array) -> float:

@@ -37,10 +37,10 @@ def side_by_side(
 ) -> tuple[DiffRow, ...]:
     """The rows of two listings, each in its own order."""
     shapes: dict[tuple, int] = {}
-    one, other = (
+    before_shapes, after_shapes = (
         [shapes.setdefault(shape(i.decoded), len(shapes)) for i in side] for side in (before, after)
     )
-    steps = list(_steps(before, after, one, other))
+    steps = list(_steps(before, after, before_shapes, after_shapes))
     pairs = {i: j for _, i, j in steps if i is not None and j is not None}
     fed = _same_sources(before, after, pairs)
     return tuple(
@@ -78,12 +78,12 @@ def _steps(
 
 def shape(decoded: Decoded) -> tuple:
     """What of an instruction does not depend on which registers it was given."""
-    own = (
+    key = (
         decoded.mnemonic,
         tuple([_operand_shape(operand) for operand in decoded.operands]),
         tuple(decoded.modifiers.items()),
     )
-    return own if decoded.second is None else (*own, shape(decoded.second))
+    return key if decoded.second is None else (*key, shape(decoded.second))
 
 
 def _operand_shape(operand: Operand) -> tuple | str:
@@ -110,47 +110,49 @@ def _same_sources(
     before: Sequence[Instruction], after: Sequence[Instruction], pairs: dict[int, int]
 ) -> dict[int, bool]:
     """Per paired instruction of `before`, whether all it reads comes from the same places."""
-    one, other = _sources(before), _sources(after)
+    before_sources, after_sources = _sources(before), _sources(after)
     renamed: dict[int, int] = {}
-    named: dict[int, int] = {}
-    found = {}
+    inverse: dict[int, int] = {}
+    matches = {}
     for i, j in pairs.items():
-        same = len(one[i]) == len(other[j])
-        for (writer, part), (its_writer, its_part) in zip(one[i], other[j], strict=False):
+        same = len(before_sources[i]) == len(after_sources[j])
+        for (writer, part), (its_writer, its_part) in zip(
+            before_sources[i], after_sources[j], strict=False
+        ):
             if writer < 0 and its_writer < 0:
                 same &= renamed.setdefault(part, its_part) == its_part
-                same &= named.setdefault(its_part, part) == part
+                same &= inverse.setdefault(its_part, part) == part
             else:
-                known = pairs.get(writer, -1) if writer >= 0 else -1
-                same &= its_writer >= 0 and (known, part) == (its_writer, its_part)
-        found[i] = same
-    return found
+                partner = pairs.get(writer, -1) if writer >= 0 else -1
+                same &= its_writer >= 0 and (partner, part) == (its_writer, its_part)
+        matches[i] = same
+    return matches
 
 
 def _sources(code: Sequence[Instruction]) -> list[list[Value]]:
     """Per instruction, where each register it reads is from, in the order of its operands."""
     writers: dict[int, Value] = {}
-    found = []
+    sources = []
     for position, instruction in enumerate(code):
         decoded = instruction.decoded
         registers = list(_read(decoded))
-        found.append([writers.get(register, (-1, register)) for register in registers])
+        sources.append([writers.get(register, (-1, register)) for register in registers])
         for part, register in enumerate(_bits(decoded.writes)):
             writers[register] = (position, part)
-    return found
+    return sources
 
 
 def _read(decoded: Decoded) -> Iterator[int]:
     """Registers read: operand by operand, then those no operand names."""
-    named = 0
+    operand_bits = 0
     for half in (decoded, decoded.second):
         if half is None:
             continue
         for operand, role in zip(half.operands, half.roles, strict=False):
             if role.access is not OperandAccess.WRITE:
-                named |= operand.bits
+                operand_bits |= operand.bits
                 yield from _bits(operand.bits & decoded.reads)
-    yield from _bits(decoded.reads & ~named)
+    yield from _bits(decoded.reads & ~operand_bits)
 
 
 def _bits(registers: int) -> Iterator[int]:

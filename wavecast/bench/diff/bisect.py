@@ -54,11 +54,11 @@ def bisect(
     ask: Callable[[str], Values],
     *,
     minimum: float = 0.0,
-    shown: Callable[[Probe], None] = lambda _: None,
+    show: Callable[[Probe], None] = lambda _: None,
 ) -> Found:
     """Search `releases`, oldest first, for the first with which `kpi` is worse.
 
-    `ask` gives the figures of a release or raises WavecastError when it cannot be asked; `shown` is
+    `ask` gives the figures of a release or raises WavecastError when it cannot be asked; `show` is
     called with every probe. A figure is worse when it changed for the worse by more than `minimum`
     of what it was with the oldest release. Raises NothingAnalysed when fewer than two can be asked.
     """
@@ -80,7 +80,7 @@ def bisect(
             if name in base and is_worse(kpi, base[name], value, minimum)
         ]
         probes.append(Probe(release, values, () if failed else tuple(worse), failed))
-        shown(probes[-1])
+        show(probes[-1])
         return probes[-1]
 
     low = next((n for n in range(len(releases) - 1) if not probe(n).failed), None)
@@ -93,8 +93,8 @@ def bisect(
     if not probes[-1].worse:
         return Found(kpi, tuple(releases), releases[high], "", (), tuple(probes))
     skipped: set[int] = set()
-    while left := [n for n in range(low + 1, high) if n not in skipped]:
-        middle = left[len(left) // 2]
+    while candidates := [n for n in range(low + 1, high) if n not in skipped]:
+        middle = candidates[len(candidates) // 2]
         verdict = probe(middle).verdict
         if verdict == "skipped":
             skipped.add(middle)

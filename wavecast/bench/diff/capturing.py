@@ -74,7 +74,7 @@ def captured(
         (folder / _JOB).write_text(json.dumps(job), encoding="utf-8")
         root = str(Path(__file__).parents[3])
         boot = _BOOT.format(root=root, folder=name)
-        done = subprocess.run(
+        process = subprocess.run(
             [str(python or sys.executable), "-P", "-c", boot],
             stdin=subprocess.DEVNULL,
             stdout=sys.stderr if options.show_output else subprocess.DEVNULL,
@@ -82,20 +82,20 @@ def captured(
             env=_environment(import_path),
             check=False,
         )
-        return _read(folder, done)
+        return _read(folder, process)
 
 
 def _environment(import_path: Sequence[str]) -> Mapping[str, str]:
     if not import_path:
         return os.environ
-    given = os.environ.get("PYTHONPATH")
+    python_path = os.environ.get("PYTHONPATH")
     return {
         **os.environ,
-        "PYTHONPATH": os.pathsep.join([*import_path, *([given] if given else [])]),
+        "PYTHONPATH": os.pathsep.join([*import_path, *([python_path] if python_path else [])]),
     }
 
 
-def _read(folder: Path, done: subprocess.CompletedProcess[bytes]) -> Captured:
+def _read(folder: Path, process: subprocess.CompletedProcess[bytes]) -> Captured:
     from wavecast.integrations.triton import wire
 
     codes: dict[str, CodeObject] = {}
@@ -110,8 +110,8 @@ def _read(folder: Path, done: subprocess.CompletedProcess[bytes]) -> Captured:
         else:
             end = frame
     if end is None:
-        told = (done.stderr or b"").decode(errors="replace").strip().splitlines()
-        why = told[-1] if told else f"exit code {done.returncode}"
+        stderr_lines = (process.stderr or b"").decode(errors="replace").strip().splitlines()
+        why = stderr_lines[-1] if stderr_lines else f"exit code {process.returncode}"
         raise CaptureError(f"the capturing process ended early: {why}")
     if "error" in end:
         raise _error(*end["error"])
@@ -122,8 +122,8 @@ def _read(folder: Path, done: subprocess.CompletedProcess[bytes]) -> Captured:
 def _error(kind: str, message: str, hint: str) -> WavecastError:
     """The error raised there, or a WavecastError if its class takes other arguments."""
     plain = {"InputError", "MissingTool", "CompileError", "CaptureError", "NothingAnalysed"}
-    made = getattr(errors, kind) if kind in plain else WavecastError
-    return made(message, hint=hint)
+    error_class = getattr(errors, kind) if kind in plain else WavecastError
+    return error_class(message, hint=hint)
 
 
 def main(folder: str) -> None:

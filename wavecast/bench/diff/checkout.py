@@ -36,24 +36,24 @@ class Checkout:
     def import_path(self) -> list[str]:
         """The folders of packages of the user's checkout, as they are in this one. Not the one
         wavecast itself runs from."""
-        own = Path(__file__).resolve().parents[3]
-        found = []
+        wavecast_root = Path(__file__).resolve().parents[3]
+        folders = []
         for entry in sys.path:
             folder = Path(entry).resolve()
-            if not entry or folder == own or not folder.is_relative_to(self.top):
+            if not entry or folder == wavecast_root or not folder.is_relative_to(self.top):
                 continue
             if _has_code(folder):
                 own_folder = self.root / folder.relative_to(self.top)
                 if own_folder.is_dir():
-                    found.append(str(own_folder))
-        return list(dict.fromkeys(found))
+                    folders.append(str(own_folder))
+        return list(dict.fromkeys(folders))
 
     def check_sources(self, files: Iterable[str]) -> None:
         """Refuse code that comes from the user's checkout. Raises InputError."""
-        own = sorted({file for file in files if self._outside(file)})
-        if not own:
+        outside = sorted({file for file in files if self._outside(file)})
+        if not outside:
             return
-        tracked = _git(self.top, "ls-files", "--", *own).stdout.splitlines()
+        tracked = _git(self.top, "ls-files", "--", *outside).stdout.splitlines()
         if tracked:
             raise InputError(
                 f"{tracked[0]} was imported from the checkout, not from {self.revision}",
@@ -76,21 +76,21 @@ def checked_out(path: Path, revision: str) -> Iterator[Checkout]:
     """
     file = path.resolve()
     folder = next(parent for parent in file.parents if parent.is_dir())
-    found = _git(folder, "rev-parse", "--show-toplevel")
-    if found.returncode:
+    toplevel = _git(folder, "rev-parse", "--show-toplevel")
+    if toplevel.returncode:
         raise InputError(f"{path} is not in a Git checkout")
-    top = Path(found.stdout.rstrip("\n")).resolve()
-    asked = _git(
+    top = Path(toplevel.stdout.rstrip("\n")).resolve()
+    rev_parse = _git(
         top, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{revision}^{{commit}}"
     )
-    if asked.returncode:
+    if rev_parse.returncode:
         raise InputError(f"{revision!r} is not a commit of {top}")
-    commit = asked.stdout.strip()
+    commit = rev_parse.stdout.strip()
     root = Path(tempfile.mkdtemp(prefix="wavecast-commit-")).resolve()
     try:
-        added = _git(top, "worktree", "add", "--detach", "--force", str(root), commit)
-        if added.returncode:
-            raise InputError(f"cannot check out {revision}: {added.stderr.strip()}")
+        worktree = _git(top, "worktree", "add", "--detach", "--force", str(root), commit)
+        if worktree.returncode:
+            raise InputError(f"cannot check out {revision}: {worktree.stderr.strip()}")
         there = root / file.relative_to(top)
         if not there.is_file():
             raise InputError(f"{file.relative_to(top)} is not in {revision}")

@@ -20,26 +20,26 @@ Pair = tuple[Explanation | None, Explanation | None]
 
 def compare(before: Side, after: Side) -> Diff:
     """What changed between two sides; kernels that only one of them has are entries, too."""
-    found: list[KernelDiff] = []
+    kernels: list[KernelDiff] = []
     notes: list[str] = []
-    for one, other in _by_device(before, after):
-        pairs = matched(one, other)
+    for old, new in _by_device(before, after):
+        pairs = matched(old, new)
         numbers: dict[str, int] = {}
         for pair in pairs:
             first, second = pair
-            known = second or first
-            assert known is not None
-            name = known.code.kernel
+            explanation = second or first
+            assert explanation is not None
+            name = explanation.code.kernel
             if first and second and first.code.kernel != name:
                 name = f"{first.code.kernel} → {name}"
                 notes.append(f"{name} are compared: the only kernels left on either side")
             numbers[name] = numbers.get(name, 0) + 1
             roots = before.root, after.root
-            found.append(_kernel(name, numbers[name], pair, roots))
+            kernels.append(_kernel(name, numbers[name], pair, roots))
     return Diff(
         before.label,
         after.label,
-        tuple(found),
+        tuple(kernels),
         before.report.failures,
         after.report.failures,
         tuple(dict.fromkeys([*before.report.notes, *after.report.notes, *notes])),
@@ -49,9 +49,15 @@ def compare(before: Side, after: Side) -> Diff:
 def matched(before: Sequence[Explanation], after: Sequence[Explanation]) -> list[Pair]:
     """Pairs of kernels of one device: by name, of one name those with equal arguments first, then
     in order; a single name left over on each side is one kernel, renamed."""
-    names = dict.fromkeys(one.code.kernel for one in (*before, *after))
-    mine = {name: [one for one in before if one.code.kernel == name] for name in names}
-    its = {name: [one for one in after if one.code.kernel == name] for name in names}
+    names = dict.fromkeys(explanation.code.kernel for explanation in (*before, *after))
+    mine = {
+        name: [explanation for explanation in before if explanation.code.kernel == name]
+        for name in names
+    }
+    its = {
+        name: [explanation for explanation in after if explanation.code.kernel == name]
+        for name in names
+    }
     alone = [name for name in names if not its[name]]
     new = [name for name in names if not mine[name]]
     if len(alone) == len(new) == 1:
@@ -63,24 +69,24 @@ def matched(before: Sequence[Explanation], after: Sequence[Explanation]) -> list
 def _in_order(before: list[Explanation], after: list[Explanation]) -> list[Pair]:
     rest = list(after)
     pairs: dict[int, Explanation] = {}
-    for number, one in enumerate(before):
+    for number, explanation in enumerate(before):
         for other in rest:
-            if _call(one) == _call(other):
+            if _call(explanation) == _call(other):
                 pairs[number] = other
-                rest = [left for left in rest if left is not other]
+                rest = [candidate for candidate in rest if candidate is not other]
                 break
-    found: list[Pair] = []
-    for number, one in enumerate(before):
+    matches: list[Pair] = []
+    for number, explanation in enumerate(before):
         other = pairs.get(number)
         if other is None and rest:
             other = rest.pop(0)
-        found.append((one, other))
-    return [*found, *((None, other) for other in rest)]
+        matches.append((explanation, other))
+    return [*matches, *((None, other) for other in rest)]
 
 
-def _call(one: Explanation) -> tuple:
+def _call(explanation: Explanation) -> tuple:
     """What a launch was called with; memory is numbered again in every run."""
-    launch = one.launch
+    launch = explanation.launch
     if launch is None:
         return ()
     arguments = tuple(replace(argument, storage=0) for argument in launch.arguments)
@@ -89,11 +95,17 @@ def _call(one: Explanation) -> tuple:
 
 def _by_device(before: Side, after: Side) -> Iterator[tuple[list[Explanation], list[Explanation]]]:
     ids = dict.fromkeys(
-        one.device.id for side in (before, after) for one in side.report.explanations
+        explanation.device.id
+        for side in (before, after)
+        for explanation in side.report.explanations
     )
     for device in ids:
         sides = [
-            [one for one in side.report.explanations if one.device.id == device]
+            [
+                explanation
+                for explanation in side.report.explanations
+                if explanation.device.id == device
+            ]
             for side in (before, after)
         ]
         yield sides[0], sides[1]
@@ -101,12 +113,12 @@ def _by_device(before: Side, after: Side) -> Iterator[tuple[list[Explanation], l
 
 def _kernel(name: str, number: int, pair: Pair, roots: tuple[Path, Path]) -> KernelDiff:
     before, after = pair
-    one = after or before
-    assert one is not None
+    explanation = after or before
+    assert explanation is not None
     entry = KernelDiff(
         name,
         number,
-        one.device,
+        explanation.device,
         before,
         after,
         figures=deltas(*(figures(side) if side else {} for side in pair)),
@@ -118,7 +130,7 @@ def _kernel(name: str, number: int, pair: Pair, roots: tuple[Path, Path]) -> Ker
     matcher = LineMatcher(before.code, after.code, roots)
     weights = spent(before, basis), spent(after, basis)
     parts = regions(before, after, weights, matcher)
-    gone, new = _findings(before, after, matcher)
+    old, new = _findings(before, after, matcher)
     return replace(
         entry,
         mix=counts(before.analysis.instructions, after.analysis.instructions),
@@ -126,7 +138,7 @@ def _kernel(name: str, number: int, pair: Pair, roots: tuple[Path, Path]) -> Ker
         regions=parts,
         responsible=responsible(parts),
         lines=_lines(before, after, weights, matcher),
-        findings_gone=gone,
+        findings_gone=old,
         findings_new=new,
         same_code=before.code.digest == after.code.digest,
     )
@@ -139,36 +151,36 @@ def _lines(
     if not all(weights):
         return ()
     totals: tuple[dict[LinePair, float], dict[LinePair, float]] = ({}, {})
-    for side, one in enumerate((before, after)):
-        assert one.program is not None
-        known: dict[int, LinePair | None] = {}
-        for instruction in one.program.instructions:
+    for side, explanation in enumerate((before, after)):
+        assert explanation.program is not None
+        cache: dict[int, LinePair | None] = {}
+        for instruction in explanation.program.instructions:
             key = id(instruction.location)
-            if key not in known:
-                known[key] = matcher.of(instruction.location, side)
-            pair = known[key] or ("", 0, 0)
+            if key not in cache:
+                cache[key] = matcher.of(instruction.location, side)
+            pair = cache[key] or ("", 0, 0)
             totals[side][pair] = totals[side].get(pair, 0.0) + weights[side][instruction.index]
-    found = [
+    lines = [
         DiffLine(*pair, matcher.text(pair), Delta("line", totals[0].get(pair, 0.0),
                                                totals[1].get(pair, 0.0)))
         for pair in dict.fromkeys([*totals[0], *totals[1]])
     ]  # fmt: skip
-    return tuple(sorted(found, key=lambda line: -abs(line.spent.difference)))
+    return tuple(sorted(lines, key=lambda line: -abs(line.spent.difference)))
 
 
 def _findings(
     before: Explanation, after: Explanation, matcher: LineMatcher
 ) -> tuple[tuple[Finding, ...], tuple[Finding, ...]]:
     """Findings gone and new: those of one rule are the same on the same line, then in order."""
-    gone, new = list(before.findings), list(after.findings)
+    old, new = list(before.findings), list(after.findings)
     for by_line in (True, False):
-        for one in list(gone):
-            key = _finding(one, matcher, 0, by_line)
+        for finding in list(old):
+            key = _finding(finding, matcher, 0, by_line)
             same = next((o for o in new if _finding(o, matcher, 1, by_line) == key), None)
             if same is not None:
-                gone = [left for left in gone if left is not one]
-                new = [left for left in new if left is not same]
-    return tuple(gone), tuple(new)
+                old = [candidate for candidate in old if candidate is not finding]
+                new = [candidate for candidate in new if candidate is not same]
+    return tuple(old), tuple(new)
 
 
 def _finding(finding: Finding, matcher: LineMatcher, side: int, by_line: bool) -> tuple:

@@ -48,12 +48,12 @@ def offered() -> tuple[str, ...]:
     pip is asked as it is configured. Raises MissingTool without pip, InputError when it has no
     answer.
     """
-    done = _pip("index", "versions", "triton")
-    match = re.search(r"^Available versions: (.*)$", done.stdout, re.MULTILINE)
-    if done.returncode or match is None:
-        raise InputError(f"pip names no releases of Triton: {_last_line(done.stderr)}")
-    found = [name for name in match[1].split(", ") if _RELEASE.fullmatch(name)]
-    return tuple(sorted(found, key=ordered))
+    process = _pip("index", "versions", "triton")
+    match = re.search(r"^Available versions: (.*)$", process.stdout, re.MULTILINE)
+    if process.returncode or match is None:
+        raise InputError(f"pip names no releases of Triton: {_last_line(process.stderr)}")
+    releases = [name for name in match[1].split(", ") if _RELEASE.fullmatch(name)]
+    return tuple(sorted(releases, key=ordered))
 
 
 def oldest_supported() -> tuple[int, ...]:
@@ -76,13 +76,13 @@ def between(releases: Sequence[str], first: str = "", last: str = "") -> tuple[s
         if name not in releases:
             raise UnknownName("release of Triton", name, releases)
     low = ordered(first) if first else oldest_supported()
-    found = [name for name in releases if low <= ordered(name)]
+    selection = [name for name in releases if low <= ordered(name)]
     if last:
-        found = [name for name in found if ordered(name) <= ordered(last)]
-    if len(found) < 2:
+        selection = [name for name in selection if ordered(name) <= ordered(last)]
+    if len(selection) < 2:
         span = f"from {first or 'the oldest supported'} to {last or 'the newest'}"
         raise UsageError(f"{span} there are no two releases of Triton")
-    return tuple(found)
+    return tuple(selection)
 
 
 def installed() -> str:
@@ -145,18 +145,18 @@ def _make(folder: Path, python: Path, release: str, lock: int) -> None:
     """Make the environment; an earlier attempt is removed."""
     shutil.rmtree(folder, ignore_errors=True)
     command = [sys.executable, "-m", "venv", "--without-pip", str(folder)]
-    made = _run(command, _INSTALL_SECONDS, (lock,))
-    if made.returncode:
-        raise InputError(f"cannot make an environment in {folder}: {_last_line(made.stderr)}")
+    venv = _run(command, _INSTALL_SECONDS, (lock,))
+    if venv.returncode:
+        raise InputError(f"cannot make an environment in {folder}: {_last_line(venv.stderr)}")
     # Before the packages of this environment are visible there: pip must not touch those.
-    added = _pip(
+    install = _pip(
         *("--python", str(python), "install", "--no-deps", "--only-binary=:all:"),
         *("--no-compile", f"triton=={release}"),
         open_files=(lock,),
     )
-    if added.returncode:
+    if install.returncode:
         shutil.rmtree(folder, ignore_errors=True)
-        raise InputError(f"pip cannot install Triton {release}: {_error_line(added.stderr)}")
+        raise InputError(f"pip cannot install Triton {release}: {_error_line(install.stderr)}")
     packages = next((folder / "lib").glob("python*/site-packages"))
     lines = [f"import site; site.addsitedir({parent!r})\n" for parent in _parents()]
     (packages / _PATHS).write_text("".join(lines))
@@ -165,24 +165,24 @@ def _make(folder: Path, python: Path, release: str, lock: int) -> None:
 
 
 def _check(folder: Path, python: Path, release: str) -> None:
-    done = _run([str(python), "-P", "-c", _CHECK], _CHECK_SECONDS)
-    if done.returncode:
+    process = _run([str(python), "-P", "-c", _CHECK], _CHECK_SECONDS)
+    if process.returncode:
         shutil.rmtree(folder, ignore_errors=True)
         raise InputError(
-            f"Triton {release} cannot be imported with this PyTorch: {_last_line(done.stderr)}"
+            f"Triton {release} cannot be imported with this PyTorch: {_last_line(process.stderr)}"
         )
-    found = done.stdout.split()[-1]
-    if found.partition("+")[0] != release:
+    module_version = process.stdout.split()[-1]
+    if module_version.partition("+")[0] != release:
         shutil.rmtree(folder, ignore_errors=True)
-        raise InputError(f"an environment for Triton {release} imports {found}")
+        raise InputError(f"an environment for Triton {release} imports {module_version}")
 
 
 def _pip(*arguments: str, open_files: tuple[int, ...] = ()) -> subprocess.CompletedProcess[str]:
     quiet = ("--disable-pip-version-check", "--no-input", "--no-color")
-    done = _run([sys.executable, "-m", "pip", *quiet, *arguments], _INSTALL_SECONDS, open_files)
-    if done.returncode and "No module named pip" in done.stderr:
+    process = _run([sys.executable, "-m", "pip", *quiet, *arguments], _INSTALL_SECONDS, open_files)
+    if process.returncode and "No module named pip" in process.stderr:
         raise MissingTool("pip is not installed", hint="python -m ensurepip")
-    return done
+    return process
 
 
 def _run(

@@ -24,16 +24,16 @@ def compared_kpi(name: str) -> Kpi:
     return KPIS[name]
 
 
-def figures(one: Explanation) -> dict[str, float]:
+def figures(explanation: Explanation) -> dict[str, float]:
     """The KPIs of a kernel, without those that are not known for it."""
-    prediction = one.predicted.prediction
+    prediction = explanation.predicted.prediction
     predicted = {"predicted_seconds": prediction.seconds} if prediction else {}
-    return {**predicted, **code_figures(one)}
+    return {**predicted, **code_figures(explanation)}
 
 
-def resources(one: Explanation) -> dict[str, float]:
+def resources(explanation: Explanation) -> dict[str, float]:
     """What the code occupies, in registers, bytes, and waves per SIMD."""
-    analysis, registers = one.analysis, one.analysis.registers
+    analysis, registers = explanation.analysis, explanation.analysis.registers
     return {
         "VGPR": registers.vgpr,
         "AGPR": registers.agpr,

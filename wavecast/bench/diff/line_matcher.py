@@ -69,14 +69,14 @@ def _lines(code: CodeObject) -> dict[int, str]:
     return dict(enumerate(code.source_text.splitlines(), first))
 
 
-def _same_file(one: str, other: str) -> bool:
+def _same_file(path: str, other: str) -> bool:
     """Whether recorded paths mean one file; a compiler may keep only the name of one."""
-    if one == other:
+    if path == other:
         return True
-    first, second = PurePath(one), PurePath(other)
+    first, second = PurePath(path), PurePath(other)
     if first.is_absolute() and second.is_absolute():
         return False
-    return bool(one) and bool(other) and first.name == second.name
+    return bool(path) and bool(other) and first.name == second.name
 
 
 __all__ = ["LineMatcher", "LinePair"]

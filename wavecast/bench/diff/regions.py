@@ -30,41 +30,41 @@ def regions(
 ) -> tuple[DiffRegion, ...]:
     """The code outside of loops, then every loop of either version, outer before inner."""
     sides = (before, after)
-    loops = tuple(_loops(one, matcher, side) for side, one in enumerate(sides))
-    found = [_region(sides, weights, (None, None), loops, matcher)]
-    found += [
+    loops = tuple(_loops(explanation, matcher, side) for side, explanation in enumerate(sides))
+    diff_regions = [_region(sides, weights, (None, None), loops, matcher)]
+    diff_regions += [
         _region(sides, weights, pair, loops, matcher) for pair in _matched(loops[0], loops[1])
     ]
-    return tuple(found)
+    return tuple(diff_regions)
 
 
-def responsible(found: Sequence[DiffRegion]) -> DiffRegion | None:
+def responsible(diff_regions: Sequence[DiffRegion]) -> DiffRegion | None:
     """The region with most of the change of the whole; where the whole takes as long
     as before, the one that changed most; None where none did."""
-    changes = [region.spent.difference for region in found]
+    changes = [region.spent.difference for region in diff_regions]
     total = sum(changes)
     largest = max((abs(change) for change in changes), default=0.0)
     if not largest:
         return (
-            max(found, key=lambda region: region.changes, default=None)
-            if any(region.changes for region in found)
+            max(diff_regions, key=lambda region: region.changes, default=None)
+            if any(region.changes for region in diff_regions)
             else None
         )
     sign = 1.0 if total > 0 else -1.0
     if abs(total) < 1e-9 * largest:
-        return found[max(range(len(found)), key=lambda i: abs(changes[i]))]
-    return found[max(range(len(found)), key=lambda i: sign * changes[i])]
+        return diff_regions[max(range(len(diff_regions)), key=lambda i: abs(changes[i]))]
+    return diff_regions[max(range(len(diff_regions)), key=lambda i: sign * changes[i])]
 
 
-def _loops(one: Explanation, matcher: LineMatcher, side: int) -> _Loops:
-    analyses = {loop.index: loop for loop in one.analysis.loops}
+def _loops(explanation: Explanation, matcher: LineMatcher, side: int) -> _Loops:
+    analyses = {loop.index: loop for loop in explanation.analysis.loops}
     children: dict[int | None, list[int]] = {}
-    if one.program is not None:
-        for loop in one.program.loops:
+    if explanation.program is not None:
+        for loop in explanation.program.loops:
             children.setdefault(loop.parent, []).append(loop.index)
     else:  # only depths are known: outer loops come before inner ones
         open_: list[LoopAnalysis] = []
-        for loop in one.analysis.loops:
+        for loop in explanation.analysis.loops:
             while open_ and open_[-1].depth >= loop.depth:
                 open_.pop()
             children.setdefault(open_[-1].index if open_ else None, []).append(loop.index)
@@ -112,15 +112,15 @@ def _region(
     code: list[list[Instruction]] = []
     lines: list[int] = []
     text = ""
-    for side, (one, index) in enumerate(zip(sides, pair, strict=True)):
-        code.append(_instructions(one, index) if outside or index is not None else [])
+    for side, (explanation, index) in enumerate(zip(sides, pair, strict=True)):
+        code.append(_instructions(explanation, index) if outside or index is not None else [])
         line = None if index is None else loops[side].pairs[index]
         lines.append((line[1], line[2])[side] if line else 0)
         text = (matcher.text(line) if line else "") or text
     analyses = [
         None if index is None else loops[side].analyses[index] for side, index in enumerate(pair)
     ]
-    spent = [
+    costs = [
         sum(weight[i.index] for i in mine) if weight else _slowest(loop)
         for mine, weight, loop in zip(code, weights, analyses, strict=True)
     ]
@@ -130,8 +130,10 @@ def _region(
         after=analyses[1],
         lines=(lines[0], lines[1]),
         text=text,
-        spent=Delta("outside of loops" if outside else "loop", spent[0], spent[1]),
-        rows=side_by_side(code[0], code[1]) if all(one.program for one in sides) else (),
+        spent=Delta("outside of loops" if outside else "loop", costs[0], costs[1]),
+        rows=side_by_side(code[0], code[1])
+        if all(explanation.program for explanation in sides)
+        else (),
     )
 
 
@@ -140,9 +142,9 @@ def _slowest(loop: LoopAnalysis | None) -> float | None:
     return None if loop is None else max(loop.cycles.values(), default=0.0)
 
 
-def _instructions(one: Explanation, loop: int | None) -> list[Instruction]:
+def _instructions(explanation: Explanation, loop: int | None) -> list[Instruction]:
     """A loop's own instructions (None: those outside of loops), in the order of the program."""
-    program = one.program
+    program = explanation.program
     if program is None:
         return []
     return [

@@ -13,10 +13,10 @@ from wavecast.errors import CompileError
 class Releases:
     """Answers what a figure is under a release; keeps the sides, which cost seconds each."""
 
-    def __init__(self, path: Path, kpi: Kpi, asked: Asked, progress: Progress) -> None:
+    def __init__(self, path: Path, kpi: Kpi, request: Asked, progress: Progress) -> None:
         self._path = path
         self._kpi = kpi
-        self._asked = asked
+        self._asked = request
         self._progress = progress
         self._sides: dict[str, Side] = {}
 
@@ -36,16 +36,16 @@ class Releases:
         if not report.explanations and report.failures:
             failure = report.failures[0]
             raise CompileError(f"{failure.kernel} for {failure.target}: {failure.message}")
-        found: dict[str, float] = {}
-        seen: dict[tuple[str, str], int] = {}
-        for one in report.explanations:
-            key = one.code.kernel, one.device.id
-            seen[key] = seen.get(key, 0) + 1
-            value = figures(one).get(self._kpi.name)
+        by_kernel: dict[str, float] = {}
+        counts: dict[tuple[str, str], int] = {}
+        for explanation in report.explanations:
+            key = explanation.code.kernel, explanation.device.id
+            counts[key] = counts.get(key, 0) + 1
+            value = figures(explanation).get(self._kpi.name)
             if value is not None:
-                number = f" #{seen[key]}" if seen[key] > 1 else ""
-                found[f"{key[0]}{number} {key[1]}"] = value
-        return found
+                number = f" #{counts[key]}" if counts[key] > 1 else ""
+                by_kernel[f"{key[0]}{number} {key[1]}"] = value
+        return by_kernel
 
 
 __all__ = ["Releases"]

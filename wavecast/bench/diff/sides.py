@@ -36,13 +36,13 @@ class Asked:
     files: Sequence[Path] = ()
 
 
-def of_file(path: Path, asked: Asked, progress: Progress, label: str = "") -> Side:
+def of_file(path: Path, request: Asked, progress: Progress, label: str = "") -> Side:
     """A file as it is. Raises WavecastError as `explain_path` does."""
-    report = explain_path(path, asked.selection, asked.options, progress)
+    report = explain_path(path, request.selection, request.options, progress)
     return Side(label or str(path), report, path.resolve().parent)
 
 
-def of_commit(path: Path, revision: str, asked: Asked, progress: Progress) -> Side:
+def of_commit(path: Path, revision: str, request: Asked, progress: Progress) -> Side:
     """A file at a commit of the checkout it lies in.
 
     Raises InputError when the commit or the file in it is missing, or when the script's kernels
@@ -53,17 +53,21 @@ def of_commit(path: Path, revision: str, asked: Asked, progress: Progress) -> Si
         import_path = tree.import_path()
         if path.suffix == ".py" and import_path:
             progress(f"running {path.name} at {revision}")
-            found = captured(
-                tree.path, asked.selection, asked.files, asked.options, import_path=import_path
+            capture = captured(
+                tree.path,
+                request.selection,
+                request.files,
+                request.options,
+                import_path=import_path,
             )
-            report = _explained(tree.path, found, asked, progress)
+            report = _explained(tree.path, capture, request, progress)
         else:
-            report = explain_path(tree.path, asked.selection, asked.options, progress)
+            report = explain_path(tree.path, request.selection, request.options, progress)
         tree.check_sources(_sources(report))
         return Side(tree.label, report, tree.path.parent)
 
 
-def of_release(path: Path, release: str, asked: Asked, progress: Progress) -> Side:
+def of_release(path: Path, release: str, request: Asked, progress: Progress) -> Side:
     """A script under a release of Triton, in a separate environment.
 
     Raises UsageError for a file that is not a script, InputError when the release cannot be had.
@@ -74,34 +78,34 @@ def of_release(path: Path, release: str, asked: Asked, progress: Progress) -> Si
     python = environments.python_with(release)
     progress(f"running {path.name} under Triton {release}")
     try:
-        found = captured(path, asked.selection, asked.files, asked.options, python=python)
+        capture = captured(path, request.selection, request.files, request.options, python=python)
     except CaptureError as error:
         old = environments.ordered(release) < environments.oldest_supported()
         hint = "wavecast does not support releases as old as that" if old else error.hint
         raise CaptureError(f"under Triton {release} {error.message}", hint=hint) from None
-    return Side(f"triton {release}", _explained(path, found, asked, progress),
+    return Side(f"triton {release}", _explained(path, capture, request, progress),
                 path.resolve().parent)  # fmt: skip
 
 
-def _explained(path: Path, found: Captured, asked: Asked, progress: Progress) -> ExplainReport:
+def _explained(path: Path, capture: Captured, request: Asked, progress: Progress) -> ExplainReport:
     explanations, failures = explain_launches(
-        found.launches, asked.selection, asked.options.given, progress
+        capture.launches, request.selection, request.options.given, progress
     )
     choices: tuple[ConfigurationChoice, ...] = ()
-    if asked.options.configs == "best":
-        chosen = best(explanations)
-        explanations, choices = chosen.explanations, chosen.choices
-    notes = (*asked.selection.notes, *found.notes)
-    return ExplainReport(explanations, (*found.failures, *failures), notes, (str(path),), choices)
+    if request.options.configs == "best":
+        best_configs = best(explanations)
+        explanations, choices = best_configs.explanations, best_configs.choices
+    notes = (*request.selection.notes, *capture.notes)
+    return ExplainReport(explanations, (*capture.failures, *failures), notes, (str(path),), choices)
 
 
 def _sources(report: ExplainReport) -> set[str]:
     """Every file the code of a report was written in."""
-    files = {one.code.source for one in report.explanations}
+    files = {explanation.code.source for explanation in report.explanations}
     locations = {
         id(i.location): i.location
-        for one in report.explanations
-        for i in (one.program.instructions if one.program else ())
+        for explanation in report.explanations
+        for i in (explanation.program.instructions if explanation.program else ())
         if i.location is not None
     }
     for location in locations.values():

@@ -13,16 +13,16 @@ def basis_of(before: Explanation, after: Explanation) -> Basis:
     return "seconds" if predicted else "cycles"
 
 
-def spent(one: Explanation, basis: Basis) -> tuple[float, ...]:
+def spent(explanation: Explanation, basis: Basis) -> tuple[float, ...]:
     """Per instruction: the seconds of the launch waves of the simulated unit spend at it (all
     together the predicted time without what comes before and after the work), or the cycles one
     execution takes its pipe. () where the code is not at hand."""
-    if one.program is None:
+    if explanation.program is None:
         return ()
-    profile = one.predicted.profile
+    profile = explanation.predicted.profile
     if basis == "cycles" or profile is None:
-        return one.analysis.instruction_cycles
-    simulated = launch_timing(profile, one.device)
+        return explanation.analysis.instruction_cycles
+    simulated = launch_timing(profile, explanation.device)
     clocks = simulated.unit.stalls.sum(axis=1)
     total = float(clocks.sum()) or 1.0
     scale = (simulated.seconds - simulated.launch) / total

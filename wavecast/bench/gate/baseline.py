@@ -89,18 +89,18 @@ def read(path: Path) -> Baseline:
         where = f"{path}:{error.lineno}" if isinstance(error, json.JSONDecodeError) else path
         raise InputError(f"{where}: {error}", hint=hint) from None
     _check_version(document, path)
-    found: dict[Key, BaselineEntry] = {}
+    entries: dict[Key, BaselineEntry] = {}
     try:
         for subject, devices in document["subjects"].items():
             for device, entry in devices.items():
-                found[subject, device] = _entry(entry)
+                entries[subject, device] = _entry(entry)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"{path} is not a baseline: {error!r}", hint="wavecast gate --update writes it again"
         ) from None
-    if not found:
+    if not entries:
         raise InputError(f"the baseline {path} has no subjects", hint="wavecast gate --update")
-    return Baseline(found)
+    return Baseline(entries)
 
 
 def write(baseline: Baseline, path: Path) -> None:
@@ -133,8 +133,8 @@ def _check_version(document: Any, path: Path) -> None:
         )
 
 
-def _entry(given: Mapping[str, Any]) -> BaselineEntry:
-    figures = {name: float(value) for name, value in given["figures"].items()}
+def _entry(entry: Mapping[str, Any]) -> BaselineEntry:
+    figures = {name: float(value) for name, value in entry["figures"].items()}
     for name, value in figures.items():
         if name not in KPIS:
             raise ValueError(f"unknown KPI {name!r}")
@@ -142,9 +142,9 @@ def _entry(given: Mapping[str, Any]) -> BaselineEntry:
             raise ValueError(f"{name} is not finite")
     return BaselineEntry(
         figures=figures,
-        code=str(given.get("code", "")),
-        compiler=str(given.get("compiler", "")),
-        timing=str(given.get("timing", "")),
+        code=str(entry.get("code", "")),
+        compiler=str(entry.get("compiler", "")),
+        timing=str(entry.get("timing", "")),
     )
 
 

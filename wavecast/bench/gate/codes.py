@@ -30,7 +30,7 @@ def _instructions(code: CodeObject) -> bytes:
     if not isinstance(binary, bytes) or not elf.is_elf(binary):
         return b""
     sections = elf.read(binary).sections
-    return b"".join(one.data for one in sections if one.name.startswith(".text"))
+    return b"".join(section.data for section in sections if section.name.startswith(".text"))
 
 
 __all__ = ["code_of"]

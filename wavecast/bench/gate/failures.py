@@ -16,10 +16,10 @@ _WRITTEN: Final = re.compile(r"\(([^()]+):(\d+)\)")
 
 def below(path: str, root: Path) -> str:
     """A path relative to the project's folder where it lies there."""
-    found = Path(path)
+    file = Path(path)
     with contextlib.suppress(ValueError):
-        found = found.resolve().relative_to(root.resolve())
-    return found.as_posix()
+        file = file.resolve().relative_to(root.resolve())
+    return file.as_posix()
 
 
 def failure_location(error: BaseException | str, guard: Guard, root: Path) -> KernelLocation:
@@ -33,9 +33,9 @@ def failure_location(error: BaseException | str, guard: Guard, root: Path) -> Ke
             if file.is_file():
                 return KernelLocation(below(str(file), root), int(line))
     while isinstance(error, BaseException):
-        found = _of_exception(error, root)
-        if found != NOWHERE:
-            return found
+        location = _of_exception(error, root)
+        if location != NOWHERE:
+            return location
         error = error.__cause__ or ""
     return KernelLocation(guard.name) if guard.kind == "kernel" else NOWHERE
 

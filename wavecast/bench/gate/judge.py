@@ -37,75 +37,91 @@ def everything(_: Key) -> bool:
 
 def scope_of(guards: Sequence[Guard]) -> Scope:
     """The scope of a gate over some guards only: entries of their families on their devices."""
-    wanted = {(family(guard.kind, guard.name), device) for guard in guards for device in guard.devices}  # noqa: E501  # fmt: skip
+    families = {(family(guard.kind, guard.name), device) for guard in guards for device in guard.devices}  # noqa: E501  # fmt: skip
 
     def judges(key: Key) -> bool:
         kind, name = key[0].split(" ")[:2]
-        return (family(kind, name), key[1]) in wanted
+        return (family(kind, name), key[1]) in families
 
     return judges
 
 
 def judge(
     baseline: Baseline,
-    taken: Sequence[Taken],
+    measurements: Sequence[Taken],
     scope: Scope = everything,
     *,
     strict: bool = False,
 ) -> GateVerdict:
     """What is worse, wrong, gone, new or better than the baseline."""
-    found: list[Judged] = []
+    judgements: list[Judged] = []
     new: list[_New] = []
     measured: set[Key] = set()
     failed: set[tuple[tuple[str, str], str]] = set()
-    for one in taken:
-        for record in one.records:
-            key = (record.subject.key, one.device)
+    for measurement in measurements:
+        for record in measurement.records:
+            key = (record.subject.key, measurement.device)
             measured.add(key)
             before = baseline.entries.get(key)
             if before is None and not record.refused:
-                new.append(_New(key, BaselineEntry.of(record, one.codes.get(key[0], ""))))
-            found += _weighed(list(_record(before, record, one)), record, one.guard)
-        if one.failed:
-            shown = f"{one.guard.kind} {one.guard.shown}"
-            failure = Judged(shown, one.device, "", Status.FAILED, reason=one.failed)
-            found.append(replace(failure, location=one.failed_at))
-            failed.add((family(one.guard.kind, one.guard.name), one.device))
-    gone = [key for key in baseline.entries if scope(key) and key not in measured]
-    for key in gone:
+                new.append(_New(key, BaselineEntry.of(record, measurement.codes.get(key[0], ""))))
+            judgements += _weighed(
+                list(_record(before, record, measurement)), record, measurement.guard
+            )
+        if measurement.failed:
+            label = f"{measurement.guard.kind} {measurement.guard.shown}"
+            failure = Judged(
+                label, measurement.device, "", Status.FAILED, reason=measurement.failed
+            )
+            judgements.append(replace(failure, location=measurement.failed_at))
+            failed.add((family(measurement.guard.kind, measurement.guard.name), measurement.device))
+    missing = [key for key in baseline.entries if scope(key) and key not in measured]
+    for key in missing:
         kind, name = key[0].split(" ")[:2]
         if (family(kind, name), key[1]) not in failed:  # its failure is judged already
-            found.append(Judged(key[0], key[1], "", Status.GONE, reason=_gone(key, baseline, new)))
-    found.sort(key=lambda one: _ORDER.index(one.status))
-    return GateVerdict(tuple(found), strict, _notes(baseline, taken))
+            judgements.append(
+                Judged(key[0], key[1], "", Status.GONE, reason=_gone(key, baseline, new))
+            )
+    judgements.sort(key=lambda judgement: _ORDER.index(judgement.status))
+    return GateVerdict(tuple(judgements), strict, _notes(baseline, measurements))
 
 
-def updated(baseline: Baseline, taken: Sequence[Taken], scope: Scope = everything) -> Baseline:
+def updated(
+    baseline: Baseline, measurements: Sequence[Taken], scope: Scope = everything
+) -> Baseline:
     """The baseline with what was measured. Entries of what failed, or is wrong, stay as they were;
     others of the scope that were not measured are dropped."""
-    keep = {(family(one.guard.kind, one.guard.name), one.device) for one in taken if one.failed}
-    found: dict[Key, BaselineEntry] = {}
+    keep = {
+        (family(measurement.guard.kind, measurement.guard.name), measurement.device)
+        for measurement in measurements
+        if measurement.failed
+    }
+    entries: dict[Key, BaselineEntry] = {}
     wrong = {
-        (record.subject.key, one.device)
-        for one in taken
-        for record in one.records
+        (record.subject.key, measurement.device)
+        for measurement in measurements
+        for record in measurement.records
         if record.refused
     }
     for key, entry in baseline.entries.items():
         kind, name = key[0].split(" ")[:2]
         if not scope(key) or key in wrong or (family(kind, name), key[1]) in keep:
-            found[key] = entry
-    for one in taken:
-        for record in one.records:
+            entries[key] = entry
+    for measurement in measurements:
+        for record in measurement.records:
             if not record.refused:
                 subject = record.subject.key
-                found[subject, one.device] = BaselineEntry.of(record, one.codes.get(subject, ""))
-    return Baseline(found)
+                entries[subject, measurement.device] = BaselineEntry.of(
+                    record, measurement.codes.get(subject, "")
+                )
+    return Baseline(entries)
 
 
-def _record(before: BaselineEntry | None, record: BenchRecord, taken: Taken) -> Iterator[Judged]:
-    subject, device = record.subject.key, taken.device
-    location, code = taken.locations.get(subject, NOWHERE), taken.codes.get(subject, "")
+def _record(
+    before: BaselineEntry | None, record: BenchRecord, measurement: Taken
+) -> Iterator[Judged]:
+    subject, device = record.subject.key, measurement.device
+    location, code = measurement.locations.get(subject, NOWHERE), measurement.codes.get(subject, "")
     if record.refused:
         yield Judged(subject, device, "", Status.WRONG, reason=record.refused, location=location)
         return
@@ -119,7 +135,7 @@ def _record(before: BaselineEntry | None, record: BenchRecord, taken: Taken) -> 
         timing = f"times are {record.conditions.timing}, the baseline's {before.timing}"
         yield Judged(subject, device, "", Status.WRONG, reason=timing, location=location)
     for name, kpi in KPIS.items():
-        threshold = taken.guard.thresholds.of(name)
+        threshold = measurement.guard.thresholds.of(name)
         if threshold is None or (kpi.unit == "s" and not comparable):
             continue
         old = before.figures.get(name) if before else None
@@ -148,34 +164,35 @@ def _record(before: BaselineEntry | None, record: BenchRecord, taken: Taken) -> 
 def _weighed(judged: list[Judged], record: BenchRecord, guard: Guard) -> list[Judged]:
     """What is worse, as a warning where it only explains a time and the time is better; a `limit`
     of the settings stays one."""
-    times = [one for one in judged if one.kpi and KPIS[one.kpi].unit == "s"]
+    times = [judgement for judgement in judged if judgement.kpi and KPIS[judgement.kpi].unit == "s"]
     improved = any(
-        one.status is Status.BETTER and _surely_better(one, record.figures[one.kpi])
-        for one in times
+        judgement.status is Status.BETTER
+        and _surely_better(judgement, record.figures[judgement.kpi])
+        for judgement in times
     )
-    if not improved or any(one.status in BREAKING for one in times):
+    if not improved or any(judgement.status in BREAKING for judgement in times):
         return judged
     return [
-        replace(one, status=Status.WARN, reason=f"{one.reason}; the time is better")
-        if one.status is Status.WORSE and _only_explains(one, guard)
-        else one
-        for one in judged
+        replace(judgement, status=Status.WARN, reason=f"{judgement.reason}; the time is better")
+        if judgement.status is Status.WORSE and _only_explains(judgement, guard)
+        else judgement
+        for judgement in judged
     ]
 
 
-def _surely_better(one: Judged, figure: Figure) -> bool:
+def _surely_better(judgement: Judged, figure: Figure) -> bool:
     """Of a noisy figure by the upper end of the 95 % interval of its median."""
-    if not KPIS[one.kpi].noisy or not figure.samples:
+    if not KPIS[judgement.kpi].noisy or not figure.samples:
         return True
     width = half_width(figure.samples)
-    return one.before is not None and figure.value * (1 + width) < one.before
+    return judgement.before is not None and figure.value * (1 + width) < judgement.before
 
 
-def _only_explains(one: Judged, guard: Guard) -> bool:
-    kpi, threshold = KPIS[one.kpi], guard.thresholds.of(one.kpi)
+def _only_explains(judgement: Judged, guard: Guard) -> bool:
+    kpi, threshold = KPIS[judgement.kpi], guard.thresholds.of(judgement.kpi)
     assert threshold is not None
-    assert one.after is not None
-    return kpi.secondary and passes(kpi, one.after, threshold.limit)
+    assert judgement.after is not None
+    return kpi.secondary and passes(kpi, judgement.after, threshold.limit)
 
 
 def _surely(kpi: Kpi, figure: Figure) -> float:
@@ -215,9 +232,11 @@ def _why(
 def _gone(key: Key, baseline: Baseline, new: Sequence[_New]) -> str:
     """The likely reason why an entry of the baseline has no measurement."""
     old = baseline.entries[key]
-    here = [one for one in new if one.key[1] == key[1]]
-    same_code = [one for one in here if old.code and one.entry.code == old.code]
-    same_figures = [one for one in here if dict(one.entry.figures) == dict(old.figures)]
+    here = [candidate for candidate in new if candidate.key[1] == key[1]]
+    same_code = [candidate for candidate in here if old.code and candidate.entry.code == old.code]
+    same_figures = [
+        candidate for candidate in here if dict(candidate.entry.figures) == dict(old.figures)
+    ]
     hint = "if the change is intended: --update"
     if same_code:
         return f"renamed? {same_code[0].key[0]} has the same machine code; {hint}"
@@ -226,9 +245,11 @@ def _gone(key: Key, baseline: Baseline, new: Sequence[_New]) -> str:
     return f"in the baseline, and no longer measured; {hint}"
 
 
-def _notes(baseline: Baseline, taken: Sequence[Taken]) -> tuple[str, ...]:
+def _notes(baseline: Baseline, measurements: Sequence[Taken]) -> tuple[str, ...]:
     records: Mapping[Key, BenchRecord] = {
-        (record.subject.key, one.device): record for one in taken for record in one.records
+        (record.subject.key, measurement.device): record
+        for measurement in measurements
+        for record in measurement.records
     }
     changed = {
         f"compiled with Triton {record.environment.triton}, the baseline with {entry.compiler}"

@@ -69,12 +69,12 @@ def _of_script(
     guard: Guard, devices: Sequence[Device], root: Path, environment_of: EnvironmentOf
 ) -> list[Taken]:
     try:
-        found = script_records(guard, devices, root, environment_of)
+        by_device = script_records(guard, devices, root, environment_of)
     except WavecastError as error:
         return [failed(guard, device.id, error, root) for device in devices]
-    taken = []
+    measurements = []
     for device in devices:
-        mine = found[device.id]
+        mine = by_device[device.id]
         keys = [record.subject.key for record in mine.records]
         locations = {
             key: location_of(launch, root) for key, launch in zip(keys, mine.launches, strict=True)
@@ -82,16 +82,16 @@ def _of_script(
         codes = {key: code_of([launch]) for key, launch in zip(keys, mine.launches, strict=True)}
         where = failure_location(mine.failed, guard, root) if mine.failed else NOWHERE
         records = tuple(mine.records)
-        taken.append(Taken(guard, device.id, records, mine.failed, locations, codes, where))
-    return taken
+        measurements.append(Taken(guard, device.id, records, mine.failed, locations, codes, where))
+    return measurements
 
 
 def _of_call(guard: Guard, device: Device, root: Path, environment_of: EnvironmentOf) -> Taken:
     try:
         with explained(guard.shown):
-            made = workload(guard.name, guard.axes)
-            launches = _captured(made, device)
-            records = _records(guard, made, launches, device, environment_of(device))
+            bench_workload = workload(guard.name, guard.axes)
+            launches = _captured(bench_workload, device)
+            records = _records(guard, bench_workload, launches, device, environment_of(device))
     except WavecastError as error:
         return failed(guard, device.id, error, root)
     # One record of the whole, then one per launch where there are several.
@@ -104,40 +104,44 @@ def _of_call(guard: Guard, device: Device, root: Path, environment_of: Environme
     return Taken(guard, device.id, tuple(records), locations=locations, codes=codes)
 
 
-def _captured(made: Workload, device: Device) -> list[Launch]:
+def _captured(bench_workload: Workload, device: Device) -> list[Launch]:
     from wavecast.integrations.triton import capture
 
     with capture(device) as launches:
-        made.prepared(0, values=False)()
+        bench_workload.prepared(0, values=False)()
     if not launches:
-        raise NothingAnalysed(f"{made.subject.key} launches no Triton kernel")
+        raise NothingAnalysed(f"{bench_workload.subject.key} launches no Triton kernel")
     return launches
 
 
 def _records(
     guard: Guard,
-    made: Workload,
+    bench_workload: Workload,
     launches: Sequence[Launch],
     device: Device,
     environment: Environment,
 ) -> list[BenchRecord]:
-    work = made.work()
+    work = bench_workload.work()
     if not (guard.execute or guard.checks):
-        return offline.of_launches(made.subject, launches, device, environment, work=work)
+        return offline.of_launches(bench_workload.subject, launches, device, environment, work=work)
     if device.vendor != "amd":
-        found = offline.of_launches(made.subject, launches, device, environment, work=work)
+        records = offline.of_launches(
+            bench_workload.subject, launches, device, environment, work=work
+        )
         note = f"not executed: {device.name} runs no AMD machine code"
-        return [replace(found[0], notes=(*found[0].notes, note)), *found[1:]]
-    executed = _executed(guard, made, device)
-    found = offline.of_launches(made.subject, launches, device, environment, executed.traces, work)
-    figures = {**found[0].figures, **executed.figures}
+        return [replace(records[0], notes=(*records[0].notes, note)), *records[1:]]
+    executed = _executed(guard, bench_workload, device)
+    records = offline.of_launches(
+        bench_workload.subject, launches, device, environment, executed.traces, work
+    )
+    figures = {**records[0].figures, **executed.figures}
     whole = replace(
-        found[0],
+        records[0],
         figures=figures,
         refused=f"wrong result: {executed.wrong}" if executed.wrong else "",
-        notes=(*found[0].notes, *executed.notes),
+        notes=(*records[0].notes, *executed.notes),
     )
-    return [whole, *found[1:]]
+    return [whole, *records[1:]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +154,7 @@ class _Executed:
     notes: tuple[str, ...] = ()
 
 
-def _executed(guard: Guard, made: Workload, device: Device) -> _Executed:
+def _executed(guard: Guard, bench_workload: Workload, device: Device) -> _Executed:
     from wavecast.emulate.check.collected import Reports
     from wavecast.integrations.triton import device as emulated
 
@@ -158,9 +162,9 @@ def _executed(guard: Guard, made: Workload, device: Device) -> _Executed:
     checks = reports if guard.checks else False
     try:
         with emulated(device, trace=guard.execute, check=checks) as hooks:
-            got = made.prepared(1)()
+            got = bench_workload.prepared(1)()
         if guard.kind == "operator":
-            error, problems = made.problems(device.target, check=False)
+            error, problems = bench_workload.problems(device.target, check=False)
             wrong = problems[0] if problems else ""
         else:
             error, wrong = _against_reference(guard, got, device)
@@ -188,15 +192,15 @@ def _against_reference(guard: Guard, got: Any, device: Device) -> tuple[float | 
 
     with emulated(device):
         right = workload(guard.reference, guard.axes).prepared(1)()
-    found, expected = tensors(got), tensors(right)
+    actual, expected = tensors(got), tensors(right)
     if not expected:
         raise CaptureError(f"{guard.reference} gives no tensor to compare with")
-    if len(found) != len(expected):
-        return None, f"{len(found)} results, expected {len(expected)}"
+    if len(actual) != len(expected):
+        return None, f"{len(actual)} results, expected {len(expected)}"
     tolerance = Tolerance(guard.ulps, guard.accumulated)
-    pairs = list(zip(found, expected, strict=True))
-    errors = [verify.excess(one, other, tolerance) for one, other in pairs]
-    wrong = [verify.difference(one, other, tolerance) for one, other in pairs]
+    pairs = list(zip(actual, expected, strict=True))
+    errors = [verify.excess(output, reference, tolerance) for output, reference in pairs]
+    wrong = [verify.difference(output, reference, tolerance) for output, reference in pairs]
     return max(errors), next(
         (f"result {location}: {text}" for location, text in enumerate(wrong) if text), ""
     )
@@ -207,9 +211,9 @@ def tensors(value: Any) -> list[Any]:
     if hasattr(value, "data_ptr"):
         return [value]
     if isinstance(value, Mapping):
-        return [one for key in value for one in tensors(value[key])]
+        return [tensor for key in value for tensor in tensors(value[key])]
     if isinstance(value, (list, tuple)):
-        return [one for part in value for one in tensors(part)]
+        return [tensor for part in value for tensor in tensors(part)]
     return []
 
 

@@ -29,10 +29,10 @@ def profile_records(
     summary = summarise(profile)
     if not summary.kernel_time:
         raise NothingAnalysed(f"{guard.name} has no kernel times")
-    for given in profile.devices.values():
-        known = [chip.id for chip in chips(given)]
-        if known and device.id not in known:
-            raise UsageError(f"{guard.name} is a profile of {', '.join(known)}, not {device.id}")
+    for device_info in profile.devices.values():
+        ids = [chip.id for chip in chips(device_info)]
+        if ids and device.id not in ids:
+            raise UsageError(f"{guard.name} is a profile of {', '.join(ids)}, not {device.id}")
     times = {ALL: summary.kernel_time}
     times |= {name: share.nanoseconds for name, share in summary.by_category.items()}
     environment = replace(environment_of(device), emulated=False)

@@ -44,9 +44,9 @@ def script_records(
         timeout=guard.timeout,
         quiet=True,
     )
-    found: dict[str, OnDevice] = {}
+    by_device: dict[str, OnDevice] = {}
     for device in devices:
-        mine = found[device.id] = OnDevice()
+        mine = by_device[device.id] = OnDevice()
         problems = [
             f"{failure.kernel}: {failure.message}"
             for failure in captured.failures
@@ -66,26 +66,26 @@ def script_records(
         if not launches and not problems:
             problems.append(str(NothingAnalysed(f"{guard.name} launches no kernel")))
         mine.failed = "; ".join(problems)
-    return found
+    return by_device
 
 
 def subjects(guard: Guard, launches: Sequence[Launch]) -> list[BenchSubject]:
     """One subject per launch: `script.py:kernel` at the shapes and dtypes of its tensors. Launches
     that are the same in these are numbered in their order."""
-    found: list[BenchSubject] = []
-    seen: dict[str, int] = {}
+    bench_subjects: list[BenchSubject] = []
+    counts: dict[str, int] = {}
     for launch in launches:
-        given: dict[str, Scalar] = {
+        axes: dict[str, Scalar] = {
             argument.name: _shown(argument)
             for argument in launch.arguments
             if argument.kind in ("tensor", "descriptor")
         }
         if guard.arguments:
-            given["args"] = " ".join(guard.arguments)
-        subject = BenchSubject("kernel", f"{guard.name}:{launch.code.kernel}", given)
-        number = seen[subject.key] = seen.get(subject.key, 0) + 1
-        found.append(replace(subject, part=f"#{number}") if number > 1 else subject)
-    return found
+            axes["args"] = " ".join(guard.arguments)
+        subject = BenchSubject("kernel", f"{guard.name}:{launch.code.kernel}", axes)
+        number = counts[subject.key] = counts.get(subject.key, 0) + 1
+        bench_subjects.append(replace(subject, part=f"#{number}") if number > 1 else subject)
+    return bench_subjects
 
 
 def _shown(argument: Argument) -> str:
@@ -118,7 +118,7 @@ def _executed(guard: Guard, device: Device, root: Path) -> _Executed:
     reports, tracing = Reports(), TraceMode()
     with _restored():
         try:
-            ended = run_script(
+            script_run = run_script(
                 root / guard.name,
                 guard.arguments,
                 device.id,
@@ -131,8 +131,8 @@ def _executed(guard: Guard, device: Device, root: Path) -> _Executed:
         except ExecutionError as error:
             return _Executed(ran=True, wrong=str(error))
     wrong = ""
-    if ended.code:
-        wrong = _said(ended.traceback) or f"exit code {ended.code}"
+    if script_run.code:
+        wrong = _said(script_run.traceback) or f"exit code {script_run.code}"
     return _Executed(True, tracing.traces, reports.errors, wrong)
 
 
@@ -150,16 +150,16 @@ def _record(
     executed: _Executed, guard: Guard,
 ) -> BenchRecord:  # fmt: skip
     digest, grid = launch.code.digest, launch.grid
-    traces = [one for one in executed.traces if (one.digest, one.grid) == (digest, grid)]
+    traces = [trace for trace in executed.traces if (trace.digest, trace.grid) == (digest, grid)]
     record = offline.of_launches(subject, [launch], device, environment, traces)[0]
     notes = (executed.note,) if executed.note else ()
     figures = dict(record.figures)
     if executed.ran and guard.checks:
-        mine = [one for one in executed.reports if one.kernel == launch.code.kernel]
+        mine = [report for report in executed.reports if report.kernel == launch.code.kernel]
         figures["check_reports"] = Figure(float(len(mine)), "executed")
-        notes += tuple(f"check: {one.kind.rule}: {one.message}" for one in mine)
-    refused = f"wrong result: {executed.wrong}" if executed.wrong else ""
-    return replace(record, figures=figures, refused=refused, notes=(*record.notes, *notes))
+        notes += tuple(f"check: {report.kind.rule}: {report.message}" for report in mine)
+    refusal = f"wrong result: {executed.wrong}" if executed.wrong else ""
+    return replace(record, figures=figures, refused=refusal, notes=(*record.notes, *notes))
 
 
 @contextlib.contextmanager

@@ -60,7 +60,7 @@ def session(
     """Measure all guards. With one job all is done in this process; by default there are as many
     as there are processors, if that much is to be measured. With `run` and `store` every record is
     kept as it comes. Raises StoreError when that cannot be done."""
-    single = [one for guard in guards for one in _by_device(guard)]
+    single = [single_guard for guard in guards for single_guard in _by_device(guard)]
     if jobs is None:
         jobs = max(1, min(os.cpu_count() or 1, len(single) // _PAYS))
     if run is not None and store is not None:
@@ -73,46 +73,46 @@ def session(
         run=run.id if run else "",
         store=str(store) if store else "",
     )
-    found = Session()
+    outcome = Session()
     try:
-        _measured(batch, single, jobs, found, progress)
+        _measured(batch, single, jobs, outcome, progress)
     except KeyboardInterrupt:
-        found.interrupted = True
-    _complete(single, found)
-    if run is not None and store is not None and not found.interrupted:
+        outcome.interrupted = True
+    _complete(single, outcome)
+    if run is not None and store is not None and not outcome.interrupted:
         with open_store(store) as opened:
             opened.finish(run.id, now())
-    return found
+    return outcome
 
 
 def _measured(
-    batch: GuardBatch, single: Sequence[Guard], jobs: int, found: Session, progress: Progress
+    batch: GuardBatch, single: Sequence[Guard], jobs: int, outcome: Session, progress: Progress
 ) -> None:
-    done = 0
+    position = 0
     if jobs == 1:
         for guard in single:
-            progress(f"{done}/{len(single)} {guard.shown} on {', '.join(guard.devices)}")
-            found.taken += measured(replace(batch, guards=(guard,)))
-            done += 1
+            progress(f"{position}/{len(single)} {guard.shown} on {', '.join(guard.devices)}")
+            outcome.taken += measured(replace(batch, guards=(guard,)))
+            position += 1
         return
     count = min(len(single), jobs * _ROUNDS)
     batches = [replace(batch, guards=tuple(single[start::count])) for start in range(count)]
     progress(f"0/{len(single)}")
     while batches:
         alone: list[GuardBatch] = []
-        for part, taken in map_unordered(measured, batches, jobs):
-            if taken is None and len(part.guards) > 1:  # one of them took the process down
+        for part, measurements in map_unordered(measured, batches, jobs):
+            if measurements is None and len(part.guards) > 1:  # one of them took the process down
                 alone += [replace(part, guards=(guard,)) for guard in part.guards]
                 continue
-            if taken is None:
-                taken = [
+            if measurements is None:
+                measurements = [
                     Taken(guard, device, failed="the process that measured it died")
                     for guard in part.guards
                     for device in guard.devices
                 ]
-            found.taken += taken
-            done += len(part.guards)
-            progress(f"{done}/{len(single)}")
+            outcome.taken += measurements
+            position += len(part.guards)
+            progress(f"{position}/{len(single)}")
         batches = alone
 
 
@@ -122,20 +122,20 @@ def measured(part: GuardBatch) -> list[Taken]:
     environment_of = _environments(root)
     before = list(sys.path)
     sys.path[:0] = part.folders
-    found: list[Taken] = []
+    measurements: list[Taken] = []
     store = open_store(part.store) if part.store else None
     try:
         for guard in part.guards:
-            for taken in _whatever_happens(guard, root, environment_of):
-                found.append(taken)
+            for measurement in _whatever_happens(guard, root, environment_of):
+                measurements.append(measurement)
                 if store is not None:
-                    for record in taken.records:
+                    for record in measurement.records:
                         store.add(part.run, record)
     finally:
         sys.path[:] = before
         if store is not None:
             store.close()
-    return found
+    return measurements
 
 
 def _whatever_happens(guard: Guard, root: Path, environment_of: EnvironmentOf) -> list[Taken]:
@@ -144,21 +144,21 @@ def _whatever_happens(guard: Guard, root: Path, environment_of: EnvironmentOf) -
     try:
         return measure(guard, root, environment_of)
     except Exception as error:
-        told = WavecastError(
+        failure = WavecastError(
             f"internal error, a bug in wavecast: {type(error).__name__}: {one_line(error)}"
         )
-        told.__cause__ = error
-        return [failed(guard, device, told, root) for device in guard.devices]
+        failure.__cause__ = error
+        return [failed(guard, device, failure, root) for device in guard.devices]
 
 
 def _environments(root: Path) -> EnvironmentOf:
     """Environments of emulated devices; the checkout is looked at once."""
-    known: list[Environment] = []
+    cache: list[Environment] = []
 
     def of(device: Device) -> Environment:
-        if not known:
-            known.append(emulated_environment(device, root))
-        return replace(known[0], device=device.id, target=device.target, board=device.name)
+        if not cache:
+            cache.append(emulated_environment(device, root))
+        return replace(cache[0], device=device.id, target=device.target, board=device.name)
 
     return of
 
@@ -170,11 +170,13 @@ def _by_device(guard: Guard) -> list[Guard]:
     return [replace(guard, devices=(device,)) for device in guard.devices]
 
 
-def _complete(single: Sequence[Guard], found: Session) -> None:
+def _complete(single: Sequence[Guard], outcome: Session) -> None:
     """Put results into the order of the guards, and say what was not measured."""
-    known = {(taken.guard.key, taken.device): taken for taken in found.taken}
-    found.taken = [
-        known.get((guard.key, device))
+    by_guard = {
+        (measurement.guard.key, measurement.device): measurement for measurement in outcome.taken
+    }
+    outcome.taken = [
+        by_guard.get((guard.key, device))
         or Taken(guard, device, failed="interrupted before it was measured")
         for guard in single
         for device in guard.devices

@@ -53,7 +53,7 @@ class GateSettings:
         """The guards with these names or patterns (`rms_*`), all for none. Raises UnknownName."""
         if not names:
             return self.guards
-        found: dict[int, Guard] = {}
+        selection: dict[int, Guard] = {}
         for name in names:
             mine = {
                 index: guard
@@ -64,8 +64,8 @@ class GateSettings:
                 raise UnknownName(
                     f"subject of {TABLE}", name, [guard.name for guard in self.guards]
                 )
-            found |= mine
-        return tuple(found[index] for index in sorted(found))
+            selection |= mine
+        return tuple(selection[index] for index in sorted(selection))
 
 
 def read(start: Path) -> GateSettings:
@@ -125,43 +125,45 @@ def _guards(
     """The guards of one subject, one per point of its axes."""
     if not isinstance(entry, str | Mapping):
         raise UsageError(f"{TABLE}: a subject is a text or a table, not {entry!r}")
-    given = {_kind_of(entry): entry} if isinstance(entry, str) else entry
-    given = {key.replace("-", "_"): value for key, value in _mapping(given, "subjects").items()}
-    kinds = [kind for kind in _OF_KIND if kind in given]
+    options = {_kind_of(entry): entry} if isinstance(entry, str) else entry
+    options = {key.replace("-", "_"): value for key, value in _mapping(options, "subjects").items()}
+    kinds = [kind for kind in _OF_KIND if kind in options]
     if len(kinds) != 1:
         raise UsageError(f"{TABLE}: a subject names one operator, function, script or profile")
     kind = kinds[0]
-    name = _text(given[kind], kind)
+    name = _text(options[kind], kind)
     where = f"{TABLE} {name}"
-    for key in given:
-        known = (kind, *_COMMON, *_OF_KIND[kind])
-        if key not in known:
-            raise UnknownName(f"setting in {where}", key, known)
-    given = {**defaults, **given}
+    for key in options:
+        names = (kind, *_COMMON, *_OF_KIND[kind])
+        if key not in names:
+            raise UnknownName(f"setting in {where}", key, names)
+    options = {**defaults, **options}
     if not name or any(character.isspace() for character in name):
         raise UsageError(f"{where}: {name!r} cannot be a name: no spaces")
     if kind in ("script", "profile") and not (root / name).is_file():
         raise InputError(f"{where}: no such {kind}: {root / name}")
     if kind == "function" and ":" not in name:
         raise UsageError(f"{where}: a function is named module:function")
-    own = parse(_mapping(given.get("thresholds", {}), where), f"{where} thresholds", thresholds)
-    pattern = _text(given.get("kernels", ""), f"{where} kernels")
+    guard_thresholds = parse(
+        _mapping(options.get("thresholds", {}), where), f"{where} thresholds", thresholds
+    )
+    pattern = _text(options.get("kernels", ""), f"{where} kernels")
     regex(pattern, f"{where} kernels")
-    for point in axes.points(_axes(_mapping(given.get("axes", {}), where), where)):
+    for point in axes.points(_axes(_mapping(options.get("axes", {}), where), where)):
         yield Guard(
             kind=_KINDS[kind],
             name=name,
-            devices=_devices(given["arch"], where),
+            devices=_devices(options["arch"], where),
             axes=point,
-            arguments=_texts(given.get("args", []), f"{where} args"),
+            arguments=_texts(options.get("args", []), f"{where} args"),
             kernels=pattern,
-            timeout=_number(given.get("timeout"), f"{where} timeout"),
-            reference=_text(given.get("reference", ""), f"{where} reference"),
-            ulps=_number(given.get("ulps"), f"{where} ulps") or 1.0,
-            accumulated=_number(given.get("accumulated"), f"{where} accumulated") or 2e-6,
-            execute=_flag(given["execute"], f"{where} execute"),
-            checks=_flag(given["checks"], f"{where} checks"),
-            thresholds=own,
+            timeout=_number(options.get("timeout"), f"{where} timeout"),
+            reference=_text(options.get("reference", ""), f"{where} reference"),
+            ulps=_number(options.get("ulps"), f"{where} ulps") or 1.0,
+            accumulated=_number(options.get("accumulated"), f"{where} accumulated") or 2e-6,
+            execute=_flag(options["execute"], f"{where} execute"),
+            checks=_flag(options["checks"], f"{where} checks"),
+            thresholds=guard_thresholds,
             profile=kind == "profile",
         )
 
@@ -176,43 +178,43 @@ def _kind_of(name: str) -> str:
     return "script" if name.endswith(".py") else "function" if ":" in name else "operator"
 
 
-def _axes(given: Mapping[str, Any], where: str) -> dict[str, tuple[Scalar, ...]]:
+def _axes(table: Mapping[str, Any], where: str) -> dict[str, tuple[Scalar, ...]]:
     """Values of axes: one, a list of them, or a text as on the command line (`2^4..2^12`)."""
-    found: dict[str, tuple[Scalar, ...]] = {}
-    for name, value in given.items():
+    by_name: dict[str, tuple[Scalar, ...]] = {}
+    for name, value in table.items():
         values: list[Scalar] = []
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, str):
-                values += axes.parse([f"{name}={one}"])[name]
-            elif isinstance(one, (bool, int, float)):
-                values.append(one)
+        for entry in value if isinstance(value, list) else [value]:
+            if isinstance(entry, str):
+                values += axes.parse([f"{name}={entry}"])[name]
+            elif isinstance(entry, (bool, int, float)):
+                values.append(entry)
             else:
-                raise UsageError(f"{where}: axis {name} cannot be {one!r}")
+                raise UsageError(f"{where}: axis {name} cannot be {entry!r}")
         if not values:
             raise UsageError(f"{where}: axis {name} has no values")
-        found[name] = tuple(values)
-    return found
+        by_name[name] = tuple(values)
+    return by_name
 
 
-def _devices(given: Any, where: str) -> tuple[str, ...]:
-    if given is None:
+def _devices(value: Any, where: str) -> tuple[str, ...]:
+    if value is None:
         raise UsageError(f"{where}: no arch is named", hint='arch = ["gfx942", "gfx1100"]')
-    names = given.split(",") if isinstance(given, str) else _texts(given, f"{where} arch")
-    found = {arch.load(name.strip()).id: None for name in names if name.strip()}
-    if not found:
+    names = value.split(",") if isinstance(value, str) else _texts(value, f"{where} arch")
+    ids = {arch.load(name.strip()).id: None for name in names if name.strip()}
+    if not ids:
         raise UsageError(f"{where}: no arch is named", hint='arch = ["gfx942", "gfx1100"]')
-    return tuple(found)
+    return tuple(ids)
 
 
 def _check_repeats(guards: Sequence[Guard]) -> None:
-    seen: set[tuple[Any, ...]] = set()
+    keys: set[tuple[Any, ...]] = set()
     for guard in guards:
         point = tuple(sorted(guard.axes.items()))
         for device in guard.devices:
             key = (guard.kind, guard.name, point, guard.arguments, device)
-            if key in seen:
+            if key in keys:
                 raise UsageError(f"{TABLE} names {guard.shown} on {device} twice")
-            seen.add(key)
+            keys.add(key)
 
 
 def _table(value: Any, path: Path) -> Mapping[str, Any]:
@@ -234,7 +236,7 @@ def _text(value: Any, where: str) -> str:
 
 
 def _texts(value: Any, where: str) -> tuple[str, ...]:
-    if not isinstance(value, list) or not all(isinstance(one, str) for one in value):
+    if not isinstance(value, list) or not all(isinstance(text, str) for text in value):
         raise UsageError(f"{where} must be a list of texts")
     return tuple(value)
 

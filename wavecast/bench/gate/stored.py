@@ -12,16 +12,16 @@ from wavecast.bench.records import BenchRecord
 def taken_from(guards: Sequence[Guard], records: Iterable[BenchRecord]) -> list[Taken]:
     """What a run says about every guard on its devices; the last record of a subject counts. A
     guard the run holds nothing of failed."""
-    last = {(one.subject.key, one.environment.device): one for one in records}
-    found = []
+    last = {(record.subject.key, record.environment.device): record for record in records}
+    measurements = []
     for guard in guards:
         for device in guard.devices:
             mine = tuple(
                 record for (_, on), record in last.items() if on == device and _is_of(record, guard)
             )
             failed = "" if mine else "the run holds no record of it"
-            found.append(Taken(guard, device, mine, failed))
-    return found
+            measurements.append(Taken(guard, device, mine, failed))
+    return measurements
 
 
 def _is_of(record: BenchRecord, guard: Guard) -> bool:

@@ -30,19 +30,19 @@ class Threshold:
     def allowed(self, kpi: Kpi, before: float | None) -> float | None:
         """The worst value that passes, None where any does."""
         sign = 1.0 if kpi.better == "lower" else -1.0
-        found = [] if self.limit is None else [self.limit]
+        bounds = [] if self.limit is None else [self.limit]
         if before is not None and self.change is not None:
             room = self.change * abs(before) if self.relative else self.change
-            found.append(before + sign * room)
-        return None if not found else min(found) if sign > 0 else max(found)
+            bounds.append(before + sign * room)
+        return None if not bounds else min(bounds) if sign > 0 else max(bounds)
 
 
-def passes(kpi: Kpi, value: float, allowed: float | None) -> bool:
+def passes(kpi: Kpi, value: float, bound: float | None) -> bool:
     """Whether a value is not worse than what is allowed, but for rounding."""
-    if allowed is None:
+    if bound is None:
         return True
-    room = _ROUNDED * max(abs(allowed), abs(value))
-    return value <= allowed + room if kpi.better == "lower" else value >= allowed - room
+    room = _ROUNDED * max(abs(bound), abs(value))
+    return value <= bound + room if kpi.better == "lower" else value >= bound - room
 
 
 def worse(kpi: Kpi, before: float, after: float) -> int:
@@ -72,7 +72,7 @@ def parse(table: Mapping[str, Any], where: str, inherited: Thresholds) -> Thresh
     """Thresholds of a table of settings: `spills = 0`, `vgprs = "10%"`, `sgprs = false`,
     `lds_bytes = { change = "5%", limit = 65536 }`, `others = false`. What it does not name is
     `inherited`. Raises UnknownName, UsageError."""
-    named = dict(inherited.named)
+    by_name = dict(inherited.named)
     others = inherited.others
     for key, value in table.items():
         name = key.replace("-", "_")
@@ -83,8 +83,8 @@ def parse(table: Mapping[str, Any], where: str, inherited: Thresholds) -> Thresh
         elif name not in KPIS:
             raise UnknownName(f"KPI in {where}", key, [*KPIS, OTHERS])
         else:
-            named[name] = _threshold(value, f"{where}: {name}")
-    return Thresholds(named, others)
+            by_name[name] = _threshold(value, f"{where}: {name}")
+    return Thresholds(by_name, others)
 
 
 def _threshold(value: Any, where: str) -> Threshold | None:

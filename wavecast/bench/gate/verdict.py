@@ -57,14 +57,14 @@ class GateVerdict:
     strict: bool = False
     notes: tuple[str, ...] = ()
 
-    def breaks(self, one: Judged) -> bool:
+    def breaks(self, judgement: Judged) -> bool:
         """Whether this makes the gate red."""
-        return one.status in BREAKING or (self.strict and one.status is Status.NEW)
+        return judgement.status in BREAKING or (self.strict and judgement.status is Status.NEW)
 
     @property
     def broken(self) -> tuple[Judged, ...]:
         """What makes the gate red."""
-        return tuple(one for one in self.judged if self.breaks(one))
+        return tuple(judgement for judgement in self.judged if self.breaks(judgement))
 
     @property
     def reported(self) -> tuple[Judged, ...]:
@@ -82,17 +82,20 @@ class GateVerdict:
             return self
         judged = tuple(
             replace(
-                one, location=KernelLocation(f"{folder}/{one.location.file}", one.location.line)
+                judgement,
+                location=KernelLocation(
+                    f"{folder}/{judgement.location.file}", judgement.location.line
+                ),
             )
-            if one.location.file and not one.location.file.startswith("/")
-            else one
-            for one in self.judged
+            if judgement.location.file and not judgement.location.file.startswith("/")
+            else judgement
+            for judgement in self.judged
         )
         return replace(self, judged=judged)
 
     def of(self, status: Status) -> tuple[Judged, ...]:
         """All of a status."""
-        return tuple(one for one in self.judged if one.status is status)
+        return tuple(judgement for judgement in self.judged if judgement.status is status)
 
 
 __all__ = ["BREAKING", "GateVerdict", "Judged", "Status"]

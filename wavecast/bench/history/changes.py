@@ -61,13 +61,13 @@ def steps(values: Sequence[float], minimum: float = MINIMUM) -> list[int]:
 def exact_steps(values: Sequence[float], minimum: float = 0.0) -> list[int]:
     """Indices at which values without noise leave the level that began at the last step, or at
     the first value, by more than `minimum`, relative."""
-    found: list[int] = []
+    indices: list[int] = []
     level = values[0] if values else 0.0
     for index, value in enumerate(values):
         if abs(value - level) > minimum * abs(level):
-            found.append(index)
+            indices.append(index)
             level = value
-    return found
+    return indices
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,14 +119,14 @@ def _split(logs: Array, offset: int) -> list[int]:
     n = len(logs)
     if n < FEWEST or not float(np.ptp(logs)):
         return []
-    found = _best(logs[None])
+    best = _best(logs[None])
     over = [
-        float(found.cut[0]) / critical(n, arcs=False),
-        float(found.arc[0]) / critical(n, arcs=True),
+        float(best.cut[0]) / critical(n, arcs=False),
+        float(best.arc[0]) / critical(n, arcs=True),
     ]
-    if max(over) <= 1 or not _unlikely(logs, found):
+    if max(over) <= 1 or not _unlikely(logs, best):
         return []
-    start, end = (int(at) for at in (found.cut_at if over[0] >= over[1] else found.arc_at)[0])
+    start, end = (int(at) for at in (best.cut_at if over[0] >= over[1] else best.arc_at)[0])
     cuts = [cut for cut in (start, end) if 0 < cut < n]
     pieces = [0, *cuts, n]
     inner = [
@@ -135,19 +135,19 @@ def _split(logs: Array, offset: int) -> list[int]:
     return sorted([*(offset + cut for cut in cuts), *inner])
 
 
-def _unlikely(logs: Array, found: _Best) -> bool:
+def _unlikely(logs: Array, best: _Best) -> bool:
     """Whether few random orders of the values split as well."""
     n = len(logs)
     if n < FEWEST_SHUFFLED:
         return True
     random = np.random.default_rng(n)
-    done, as_large, shares = 1, np.ones(2), np.ones(2)
+    count, as_large, shares = 1, np.ones(2), np.ones(2)
     for orders in _ORDERS:
         shuffled = _best(random.permuted(np.tile(logs, (orders, 1)), axis=1))
-        as_large[0] += float((shuffled.cut >= found.cut[0] * (1 - 1e-9)).sum())
-        as_large[1] += float((shuffled.arc >= found.arc[0] * (1 - 1e-9)).sum())
-        done += orders
-        shares = as_large / done / _SHUFFLED
+        as_large[0] += float((shuffled.cut >= best.cut[0] * (1 - 1e-9)).sum())
+        as_large[1] += float((shuffled.arc >= best.arc[0] * (1 - 1e-9)).sum())
+        count += orders
+        shares = as_large / count / _SHUFFLED
         if shares.min() <= 0.3 or shares.min() > 2:  # clear enough
             break
     return bool(shares.min() <= 1)
@@ -163,9 +163,9 @@ def critical(n: int, *, arcs: bool) -> float:
 
 def _certain(logs: Array, cuts: list[int], minimum: float) -> list[int]:
     """Without the steps that are not seen between the adjacent levels."""
-    kept = sorted(set(cuts))
-    while kept:
-        edges = [0, *kept, len(logs)]
+    significant = sorted(set(cuts))
+    while significant:
+        edges = [0, *significant, len(logs)]
         parts = [logs[a:b] for a, b in pairwise(edges)]
         freedom = max(len(logs) - len(parts), 1)
         sigma = math.sqrt(sum(float(((p - p.mean()) ** 2).sum()) for p in parts) / freedom)
@@ -180,8 +180,8 @@ def _certain(logs: Array, cuts: list[int], minimum: float) -> list[int]:
                 weakest, least = index, sure
         if weakest < 0:
             break
-        kept.pop(weakest)
-    return kept
+        significant.pop(weakest)
+    return significant
 
 
 __all__ = ["FEWEST", "FEWEST_SHUFFLED", "MINIMUM", "critical", "exact_steps", "steps"]

@@ -19,14 +19,14 @@ def ordered(runs: Sequence[BenchRun], folder: Path) -> tuple[list[BenchRun], int
     time: after all that were measured before them."""
     positions = _positions(sorted({run.commit for run in runs if run.commit}), folder)
     by_time = sorted(runs, key=lambda run: run.started)
-    known = [run for run in by_time if run.commit in positions]
-    known.sort(key=lambda run: (positions[run.commit], run.dirty, run.started))
-    found: list[BenchRun] = list(known)
+    in_history = [run for run in by_time if run.commit in positions]
+    in_history.sort(key=lambda run: (positions[run.commit], run.dirty, run.started))
+    run_order: list[BenchRun] = list(in_history)
     strangers = [run for run in by_time if run.commit not in positions]
     for run in strangers:
-        earlier = [at for at, other in enumerate(found) if other.started <= run.started]
-        found.insert(earlier[-1] + 1 if earlier else 0, run)
-    return found, len(strangers) if positions else 0
+        earlier = [at for at, other in enumerate(run_order) if other.started <= run.started]
+        run_order.insert(earlier[-1] + 1 if earlier else 0, run)
+    return run_order, len(strangers) if positions else 0
 
 
 @cache
@@ -34,16 +34,16 @@ def commits_between(before: str, after: str, folder: Path) -> int | None:
     """How many commits `after` has that `before` has not, None where the history does not tell."""
     if not before or not after:
         return None
-    counted = _git(folder, "rev-list", "--count", f"{before}..{after}", "--")
-    return int(counted) if counted.strip().isdigit() else None
+    count = _git(folder, "rev-list", "--count", f"{before}..{after}", "--")
+    return int(count) if count.strip().isdigit() else None
 
 
 def _positions(commits: Sequence[str], folder: Path) -> dict[str, int]:
     """Commit -> index in the history, for those that the checkout has."""
     if not commits:
         return {}
-    asked = "".join(f"{commit}^{{commit}}\n" for commit in commits)
-    answers = _git(folder, "cat-file", "--batch-check=%(objectname)", given=asked).splitlines()
+    request = "".join(f"{commit}^{{commit}}\n" for commit in commits)
+    answers = _git(folder, "cat-file", "--batch-check=%(objectname)", stdin=request).splitlines()
     full = {
         commit: answer
         for commit, answer in zip(commits, answers, strict=False)
@@ -51,19 +51,19 @@ def _positions(commits: Sequence[str], folder: Path) -> dict[str, int]:
     }
     if not full:
         return {}
-    listed = _git(
-        folder, "rev-list", "--topo-order", "--reverse", "--stdin", given="\n".join(full.values())
+    revisions = _git(
+        folder, "rev-list", "--topo-order", "--reverse", "--stdin", stdin="\n".join(full.values())
     )
-    position = {commit: index for index, commit in enumerate(listed.splitlines())}
+    position = {commit: index for index, commit in enumerate(revisions.splitlines())}
     return {commit: position[answer] for commit, answer in full.items() if answer in position}
 
 
-def _git(folder: Path, *arguments: str, given: str = "") -> str:
+def _git(folder: Path, *arguments: str, stdin: str = "") -> str:
     """What git says, "" where there is no checkout or no git."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             ["git", "-C", str(folder), *arguments],
-            input=given,
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=_SECONDS,
@@ -71,7 +71,7 @@ def _git(folder: Path, *arguments: str, given: str = "") -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout if done.returncode == 0 else ""
+    return process.stdout if process.returncode == 0 else ""
 
 
 __all__ = ["commits_between", "ordered"]

@@ -118,27 +118,27 @@ def history(
     """
     pattern = regex(chosen.subject, "subject")
     order, strangers = ordered(runs, folder)
-    found: dict[_Key, dict[str, _Seen]] = {}
-    refused = 0
+    by_key: dict[_Key, dict[str, _Seen]] = {}
+    refusals = 0
     strange: set[str] = set()
     for run in order:
         for record in records[run.id]:
             if not pattern.search(record.subject.key) or not _is_on(record, chosen.devices):
                 continue
             if record.refused:
-                refused += 1
+                refusals += 1
                 continue
             for name, figure in record.figures.items():
                 if name not in KPIS:
                     strange.add(name)
                 elif not chosen.kpis or name in chosen.kpis:
-                    seen = found.setdefault(_key(record, name), {})
-                    seen.setdefault(run.id, _Seen(record)).figures.append(figure)
+                    by_run = by_key.setdefault(_key(record, name), {})
+                    by_run.setdefault(run.id, _Seen(record)).figures.append(figure)
     by_id = {run.id: run for run in order}
     names = list(KPIS)
-    keys = sorted(found, key=lambda key: (key[:3], str(key.conditions), names.index(key.kpi)))
-    series = tuple(_series(key, found[key], by_id, chosen, folder) for key in keys)
-    return History(series, tuple(by_id), _notes(refused, strangers, strange, order))
+    keys = sorted(by_key, key=lambda key: (key[:3], str(key.conditions), names.index(key.kpi)))
+    series = tuple(_series(key, by_key[key], by_id, chosen, folder) for key in keys)
+    return History(series, tuple(by_id), _notes(refusals, strangers, strange, order))
 
 
 def device_of(record: BenchRecord) -> str:
@@ -159,32 +159,34 @@ def _key(record: BenchRecord, kpi: str) -> _Key:
 
 def _series(
     key: _Key,
-    seen: Mapping[str, _Seen],
+    by_run: Mapping[str, _Seen],
     runs: Mapping[str, BenchRun],
     chosen: SeriesFilter,
     folder: Path,
 ) -> Series:
-    points = tuple(_point(runs[run], one) for run, one in seen.items())
+    points = tuple(_point(runs[run], observation) for run, observation in by_run.items())
     kpi = KPIS[key.kpi]
-    first = next(iter(seen.values())).record
-    found = _changes(points, kpi, chosen.minimum, folder)
-    return Series(first.subject, key.device, key.conditions, kpi, points, found)
+    first = next(iter(by_run.values())).record
+    level_changes = _changes(points, kpi, chosen.minimum, folder)
+    return Series(first.subject, key.device, key.conditions, kpi, points, level_changes)
 
 
-def _point(run: BenchRun, seen: _Seen) -> Point:
-    value = median(figure.value for figure in seen.figures)
-    samples = [sample for figure in seen.figures for sample in figure.samples]
+def _point(run: BenchRun, observation: _Seen) -> Point:
+    value = median(figure.value for figure in observation.figures)
+    samples = [sample for figure in observation.figures for sample in figure.samples]
     low = high = value
     if len(samples) >= 4:
         low, _, high = quantiles(samples, n=4, method="inclusive")
     elif samples:
         low, high = min(samples), max(samples)
     else:
-        bounds = [(f.low, f.high) for f in seen.figures if f.low is not None and f.high is not None]
+        bounds = [
+            (f.low, f.high) for f in observation.figures if f.low is not None and f.high is not None
+        ]
         if bounds:
             low, high = (median(side) for side in zip(*bounds, strict=True))
-    versions = _versions(seen.record.environment)
-    return Point(run, value, low, high, len(samples), seen.record.digest, versions)
+    versions = _versions(observation.record.environment)
+    return Point(run, value, low, high, len(samples), observation.record.digest, versions)
 
 
 def _versions(environment: Environment) -> dict[str, str]:
@@ -202,11 +204,11 @@ def _changes(
         cuts = changes.exact_steps(values, 0.0 if whole else minimum)
     edges = [0, *cuts, len(values)]
     levels = [median(values[a:b]) for a, b in pairwise(edges) if a < b]
-    found = []
+    level_changes = []
     for index, at in enumerate(cuts):
         before, after = levels[index], levels[index + 1]
         last, first = points[at - 1], points[at]
-        found.append(
+        level_changes.append(
             LevelChange(
                 at=at,
                 before=before,
@@ -218,35 +220,35 @@ def _changes(
                 few=kpi.noisy and len(values) < changes.FEWEST_SHUFFLED,
             )
         )
-    return tuple(found)
+    return tuple(level_changes)
 
 
 def _also(before: Point, after: Point) -> tuple[str, ...]:
     """What is different between two points, but the figure."""
-    found = [
+    differences = [
         f"{name} {before.versions[name] or 'unknown'} → {after.versions[name] or 'unknown'}"
         for name in _VERSIONS
         if before.versions[name] != after.versions[name]
     ]
     if before.digest and after.digest:
         same = before.digest == after.digest
-        found.append("the same machine code" if same else "other machine code")
-    return tuple(found)
+        differences.append("the same machine code" if same else "other machine code")
+    return tuple(differences)
 
 
 def _notes(
-    refused: int, strangers: int, strange: set[str], order: Sequence[BenchRun]
+    refusals: int, strangers: int, strange: set[str], order: Sequence[BenchRun]
 ) -> tuple[str, ...]:
-    found = []
-    if refused:
-        found.append(f"{refused} refused records are left out: their times cannot be true")
+    notes = []
+    if refusals:
+        notes.append(f"{refusals} refused records are left out: their times cannot be true")
     if strangers:
-        found.append(f"{strangers} runs of commits that this checkout lacks are sorted by date")
+        notes.append(f"{strangers} runs of commits that this checkout lacks are sorted by date")
     elif order and not any(run.commit for run in order):
-        found.append("no run names a commit: sorted by date")
+        notes.append("no run names a commit: sorted by date")
     if strange:
-        found.append(f"unknown figures are left out: {', '.join(sorted(strange))}")
-    return tuple(found)
+        notes.append(f"unknown figures are left out: {', '.join(sorted(strange))}")
+    return tuple(notes)
 
 
 __all__ = ["History", "LevelChange", "Point", "Series", "SeriesFilter", "device_of", "history"]

@@ -21,9 +21,9 @@ def parse(texts: Sequence[str]) -> dict[str, tuple[Scalar, ...]]:
     """Axes by name. Ranges hold both ends; powers are those of the base. Raises UsageError."""
     axes: dict[str, tuple[Scalar, ...]] = {}
     for text in texts:
-        name, found, values = text.partition("=")
+        name, separator, values = text.partition("=")
         name = name.strip()
-        if not found or not name.isidentifier():
+        if not separator or not name.isidentifier():
             raise UsageError(f"{text!r} is not an axis", hint="-a NAME=VALUE,VALUE,…")
         if name in axes:
             raise UsageError(f"axis {name} is given twice")
@@ -74,9 +74,9 @@ def _scalar(axis: str, text: str) -> Scalar:
 
 def _torch_name(text: str) -> str:
     """PyTorch's name of a dtype, the OCP one for `fp8`; `text` where PyTorch has no such dtype."""
-    found = lookup(text)
-    found = found if found.variant else found.in_variant(Variant.OCP)
-    return found.spelling(Spelling.TORCH) if found.spellings[Spelling.TORCH] else text
+    dtype = lookup(text)
+    dtype = dtype if dtype.variant else dtype.in_variant(Variant.OCP)
+    return dtype.spelling(Spelling.TORCH) if dtype.spellings[Spelling.TORCH] else text
 
 
 __all__ = ["parse", "points"]

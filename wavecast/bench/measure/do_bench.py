@@ -45,7 +45,7 @@ def do_bench(
     """
     if return_mode not in _MODES:
         raise UsageError(f"no return mode {return_mode!r}", hint=", ".join(_MODES))
-    if quantiles is not None and not all(0 <= one <= 1 for one in quantiles):
+    if quantiles is not None and not all(0 <= quantile <= 1 for quantile in quantiles):
         raise UsageError("quantiles are from 0 to 1")
     predicted = emulated_do_bench(fn, quantiles=quantiles, return_mode=return_mode)
     if predicted is not None:
@@ -66,15 +66,15 @@ def do_bench(
     )
     fn()
     timing.synchronise()
-    (found,) = sample([lambda: 1e3 * stopwatch.seconds(fn, before)], budget)
-    if found.stopped == "interrupted":
+    (times,) = sample([lambda: 1e3 * stopwatch.seconds(fn, before)], budget)
+    if times.stopped == "interrupted":
         raise KeyboardInterrupt
-    if not found.samples:
+    if not times.samples:
         raise NothingAnalysed("nothing was measured")
     if quantiles is not None:
-        at = [_quantile(found.samples, one) for one in quantiles]
+        at = [_quantile(times.samples, quantile) for quantile in quantiles]
         return at[0] if len(at) == 1 else at
-    return _MODES[return_mode](found.samples)
+    return _MODES[return_mode](times.samples)
 
 
 def _quantile(samples: Sequence[float], share: float) -> float:

@@ -45,9 +45,9 @@ def version(package: str) -> str:
 def checkout(folder: Path | None = None) -> tuple[str, bool]:
     """(commit, whether there are changes) of the Git checkout around a folder (default: the current
     one); ("", False) outside of one. `WAVECAST_COMMIT` takes precedence, for builds without Git."""
-    stated = os.environ.get("WAVECAST_COMMIT")
-    if stated:
-        return stated, False
+    override = os.environ.get("WAVECAST_COMMIT")
+    if override:
+        return override, False
     where = str(folder or Path.cwd())
     commit = _git(where, "rev-parse", "HEAD")
     if not commit:
@@ -58,8 +58,8 @@ def checkout(folder: Path | None = None) -> tuple[str, bool]:
 def new_run(label: str = "", command: str = "") -> BenchRun:
     """A run that begins now, in the current checkout."""
     commit, dirty = checkout()
-    shown = command or " ".join(["wavecast", *sys.argv[1:]])
-    return BenchRun(uuid4().hex[:12], now(), label, shown, commit, dirty)
+    command_line = command or " ".join(["wavecast", *sys.argv[1:]])
+    return BenchRun(uuid4().hex[:12], now(), label, command_line, commit, dirty)
 
 
 def now() -> str:
@@ -69,7 +69,7 @@ def now() -> str:
 
 def _git(folder: str, *arguments: str) -> str:
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             ["git", "-C", folder, *arguments],
             capture_output=True,
             text=True,
@@ -78,7 +78,7 @@ def _git(folder: str, *arguments: str) -> str:
         )
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
+    return process.stdout.strip() if process.returncode == 0 else ""
 
 
 __all__ = ["checkout", "emulated_environment", "new_run", "now", "version"]

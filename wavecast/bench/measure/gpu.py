@@ -96,42 +96,44 @@ def prepare(
     workload: Workload, settings: GpuSettings, here: LocalGpuState, stopwatch: timing.Stopwatch
 ) -> Prepared:
     """Inputs, a first call that compiles, and the check of results. Raises what the call raises."""
-    one = Prepared(workload, lambda: 0.0, Conditions(settings.cache, "events", "random"), 1)
+    case = Prepared(workload, lambda: 0.0, Conditions(settings.cache, "events", "random"), 1)
     if settings.verify:
-        _verify(one)
+        _verify(case)
     else:
-        one.notes.append("results were not checked")
+        case.notes.append("results were not checked")
     if settings.offline and here.device is not None:
-        _add_offline(one, here.device, here)
+        _add_offline(case, here.device, here)
     before = timing.allocated()
     calls = [workload.prepared(0, device="cuda")]
     size = timing.allocated() - before
     result = calls[0]()  # compiles
     timing.synchronise()
-    taken = max(size, timing.allocated() - before)
+    footprint = max(size, timing.allocated() - before)
     del result
     flush = None
     if settings.cache == "cold":
         least = 2 * cache_bytes(here)
-        count, flushed = _sets(size, taken, least, timing.free())
+        count, flushed = _sets(size, footprint, least, timing.free())
         calls += [workload.prepared(seed, device="cuda") for seed in range(1, count)]
         if flushed:
             flush = timing.Flush(least)
-            one.notes.append(f"caches are flushed before each call by a write of {least >> 20} MiB")
+            case.notes.append(
+                f"caches are flushed before each call by a write of {least >> 20} MiB"
+            )
     cycle = RoundRobin(calls)
     for _ in calls:  # what does not fit in memory is known before anything is timed
         cycle()
     timing.synchronise()
-    one.seconds = lambda: stopwatch.seconds(cycle, flush)
+    case.seconds = lambda: stopwatch.seconds(cycle, flush)
     if settings.timing == "graph":
-        found = _graphed(cycle, stopwatch, flush)
-        if isinstance(found, str):
-            one.notes.append(f"timed by events: {found}")
+        graph = _graphed(cycle, stopwatch, flush)
+        if isinstance(graph, str):
+            case.notes.append(f"timed by events: {graph}")
         else:
-            replay, repeats = found
-            one.conditions, one.calls = replace(one.conditions, timing="graph"), repeats
-            one.seconds = lambda: stopwatch.seconds(replay, flush) / repeats
-    return one
+            replay, repeats = graph
+            case.conditions, case.calls = replace(case.conditions, timing="graph"), repeats
+            case.seconds = lambda: stopwatch.seconds(replay, flush) / repeats
+    return case
 
 
 def measure(
@@ -149,55 +151,55 @@ def measure(
             watch.look()
         progress(number, samples, width)
 
-    found = sample([one.seconds for one in group], settings.budget, looked)
+    sample_sets = sample([case.seconds for case in group], settings.budget, looked)
     sensors, notes = watch.ended()
-    interrupted = any(sampled.stopped == "interrupted" for sampled in found)
+    interrupted = any(sampled.stopped == "interrupted" for sampled in sample_sets)
     records = [
-        _record(one, sampled, settings, here, sensors, notes)
-        for one, sampled in zip(group, found, strict=True)
+        _record(case, sampled, settings, here, sensors, notes)
+        for case, sampled in zip(group, sample_sets, strict=True)
         if sampled.samples
     ]
     return records, interrupted
 
 
-def _verify(one: Prepared) -> None:
+def _verify(case: Prepared) -> None:
     """Compare results with the reference, and say what is wrong."""
     try:
-        error, problems = one.workload.verified()
+        error, problems = case.workload.verified()
     except Exception as failure:
         if not timing.out_of_memory(failure):
             raise
         timing.release()
-        one.notes.append("results were not checked: the reference does not fit in memory")
+        case.notes.append("results were not checked: the reference does not fit in memory")
         return
     if error is not None:
-        one.known["numerical_error"] = Figure(min(error, 1e300), "measured")
+        case.known["numerical_error"] = Figure(min(error, 1e300), "measured")
     if problems:
-        one.refused = f"wrong result: {problems[0]}"
-        one.notes += problems[1:]
+        case.refused = f"wrong result: {problems[0]}"
+        case.notes += problems[1:]
 
 
-def _add_offline(one: Prepared, device: Device, here: LocalGpuState) -> None:
+def _add_offline(case: Prepared, device: Device, here: LocalGpuState) -> None:
     """Figures of the code and the prediction, before anything is timed."""
     try:
-        found = offline.measure(one.workload, device, here.environment)[0]
+        record = offline.measure(case.workload, device, here.environment)[0]
     except Exception as error:  # a prediction that fails, for whatever reason, costs no measurement
-        why = str(error).removeprefix(one.workload.subject.key).strip()
+        why = str(error).removeprefix(case.workload.subject.key).strip()
         kind = "" if isinstance(error, WavecastError) else f"{type(error).__name__}: "
-        one.notes.append(f"no prediction: {kind}{why}")
+        case.notes.append(f"no prediction: {kind}{why}")
         return
-    one.known = {**found.figures, **one.known}
-    one.digest = found.digest
+    case.known = {**record.figures, **case.known}
+    case.digest = record.digest
 
 
-def _sets(size: int, taken: int, least: int, free: int) -> tuple[int, bool]:
+def _sets(size: int, footprint: int, least: int, free: int) -> tuple[int, bool]:
     """(sets of inputs of `size` bytes, whether a write must flush `least` bytes besides). A set
-    takes `taken` bytes with its results."""
+    takes `footprint` bytes with its results."""
     if size <= 0:
         return 1, True  # calls share their tensors: a function that made them before
-    needed = max(2, ceil(least / size) + 1)
-    fitting = int(_SHARE * free / taken)
-    return (needed, False) if needed <= min(fitting, MOST_SETS) else (1, True)
+    set_count = max(2, ceil(least / size) + 1)
+    fitting = int(_SHARE * free / footprint)
+    return (set_count, False) if set_count <= min(fitting, MOST_SETS) else (1, True)
 
 
 def _graphed(
@@ -209,8 +211,8 @@ def _graphed(
         calls = cycle.calls[:1]
     else:
         once = min(stopwatch.seconds(cycle) for _ in range(3))
-        wanted = ceil(_GRAPH_SECONDS / once) if once > 0 else _GRAPH_CALLS
-        rounds = max(1, ceil(min(wanted, _GRAPH_CALLS) / len(cycle.calls)))
+        call_count = ceil(_GRAPH_SECONDS / once) if once > 0 else _GRAPH_CALLS
+        rounds = max(1, ceil(min(call_count, _GRAPH_CALLS) / len(cycle.calls)))
         calls = cycle.calls * rounds
     try:
         return timing.Graph(calls), len(calls)
@@ -219,35 +221,35 @@ def _graphed(
 
 
 def _record(
-    one: Prepared,
+    case: Prepared,
     sampled: TimeSamples,
     settings: GpuSettings,
     here: LocalGpuState,
     sensors: dict[str, float],
     notes: tuple[str, ...],
 ) -> BenchRecord:
-    samples, device, work = tuple(sampled.samples), here.device, one.workload.work()
+    samples, device, work = tuple(sampled.samples), here.device, case.workload.work()
     floor = roofline(work, device).floor_seconds if work and device else None
-    resolution = physics.TIMER_SECONDS / one.calls
+    resolution = physics.TIMER_SECONDS / case.calls
     cold = settings.cache == "cold"
     if work and device:
         implausible = too_fast(samples, work, device, cache_bytes(here), cold, resolution)
     else:
         implausible = physics.implausible(samples, cold=cold, resolution=resolution)
     time = Figure(median(samples), "measured", samples=samples)
-    more = list(one.notes)
+    more = list(case.notes)
     if not sampled.settled:
         more.append(f"times had not settled after {sampled.warm_ups} calls of warming up")
     if sampled.stopped == "interrupted":
         more.append(f"interrupted after {len(samples)} samples")
     return BenchRecord(
-        subject=one.workload.subject,
+        subject=case.workload.subject,
         environment=here.environment,
-        conditions=one.conditions,
-        figures={**one.known, "measured_seconds": time},
-        digest=one.digest,
+        conditions=case.conditions,
+        figures={**case.known, "measured_seconds": time},
+        digest=case.digest,
         floor_seconds=floor,
-        refused=one.refused or implausible,
+        refused=case.refused or implausible,
         notes=(*more, *notes),
         sensors=sensors,
     )

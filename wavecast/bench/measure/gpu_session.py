@@ -57,8 +57,8 @@ def gpu_session(
                         break  # it is the first of the next group
                     outcome.failed.append(_failed(workload, gpu_name, error))
                 pending.popleft()
-            found, interrupted = _measured(group, settings, here, outcome, sampling)
-            for record in found:
+            records, interrupted = _measured(group, settings, here, outcome, sampling)
+            for record in records:
                 keep(record)
             group.clear()
             timing.release()
@@ -75,7 +75,7 @@ def _measured(
     sampling: Sampling,
 ) -> tuple[list[BenchRecord], bool]:
     """A group's records; of one that cannot be measured together, one by one."""
-    keys = [one.workload.subject.key for one in group]
+    keys = [case.workload.subject.key for case in group]
     try:
         return gpu.measure(
             group, settings, here, lambda number, *rest: sampling(keys[number], *rest)
@@ -88,9 +88,9 @@ def _measured(
             outcome.failed.append(_failed(group[0].workload, gpu_name, error))
             return [], False
     records: list[BenchRecord] = []
-    for one in group:
-        found, interrupted = _measured([one], settings, here, outcome, sampling)
-        records += found
+    for case in group:
+        case_records, interrupted = _measured([case], settings, here, outcome, sampling)
+        records += case_records
         if interrupted:
             return records, True
     return records, False

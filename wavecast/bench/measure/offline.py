@@ -56,29 +56,29 @@ def measure(
         raise NothingAnalysed(f"{workload.subject.key} launches no Triton kernel")
     traces = _traces(workload, device) if execute else []
     work = workload.work()
-    found = of_launches(workload.subject, launches, device, environment, traces, work)
+    records = of_launches(workload.subject, launches, device, environment, traces, work)
     if not execute and not check:
-        return found
+        return records
     error, problems = workload.problems(device.target, check=check)
-    figures = dict(found[0].figures)
+    figures = dict(records[0].figures)
     if error is not None:
         figures["numerical_error"] = Figure(min(error, 1e300), "executed")
     if check:
         reported = sum(problem.startswith("check:") for problem in problems)
         figures["check_reports"] = Figure(float(reported), "executed")
-    notes = (*found[0].notes, *problems)
+    notes = (*records[0].notes, *problems)
     wrong = [problem for problem in problems if not problem.startswith("check:")]
     whole = BenchRecord(
-        subject=found[0].subject,
+        subject=records[0].subject,
         environment=environment,
         conditions=CONDITIONS,
         figures=figures,
-        digest=found[0].digest,
-        floor_seconds=found[0].floor_seconds,
+        digest=records[0].digest,
+        floor_seconds=records[0].floor_seconds,
         refused=f"wrong result: {wrong[0]}" if wrong else "",
         notes=notes,
     )
-    return [whole, *found[1:]]
+    return [whole, *records[1:]]
 
 
 def of_launches(
@@ -90,12 +90,12 @@ def of_launches(
     work: Work | None = None,
 ) -> list[BenchRecord]:
     """The records of launches that belong to one subject, as `measure` gives them."""
-    given = Given(flops_hint=dict(work.flops or {})) if work else Given()
-    explained = [explain_launch(launch, device, given) for launch in launches]
-    names = [one.code.kernel for one in explained]
+    hints = Given(flops_hint=dict(work.flops or {})) if work else Given()
+    explained = [explain_launch(launch, device, hints) for launch in launches]
+    names = [explanation.code.kernel for explanation in explained]
     parts = []
-    for number, one in enumerate(explained):
-        figures = {**_static(one), **_executed(traces, one)}
+    for number, explanation in enumerate(explained):
+        figures = {**_static(explanation), **_executed(traces, explanation)}
         name = names[number]
         if names.count(name) > 1:
             name = f"{name} {names[:number].count(name) + 1}"
@@ -105,16 +105,16 @@ def of_launches(
                 environment=environment,
                 conditions=CONDITIONS,
                 figures=figures,
-                digest=one.code.digest,
-                floor_seconds=one.roofline.floor_seconds,
-                notes=(one.predicted.why_not,) if one.predicted.why_not else (),
+                digest=explanation.code.digest,
+                floor_seconds=explanation.roofline.floor_seconds,
+                notes=(explanation.predicted.why_not,) if explanation.predicted.why_not else (),
             )
         )
     floor = roofline(work, device).floor_seconds if work else None
     if floor is None:
-        floors = [one.roofline.floor_seconds for one in explained]
+        floors = [explanation.roofline.floor_seconds for explanation in explained]
         floor = sum(f for f in floors if f) if all(floors) else None
-    digest = sha256(" ".join(one.digest for one in parts).encode()).hexdigest()[:32]
+    digest = sha256(" ".join(part.digest for part in parts).encode()).hexdigest()[:32]
     whole = BenchRecord(
         subject=subject,
         environment=environment,
@@ -127,24 +127,24 @@ def of_launches(
     return [whole] if len(parts) == 1 else [whole, *parts]
 
 
-def _static(one: Explanation) -> dict[str, Figure]:
+def _static(explanation: Explanation) -> dict[str, Figure]:
     """What the code takes, and its predicted time."""
-    figures = {name: Figure(value, "static") for name, value in code_figures(one).items()}
-    found = one.predicted.prediction
-    if found is not None:
-        time = Figure(found.seconds, "predicted", low=found.low, high=found.high)
+    figures = {name: Figure(value, "static") for name, value in code_figures(explanation).items()}
+    prediction = explanation.predicted.prediction
+    if prediction is not None:
+        time = Figure(prediction.seconds, "predicted", low=prediction.low, high=prediction.high)
         figures["predicted_seconds"] = time
     return figures
 
 
-def _executed(traces: Iterable[Trace], one: Explanation) -> dict[str, Figure]:
+def _executed(traces: Iterable[Trace], explanation: Explanation) -> dict[str, Figure]:
     """Counts of the launches of one kernel; {} where it was not executed whole."""
     mine = [
         trace
         for trace in traces
-        if trace.digest == one.code.digest
+        if trace.digest == explanation.code.digest
         and trace.complete
-        and (one.launch is None or trace.grid == one.launch.grid)
+        and (explanation.launch is None or trace.grid == explanation.launch.grid)
     ]
     if not mine:
         return {}
@@ -166,23 +166,23 @@ def _executed(traces: Iterable[Trace], one: Explanation) -> dict[str, Figure]:
 def _together(every: Sequence[Mapping[str, Figure]]) -> dict[str, Figure]:
     """The figures of a whole call; one that a kernel lacks is lacking."""
     names = [name for name in every[0] if all(name in part for part in every)]
-    found = {}
+    totals = {}
     for name in names:
         figures = [part[name] for part in every]
         values = [figure.value for figure in figures]
         if name in _SUMMED:
             low = _sum(figure.low for figure in figures)
             high = _sum(figure.high for figure in figures)
-            found[name] = Figure(sum(values), figures[0].origin, low=low, high=high)
+            totals[name] = Figure(sum(values), figures[0].origin, low=low, high=high)
         else:
-            chosen = min(values) if name == "waves" else max(values)
-            found[name] = Figure(chosen, figures[0].origin)
-    return found
+            value = min(values) if name == "waves" else max(values)
+            totals[name] = Figure(value, figures[0].origin)
+    return totals
 
 
 def _sum(values: Iterable[float | None]) -> float | None:
-    known = list(values)
-    return None if None in known else sum(value for value in known if value is not None)
+    terms = list(values)
+    return None if None in terms else sum(value for value in terms if value is not None)
 
 
 def _traces(workload: Workload, device: Device) -> list[Trace]:

@@ -32,7 +32,7 @@ def implausible(
     """
     if not samples:
         return "nothing was measured"
-    if any(not one > 0 for one in samples):
+    if any(not sample > 0 for sample in samples):
         return "a time that is not positive: the work did not run between the events"
     ordered = sorted(samples)
     middle = ordered[len(ordered) // 2]

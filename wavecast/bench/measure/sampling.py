@@ -65,33 +65,33 @@ def sample(
 ) -> list[TimeSamples]:
     """Samples of all subjects, taken in turns. An interrupt (Ctrl-C) ends it with what there is:
     `stopped` is then `interrupted`. What a subject raises is raised."""
-    found = [TimeSamples() for _ in subjects]
-    spent = [0.0] * len(subjects)
+    timings = [TimeSamples() for _ in subjects]
+    seconds = [0.0] * len(subjects)
     try:
         for number, once in enumerate(subjects):
             started = clock()
-            _warm_up(once, found[number], budget, clock)
-            spent[number] = clock() - started
+            _warm_up(once, timings[number], budget, clock)
+            seconds[number] = clock() - started
         order = list(range(len(subjects)))
-        while any(not one.stopped for one in found):
+        while any(not timing.stopped for timing in timings):
             for number in order:
-                one = found[number]
-                if one.stopped:
+                timing = timings[number]
+                if timing.stopped:
                     continue
                 started = clock()
-                one.samples.append(subjects[number]())
-                spent[number] += clock() - started
-                width = half_width(one.samples)
-                progress(number, len(one.samples), width)
-                if len(one.samples) >= _FEWEST and width <= budget.relative:
-                    one.stopped = "precise"
-                elif len(one.samples) >= budget.samples or spent[number] >= budget.seconds:
-                    one.stopped = "budget"
+                timing.samples.append(subjects[number]())
+                seconds[number] += clock() - started
+                width = half_width(timing.samples)
+                progress(number, len(timing.samples), width)
+                if len(timing.samples) >= _FEWEST and width <= budget.relative:
+                    timing.stopped = "precise"
+                elif len(timing.samples) >= budget.samples or seconds[number] >= budget.seconds:
+                    timing.stopped = "budget"
             order.reverse()
     except KeyboardInterrupt:
-        for one in found:
-            one.stopped = one.stopped or "interrupted"
-    return found
+        for timing in timings:
+            timing.stopped = timing.stopped or "interrupted"
+    return timings
 
 
 def half_width(samples: Sequence[float]) -> float:
@@ -109,18 +109,18 @@ def half_width(samples: Sequence[float]) -> float:
 
 
 def _warm_up(
-    once: TimeOnce, found: TimeSamples, budget: SamplingBudget, clock: Callable[[], float]
+    once: TimeOnce, timing: TimeSamples, budget: SamplingBudget, clock: Callable[[], float]
 ) -> None:
     """Call until two windows agree, or the share of the budget is spent."""
     started = clock()
     times: list[float] = []
     while True:
         times.append(once())
-        found.warm_ups += 1
+        timing.warm_ups += 1
         if len(times) >= 2 * _WINDOW:
             new, old = median(times[-_WINDOW:]), median(times[-2 * _WINDOW : -_WINDOW])
             if abs(new - old) <= budget.settled * new:
-                found.settled = True
+                timing.settled = True
                 return
         if clock() - started >= budget.warm_up * budget.seconds:
             return

@@ -94,30 +94,30 @@ def measured(
     if device is not None and runs:
         capture = _captured(script, [device], outcome)
         launched = subjects(capture.launches.get(device.target, ()))
-    found = False
-    for one in runs:
-        mine = [pair for pair in launched if _same(pair[1], one)]
+    has_runs = False
+    for run in runs:
+        mine = [pair for pair in launched if _same(pair[1], run)]
         if device is not None and not mine:
             continue  # not the script's own: a kernel of torch, or one that -k leaves out
-        found = True
-        yield _timed(one, mine, here, outcome)
-    if not found:
+        has_runs = True
+        yield _timed(run, mine, here, outcome)
+    if not has_runs:
         raise NothingAnalysed(f"{script.path.name} launched no Triton kernel the profiler saw")
 
 
 def subjects(launches: Sequence[Launch]) -> list[tuple[BenchSubject, Launch]]:
     """Launches with what they are called in records; those that grid and scalars do not tell apart
     are numbered in order of their first appearance."""
-    named = [(launch.code.kernel, _axes(launch)) for launch in launches]
-    counts = Counter((name, str(axes)) for name, axes in named)
-    seen: Counter[tuple[str, str]] = Counter()
-    found = []
-    for launch, (name, axes) in zip(launches, named, strict=True):
+    identities = [(launch.code.kernel, _axes(launch)) for launch in launches]
+    counts = Counter((name, str(axes)) for name, axes in identities)
+    appearances: Counter[tuple[str, str]] = Counter()
+    bench_subjects = []
+    for launch, (name, axes) in zip(launches, identities, strict=True):
         key = name, str(axes)
-        seen[key] += 1
-        numbered = {**axes, "launch": seen[key]} if counts[key] > 1 else axes
-        found.append((BenchSubject("kernel", name, numbered), launch))
-    return found
+        appearances[key] += 1
+        numbered = {**axes, "launch": appearances[key]} if counts[key] > 1 else axes
+        bench_subjects.append((BenchSubject("kernel", name, numbered), launch))
+    return bench_subjects
 
 
 def _axes(launch: Launch) -> Mapping[str, Scalar]:
@@ -126,7 +126,7 @@ def _axes(launch: Launch) -> Mapping[str, Scalar]:
         if argument.kind == "scalar" and isinstance(argument.value, (bool, int, float)):
             value = argument.value
             axes[argument.name] = value if math.isfinite(value) else str(value)
-    tensors = (one for one in launch.arguments if one.kind not in ("scalar", "constant"))
+    tensors = (tensor for tensor in launch.arguments if tensor.kind not in ("scalar", "constant"))
     dtypes = dict.fromkeys(tensor.dtype for tensor in tensors if tensor.dtype)
     if dtypes:
         axes["dtypes"] = ",".join(dtypes)
@@ -175,7 +175,7 @@ def _timed(
     elif len(mine) > 1:
         notes.append(f"{len(mine)} different launches have this grid: their times are together")
     notes.append(here.sensors.absent or "clocks were not watched: the script has its own process")
-    refused = physics.implausible(samples, cold=False, resolution=0.0)
+    refusal = physics.implausible(samples, cold=False, resolution=0.0)
     return BenchRecord(
         subject=subject,
         environment=environment,
@@ -183,7 +183,7 @@ def _timed(
         figures={**(base.figures if base is not None else {}), **figures},
         digest=base.digest if base is not None else "",
         floor_seconds=base.floor_seconds if base is not None else None,
-        refused=refused,
+        refused=refusal,
         notes=(*(base.notes if base is not None else ()), *notes),
     )
 

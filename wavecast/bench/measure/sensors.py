@@ -84,18 +84,18 @@ class Nvml(Sensors):
 
     def read(self) -> dict[str, float]:
         of, handle = self._library, self._handle
-        asked: dict[str, Callable[[], float]] = {
+        readers: dict[str, Callable[[], float]] = {
             "clock_mhz": lambda: of.nvmlDeviceGetClockInfo(handle, of.NVML_CLOCK_SM),
             "memory_clock_mhz": lambda: of.nvmlDeviceGetClockInfo(handle, of.NVML_CLOCK_MEM),
             "power_w": lambda: of.nvmlDeviceGetPowerUsage(handle) * 1e-3,
             "power_limit_w": lambda: of.nvmlDeviceGetEnforcedPowerLimit(handle) * 1e-3,
             "temperature_c": lambda: of.nvmlDeviceGetTemperature(handle, of.NVML_TEMPERATURE_GPU),
         }
-        found = {}
-        for name, ask in asked.items():
+        readings = {}
+        for name, ask in readers.items():
             with contextlib.suppress(of.NVMLError):
-                found[name] = float(ask())
-        return found
+                readings[name] = float(ask())
+        return readings
 
     def throttling(self) -> str | None:
         try:
@@ -105,8 +105,8 @@ class Nvml(Sensors):
         return ", ".join(name for bit, name in _NVML_REASONS.items() if bits & bit)
 
     def driver(self) -> str:
-        found = self._library.nvmlSystemGetDriverVersion()
-        return found.decode() if isinstance(found, bytes) else str(found)
+        version = self._library.nvmlSystemGetDriverVersion()
+        return version.decode() if isinstance(version, bytes) else str(version)
 
 
 class AmdSmi(Sensors):
@@ -125,7 +125,7 @@ class AmdSmi(Sensors):
         of, handle = self._library, self._handle
         clocks, powers = of.amdsmi_get_clock_info, of.amdsmi_get_power_info
         kinds, hottest = of.AmdSmiClkType, of.AmdSmiTemperatureType.HOTSPOT
-        asked: dict[str, Callable[[], Any]] = {
+        readers: dict[str, Callable[[], Any]] = {
             "clock_mhz": lambda: _first(clocks(handle, kinds.GFX), "clk", "cur_clk"),
             "memory_clock_mhz": lambda: _first(clocks(handle, kinds.MEM), "clk", "cur_clk"),
             "power_w": lambda: _first(
@@ -135,11 +135,11 @@ class AmdSmi(Sensors):
                 handle, hottest, of.AmdSmiTemperatureMetric.CURRENT
             ),
         }
-        found = {}
-        for name, ask in asked.items():
+        readings = {}
+        for name, ask in readers.items():
             with contextlib.suppress(of.AmdSmiException, TypeError, ValueError):
-                found[name] = float(ask())  # "N/A" is not a number
-        return found
+                readings[name] = float(ask())  # "N/A" is not a number
+        return readings
 
     def throttling(self) -> str | None:
         try:
@@ -198,17 +198,17 @@ class SensorWatch:
             return {}, (self._of.absent,)
         after = self._of.read()
         self.look()
-        found = {f"{name} before": value for name, value in self._before.items()}
-        found |= {f"{name} after": value for name, value in after.items()}
+        readings = {f"{name} before": value for name, value in self._before.items()}
+        readings |= {f"{name} after": value for name, value in after.items()}
         if self._known:
-            found["throttled"] = float(bool(self._reasons))
+            readings["throttled"] = float(bool(self._reasons))
         notes = tuple(f"clocks were lowered: {why}" for why in self._reasons)
-        return found, notes
+        return readings, notes
 
 
-def _first(given: Mapping[str, Any], *names: str) -> Any:
+def _first(info: Mapping[str, Any], *names: str) -> Any:
     """The first entry there is that is a number."""
-    return next((given[name] for name in names if _number(given.get(name))), None)
+    return next((info[name] for name in names if _number(info.get(name))), None)
 
 
 def _number(value: object) -> bool:

@@ -57,8 +57,8 @@ class OperatorWorkload(Workload):
         from wavecast.kernels.inputs import Make
 
         make = Make(seed, values=values) if device == "cpu" else MakeThere(seed, device)
-        given = call_inputs(self.operator, make, self.sizes)
-        return lambda: self.operator.call(**given)
+        inputs = call_inputs(self.operator, make, self.sizes)
+        return lambda: self.operator.call(**inputs)
 
     def verified(self) -> tuple[float | None, tuple[str, ...]]:
         from wavecast.integrations.gpu.verifying import operator_problems
@@ -82,12 +82,12 @@ class FunctionWorkload(Workload):
     def __init__(self, path: str, axes: Mapping[str, Scalar]) -> None:
         module, _, name = path.partition(":")
         try:
-            found = import_module(module)
+            namespace = import_module(module)
         except Exception as error:
             raise InputError(f"cannot import {module}: {_told(error)}") from error
-        if not hasattr(found, name):
+        if not hasattr(namespace, name):
             raise InputError(f"{module} has no function {name!r}")
-        self._make = getattr(found, name)
+        self._make = getattr(namespace, name)
         self._axes = dict(axes)
         self.subject = BenchSubject("callable", path, self._axes)
 
@@ -100,10 +100,10 @@ class FunctionWorkload(Workload):
             inspect.signature(self._make).bind(**self._axes)
         except TypeError as error:
             raise UsageError(f"{self.subject.name}: {error}") from None
-        made = self._watched(lambda: self._make(**self._axes))()
-        if not callable(made):
-            raise UsageError(f"{self.subject.name} returns {type(made).__name__}, no function")
-        return self._watched(made)
+        function = self._watched(lambda: self._make(**self._axes))()
+        if not callable(function):
+            raise UsageError(f"{self.subject.name} returns {type(function).__name__}, no function")
+        return self._watched(function)
 
     def _watched(self, call: Callable[[], Any]) -> Callable[[], Any]:
         """`call`, whose errors are those of the user's function."""

@@ -53,7 +53,7 @@ def annotated_time(profile: Profile) -> list[AnnotatedTime]:
     hosts: defaultdict[tuple[str, ...], list[int]] = defaultdict(list)
     for path, duration in zip(paths, ranges.duration, strict=True):
         hosts[path].append(duration)
-    found = [
+    rows = [
         AnnotatedTime(
             path=path,
             count=len(durations),
@@ -65,7 +65,7 @@ def annotated_time(profile: Profile) -> list[AnnotatedTime]:
         )
         for path, durations in hosts.items()
     ]
-    return sorted(found, key=lambda one: (-one.device, -one.host, one.path))
+    return sorted(rows, key=lambda row: (-row.device, -row.host, row.path))
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class _Segments:
     innermost: NDArray[np.int64]
 
     def at(self, times: NDArray[np.int64]) -> NDArray[np.int64]:
-        found = np.searchsorted(self.starts, times, side="right") - 1
-        return np.where(found < 0, NONE, self.innermost[np.maximum(found, 0)])
+        index = np.searchsorted(self.starts, times, side="right") - 1
+        return np.where(index < 0, NONE, self.innermost[np.maximum(index, 0)])
 
 
 def _segments(profile: Profile, paths: list[tuple[str, ...]]) -> dict[int, _Segments]:
@@ -102,7 +102,7 @@ def _nested(profile: Profile, mine: Sequence[int], paths: list[tuple[str, ...]])
             starts.append(end)
             innermost.append(stack[-1][1] if stack else NONE)
 
-    for number in sorted(mine, key=lambda one: (ranges.start[one], -ranges.duration[one])):
+    for number in sorted(mine, key=lambda index: (ranges.start[index], -ranges.duration[index])):
         start = ranges.start[number]
         close(start)
         name = _NUMBERED.sub("", profile.annotation_names[ranges.info[number]])
@@ -120,20 +120,20 @@ def _nested(profile: Profile, mine: Sequence[int], paths: list[tuple[str, ...]])
 def _launches(profile: Profile, segments: dict[int, _Segments]) -> NDArray[np.int64]:
     """The innermost range of every launch, NONE without one."""
     calls = profile.calls
-    main = max(segments.values(), key=lambda one: len(one.starts))
+    main = max(segments.values(), key=lambda candidate: len(candidate.starts))
     thread = np.asarray(calls.thread, dtype=np.int64)
     start = np.asarray(calls.start, dtype=np.int64)
     of_call = main.at(start)
-    for number, found in segments.items():
+    for number, thread_segments in segments.items():
         mine = thread == number
-        of_call[mine] = found.at(start[mine])
+        of_call[mine] = thread_segments.at(start[mine])
     correlation = np.asarray(calls.correlation, dtype=np.int64)
-    known, first = np.unique(correlation, return_index=True)
+    unique, first = np.unique(correlation, return_index=True)
     launched = np.asarray(profile.launches.correlation, dtype=np.int64)
     of_launch = np.full(len(launched), NONE, dtype=np.int64)
-    if len(known):
-        at = np.minimum(np.searchsorted(known, launched), len(known) - 1)
-        matched = (known[at] == launched) & (launched != NONE)
+    if len(unique):
+        at = np.minimum(np.searchsorted(unique, launched), len(unique) - 1)
+        matched = (unique[at] == launched) & (launched != NONE)
         of_launch[matched] = of_call[first[at[matched]]]
     return of_launch
 

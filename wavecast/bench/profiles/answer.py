@@ -119,23 +119,23 @@ def _explained(
     plan: Plan,
     arch_files: Sequence[Path],
 ) -> ProfileAnswer:
-    found = NOT_EXPLAINED
+    code_explanation = NOT_EXPLAINED
     if code:
         if len(set(answer.devices.values())) != 1:
             raise UsageError(
                 f"{answer.path}: the chip is not known", hint="--device names the chip"
             )
         device = load(next(iter(answer.devices.values())), arch_files)
-        found = explained(answer.profile, answer.summary, device, code, plan)
-    explanations = {one.number: one.explanation for one in found.kernels}
+        code_explanation = explained(answer.profile, answer.summary, device, code, plan)
+    explanations = {kernel.number: kernel.explanation for kernel in code_explanation.kernels}
     return replace(
         answer,
-        code=found,
+        code=code_explanation,
         traces=tuple(
             with_simulated(trace, explanations.get(number))
             for number, trace in answer.profile.traces.items()
         ),
-        notes=(*answer.notes, *found.notes),
+        notes=(*answer.notes, *code_explanation.notes),
     )
 
 
@@ -148,19 +148,19 @@ def _answer(
     arch_files: Sequence[Path],
     model: str,
 ) -> ProfileAnswer:
-    known, unknown = _chips(profile, chip)
-    chips_used = set(known.values())
+    chip_ids, unknown = _chips(profile, chip)
+    chips_used = set(chip_ids.values())
     device = load(chips_used.pop(), arch_files) if len(chips_used) == 1 else None
     if model and device is not None:
         size_products(profile, model, device)
     adopt(profile)
     notes = (*profile.notes, *unknown)
-    answer = ProfileAnswer(path, profile, summarise(profile), known, notes)
+    answer = ProfileAnswer(path, profile, summarise(profile), chip_ids, notes)
     if device is not None:
         return _predicted(answer, device, others, what_if)
     if others or what_if or model:
         raise UsageError(
-            f"{path}: the chip is not known" if not known else f"{path}: devices are not alike",
+            f"{path}: the chip is not known" if not chip_ids else f"{path}: devices are not alike",
             hint="--device names the chip",
         )
     return answer
@@ -168,33 +168,37 @@ def _answer(
 
 def _chips(profile: Profile, chip: str) -> tuple[dict[int, str], list[str]]:
     """(id of the chip of every device that is known, what is not known)."""
-    known: dict[int, str] = {}
+    chip_ids: dict[int, str] = {}
     notes = []
     target = next(filter(None, (kernel_target(k.name) for k in profile.kernels.values)), "")
     for device in sorted({*profile.launches.device, *profile.copies.device}):
-        given = profile.devices.get(device)
-        candidates = [] if chip or given is None else [c.id for c in chips(given, target)]
+        device_info = profile.devices.get(device)
+        candidates = (
+            [] if chip or device_info is None else [c.id for c in chips(device_info, target)]
+        )
         if chip or len(candidates) == 1:
-            known[device] = chip or candidates[0]
+            chip_ids[device] = chip or candidates[0]
         elif candidates:
             names = ", ".join(candidates)
             notes.append(f"device {device} is one of {names}: --device names it")
         else:
-            notes.append(_unknown_chip(device, given))
-    return known, notes
+            notes.append(_unknown_chip(device, device_info))
+    return chip_ids, notes
 
 
-def _unknown_chip(device: int, given: ProfiledDevice | None) -> str:
+def _unknown_chip(device: int, device_info: ProfiledDevice | None) -> str:
     """What the file says of a device that is none of the chips."""
-    about = [f"{given.units:,} compute units or SMs"] if given and given.units else []
-    if given and given.memory_bytes:
-        about.append(f"{given.memory_bytes / 1e9:.0f} GB")
-    name = (given.name or given.target) if given else ""
+    about = (
+        [f"{device_info.units:,} compute units or SMs"] if device_info and device_info.units else []
+    )
+    if device_info and device_info.memory_bytes:
+        about.append(f"{device_info.memory_bytes / 1e9:.0f} GB")
+    name = (device_info.name or device_info.target) if device_info else ""
     if not name and not about:
         return f"the file does not name the chip of device {device}: use --device"
-    described = " with ".join(filter(None, (name, " and ".join(about))))
+    description = " with ".join(filter(None, (name, " and ".join(about))))
     return (
-        f"device {device}, {described}, is none of the chips that Wavecast has facts of: "
+        f"device {device}, {description}, is none of the chips that Wavecast has facts of: "
         "no predictions; --device names the closest"
     )
 

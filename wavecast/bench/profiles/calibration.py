@@ -40,41 +40,45 @@ class FittedFact:
 def fitted(profile: Profile, predicted: PredictedProfile) -> tuple[FittedFact, ...]:
     """The facts that the profile tells. Raises NothingAnalysed where it tells none."""
     chip = Chip.of(predicted.device)
-    found = [*_clock(chip, predicted), *_bandwidth(chip, predicted), *_launch(chip, profile)]
-    if not found:
+    facts = [*_clock(chip, predicted), *_bandwidth(chip, predicted), *_launch(chip, profile)]
+    if not facts:
         raise NothingAnalysed(
             f"nothing to fit {predicted.device.id} to",
             hint="the profile needs operators with sizes that matrix rate or memory limits",
         )
-    return tuple(found)
+    return tuple(facts)
 
 
 def _factor(
     predicted: PredictedProfile, limiters: frozenset[str]
 ) -> tuple[float, Sequence[OperatorTime]] | None:
     """(geometric mean of predicted over measured time, weighted by time; the operators)."""
-    mine = [one for one in predicted.known if one.limiter in limiters and one.measured]
-    weights = [one.measured for one in mine]
+    mine = [
+        operator
+        for operator in predicted.known
+        if operator.limiter in limiters and operator.measured
+    ]
+    weights = [operator.measured for operator in mine]
     if sum(weights) < _LEAST_SHARE * predicted.measured or not mine:
         return None
-    logs = [math.log(one.predicted / one.measured) for one in mine]
+    logs = [math.log(operator.predicted / operator.measured) for operator in mine]
     return math.exp(float(np.average(logs, weights=weights))), mine
 
 
 def _clock(chip: Chip, predicted: PredictedProfile) -> list[FittedFact]:
-    found = _factor(predicted, _MATRIX)
-    if found is None:
+    fit = _factor(predicted, _MATRIX)
+    if fit is None:
         return []
-    factor, mine = found
+    factor, mine = fit
     before = chip.clock * 1e-6
     return [_fact("peak_clock", min(1.0, factor) * before, before, "MHz", mine, predicted)]
 
 
 def _bandwidth(chip: Chip, predicted: PredictedProfile) -> list[FittedFact]:
-    found = _factor(predicted, _MEMORY)
-    if found is None:
+    fit = _factor(predicted, _MEMORY)
+    if fit is None:
         return []
-    factor, mine = found
+    factor, mine = fit
     before = chip.hbm * 1e-9
     value = min(factor * before, chip.hbm_peak * 1e-9)
     return [_fact("meas_mem_bw", value, before, "GB/s", mine, predicted)]
@@ -88,7 +92,7 @@ def _fact(
     mine: Sequence[OperatorTime],
     predicted: PredictedProfile,
 ) -> FittedFact:
-    share = sum(one.measured for one in mine) / predicted.measured
+    share = sum(operator.measured for operator in mine) / predicted.measured
     origin = f"{len(mine)} operators, {share:.0%} of the time of the kernels"
     return FittedFact(field, value, before, unit, origin)
 
@@ -118,9 +122,9 @@ def overlay(device: Device, facts: Sequence[FittedFact], source: str) -> str:
         "[fields]",
     ]
     lines += [
-        f'{one.field} = {{ value = {one.value:.6g}, unit = "{one.unit}", '
-        f'source = "{_plain(source)}", note = "was {one.before:.6g}; from {one.origin}" }}'
-        for one in facts
+        f'{fact.field} = {{ value = {fact.value:.6g}, unit = "{fact.unit}", '
+        f'source = "{_plain(source)}", note = "was {fact.before:.6g}; from {fact.origin}" }}'
+        for fact in facts
     ]
     return "\n".join(lines) + "\n"
 

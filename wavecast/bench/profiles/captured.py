@@ -46,8 +46,8 @@ def size_products(profile: Profile, model: str, device: Device) -> None:
     """
     config = huggingface.load(model)
     architecture = config.architecture()
-    found = _Captured(profile, architecture.hidden, architecture.vocabulary)
-    steps = list(found.steps())
+    capture = _Captured(profile, architecture.hidden, architecture.vocabulary)
+    steps = list(capture.steps())
     if not steps:
         weights = f"{architecture.hidden:,} by {architecture.vocabulary:,}"
         profile.notes.append(
@@ -66,13 +66,13 @@ def size_products(profile: Profile, model: str, device: Device) -> None:
         except (MissingFact, UsageError) as error:
             profile.notes.append(f"{config.name}: {error.message}")
             return
-        blocks = found.steps_of_graphs[number]
-        wanted = [part for part in parts if part.product]
+        blocks = capture.steps_of_graphs[number]
+        products = [part for part in parts if part.product]
         launches = [block for block in blocks if block.product]
-        if len(launches) != len(wanted):
+        if len(launches) != len(products):
             profile.notes.append(
                 f"{config.name}: a step has {count(len(launches), 'captured product')}, the "
-                f"model has {len(wanted):,}: they have no sizes"
+                f"model has {len(products):,}: they have no sizes"
             )
             continue
         if [block.product for block in blocks] != [part.product for part in parts]:
@@ -80,9 +80,9 @@ def size_products(profile: Profile, model: str, device: Device) -> None:
                 f"{config.name}: kernels of experts are not where the model has them: they have "
                 "no sizes"
             )
-            blocks, parts = launches, wanted
+            blocks, parts = launches, products
         for block, part in zip(blocks, parts, strict=True):
-            found.size(block, part)
+            capture.size(block, part)
         sized += len(launches)
         experts += len(blocks) - len(launches)
     for number, what in ((sized, "product"), (experts, "block")):
@@ -119,17 +119,17 @@ def _parts(builder: Builder, layers: Sequence[tuple[Any, int]], tokens: int) -> 
     hidden = builder.architecture.hidden
     number = 0
     for layer, repeated in layers:
-        found: list[tuple[str, tuple[Op, ...], bool]] = []
+        entries: list[tuple[str, tuple[Op, ...], bool]] = []
         for node in layer_nodes(builder, layer, step):
             product = isinstance(node.op, Gemm)
             if not product and node.name not in _EXPERTS:
                 continue
-            if not product and found and not found[-1][2]:
-                found[-1] = (node.name, (*found[-1][1], node.op), False)
+            if not product and entries and not entries[-1][2]:
+                entries[-1] = (node.name, (*entries[-1][1], node.op), False)
             else:
-                found.append((node.name, (node.op,), product))
+                entries.append((node.name, (node.op,), product))
         for _ in range(repeated):
-            for name, ops, product in found:
+            for name, ops, product in entries:
                 path = f"layers_{number}.{name}_{number}"
                 yield _Part(path, ops, product, tokens, hidden)
             number += 1
@@ -151,8 +151,11 @@ class _Captured:
         category = [recognise(kernel.name).category for kernel in profile.kernels.values]
         sizes = [_sizes(info) for info in profile.op_infos.values]
         infos = profile.op_infos.values
-        heads = [_queries(info.name, found) for info, found in zip(infos, sizes, strict=True)]
-        ends = [self._projection(found) for found in sizes]
+        heads = [
+            _queries(info.name, argument_sizes)
+            for info, argument_sizes in zip(infos, sizes, strict=True)
+        ]
+        ends = [self._projection(argument_sizes) for argument_sizes in sizes]
         for number in order:
             device, op = launches.device[number], launches.op[number]
             if op == NONE:
@@ -178,7 +181,7 @@ class _Captured:
 
     def _projection(self, sizes: Sequence[Any]) -> tuple[int, int] | None:
         """(rows, GPUs) of the output projection; None for other operators."""
-        shapes = [one for one in sizes if isinstance(one, list) and len(one) == 2]
+        shapes = [shape for shape in sizes if isinstance(shape, list) and len(shape) == 2]
         for rows in shapes:
             for weights in shapes:
                 if rows is weights or rows[-1] != self._hidden or self._hidden not in weights:
@@ -235,10 +238,10 @@ def _matmul(op: Op) -> ProfiledOp | None:
 def _sizes(info: ProfiledOp) -> list[Any]:
     """Sizes of the arguments; none where they cannot be read."""
     try:
-        found = json.loads(info.sizes) if info.sizes else []
+        sizes = json.loads(info.sizes) if info.sizes else []
     except (ValueError, RecursionError):
         return []
-    return found if isinstance(found, list) else []
+    return sizes if isinstance(sizes, list) else []
 
 
 def _queries(name: str, sizes: Sequence[Any]) -> int:

@@ -65,24 +65,24 @@ def parse(text: str, profile_ops: frozenset[str] = frozenset()) -> ProfileChange
 
     Raises UsageError for what is not a change, UnknownName for a class, library or operator.
     """
-    found = ProfileChanges(text)
-    for part in filter(None, (one.strip() for one in text.split(";"))):
-        found = _with(found, part, profile_ops)
-    return found
+    changes = ProfileChanges(text)
+    for part in filter(None, (clause.strip() for clause in text.split(";"))):
+        changes = _with(changes, part, profile_ops)
+    return changes
 
 
-def _with(found: ProfileChanges, part: str, operators: frozenset[str]) -> ProfileChanges:
+def _with(changes: ProfileChanges, part: str, operators: frozenset[str]) -> ProfileChanges:
     if part == GRAPHS:
-        return replace(found, graphs=True)
+        return replace(changes, graphs=True)
     library = _LIBRARY.fullmatch(part)
     if library:
         name, value = library["name"], library["value"]
         if name not in _LIBRARIES:
             raise UnknownName("class with libraries", name, _LIBRARIES)
-        known = (OWN, *_LIBRARIES[name]())
-        if value not in known:
-            raise UnknownName(f"library of {name}", value, known)
-        return replace(found, libraries={**found.libraries, name: value})
+        choices = (OWN, *_LIBRARIES[name]())
+        if value not in choices:
+            raise UnknownName(f"library of {name}", value, choices)
+        return replace(changes, libraries={**changes.libraries, name: value})
     factor = _FACTOR.fullmatch(part)
     if not factor:
         raise UsageError(
@@ -92,12 +92,12 @@ def _with(found: ProfileChanges, part: str, operators: frozenset[str]) -> Profil
     name, number = factor["name"], _number(part, factor["number"])
     number = number if factor["sign"] == "*" else 1 / number
     if name == BATCH:
-        return replace(found, batch=found.batch * number)
+        return replace(changes, batch=changes.batch * number)
     if name == HOST:
-        return replace(found, host=found.host * number)
+        return replace(changes, host=changes.host * number)
     if name not in categories() and name not in operators:
         raise UnknownName("category or operator", name, (*categories(), *operators))
-    return replace(found, factors={**found.factors, name: number})
+    return replace(changes, factors={**changes.factors, name: number})
 
 
 def _number(part: str, text: str) -> float:
@@ -132,8 +132,8 @@ class BatchSizes:
 
     def _change(self, shape: list[Any], strides: Any) -> None:
         if shape and isinstance(shape[0], list):
-            for number, one in enumerate(shape):
-                self._change(one, strides[number] if strides else None)
+            for number, element in enumerate(shape):
+                self._change(element, strides[number] if strides else None)
             return
         for dim, size in enumerate(shape):
             if not self._varies(shape, dim, size):
@@ -187,10 +187,10 @@ def batch_sizes(profile: Profile, factor: float) -> BatchSizes:
 
 def _parsed(text: str) -> list[Any]:
     try:
-        found = json.loads(text)
+        values = json.loads(text)
     except ValueError:
         return []
-    return found if isinstance(found, list) else []
+    return values if isinstance(values, list) else []
 
 
 def _positive(size: object) -> bool:

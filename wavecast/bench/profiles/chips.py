@@ -11,25 +11,29 @@ _TOLERANCE = 0.12
 """Share by which sizes may differ: drivers count in GiB, datasheets in GB, some is reserved."""
 
 
-def chips(found: ProfiledDevice, target: str = "") -> tuple[Device, ...]:
+def chips(device_info: ProfiledDevice, target: str = "") -> tuple[Device, ...]:
     """The chips that a device may be, none where the file says nothing that is known.
 
     `target` restricts them, where something else in the profile names it.
     """
-    if found.name:
+    if device_info.name:
         try:
-            return (load(found.name),)
+            return (load(device_info.name),)
         except UnknownName:
             pass
-    known = devices()
-    target = found.target or target
+    candidates = devices()
+    target = device_info.target or target
     if target:
-        known = tuple(device for device in known if device.target == target)
-    if found.units:
-        known = tuple(device for device in known if device.compute_units == found.units)
-    if found.memory_bytes:
-        known = tuple(device for device in known if _memory(device, found.memory_bytes))
-    return known if target or found.units else ()
+        candidates = tuple(device for device in candidates if device.target == target)
+    if device_info.units:
+        candidates = tuple(
+            device for device in candidates if device.compute_units == device_info.units
+        )
+    if device_info.memory_bytes:
+        candidates = tuple(
+            device for device in candidates if _memory(device, device_info.memory_bytes)
+        )
+    return candidates if target or device_info.units else ()
 
 
 def _memory(device: Device, size: int) -> bool:

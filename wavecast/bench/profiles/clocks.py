@@ -46,14 +46,14 @@ def align(profile: Profile) -> None:
     if not len(profile.calls):
         return
     delays = CallDelays(profile)
-    moved: dict[int, int] = {}
+    shifts: dict[int, int] = {}
     for activities in (profile.launches, profile.copies):
         for device, delay in _soonest(activities, delays).items():
             if EARLY <= delay <= LATE:
                 continue
             _move(activities, device, delay)
-            moved[device] = max(moved.get(device, 0), delay, key=abs)
-    for device, delay in moved.items():
+            shifts[device] = max(shifts.get(device, 0), delay, key=abs)
+    for device, delay in shifts.items():
         profile.notes.append(
             f"clocks of the host and of device {device} differ: its first kernels start "
             f"{abs(delay) * 1e-9:,.6g} s {'after' if delay > 0 else 'before'} their calls; its "
@@ -73,7 +73,7 @@ def _soonest(activities: Activities, delays: CallDelays) -> dict[int, int]:
     matched, delay = delays.of(activities)
     device = np.asarray(activities.device, dtype=np.int64)[matched]
     delay = delay[matched]
-    return {one: int(delay[device == one].min()) for one in np.unique(device).tolist()}
+    return {number: int(delay[device == number].min()) for number in np.unique(device).tolist()}
 
 
 def _jumping(profile: Profile, delays: CallDelays) -> set[int]:
@@ -85,17 +85,17 @@ def _jumping(profile: Profile, delays: CallDelays) -> set[int]:
     device = np.asarray(launches.device, dtype=np.int64)[matched]
     stream = np.asarray(launches.stream, dtype=np.int64)[matched]
     delay = delay[matched]
-    found = set(device[delay > LATE].tolist())
+    devices = set(device[delay > LATE].tolist())
     order = np.lexsort((start, start - delay, stream, device))
     same = (np.diff(device[order]) == 0) & (np.diff(stream[order]) == 0)
-    called = np.diff((start - delay)[order])
-    back = same & (called > _LATER) & (np.diff(start[order]) < EARLY)
-    return found | set(device[order][1:][back].tolist())
+    call_times = np.diff((start - delay)[order])
+    back = same & (call_times > _LATER) & (np.diff(start[order]) < EARLY)
+    return devices | set(device[order][1:][back].tolist())
 
 
 def _move(activities: Activities, device: int, delay: int) -> None:
-    for number, one in enumerate(activities.device):
-        if one == device:
+    for number, activity_device in enumerate(activities.device):
+        if activity_device == device:
             activities.start[number] -= delay
 
 

@@ -98,27 +98,27 @@ def explained(
     profile has none. Raises InputError for a file that cannot be read, NothingAnalysed for a script
     without launches.
     """
-    counted = by_kernel(profile)
-    found: dict[int, ExplainedKernel] = {}
+    counts_by_kernel = by_kernel(profile)
+    kernels: dict[int, ExplainedKernel] = {}
     notes: list[str] = []
     for file in files:
-        known = _Script(file, device) if file.suffix == ".py" else _CodeFile(file, device, plan)
-        before = len(found)
+        source = _Script(file, device) if file.suffix == ".py" else _CodeFile(file, device, plan)
+        before = len(kernels)
         for number, share in summary.by_kernel.items():
-            if number in found:
+            if number in kernels:
                 continue
             kernel = profile.kernels[number]
-            explanation, why = known.explanation(kernel)
+            explanation, why = source.explanation(kernel)
             if explanation is None:
                 notes += [f"{file.name}: {why}"] if why else []
                 continue
-            found[number] = _kernel(
+            kernels[number] = _kernel(
                 number, kernel, file, explanation, share.count,
-                share.nanoseconds, counted.get(number),
+                share.nanoseconds, counts_by_kernel.get(number),
             )  # fmt: skip
-        if len(found) == before:
+        if len(kernels) == before:
             notes.append(f"{file.name}: no kernel of the profile is in it")
-    longest = sorted(found.values(), key=lambda one: -one.count * one.seconds)
+    longest = sorted(kernels.values(), key=lambda entry: -entry.count * entry.seconds)
     return ExplainedCode(tuple(longest), tuple(dict.fromkeys(notes)))
 
 
@@ -180,13 +180,16 @@ class _CodeFile:
 
     def _with(self, symbol: str, plan: Plan) -> tuple[Explanation | None, str]:
         codes = [code for code in self._codes if code.kernel == symbol]
-        stated = CodeLaunches()
-        stated.add(codes, plan, self._device)
-        made, failed = explain_launches(
-            stated.launches, Selection((self._device,), ()), Given(), profile_of=stated.profile_of
+        code_launches = CodeLaunches()
+        code_launches.add(codes, plan, self._device)
+        explanations, failed = explain_launches(
+            code_launches.launches,
+            Selection((self._device,), ()),
+            Given(),
+            profile_of=code_launches.profile_of,
         )
-        why = next((failure.message for failure in (*stated.refused, *failed)), "")
-        return (made[0] if made else None), why
+        why = next((failure.message for failure in (*code_launches.refused, *failed)), "")
+        return (explanations[0] if explanations else None), why
 
 
 def _kernel(
@@ -196,9 +199,9 @@ def _kernel(
     explanation: Explanation,
     count: int,
     nanoseconds: int,
-    counted: CountedLaunches | None,
+    counts: CountedLaunches | None,
 ) -> ExplainedKernel:
-    measured = _measured(counted, explanation.device) if counted else {}
+    measured = _measured(counts, explanation.device) if counts else {}
     predicted = predicted_figures(explanation)
     builds = tuple(_other_build(kernel, explanation))
     figures = []
@@ -215,28 +218,28 @@ def _kernel(
     )
 
 
-def _measured(counted: CountedLaunches, device: Device) -> dict[str, float]:
+def _measured(counts: CountedLaunches, device: Device) -> dict[str, float]:
     """Figures of a launch: bytes of several launches are divided by their number."""
-    found = dict(counted.figures())
+    gaps = dict(counts.figures())
     for figure in known_figures():
-        if figure.name in found and figure.unit is CounterUnit.BYTES:
-            found[figure.name] /= counted.launches
-    clock = _clock(counted, device)
-    if clock is not None and CLOCK not in found:
-        found[CLOCK] = clock
-    return found
+        if figure.name in gaps and figure.unit is CounterUnit.BYTES:
+            gaps[figure.name] /= counts.launches
+    clock = _clock(counts, device)
+    if clock is not None and CLOCK not in gaps:
+        gaps[CLOCK] = clock
+    return gaps
 
 
-def _clock(counted: CountedLaunches, device: Device) -> float | None:
+def _clock(counts: CountedLaunches, device: Device) -> float | None:
     """GHz by cycles of the GPU, which some profilers add up over its dies; None for short
     launches."""
-    cycles = counted.sums.get(_CYCLES)
-    if not cycles or counted.nanoseconds < _LONG * counted.launches:
+    cycles = counts.sums.get(_CYCLES)
+    if not cycles or counts.nanoseconds < _LONG * counts.launches:
         return None
     if device.get("peak_clock") is None:
         return None
     highest = _FASTEST * device.clock_hz.number / 1e9
-    each = cycles / counted.nanoseconds
+    each = cycles / counts.nanoseconds
     of_a_die = each / device.dies
     return next((clock for clock in (each, of_a_die) if clock <= highest), None)
 
@@ -245,13 +248,13 @@ def _other_build(kernel: ProfiledKernel, explanation: Explanation) -> Iterator[s
     """How the code differs from that of the profile."""
     analysis = explanation.analysis
     registers, lds = analysis.registers, analysis.lds_bytes
-    own = registers.vgpr + (0 if kernel.accumulators else registers.agpr)
+    actual = registers.vgpr + (0 if kernel.accumulators else registers.agpr)
     granule = explanation.device.limits().vgpr_granule
-    if kernel.registers and abs(kernel.registers - own) >= granule:
-        yield f"another build: {kernel.registers} registers in the profile, {own} in the code"
-    threads, own = math.prod(kernel.threads), explanation.code.workgroup_size
-    if threads and own and threads != own:
-        yield f"another build: {threads} threads per workgroup in the profile, {own} in the code"
+    if kernel.registers and abs(kernel.registers - actual) >= granule:
+        yield f"another build: {kernel.registers} registers in the profile, {actual} in the code"
+    threads, actual = math.prod(kernel.threads), explanation.code.workgroup_size
+    if threads and actual and threads != actual:
+        yield f"another build: {threads} threads per workgroup in the profile, {actual} in the code"
     if kernel.lds_bytes and kernel.lds_bytes < lds:
         yield f"another build: {kernel.lds_bytes:,} B of LDS in the profile, {lds:,} in the code"
 

@@ -68,8 +68,8 @@ def difference(
     unit = next(figure.unit for figure in known_figures() if figure.name == name)
     if name not in _REASONS or not _differ(unit, measured, predicted):
         return ""
-    found = FigureDifference(measured, predicted, explanation, bool(builds), figures)
-    return _REASONS[name](found)
+    gap = FigureDifference(measured, predicted, explanation, bool(builds), figures)
+    return _REASONS[name](gap)
 
 
 def _differ(unit: CounterUnit, measured: float, predicted: float) -> bool:
@@ -78,13 +78,13 @@ def _differ(unit: CounterUnit, measured: float, predicted: float) -> bool:
     return max(measured, predicted) > _RATIO * min(measured, predicted)
 
 
-def _l2_hit(found: FigureDifference) -> str:
-    if found.measured > found.predicted:
-        if Note.UNKNOWN_REUSE in found.notes:
+def _l2_hit(gap: FigureDifference) -> str:
+    if gap.measured > gap.predicted:
+        if Note.UNKNOWN_REUSE in gap.notes:
             return "the code does not tell which workgroups share data; --arg gives its arguments"
         return "data of an earlier launch is still in the L2, or more workgroups share than assumed"
-    alone = hit_alone(found.explanation)
-    if alone is not None and abs(found.measured - alone) < abs(found.measured - found.predicted):
+    alone = hit_alone(gap.explanation)
+    if alone is not None and abs(gap.measured - alone) < abs(gap.measured - gap.predicted):
         return (
             f"workgroup order: without what other workgroups fetch the L2 hits {alone:.0%}; "
             "workgroups that share data do not run together"
@@ -92,48 +92,48 @@ def _l2_hit(found: FigureDifference) -> str:
     return "workgroups that share data run at other times or on other dies than assumed"
 
 
-def _read(found: FigureDifference) -> str:
-    if found.measured < found.predicted:
+def _read(gap: FigureDifference) -> str:
+    if gap.measured < gap.predicted:
         return "data of an earlier launch is still in the L2"
-    hit = found.figures.get(L2_HIT)
+    hit = gap.figures.get(L2_HIT)
     reason = f"the L2 hits {hit:.0%}: " if hit is not None else ""
     return f"{reason}what is fetched is fetched again, or lines are read in part"
 
 
-def _written(found: FigureDifference) -> str:
-    if found.measured < found.predicted:
+def _written(gap: FigureDifference) -> str:
+    if gap.measured < gap.predicted:
         return "part of what is written stays in the L2 until after the launch"
     return "lines are written in part, so that they move more than once"
 
 
-def _conflicts(found: FigureDifference) -> str:
+def _conflicts(gap: FigureDifference) -> str:
     unknown = sum(
         1
-        for one in found.explanation.analysis.memory
-        if one.space == "lds" and one.conflict_ways is None
+        for access in gap.explanation.analysis.memory
+        if access.space == "lds" and access.conflict_ways is None
     )
     if unknown:
         accesses = count(unknown, "LDS access", "LDS accesses")
         return f"the code does not determine the addresses of {accesses}"
-    if found.other_build:
+    if gap.other_build:
         return _BUILD
     return "the addresses that ran are not those of the code with these arguments"
 
 
-def _vector(found: FigureDifference) -> str:
-    if found.other_build:
+def _vector(gap: FigureDifference) -> str:
+    if gap.other_build:
         return _BUILD
-    unknown = found.explanation.analysis.unknown_counts
+    unknown = gap.explanation.analysis.unknown_counts
     if unknown:
         return f"how often it executes depends on data: {next(iter(unknown.values()))}"
-    few = "fewer" if found.measured < found.predicted else "more"
+    few = "fewer" if gap.measured < gap.predicted else "more"
     return f"waves execute {few}: branches that lanes do not take, or other arguments"
 
 
-def _occupancy(found: FigureDifference) -> str:
-    profile = found.explanation.predicted.profile
-    if found.measured > found.predicted or profile is None:
-        return _BUILD if found.other_build else "the launch is not the one of the profile"
+def _occupancy(gap: FigureDifference) -> str:
+    profile = gap.explanation.predicted.profile
+    if gap.measured > gap.predicted or profile is None:
+        return _BUILD if gap.other_build else "the launch is not the one of the profile"
     placement = profile.placement
     rounds = placement.workgroups / (placement.units * placement.resident)
     if rounds < _TAIL:
@@ -144,8 +144,8 @@ def _occupancy(found: FigureDifference) -> str:
     return "waves end sooner than new ones start"
 
 
-def _clock(found: FigureDifference) -> str:
-    if found.measured > found.predicted:
+def _clock(gap: FigureDifference) -> str:
+    if gap.measured > gap.predicted:
         return "the chip is above the clock it is assumed to sustain"
     return "the power limit, a fixed clock (ncu fixes it), or other work on the chip"
 

@@ -48,15 +48,15 @@ def predicted_figures(explanation: Explanation) -> dict[str, float]:
     predicted = explanation.predicted
     if predicted.profile is None or predicted.prediction is None:
         return {}
-    found: dict[str, float] = {OCCUPANCY: _occupancy(explanation, predicted.profile)}
+    gaps: dict[str, float] = {OCCUPANCY: _occupancy(explanation, predicted.profile)}
     clock = predicted.prediction.assumed.get("clock_ghz")
     if isinstance(clock, float):
-        found[CLOCK] = clock
+        gaps[CLOCK] = clock
     counts = _Requests(explanation, predicted.profile)
-    found.update(counts.cache())
+    gaps.update(counts.cache())
     if not isinstance(predicted.profile, SassProfile):
-        found.update(counts.instructions())
-    return found
+        gaps.update(counts.instructions())
+    return gaps
 
 
 def hit_alone(explanation: Explanation) -> float | None:
@@ -110,13 +110,13 @@ class _Requests:
         """L2 hits, and bytes beyond the L2."""
         read, written = (self._bytes(mine) for mine in (~self._writes, self._writes))
         if self._amd:
-            asked = read[0] / _AMD_READ + written[0] / _AMD_WRITE
+            requests = read[0] / _AMD_READ + written[0] / _AMD_WRITE
             missed = (read[1] + written[1]) / _AMD_READ
         else:
-            asked = (read[0] + written[0]) / _NVIDIA_SECTOR
+            requests = (read[0] + written[0]) / _NVIDIA_SECTOR
             missed = (read[1] + written[1]) / _NVIDIA_SECTOR
-        found = {L2_HIT: max(0.0, 1 - missed / asked)} if asked else {}
-        return {**found, READ: read[1], WRITTEN: written[1]} if self._amd else found
+        gaps = {L2_HIT: max(0.0, 1 - missed / requests)} if requests else {}
+        return {**gaps, READ: read[1], WRITTEN: written[1]} if self._amd else gaps
 
     def _bytes(self, mine: Array) -> tuple[float, float]:
         """(bytes from the L2, bytes beyond it) of some instructions."""
@@ -126,12 +126,12 @@ class _Requests:
     def instructions(self) -> dict[str, float]:
         """Vector instructions of a wave, matrix instructions included, and LDS conflicts."""
         vector = np.isin(self._pipe, (cu.VALU, cu.MATRIX, cu.TRANS))
-        found = {VECTOR: float(self._executions[vector].sum()) / self._waves}
+        gaps = {VECTOR: float(self._executions[vector].sum()) / self._waves}
         passes = float(self._sums[self._lds, PASSES].sum())
         if passes:
             ideal = float((self._ideal * self._executions)[self._lds].sum())
-            found[CONFLICTS] = max(0.0, 1 - ideal / passes)
-        return found
+            gaps[CONFLICTS] = max(0.0, 1 - ideal / passes)
+        return gaps
 
 
 __all__ = ["hit_alone", "predicted_figures"]

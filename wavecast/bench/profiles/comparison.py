@@ -75,22 +75,22 @@ class ProfileComparison:
     def matched(self) -> tuple[float, float]:
         """Share of the kernels' time of each profile in rows that both have."""
         both = [row for row in self.rows if row.ratio is not None]
-        found = (
+        times = (
             sum(row.first.share.nanoseconds for row in both),
             sum(row.second.share.nanoseconds for row in both),
         )
         first, second = (
-            part / max(1, whole) for part, whole in zip(found, self.totals, strict=True)
+            part / max(1, whole) for part, whole in zip(times, self.totals, strict=True)
         )
         return first, second
 
     def by_category(self) -> dict[str, tuple[int, int]]:
         """Nanoseconds of both by what the kernels compute, the longest first."""
-        found: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
+        totals: defaultdict[str, list[int]] = defaultdict(lambda: [0, 0])
         for row in self.rows:
-            found[row.category][0] += row.first.share.nanoseconds
-            found[row.category][1] += row.second.share.nanoseconds
-        ordered = sorted(found.items(), key=lambda item: -max(item[1]))
+            totals[row.category][0] += row.first.share.nanoseconds
+            totals[row.category][1] += row.second.share.nanoseconds
+        ordered = sorted(totals.items(), key=lambda item: -max(item[1]))
         return {name: (first, second) for name, (first, second) in ordered}
 
 
@@ -107,18 +107,18 @@ def compared(first: Profile, second: Profile) -> ProfileComparison:
 
 def _sides(profile: Profile) -> dict[tuple[str, str, str], SideTime]:
     """By operator, module and category of the operator's kernels."""
-    found: defaultdict[tuple[str, str, str], SideTime] = defaultdict(SideTime)
+    sides: defaultdict[tuple[str, str, str], SideTime] = defaultdict(SideTime)
     launches = profile.launches
     names = [kernel.name for kernel in profile.kernels.values]
     categories = [recognise(name).category for name in names]
     for number, (op, info) in enumerate(zip(launches.op, launches.info, strict=True)):
-        known = "" if op == NONE else profile.op_infos[profile.ops.info[op]].name
-        side = found[known, module_of(profile, number), categories[info]]
+        operator = "" if op == NONE else profile.op_infos[profile.ops.info[op]].name
+        side = sides[operator, module_of(profile, number), categories[info]]
         side.share.add(launches.duration[number])
         side.kernels[short(names[info])] += launches.duration[number]
         if op != NONE:
             side.calls.add(op)
-    return dict(found)
+    return dict(sides)
 
 
 __all__ = ["ComparedOperator", "ProfileComparison", "SideTime", "compared"]

@@ -66,17 +66,17 @@ class CountedLaunches:
     def figures(self) -> dict[str, float]:
         """The figures that the counters give: shares from 0 to 1, bytes of all launches, clocks
         in GHz."""
-        found: dict[str, float] = {}
+        gaps: dict[str, float] = {}
         for figure in known_figures():
-            given = next((name for name in figure.metrics if name in self.weighted), "")
-            if given and self.nanoseconds:
+            metric = next((name for name in figure.metrics if name in self.weighted), "")
+            if metric and self.nanoseconds:
                 whole = 100 if figure.unit is CounterUnit.SHARE else 1
-                found[figure.name] = self.weighted[given] / self.nanoseconds / whole
+                gaps[figure.name] = self.weighted[metric] / self.nanoseconds / whole
             elif figure.over and all(name in self.sums for name in (*figure.over, *figure.under)):
                 over, under = self._total(figure.over), self._total(figure.under)
                 if not figure.under or under:
-                    found[figure.name] = over / (under if figure.under else 1)
-        return found
+                    gaps[figure.name] = over / (under if figure.under else 1)
+        return gaps
 
     def _total(self, terms: Mapping[str, float]) -> float:
         return sum(factor * self.sums[name] for name, factor in terms.items())
@@ -117,32 +117,32 @@ def by_kernel(profile: Profile) -> dict[int, CountedLaunches]:
 
 def by_operator(profile: Profile, predicted: PredictedProfile) -> list[CountedOperator]:
     """Figures of every operator with counters, in the order of `predicted.operators`."""
-    found = _grouped(profile, predicted.rows)
+    by_row = _grouped(profile, predicted.rows)
     launches: defaultdict[int, int] = defaultdict(int)
     for row in predicted.rows:
         launches[row] += 1
     return [
         CountedOperator(
             row,
-            counted.launches,
-            counted.figures(),
-            predicted.operators[row].bytes * counted.launches / launches[row]
+            counts.launches,
+            counts.figures(),
+            predicted.operators[row].bytes * counts.launches / launches[row]
             if predicted.operators[row].bytes
             else None,
         )
-        for row, counted in sorted(found.items())
+        for row, counts in sorted(by_row.items())
     ]
 
 
 def _grouped(profile: Profile, keys: Iterable[int]) -> dict[int, CountedLaunches]:
-    found: defaultdict[int, CountedLaunches] = defaultdict(CountedLaunches)
+    groups: defaultdict[int, CountedLaunches] = defaultdict(CountedLaunches)
     if not profile.counters:
         return {}
     for number, key in enumerate(keys):
         counters = profile.counters.get(number)
         if counters:
-            found[key].add(counters, profile.launches.duration[number])
-    return dict(found)
+            groups[key].add(counters, profile.launches.duration[number])
+    return dict(groups)
 
 
 __all__ = [

@@ -43,7 +43,7 @@ def critical_path(profile: Profile, device: int) -> CriticalPath:
     starts, ends, parts, correlations = _activities(profile, device)
     if not len(starts):
         return CriticalPath(device, {}, 0)
-    called = {
+    call_ends = {
         correlation: start + duration
         for correlation, start, duration in zip(
             profile.calls.correlation, profile.calls.start, profile.calls.duration, strict=True
@@ -53,34 +53,34 @@ def critical_path(profile: Profile, device: int) -> CriticalPath:
     order = np.argsort(ends, kind="stable")
     sorted_ends = ends[order]
     unknown_from = profile.unknown_from.get(device, int(ends.max()))
-    found: defaultdict[str, int] = defaultdict(int)
+    times: defaultdict[str, int] = defaultdict(int)
     at = int(order[-1])
-    reached, kernels, first = int(ends[at]), 0, int(starts.min())
+    cursor, kernels, first = int(ends[at]), 0, int(starts.min())
     while True:
         begin = int(starts[at])
-        found[parts[at]] += reached - begin
+        times[parts[at]] += cursor - begin
         kernels += parts[at] != COPY
-        reached = begin
-        if reached <= first:
+        cursor = begin
+        if cursor <= first:
             break
-        before = int(np.searchsorted(sorted_ends, reached, side="right")) - 1
+        before = int(np.searchsorted(sorted_ends, cursor, side="right")) - 1
         # What ends at the start of this one, or before it: what is longest is not waited for.
-        while before >= 0 and int(starts[order[before]]) >= reached:
+        while before >= 0 and int(starts[order[before]]) >= cursor:
             before -= 1
         if before < 0:
-            found[WAIT] += reached - first
+            times[WAIT] += cursor - first
             break
         end = int(sorted_ends[before])
-        if reached - end > _TOGETHER:
-            call = called.get(int(correlations[at]))
-            known = call if reached <= unknown_from else None
-            late = 0 if known is None else max(0, min(known, reached) - end)
-            found[HOST] += late
-            found[WAIT] += reached - end - late
+        if cursor - end > _TOGETHER:
+            call = call_ends.get(int(correlations[at]))
+            call_end = call if cursor <= unknown_from else None
+            late = 0 if call_end is None else max(0, min(call_end, cursor) - end)
+            times[HOST] += late
+            times[WAIT] += cursor - end - late
         else:
-            found[WAIT] += reached - end
-        reached, at = end, int(order[before])
-    return CriticalPath(device, dict(sorted(found.items(), key=lambda p: -p[1])), kernels)
+            times[WAIT] += cursor - end
+        cursor, at = end, int(order[before])
+    return CriticalPath(device, dict(sorted(times.items(), key=lambda p: -p[1])), kernels)
 
 
 def _activities(
@@ -89,8 +89,8 @@ def _activities(
     starts, ends, parts, correlations = [], [], [], []
     names = [recognise(kernel.name).category for kernel in profile.kernels.values]
     for activities, kernel in ((profile.launches, True), (profile.copies, False)):
-        for number, one in enumerate(activities.device):
-            if one == device:
+        for number, activity_device in enumerate(activities.device):
+            if activity_device == device:
                 starts.append(activities.start[number])
                 ends.append(activities.start[number] + activities.duration[number])
                 parts.append(names[activities.info[number]] if kernel else COPY)

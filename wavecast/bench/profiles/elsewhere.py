@@ -91,26 +91,28 @@ def elsewhere(
     Raises MissingFact where nothing about an operator is known on both chips.
     """
     there = predict(profile, device, changes)
-    known: dict[int, tuple[float, float]] = {}
+    predictions: dict[int, tuple[float, float]] = {}
     of_category: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
-    for row, (one, other) in enumerate(zip(here.operators, there.operators, strict=True)):
-        if not one.why_not and not other.why_not and one.predicted:
+    for row, (operator, other) in enumerate(zip(here.operators, there.operators, strict=True)):
+        if not operator.why_not and not other.why_not and operator.predicted:
             # What another library's kernel loses is not carried over.
             replaced = (other.name, other.sizes) in there.replaced
-            ratio = other.predicted / (one.measured if replaced else one.predicted)
-            known[row] = (ratio, math.hypot(one.deviation, other.deviation))
-            of_category[one.category].append((one.measured, ratio))
+            ratio = other.predicted / (operator.measured if replaced else operator.predicted)
+            predictions[row] = (ratio, math.hypot(operator.deviation, other.deviation))
+            of_category[operator.category].append((operator.measured, ratio))
     for category, pairs in list(of_category.items()):
-        whole = sum(one.measured for one in here.operators if one.category == category)
+        whole = sum(
+            operator.measured for operator in here.operators if operator.category == category
+        )
         if sum(time for time, _ in pairs) < _LEAST_SHARE * whole:
             del of_category[category]
-    moved = [
-        _moved(row, one, known, of_category, here.device, device, changes)
-        for row, one in enumerate(here.operators)
+    operators = [
+        _moved(row, operator, predictions, of_category, here.device, device, changes)
+        for row, operator in enumerate(here.operators)
     ]
-    seconds = sum(one.seconds for one in moved)
-    factor = math.exp(HALF_WIDTH * _deviation(moved, seconds))
-    ratios = [one.ratio for one in moved]
+    seconds = sum(operator.seconds for operator in operators)
+    factor = math.exp(HALF_WIDTH * _deviation(operators, seconds))
+    ratios = [operator.ratio for operator in operators]
     durations = profile.launches.duration
     times = [ratios[row] * durations[n] * 1e-9 for n, row in enumerate(here.rows)]
     return MovedProfile(
@@ -118,7 +120,7 @@ def elsewhere(
         changes=changes,
         here=here,
         there=there,
-        operators=tuple(sorted(moved, key=lambda one: -one.seconds)),
+        operators=tuple(sorted(operators, key=lambda operator: -operator.seconds)),
         residuals=residuals(here.known),
         seconds=seconds,
         low=seconds / factor,
@@ -128,43 +130,43 @@ def elsewhere(
     )
 
 
-def residuals(known: Iterable[OperatorTime]) -> tuple[ClassResidual, ...]:
+def residuals(operators: Iterable[OperatorTime]) -> tuple[ClassResidual, ...]:
     """Of the predicted operators by category, those of most time first."""
     by_category: defaultdict[str, list[OperatorTime]] = defaultdict(list)
-    for one in known:
-        if one.predicted and one.measured:
-            by_category[one.category].append(one)
-    found = []
+    for operator in operators:
+        if operator.predicted and operator.measured:
+            by_category[operator.category].append(operator)
+    rows = []
     for category, ones in by_category.items():
-        weights = np.array([one.measured for one in ones])
-        logs = np.log([one.measured / one.predicted for one in ones])
+        weights = np.array([operator.measured for operator in ones])
+        logs = np.log([operator.measured / operator.predicted for operator in ones])
         mean = np.average(logs, weights=weights)
         scatter = math.sqrt(float(np.average((logs - mean) ** 2, weights=weights)))
-        ratio = weights.sum() / sum(one.predicted for one in ones)
-        found.append((weights.sum(), ClassResidual(category, len(ones), float(ratio), scatter)))
-    return tuple(one for _, one in sorted(found, key=lambda pair: -pair[0]))
+        ratio = weights.sum() / sum(operator.predicted for operator in ones)
+        rows.append((weights.sum(), ClassResidual(category, len(ones), float(ratio), scatter)))
+    return tuple(residual for _, residual in sorted(rows, key=lambda pair: -pair[0]))
 
 
 def _moved(
     row: int,
-    one: OperatorTime,
-    known: Mapping[int, tuple[float, float]],
+    operator: OperatorTime,
+    predictions: Mapping[int, tuple[float, float]],
     of_category: Mapping[str, Sequence[tuple[float, float]]],
     here: Device,
     there: Device,
     changes: ProfileChanges,
 ) -> MovedOperator:
-    if row in known:
-        ratio, deviation = known[row]
+    if row in predictions:
+        ratio, deviation = predictions[row]
         basis = RatioBasis.PREDICTED
-    elif one.category in of_category:
-        ratio, deviation = _of_category(of_category[one.category])
+    elif operator.category in of_category:
+        ratio, deviation = _of_category(of_category[operator.category])
         basis = RatioBasis.CATEGORY
     else:
         ratio, deviation = _of_chips(here, there)
-        ratio *= changes.factor(one.name, one.category)
+        ratio *= changes.factor(operator.name, operator.category)
         basis = RatioBasis.CHIP
-    return MovedOperator(row, one, one.measured * ratio, ratio, deviation, basis)
+    return MovedOperator(row, operator, operator.measured * ratio, ratio, deviation, basis)
 
 
 def _of_category(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
@@ -193,12 +195,12 @@ def _of_chips(here: Device, there: Device) -> tuple[float, float]:
     return memory, _CHIP_DEVIATION
 
 
-def _deviation(moved: Sequence[MovedOperator], seconds: float) -> float:
+def _deviation(operators: Sequence[MovedOperator], seconds: float) -> float:
     """Of the logarithm of the total: errors of one category are the same for all its operators,
     those of two categories independent."""
     by_category: defaultdict[str, float] = defaultdict(float)
-    for one in moved:
-        by_category[one.here.category] += one.seconds * one.deviation
+    for operator in operators:
+        by_category[operator.here.category] += operator.seconds * operator.deviation
     return math.hypot(*by_category.values()) / seconds if seconds else math.nan
 
 

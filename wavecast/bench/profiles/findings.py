@@ -51,14 +51,14 @@ def findings(
 ) -> list[ProfileFinding]:
     """Those that save the most, first."""
     # What the file lacks may run where a device seems idle, or next to a collective.
-    whole = [one for one in summary.devices if one.device not in profile.unknown_from]
-    found = [*_idle(whole), *_collectives(whole)]
+    whole = [device for device in summary.devices if device.device not in profile.unknown_from]
+    candidates = [*_idle(whole), *_collectives(whole)]
     if predicted:
-        found += [*_slow(predicted), *_unfilled(profile, summary, predicted)]
-        found += _memory(profile, predicted)
+        candidates += [*_slow(predicted), *_unfilled(profile, summary, predicted)]
+        candidates += _memory(profile, predicted)
     span = max((device.span for device in summary.devices), default=0)
-    kept = [one for one in found if one.seconds >= _LEAST * span * 1e-9]
-    return sorted(kept, key=lambda one: -one.seconds)
+    significant = [finding for finding in candidates if finding.seconds >= _LEAST * span * 1e-9]
+    return sorted(significant, key=lambda finding: -finding.seconds)
 
 
 def _idle(devices: Sequence[DeviceSummary]) -> Iterator[ProfileFinding]:
@@ -91,29 +91,33 @@ def _collectives(devices: Sequence[DeviceSummary]) -> Iterator[ProfileFinding]:
 
 def _slow(predicted: PredictedProfile) -> Iterator[ProfileFinding]:
     """Operators that take longer than their 80 % interval."""
-    for one in predicted.known:
-        if one.measured > one.high:
+    for operator in predicted.known:
+        if operator.measured > operator.high:
             yield ProfileFinding(
-                f"{one.name} {one.sizes}",
-                f"{one.measured / one.predicted:.2f} x the predicted time, "
-                f"{one.measured / one.high:.2f} x the upper end of its interval",
-                _ADVICE.get(one.category, _ELSE),
-                one.measured - one.predicted,
+                f"{operator.name} {operator.sizes}",
+                f"{operator.measured / operator.predicted:.2f} x the predicted time, "
+                f"{operator.measured / operator.high:.2f} x the upper end of its interval",
+                _ADVICE.get(operator.category, _ELSE),
+                operator.measured - operator.predicted,
             )
 
 
 def _memory(profile: Profile, predicted: PredictedProfile) -> Iterator[ProfileFinding]:
     """Operators whose memory traffic, by counters, is far above the least."""
-    for one in by_operator(profile, predicted):
-        if one.moved is None or not one.least or one.moved < _TRAFFIC * one.least:
+    for operator in by_operator(profile, predicted):
+        if (
+            operator.moved is None
+            or not operator.least
+            or operator.moved < _TRAFFIC * operator.least
+        ):
             continue
-        time = predicted.operators[one.row]
-        hit = f", L2 hit {one.figures[L2_HIT]:.0%}" if L2_HIT in one.figures else ""
+        time = predicted.operators[operator.row]
+        hit = f", L2 hit {operator.figures[L2_HIT]:.0%}" if L2_HIT in operator.figures else ""
         yield ProfileFinding(
             f"{time.name} {time.sizes}",
-            f"memory moves {one.moved / one.least:.1f} x the least bytes{hit}",
+            f"memory moves {operator.moved / operator.least:.1f} x the least bytes{hit}",
             "order workgroups so that those that run together share data, or larger tiles",
-            time.measured * (1 - one.least / one.moved),
+            time.measured * (1 - operator.least / operator.moved),
         )
 
 

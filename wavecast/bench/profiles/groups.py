@@ -39,8 +39,8 @@ class LaunchGroup:
 
     def restricted(self, numbers: Sequence[int]) -> LaunchGroup:
         """The launches of these kernels only."""
-        kept = {number: self.kernels[number] for number in numbers}
-        return LaunchGroup(self.op, self.chain, self.calls, kept)
+        kernels = {number: self.kernels[number] for number in numbers}
+        return LaunchGroup(self.op, self.chain, self.calls, kernels)
 
 
 class LaunchGroups:
@@ -49,15 +49,15 @@ class LaunchGroups:
     def __init__(self, profile: Profile) -> None:
         self._profile = profile
         launches = profile.launches
-        found: dict[tuple[int, int], LaunchGroup] = {}
+        groups: dict[tuple[int, int], LaunchGroup] = {}
         for number, (op, duration) in enumerate(zip(launches.op, launches.duration, strict=True)):
             key = self.key(number)
-            group = found.get(key)
+            group = groups.get(key)
             if group is None:
-                group = found[key] = LaunchGroup(key[0], self._chain(op))
+                group = groups[key] = LaunchGroup(key[0], self._chain(op))
             group.calls.add(op)
             group.kernels[launches.info[number]].add(duration)
-        self.groups = found
+        self.groups = groups
 
     def key(self, launch: int) -> tuple[int, int]:
         """(operator, NONE), or (NONE, kernel) without an operator."""
@@ -91,7 +91,7 @@ class LaunchGroups:
             return ()
         profile, parent = self._profile, self._profile.ops.parent[op]
         numbers = (op,) if parent == NONE else (op, parent)
-        return tuple(profile.op_infos[profile.ops.info[one]] for one in numbers)
+        return tuple(profile.op_infos[profile.ops.info[number]] for number in numbers)
 
 
 __all__ = ["LaunchGroup", "LaunchGroups"]

@@ -46,18 +46,18 @@ def leave_out(profile: Profile) -> None:
         _keep(profile, [~mask for mask in far])
 
 
-def _keep(profile: Profile, kept: list[Mask]) -> None:
-    profile.keep_launches(kept[0])
-    profile.copies.keep(kept[1])
+def _keep(profile: Profile, masks: list[Mask]) -> None:
+    profile.keep_launches(masks[0])
+    profile.copies.keep(masks[1])
 
 
 def _repeated(table: Activities) -> Mask:
     """Records whose values are all those of one before. Without a duration there can be two: clocks
     that count microseconds have several kernels at a time."""
     start = np.asarray(table.start, dtype=np.int64)
-    found = np.zeros(len(start), dtype=bool)
+    repeats = np.zeros(len(start), dtype=bool)
     if not len(start):
-        return found
+        return repeats
     order = np.argsort(start, kind="stable")
     same = np.diff(start[order]) == 0
     rows = order[np.append(same, False) | np.append(False, same)]
@@ -65,9 +65,9 @@ def _repeated(table: Activities) -> Mask:
         rows.sort()
         columns = [np.asarray(getattr(table, name), dtype=np.int64) for name in _TIME_COLUMNS]
         _, first = np.unique([column[rows] for column in columns], axis=1, return_index=True)
-        found[rows] = True
-        found[rows[first]] = False
-    return found & (np.asarray(table.duration, dtype=np.int64) > 0)
+        repeats[rows] = True
+        repeats[rows[first]] = False
+    return repeats & (np.asarray(table.duration, dtype=np.int64) > 0)
 
 
 def _far(profile: Profile) -> list[Mask]:
@@ -78,20 +78,20 @@ def _far(profile: Profile) -> list[Mask]:
     start = _joined(tables, lambda table: table.start)
     end = start + _joined(tables, lambda table: table.duration)
     delays = CallDelays(profile)
-    known, delay = (np.concatenate(pair) for pair in zip(*map(delays.of, tables), strict=True))
-    found = np.zeros(len(device), dtype=bool)
-    for one in np.unique(device).tolist():
-        mine = np.flatnonzero(device == one)
+    has_call, delay = (np.concatenate(pair) for pair in zip(*map(delays.of, tables), strict=True))
+    outliers = np.zeros(len(device), dtype=bool)
+    for number in np.unique(device).tolist():
+        mine = np.flatnonzero(device == number)
         if len(mine) <= 2:
             continue
         far = _apart(start[mine], end[mine])
-        called = known[mine]
-        if called.any():
-            usual = np.median(delay[mine][called])
-            far &= ~called | (np.abs(delay[mine] - usual) >= _FAR)
-            far[called] |= _displaced(delay[mine][called])
-        found[mine[far]] = True
-    return [found[: sizes[0]], found[sizes[0] :]]
+        with_call = has_call[mine]
+        if with_call.any():
+            usual = np.median(delay[mine][with_call])
+            far &= ~with_call | (np.abs(delay[mine] - usual) >= _FAR)
+            far[with_call] |= _displaced(delay[mine][with_call])
+        outliers[mine[far]] = True
+    return [outliers[: sizes[0]], outliers[sizes[0] :]]
 
 
 def _joined(
@@ -102,44 +102,44 @@ def _joined(
 
 def _apart(start: NDArray[np.int64], end: NDArray[np.int64]) -> Mask:
     """Few records before or after all others, with much more time between than the others take."""
-    found = np.zeros(len(start), dtype=bool)
+    outliers = np.zeros(len(start), dtype=bool)
     order = np.argsort(start, kind="stable")
-    reached = np.maximum.accumulate(end[order])
-    cuts = np.flatnonzero(start[order][1:] - reached[:-1] >= _FAR) + 1
+    latest_end = np.maximum.accumulate(end[order])
+    cuts = np.flatnonzero(start[order][1:] - latest_end[:-1] >= _FAR) + 1
     groups = np.split(order, cuts)
     sizes = [len(group) for group in groups]
     few = max(1, max(sizes) // _SHARE)
-    kept = [number for number, size in enumerate(sizes) if size > few]
-    if not kept:
-        return found
-    first, last = groups[kept[0]], groups[kept[-1]]
+    large = [number for number, size in enumerate(sizes) if size > few]
+    if not large:
+        return outliers
+    first, last = groups[large[0]], groups[large[-1]]
     begin, until = int(start[first].min()), int(end[last].max())
-    for group in (*groups[: kept[0]], *groups[kept[-1] + 1 :]):
+    for group in (*groups[: large[0]], *groups[large[-1] + 1 :]):
         distance = max(begin - int(end[group].max()), int(start[group].min()) - until)
         from_zero = int(np.abs(start[group]).max())
         if distance >= _TIMES * min(until - begin, from_zero):
-            found[group] = True
-    if found.sum() > max(1, (~found).sum() // _MOST):
-        found[:] = False
-    return found
+            outliers[group] = True
+    if outliers.sum() > max(1, (~outliers).sum() // _MOST):
+        outliers[:] = False
+    return outliers
 
 
 def _displaced(delay: NDArray[np.int64]) -> Mask:
     """Few records that start long before their calls, or a minute after, where no others do."""
-    found = np.zeros(len(delay), dtype=bool)
+    outliers = np.zeros(len(delay), dtype=bool)
     if len(delay) <= 2:
-        return found
+        return outliers
     wrong = (delay < EARLY) | (delay > LATE)
     few = int(wrong.sum()) <= max(1, len(delay) // _SHARE)
     if few and wrong.any():
         others = delay[~wrong]
-        found = (delay < min(EARLY, others.min() - _FAR)) | (delay > LATE)
-    return found
+        outliers = (delay < min(EARLY, others.min() - _FAR)) | (delay > LATE)
+    return outliers
 
 
 def _named(profile: Profile, far: list[Mask]) -> list[str]:
     """A line for each record that is left out, and one for those beyond the first."""
-    found: list[str] = []
+    lines: list[str] = []
     for table, mask in zip((profile.launches, profile.copies), far, strict=True):
         starts = np.asarray(table.start, dtype=np.int64)
         devices = np.asarray(table.device, dtype=np.int64)
@@ -153,11 +153,11 @@ def _named(profile: Profile, far: list[Mask]) -> list[str]:
                 text += f" starts {abs(nearest) * 1e-9:,.6g} s {side} the nearest other record"
             else:
                 text += " is far from all other records"
-            found.append(f"{text}: left out of times, means and spans")
-    if len(found) > _NAMED:
-        more = count(len(found) - _NAMED, "more record")
-        found[_NAMED:] = [f"{more} far from all others: left out of times, means and spans"]
-    return found
+            lines.append(f"{text}: left out of times, means and spans")
+    if len(lines) > _NAMED:
+        more = count(len(lines) - _NAMED, "more record")
+        lines[_NAMED:] = [f"{more} far from all others: left out of times, means and spans"]
+    return lines
 
 
 def _record_name(profile: Profile, table: Activities, row: int) -> str:

@@ -105,16 +105,16 @@ class ArrayReader:
             return self._one_by_one(text, decode)
 
     def _one_by_one(self, text: bytes, decode: Callable[[bytes], list[Item]]) -> list[Item]:
-        found: list[Item] = []
+        items: list[Item] = []
         start = 0
         for end in _ends(text).tolist():
             element = text[start:end].lstrip(b", \t\r\n")
             try:
-                found += decode(b"[" + _NOT_FINITE.sub(b"null", element) + b"]")
+                items += decode(b"[" + _NOT_FINITE.sub(b"null", element) + b"]")
             except _DAMAGED:
                 self.damaged += 1
             start = end
-        return found
+        return items
 
     def _finish(self, head: bytes, tail: bytes) -> None:
         while more := self._read():
@@ -149,11 +149,11 @@ def read_whole(stream: IO[bytes]) -> bytes:
 def read_some(stream: IO[bytes], size: int) -> tuple[bytes, bool]:
     """(at most `size` bytes, False if a packed file ends early or is damaged after them)."""
     pieces: list[bytes] = []
-    left = size
+    remaining = size
     try:
-        while left > 0 and (piece := stream.read(min(left, _PIECE))):
+        while remaining > 0 and (piece := stream.read(min(remaining, _PIECE))):
             pieces.append(piece)
-            left -= len(piece)
+            remaining -= len(piece)
     except (EOFError, OSError, zlib.error):
         return b"".join(pieces), False
     return b"".join(pieces), True

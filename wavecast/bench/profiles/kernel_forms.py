@@ -60,18 +60,18 @@ def form(name: str) -> KernelForm:
     """What a kernel's demangled or mangled name says; an empty form if no rule knows it."""
     rules, marks = _rules()
     for rule, pattern in rules:
-        found = pattern.search(name)
-        if found:
+        match = pattern.search(name)
+        if match:
             divided = tuple(text for text, mark in marks if mark.search(name))
-            return _form(rule, found.groupdict(), divided)
+            return _form(rule, match.groupdict(), divided)
     return KernelForm()
 
 
 @cache
 def target(name: str) -> str:
     """The target that a library's name of a kernel contains, such as gfx942; else empty."""
-    found = _TARGET.search(name)
-    return f"gfx{found[1]}" if found else ""
+    match = _TARGET.search(name)
+    return f"gfx{match[1]}" if match else ""
 
 
 def _form(

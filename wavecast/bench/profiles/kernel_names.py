@@ -38,9 +38,9 @@ class KernelName:
 @cache
 def recognise(name: str) -> KernelName:
     """The library and the category of the kernel with this demangled name."""
-    for pattern, found in _rules():
+    for pattern, kernel_name in _rules():
         if pattern.search(name):
-            return found
+            return kernel_name
     return KernelName("", OTHER)
 
 
@@ -75,9 +75,9 @@ def functor(name: str) -> str:
     start = text.find("<")
     if start < 0 or not _GENERIC.search(text[:start]):
         return ""
-    for found in _FUNCTOR.finditer(text, start, _closing(text, start)):
-        if not _WRAPPERS.fullmatch(found[1]):
-            return found[1]
+    for match in _FUNCTOR.finditer(text, start, _closing(text, start)):
+        if not _WRAPPERS.fullmatch(match[1]):
+            return match[1]
     return ""
 
 
@@ -94,27 +94,27 @@ def _closing(name: str, start: int) -> int:
 @cache
 def shown(name: str) -> str:
     """The short name, with the functor where kernels differ in it alone."""
-    found = functor(name)
-    return f"{short(name)}<{found}>" if found else short(name)
+    functor_name = functor(name)
+    return f"{short(name)}<{functor_name}>" if functor_name else short(name)
 
 
 def _mangled(name: str) -> list[str]:
     """The first identifiers of a name in the Itanium C++ ABI: each follows its length."""
-    found: list[str] = []
+    parts: list[str] = []
     at = 0
-    while len(found) < _MOST_PARTS and (length := _LENGTH.search(name, at)):
+    while len(parts) < _MOST_PARTS and (length := _LENGTH.search(name, at)):
         end = length.end() + int(length[0])
         part = name[length.end() : end]
         if not part.isidentifier():
             break
-        found.append(part)
+        parts.append(part)
         at = end
-    return found
+    return parts
 
 
 def categories() -> tuple[str, ...]:
     """What kernels can compute, in the order of the rules."""
-    return tuple(dict.fromkeys([*(found.category for _, found in _rules()), OTHER]))
+    return tuple(dict.fromkeys([*(kernel_name.category for _, kernel_name in _rules()), OTHER]))
 
 
 @cache

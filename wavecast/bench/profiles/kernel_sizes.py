@@ -41,15 +41,15 @@ def operation(kernel: ProfiledKernel) -> Op | None:
         return None
     for build in _BUILDERS:
         try:
-            found = build(kernel, form(kernel.name))
+            op = build(kernel, form(kernel.name))
         except (UnknownName, UsageError):
             continue
-        if found is not None:
-            return found
+        if op is not None:
+            return op
     return None
 
 
-def _elementwise(kernel: ProfiledKernel, found: KernelForm) -> Op | None:
+def _elementwise(kernel: ProfiledKernel, kernel_form: KernelForm) -> Op | None:
     """The tensors that a kernel reads and writes, as if all had the type of most of them."""
     shape = _ELEMENTWISE.search(kernel.name)
     types = _TYPES.findall(kernel.name.split("(at::TensorIteratorBase&, ")[0])
@@ -65,32 +65,32 @@ def _elementwise(kernel: ProfiledKernel, found: KernelForm) -> Op | None:
     dtype = lookup(max(types, key=types.count), Spelling.CXX).short
     size = math.prod(kernel.blocks) * each * element_bytes(dtype)
     tensors = _tensors(kernel.name)
-    return SameBytes(f"{found.dtype} element-wise", (tensors - 1) * size, size)
+    return SameBytes(f"{kernel_form.dtype} element-wise", (tensors - 1) * size, size)
 
 
 def _tensors(name: str) -> int:
     """The tensors that a kernel reads and writes."""
-    found = _TENSORS.search(name)
-    if found:
-        return int(found[1])
+    match = _TENSORS.search(name)
+    if match:
+        return int(match[1])
     return 3 if "BinaryFunctor" in name or "CUDAFunctor_add" in name else 2
 
 
-def _attention(kernel: ProfiledKernel, found: KernelForm) -> Op | None:
-    if "flash_fwd_kernel" not in kernel.name or not (found.head and found.tile):
+def _attention(kernel: ProfiledKernel, kernel_form: KernelForm) -> Op | None:
+    if "flash_fwd_kernel" not in kernel.name or not (kernel_form.head and kernel_form.tile):
         return None
     blocks, batch, heads = kernel.blocks
-    length = blocks * found.tile[0]
+    length = blocks * kernel_form.tile[0]
     return Attention(
         batch=batch,
         heads=heads,
         kv_heads=heads,
         seq_q=length,
         seq_k=length,
-        head=found.head,
-        head_v=found.head,
-        dtype=found.dtype,
-        causal=bool(found.causal),
+        head=kernel_form.head,
+        head_v=kernel_form.head,
+        dtype=kernel_form.dtype,
+        causal=bool(kernel_form.causal),
     )
 
 

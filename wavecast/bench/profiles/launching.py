@@ -31,12 +31,14 @@ def launch_costs(profile: Profile, device: int) -> LaunchCosts | None:
     numbers, first, count = np.unique(correlation, return_index=True, return_counts=True)
     alone = (count == 1) & (numbers != NONE)
     numbers, kernels = numbers[alone], mine[first[alone]]
-    given, call_of = np.unique(np.asarray(calls.correlation, dtype=np.int64), return_index=True)
-    known = np.isin(numbers, given)
-    if not known.any():
+    correlations, call_of = np.unique(
+        np.asarray(calls.correlation, dtype=np.int64), return_index=True
+    )
+    has_call = np.isin(numbers, correlations)
+    if not has_call.any():
         return None
-    kernels = kernels[known]
-    call_of = call_of[np.searchsorted(given, numbers[known])]
+    kernels = kernels[has_call]
+    call_of = call_of[np.searchsorted(correlations, numbers[has_call])]
     took = np.asarray(calls.duration, dtype=np.int64)[call_of]
     started = np.asarray(calls.start, dtype=np.int64)[call_of]
     delay = np.asarray(launches.start, dtype=np.int64)[kernels] - started
@@ -71,18 +73,20 @@ def queue_changes(
     """(stream, times in nanoseconds, length of the queue from each time on) of every stream of a
     device that has launches with calls in the file."""
     launches, calls = profile.launches, profile.calls
-    given, first = np.unique(np.asarray(calls.correlation, dtype=np.int64), return_index=True)
-    called = np.asarray(calls.start, dtype=np.int64)[first]
+    correlations, first = np.unique(
+        np.asarray(calls.correlation, dtype=np.int64), return_index=True
+    )
+    call_starts = np.asarray(calls.start, dtype=np.int64)[first]
     correlation = np.asarray(launches.correlation, dtype=np.int64)
     stream = np.asarray(launches.stream, dtype=np.int64)
     start = np.asarray(launches.start, dtype=np.int64)
     mine = np.asarray(launches.device, dtype=np.int64) == device
-    mine &= (correlation != NONE) & np.isin(correlation, given)
+    mine &= (correlation != NONE) & np.isin(correlation, correlations)
     for number in np.unique(stream[mine]).tolist():
         rows = np.flatnonzero(mine & (stream == number))
         rows = rows[np.argsort(start[rows], kind="stable")]
         keys, index = np.unique(correlation[rows], return_index=True)
-        starts, begins = start[rows[index]], called[np.searchsorted(given, keys)]
+        starts, begins = start[rows[index]], call_starts[np.searchsorted(correlations, keys)]
         times = np.concatenate([begins, np.maximum(starts, begins)])
         changes = np.repeat(np.array([1, -1]), len(begins))
         order = np.lexsort((changes, times))

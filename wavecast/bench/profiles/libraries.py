@@ -33,14 +33,14 @@ class LibraryPrices:
 
     def chosen(self, launched: Iterable[CallKernel]) -> Iterator[CallKernel]:
         """The same kernels, of the chosen libraries."""
-        for one in launched:
-            op = one.part.op
+        for kernel in launched:
+            op = kernel.part.op
             library = self.libraries.get(op.kind, "")
             if library and isinstance(op, _KINDS[op.kind]):
-                part = replace(one.part, op=_of(op, library), instead=())
-                yield replace(one, part=part)
+                part = replace(kernel.part, op=_of(op, library), instead=())
+                yield replace(kernel, part=part)
             else:
-                yield one
+                yield kernel
 
 
 def _of(op: Op, library: str) -> Op:
@@ -74,18 +74,18 @@ class OwnKernel(Op):
         from wavecast.pipeline.library import surveyed
 
         name, sizes = _operator(self.op)
-        found = surveyed((name, sizes, device.id))
-        if found.seconds is None:
-            why = found.failure or next((k.why_not for k in found.kernels if k.why_not), "")
+        survey = surveyed((name, sizes, device.id))
+        if survey.seconds is None:
+            why = survey.failure or next((k.why_not for k in survey.kernels if k.why_not), "")
             raise Unpredictable(f"wavecast's {name} on {device.id}: {why}")
         ends = [
-            sum((getattr(k, end) or k.seconds or 0.0) * k.count for k in found.kernels)
+            sum((getattr(k, end) or k.seconds or 0.0) * k.count for k in survey.kernels)
             for end in ("low", "high")
         ]
-        longest = max(found.kernels, key=lambda kernel: (kernel.seconds or 0.0) * kernel.count)
+        longest = max(survey.kernels, key=lambda kernel: (kernel.seconds or 0.0) * kernel.count)
         return Prediction(
             device=device.id,
-            seconds=found.seconds,
+            seconds=survey.seconds,
             low=ends[0],
             high=ends[1],
             limiter=longest.limiter,

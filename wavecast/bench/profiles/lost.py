@@ -28,16 +28,16 @@ def find_lost(profile: Profile) -> None:
     info = np.asarray(calls.info, dtype=np.int64)
     start = np.asarray(calls.start, dtype=np.int64)
     absent: list[int] = []
-    for pattern, one, several, what in (
+    for pattern, singular, plural, what in (
         (_LAUNCH, "launch", "launches", "kernel"),
         (_COPY, "copying call", "copying calls", "copy"),
     ):
-        named = [bool(pattern.fullmatch(name)) for name in profile.call_names.values]
-        mine = np.array(named, dtype=bool)[info] & (correlation != NONE)
+        matches = [bool(pattern.fullmatch(name)) for name in profile.call_names.values]
+        mine = np.array(matches, dtype=bool)[info] & (correlation != NONE)
         lost = mine & ~np.isin(correlation, present)
         if lost.any():
             absent.append(int(start[lost].min()))
-            whole = count(int(mine.sum()), one, several)
+            whole = count(int(mine.sum()), singular, plural)
             profile.notes.append(
                 f"{int(lost.sum()):,} of {whole} without a {what} in the file (a trace that lost "
                 "streams or records?): the device may run them while it seems idle, so why it is "
@@ -45,9 +45,9 @@ def find_lost(profile: Profile) -> None:
             )
     if absent:
         for device in {*tables[0].device, *tables[1].device}:
-            known = profile.unknown_from.get(device)
+            previous = profile.unknown_from.get(device)
             first = min(absent)
-            profile.unknown_from[device] = first if known is None else min(known, first)
+            profile.unknown_from[device] = first if previous is None else min(previous, first)
 
 
 __all__ = ["find_lost"]

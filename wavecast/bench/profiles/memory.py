@@ -62,10 +62,10 @@ def _where(profile: Profile, samples: MemorySamples, at: int) -> tuple[str, str]
     start = np.asarray(ops.start, dtype=np.int64)
     around = np.asarray(ops.thread, dtype=np.int64) == thread
     around &= (start <= time) & (time < start + np.asarray(ops.duration, dtype=np.int64))
-    found = np.flatnonzero(around)
-    if not len(found):
+    rows = np.flatnonzero(around)
+    if not len(rows):
         return "", ""
-    op = int(found[np.argmax(start[found])])
+    op = int(rows[np.argmax(start[rows])])
     module = ops.module[op]
     return (
         profile.op_infos[ops.info[op]].name,

@@ -97,17 +97,17 @@ def adopt(profile: Profile) -> None:
                 times[key][number].append(duration)
     calls = _AddedCalls(profile, example)
     medians = {
-        key: {number: float(np.median(all_)) for number, all_ in found.items()}
-        for key, found in times.items()
+        key: {number: float(np.median(all_)) for number, all_ in durations.items()}
+        for key, durations in times.items()
     }
     adopted = 0
     for number, (info, op) in enumerate(zip(launches.info, launches.op, strict=True)):
         if op != NONE:
             continue
-        found = next((medians[key] for key in _keys(profile, info) if key in medians), None)
-        if found:
-            taken = max(1, launches.duration[number])
-            closest = _closest(found, taken)
+        candidates = next((medians[key] for key in _keys(profile, info) if key in medians), None)
+        if candidates:
+            nanoseconds = max(1, launches.duration[number])
+            closest = _closest(candidates, nanoseconds)
             launches.op[number] = calls.of(closest, profile.kernels[info].name)
             adopted += 1
     if adopted:
@@ -117,9 +117,9 @@ def adopt(profile: Profile) -> None:
         )
 
 
-def _closest(times: Mapping[int, float], taken: int) -> int:
-    """The key of the time whose ratio to `taken` is closest to 1."""
-    return min(times, key=lambda one: abs(math.log(max(1.0, times[one]) / taken)))
+def _closest(times: Mapping[int, float], duration: int) -> int:
+    """The key of the time whose ratio to `duration` is closest to 1."""
+    return min(times, key=lambda key: abs(math.log(max(1.0, times[key]) / duration)))
 
 
 class _AddedCalls:
@@ -129,24 +129,24 @@ class _AddedCalls:
     def __init__(self, profile: Profile, example: dict[int, int]) -> None:
         self._ops, self._example = profile.ops, example
         by_call: defaultdict[int, Counter[str]] = defaultdict(Counter)
-        wanted = set(example.values())
+        examples = set(example.values())
         for info, op in zip(profile.launches.info, profile.launches.op, strict=True):
-            if op in wanted:
+            if op in examples:
                 by_call[op][profile.kernels[info].name] += 1
         self._kernels = {number: by_call[op] for number, op in example.items()}
         self._current: dict[int, tuple[int, Counter[str]]] = {}
 
     def of(self, number: int, kernel: str) -> int:
         """The call of operator `number` that launches `kernel`."""
-        call, left = self._current.get(number, (NONE, Counter()))
-        if left[kernel] <= 0:
+        call, remaining = self._current.get(number, (NONE, Counter()))
+        if remaining[kernel] <= 0:
             like = self._example[number]
-            call, left = len(self._ops), Counter(self._kernels[number])
+            call, remaining = len(self._ops), Counter(self._kernels[number])
             ops = self._ops
             ops.add(ops.info[like], ops.thread[like], ops.start[like], ops.duration[like])
             ops.parent[call], ops.module[call] = ops.parent[like], ops.module[like]
-            self._current[number] = (call, left)
-        left[kernel] -= 1
+            self._current[number] = (call, remaining)
+        remaining[kernel] -= 1
         return call
 
 

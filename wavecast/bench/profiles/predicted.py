@@ -90,22 +90,30 @@ class PredictedProfile:
     @property
     def known(self) -> tuple[OperatorTime, ...]:
         """The operators that are predicted."""
-        return tuple(one for one in self.operators if not one.why_not)
+        return tuple(operator for operator in self.operators if not operator.why_not)
 
     @property
     def measured(self) -> float:
         """Seconds of all kernels."""
-        return sum(one.measured for one in self.operators)
+        return sum(operator.measured for operator in self.operators)
 
     @property
     def covered(self) -> float:
         """Share of the kernels' time that is predicted."""
-        return sum(one.measured for one in self.known) / self.measured if self.measured else 0.0
+        return (
+            sum(operator.measured for operator in self.known) / self.measured
+            if self.measured
+            else 0.0
+        )
 
     @property
     def median_error(self) -> float:
         """Median of |predicted / measured - 1| over operators; NaN without any."""
-        errors = [abs(one.predicted / one.measured - 1) for one in self.known if one.measured]
+        errors = [
+            abs(operator.predicted / operator.measured - 1)
+            for operator in self.known
+            if operator.measured
+        ]
         return float(np.median(errors)) if errors else math.nan
 
 
@@ -116,18 +124,18 @@ def predict(
 
     Raises MissingTool without PyTorch where operators have sizes: it knows them.
     """
-    found = LaunchGroups(profile)
-    predictor = _Predictor(profile, found, device, changes)
+    launch_groups = LaunchGroups(profile)
+    predictor = _Predictor(profile, launch_groups, device, changes)
     times: list[OperatorTime] = []
     row_of: dict[tuple[tuple[int, int], int], int] = {}
-    for key, group in found.groups.items():
+    for key, group in launch_groups.groups.items():
         for time, part in predictor.times(group):
             row_of |= {(key, number): len(times) for number in part.kernels}
             times.append(time)
     order = sorted(range(len(times)), key=lambda number: -times[number].measured)
     position = {number: at for at, number in enumerate(order)}
     infos = profile.launches.info
-    rows = [position[row_of[found.key(n), infos[n]]] for n in range(len(profile.launches))]
+    rows = [position[row_of[launch_groups.key(n), infos[n]]] for n in range(len(profile.launches))]
     ordered = tuple(times[number] for number in order)
     notes, replaced = tuple(predictor.notes), frozenset(predictor.replaced)
     return PredictedProfile(device, ordered, notes, rows, replaced)
@@ -162,20 +170,24 @@ class _Predictor:
         """Of all calls of a group, whose operator is the first of its chain; a later one is priced
         where PyTorch cannot make the first again. If none can be, the kernels of the group are
         priced by their names, and those of each category together."""
-        given = self._profile.operations.get(group.op)
-        if given is not None:
-            return [(self._scaled(self._by_model(group, given)), group)]
-        moved = tensor_bytes.operation(self._batch.changed(group.chain[0])) if group.chain else None
-        if moved is not None:
-            part = CallKernel(KernelPart("tensors", moved), 0, group.chain[0].name, "", "forward")
-            found = self._priced(self._unpriced(group), [part], group.count)
-            return [(self._scaled(found), group)]
+        ops = self._profile.operations.get(group.op)
+        if ops is not None:
+            return [(self._scaled(self._by_model(group, ops)), group)]
+        tensor_op = (
+            tensor_bytes.operation(self._batch.changed(group.chain[0])) if group.chain else None
+        )
+        if tensor_op is not None:
+            part = CallKernel(
+                KernelPart("tensors", tensor_op), 0, group.chain[0].name, "", "forward"
+            )
+            operator_time = self._priced(self._unpriced(group), [part], group.count)
+            return [(self._scaled(operator_time), group)]
         why = "the calls that launched the kernels are not in the file"
         if group.chain and any(info.sizes for info in group.chain):
-            found = self._by_operator(group)
-            if not found.why_not:
-                return [(self._scaled(found), group)]
-            why = found.why_not
+            operator_time = self._by_operator(group)
+            if not operator_time.why_not:
+                return [(self._scaled(operator_time), group)]
+            why = operator_time.why_not
         elif group.chain:
             why = f"{group.chain[0].name} has no sizes"
         parts = self._groups.by_category(group)
@@ -209,25 +221,25 @@ class _Predictor:
 
         unknown = self._unpriced(group)
         why = ""
-        for given in group.chain:
-            info = self._batch.changed(given)
+        for op_info in group.chain:
+            info = self._batch.changed(op_info)
             try:
-                made = calls(
+                op_calls = calls(
                     info.name,
                     info.sizes,
                     info.dtypes,
                     info.strides,
                     info.values,
-                    listed=self._listed,
+                    list_dtype=self._listed,
                 )
-                launched = kernels(ModuleGraph(given.name, tuple(made)))
-                found = self._priced(unknown, list(launched), group.count)
+                launched = kernels(ModuleGraph(op_info.name, tuple(op_calls)))
+                operator_time = self._priced(unknown, list(launched), group.count)
             except (UnknownCall, MissingFact) as error:
                 why = why or str(error)
                 continue
-            if not found.why_not:
-                return found
-            why = why or found.why_not
+            if not operator_time.why_not:
+                return operator_time
+            why = why or operator_time.why_not
         return replace(unknown, why_not=why)
 
     def _by_model(self, group: LaunchGroup, ops: Sequence[Op]) -> OperatorTime:
@@ -236,8 +248,8 @@ class _Predictor:
         if self._batch.factor != 1:
             return replace(unknown, why_not="sizes of --model are those of the batch that ran")
         parts = [KernelPart("by model", op) for op in ops]
-        made = [CallKernel(part, 0, "fused", "", "forward") for part in parts]
-        return self._priced(unknown, made, group.count)
+        call_kernels = [CallKernel(part, 0, "fused", "", "forward") for part in parts]
+        return self._priced(unknown, call_kernels, group.count)
 
     def _by_name(self, group: LaunchGroup, why: str) -> OperatorTime:
         unknown = self._unpriced(group)
@@ -248,25 +260,25 @@ class _Predictor:
                 return replace(unknown, why_not=f"{why}; names and grids do not give the sizes")
             part = KernelPart("by name", op)
             parts += [CallKernel(part, 0, "fused", "", "forward")] * share.count
-        found = self._priced(unknown, parts, 1)
-        return replace(found, by_name=not found.why_not)
+        operator_time = self._priced(unknown, parts, 1)
+        return replace(operator_time, by_name=not operator_time.why_not)
 
     def _priced(
-        self, given: OperatorTime, launched: Sequence[CallKernel], count: int
+        self, operator_time: OperatorTime, launched: Sequence[CallKernel], count: int
     ) -> OperatorTime:
-        chosen = list(self._libraries.chosen(launched))
-        times = self._prices.of(chosen)
+        selection = list(self._libraries.chosen(launched))
+        times = self._prices.of(selection)
         if not times:
-            return replace(given, why_not="no kernel is known to be launched by it")
+            return replace(operator_time, why_not="no kernel is known to be launched by it")
         bounded = next((t.priced.bounded for t in times if t.priced.bounded), "")
         if bounded:
-            return replace(given, why_not=bounded)
-        if chosen != list(launched):
-            self.replaced.add((given.name, given.sizes))
+            return replace(operator_time, why_not=bounded)
+        if selection != list(launched):
+            self.replaced.add((operator_time.name, operator_time.sizes))
         longest = max(times, key=lambda time: time.seconds)
         works = [time.priced.node.op.work() for time in times]
         return replace(
-            given,
+            operator_time,
             predicted=count * sum(time.seconds for time in times),
             low=count * sum(time.priced.low for time in times),
             high=count * sum(time.priced.high for time in times),
@@ -279,16 +291,16 @@ class _Predictor:
     @property
     def notes(self) -> list[str]:
         """What was assumed."""
-        found = [
+        notes = [
             f"{why}: {', '.join(sorted(operators))}"
             for why, operators in self._prices.substituted.items()
         ]
         if self._prices.by_bytes:
             names = ", ".join(sorted(self._prices.by_bytes))
-            found.append(f"priced as element-wise kernels of the same bytes: {names}")
+            notes.append(f"priced as element-wise kernels of the same bytes: {names}")
         if any("List" in info.dtypes for info in self._profile.op_infos.values):
-            found.append(f"tensors in lists have no dtype in the profile: taken as {self._listed}")
-        return [*found, *self._batch.notes]
+            notes.append(f"tensors in lists have no dtype in the profile: taken as {self._listed}")
+        return [*notes, *self._batch.notes]
 
 
 __all__ = ["OperatorTime", "PredictedProfile", "predict"]

@@ -131,11 +131,11 @@ class Names(Generic[Value]):
 
     def number(self, value: Value) -> int:
         """The number of `value`, the same for equal values."""
-        found = self._numbers.get(value)
-        if found is None:
-            found = self._numbers[value] = len(self.values)
+        number = self._numbers.get(value)
+        if number is None:
+            number = self._numbers[value] = len(self.values)
             self.values.append(value)
-        return found
+        return number
 
     def __getitem__(self, number: int) -> Value:
         return self.values[number]
@@ -148,8 +148,8 @@ def _column() -> array[int]:
     return array("q")
 
 
-def _kept(column: array[int], kept: NDArray[np.bool_]) -> array[int]:
-    return array("q", np.asarray(column, dtype=np.int64)[kept].tobytes())
+def _kept(column: array[int], mask: NDArray[np.bool_]) -> array[int]:
+    return array("q", np.asarray(column, dtype=np.int64)[mask].tobytes())
 
 
 @dataclass(slots=True)
@@ -197,10 +197,10 @@ class Activities:
         self.info.append(info)
         self.op.append(NONE)
 
-    def keep(self, kept: NDArray[np.bool_]) -> None:
-        """Only the activities for which `kept` is true."""
+    def keep(self, mask: NDArray[np.bool_]) -> None:
+        """Only the activities for which `mask` is true."""
         for name in ("info", "device", "stream", "start", "duration", "correlation", "op"):
-            setattr(self, name, _kept(getattr(self, name), kept))
+            setattr(self, name, _kept(getattr(self, name), mask))
 
     def _remove_after(self, rows: int) -> None:
         for column in (self.device, self.stream, self.start, self.duration, self.correlation):
@@ -230,10 +230,10 @@ class Copies(Activities):
         Activities.add(self, info, device, stream, start, duration, correlation)
         self.size.append(size if 0 <= size < _LATEST else NONE)
 
-    def keep(self, kept: NDArray[np.bool_]) -> None:
-        """Only the copies for which `kept` is true."""
-        Activities.keep(self, kept)
-        self.size = _kept(self.size, kept)
+    def keep(self, mask: NDArray[np.bool_]) -> None:
+        """Only the copies for which `mask` is true."""
+        Activities.keep(self, mask)
+        self.size = _kept(self.size, mask)
 
 
 @dataclass(slots=True)
@@ -347,12 +347,12 @@ class Profile:
         else:
             self.damaged += 1
 
-    def keep_launches(self, kept: NDArray[np.bool_]) -> None:
-        """Only the launches for which `kept` is true, with their messages and counters."""
-        number = np.cumsum(kept) - 1
-        self.launches.keep(kept)
-        self.messages = {int(number[n]): one for n, one in self.messages.items() if kept[n]}
-        self.counters = {int(number[n]): one for n, one in self.counters.items() if kept[n]}
+    def keep_launches(self, mask: NDArray[np.bool_]) -> None:
+        """Only the launches for which `mask` is true, with their messages and counters."""
+        number = np.cumsum(mask) - 1
+        self.launches.keep(mask)
+        self.messages = {int(number[n]): message for n, message in self.messages.items() if mask[n]}
+        self.counters = {int(number[n]): counts for n, counts in self.counters.items() if mask[n]}
 
 
 __all__ = [

@@ -57,7 +57,7 @@ class RankSkew:
     @property
     def median_skew(self) -> float:
         """Nanoseconds between the first and the last rank of half of the collectives."""
-        return median(one.skew for one in self.collectives)
+        return median(collective.skew for collective in self.collectives)
 
 
 def skew(profiles: Sequence[Profile]) -> RankSkew | None:
@@ -68,7 +68,7 @@ def skew(profiles: Sequence[Profile]) -> RankSkew | None:
         return None
     by_rank = {profile.rank: _collectives(profile) for profile in profiles}
     names = set[str]().union(*by_rank.values())
-    found: list[MatchedCollective] = []
+    collectives: list[MatchedCollective] = []
     unmatched = 0
     for name in sorted(names):
         lists = {rank: durations.get(name, []) for rank, durations in by_rank.items()}
@@ -78,17 +78,22 @@ def skew(profiles: Sequence[Profile]) -> RankSkew | None:
             continue
         for number in range(counts[0]):
             times = {rank: durations[number] for rank, durations in lists.items()}
-            found.append(MatchedCollective(name, number, times))
-    if not found:
+            collectives.append(MatchedCollective(name, number, times))
+    if not collectives:
         return None
     return RankSkew(
-        collectives=tuple(sorted(found, key=lambda one: -one.skew)),
+        collectives=tuple(sorted(collectives, key=lambda collective: -collective.skew)),
         unmatched=unmatched,
         waited={
-            rank: sum(one.durations[rank] - min(one.durations.values()) for one in found)
+            rank: sum(
+                collective.durations[rank] - min(collective.durations.values())
+                for collective in collectives
+            )
             for rank in by_rank
         },
-        last_in={rank: sum(one.last == rank for one in found) for rank in by_rank},
+        last_in={
+            rank: sum(collective.last == rank for collective in collectives) for rank in by_rank
+        },
     )
 
 
@@ -96,12 +101,14 @@ def _collectives(profile: Profile) -> dict[str, list[int]]:
     """Durations of the collectives by name, in the order they started."""
     launches = profile.launches
     names = [short(kernel.name) for kernel in profile.kernels.values]
-    wanted = [recognise(kernel.name).category == COLLECTIVE for kernel in profile.kernels.values]
-    mine = [number for number, info in enumerate(launches.info) if wanted[info]]
-    found: defaultdict[str, list[int]] = defaultdict(list)
-    for number in sorted(mine, key=lambda one: launches.start[one]):
-        found[names[launches.info[number]]].append(launches.duration[number])
-    return dict(found)
+    is_collective = [
+        recognise(kernel.name).category == COLLECTIVE for kernel in profile.kernels.values
+    ]
+    mine = [number for number, info in enumerate(launches.info) if is_collective[info]]
+    durations: defaultdict[str, list[int]] = defaultdict(list)
+    for number in sorted(mine, key=lambda index: launches.start[index]):
+        durations[names[launches.info[number]]].append(launches.duration[number])
+    return dict(durations)
 
 
 __all__ = ["MatchedCollective", "RankSkew", "skew"]

@@ -92,10 +92,10 @@ def read_ranks(path: Path) -> Iterator[tuple[Path, Profile]]:
     files_here = sorted(p for p in path.iterdir() if p.is_file())
     files_here = [p for p in files_here if p.name != _COPY] or files_here
     every = ([p for p in files_here if p.name.endswith(ends)] for ends in _TRACES)
-    found = next(filter(None, every), [])
-    if not found:
+    traces = next(filter(None, every), [])
+    if not traces:
         raise InputError(f"{path}: no .json, .json.gz or .xplane.pb in the folder")
-    for trace in found:
+    for trace in traces:
         yield trace, read(trace)
 
 

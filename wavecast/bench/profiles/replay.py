@@ -67,7 +67,7 @@ def replay(
     new_durations = durations.copy()
     new_durations[: len(seconds)] = np.round(np.asarray(seconds) * 1e9).astype(np.int64)
     calls, streams = profile.calls, _streams(profile)
-    begin, done = _call_times(profile)
+    begin, call_index = _call_times(profile)
     incomplete = _incomplete(profile, starts, devices)
     clock = _HostClock(profile, 0.0 if graphs else host)
     new_starts, new_ends = starts.copy(), ends.copy()
@@ -85,8 +85,8 @@ def replay(
         call = begin[number]
         ready = new_ready = None
         if call >= 0 and not incomplete[number]:
-            thread = calls.thread[done[number]]
-            after = int(min(starts[number], call + calls.duration[done[number]]))
+            thread = calls.thread[call_index[number]]
+            after = int(min(starts[number], call + calls.duration[call_index[number]]))
             ready, new_ready = after, clock.at(thread, after)
         before, new_before = free.get(streams[number], (None, None))
         reference = max((time for time in (ready, before) if time is not None), default=None)
@@ -113,8 +113,8 @@ class _HostClock:
 
     def at(self, thread: int, time: int) -> int:
         """When a thread does what it did at `time`."""
-        passed = round((time - self._origin) * self._factor)
-        return self._origin + passed + self._shift[thread]
+        delta = round((time - self._origin) * self._factor)
+        return self._origin + delta + self._shift[thread]
 
     def resume(self, thread: int, time: int, new: int) -> None:
         """A thread that continued at `time` continues at `new`."""
@@ -137,10 +137,10 @@ def _incomplete(
     profile: Profile, starts: NDArray[np.int64], devices: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
     """Activities before which the file lacks some."""
-    found = np.zeros(len(starts), dtype=bool)
+    mask = np.zeros(len(starts), dtype=bool)
     for device, first in profile.unknown_from.items():
-        found |= (devices == device) & (starts > first)
-    return found
+        mask |= (devices == device) & (starts > first)
+    return mask
 
 
 def _streams(profile: Profile) -> list[tuple[int, int]]:

@@ -64,11 +64,11 @@ def kernel_sequences(profile: Profile) -> list[KernelSequence]:
     for first, last in zip(bounds.tolist(), [*bounds[1:].tolist(), len(order)], strict=True):
         if last - first > 1:
             finish(first, last)
-    found = [
+    sequences = [
         KernelSequence(kernels, _text(profile, kernels), count, busy * 1e-9, gaps * 1e-9)
         for kernels, (count, busy, gaps) in runs.items()
     ]
-    return sorted(found, key=lambda one: -one.seconds)
+    return sorted(sequences, key=lambda sequence: -sequence.seconds)
 
 
 def _text(profile: Profile, kernels: Sequence[int]) -> str:

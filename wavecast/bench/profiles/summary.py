@@ -74,8 +74,8 @@ class ProfileSummary:
 def summarise(profile: Profile) -> ProfileSummary:
     """Of all devices of the profile."""
     names = [recognise(kernel.name) for kernel in profile.kernels.values]
-    used = sorted({*profile.launches.device, *profile.copies.device})
-    summary = ProfileSummary(tuple(_device(profile, device, names) for device in used))
+    devices = sorted({*profile.launches.device, *profile.copies.device})
+    summary = ProfileSummary(tuple(_device(profile, device, names) for device in devices))
     summary.by_kernel = _grouped(profile, lambda number: profile.launches.info[number])
     summary.by_category = _grouped(
         profile, lambda number: names[profile.launches.info[number]].category
@@ -114,10 +114,10 @@ Key = TypeVar("Key", bound=Hashable)
 
 
 def _grouped(profile: Profile, key: Callable[[int], Key]) -> dict[Key, TimeShare]:
-    found: defaultdict[Key, TimeShare] = defaultdict(TimeShare)
+    shares: defaultdict[Key, TimeShare] = defaultdict(TimeShare)
     for number, duration in enumerate(profile.launches.duration):
-        found[key(number)].add(duration)
-    return dict(sorted(found.items(), key=lambda item: -item[1].nanoseconds))
+        shares[key(number)].add(duration)
+    return dict(sorted(shares.items(), key=lambda item: -item[1].nanoseconds))
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,10 +161,10 @@ def union(intervals: Intervals) -> Intervals:
     if not len(intervals):
         return intervals
     ordered = intervals[np.argsort(intervals[:, 0], kind="stable")]
-    reached = np.maximum.accumulate(ordered[:, 1])
-    first = np.append(True, ordered[1:, 0] > reached[:-1])
+    latest_end = np.maximum.accumulate(ordered[:, 1])
+    first = np.append(True, ordered[1:, 0] > latest_end[:-1])
     last = np.append(first[1:], True)
-    return np.stack([ordered[first, 0], reached[last]], axis=1)
+    return np.stack([ordered[first, 0], latest_end[last]], axis=1)
 
 
 def _length(intervals: Intervals) -> int:
@@ -247,9 +247,9 @@ def _idle(
         if call is None or (unknown_from is not None and end > unknown_from):
             causes[UNKNOWN] += end - begin
             continue
-        done = min(end, profile.calls.start[call] + profile.calls.duration[call])
-        late = max(0, done - begin)
-        waited = np.searchsorted(waits, begin) < np.searchsorted(waits, done)
+        call_end = min(end, profile.calls.start[call] + profile.calls.duration[call])
+        late = max(0, call_end - begin)
+        waited = np.searchsorted(waits, begin) < np.searchsorted(waits, call_end)
         causes[SYNCHRONISATION if waited else HOST] += late
         causes[DEPENDENCY] += end - begin - late
     return {cause: time for cause, time in causes.items() if time}

@@ -39,18 +39,18 @@ _CACHES: Final = {"_C_cache_ops::reshape_and_cache_flash", "_C_cache_ops::reshap
 """Keys and values (arguments 0 and 1) go to as many elements of caches (2 and 3)."""
 
 
-def operation(given: ProfiledOp) -> Op | None:
+def operation(op: ProfiledOp) -> Op | None:
     """What a call with these sizes moves; None for other operators, and without sizes."""
-    if not (given.name in _TENSORS or given.name in _CACHES or _INDUCTOR.match(given.name)):
+    if not (op.name in _TENSORS or op.name in _CACHES or _INDUCTOR.match(op.name)):
         return None
     try:
-        tensors = _tensors(given)
-        read, written = _moved(given.name, tensors)
+        tensors = _tensors(op)
+        read, written = _moved(op.name, tensors)
     except (ValueError, TypeError, IndexError, OverflowError, UnknownName, RecursionError):
         return None
     if not (read and written and math.isfinite(read + written)):
         return None
-    return SameBytes(given.name, read, written)
+    return SameBytes(op.name, read, written)
 
 
 def _moved(name: str, tensors: Sequence[tuple[int, float]]) -> tuple[float, float]:
@@ -62,16 +62,16 @@ def _moved(name: str, tensors: Sequence[tuple[int, float]]) -> tuple[float, floa
     if name in _CACHES:
         written = sum(tensors[number][0] * tensors[number + 2][1] for number in (0, 1))
         return sizes[0] + sizes[1], written
-    used = [size for size in sizes if size]
-    return sum(used[:-1]), used[-1]
+    nonzero = [size for size in sizes if size]
+    return sum(nonzero[:-1]), nonzero[-1]
 
 
-def _tensors(given: ProfiledOp) -> list[tuple[int, float]]:
+def _tensors(op: ProfiledOp) -> list[tuple[int, float]]:
     """(elements, bytes of one) of every argument; (0, 0) for what is not a tensor. Elements that
     a stride of 0 repeats count once."""
-    shapes, types = json.loads(given.sizes), json.loads(given.dtypes)
-    steps = json.loads(given.strides) if given.strides else [[] for _ in shapes]
-    return [_tensor(*one) for one in zip(shapes, types, steps, strict=True)]
+    shapes, types = json.loads(op.sizes), json.loads(op.dtypes)
+    steps = json.loads(op.strides) if op.strides else [[] for _ in shapes]
+    return [_tensor(*tensor) for tensor in zip(shapes, types, steps, strict=True)]
 
 
 def _tensor(shape: Any, name: str, steps: Any) -> tuple[int, float]:

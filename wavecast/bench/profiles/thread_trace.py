@@ -39,18 +39,22 @@ class TracedKernel:
     @property
     def longest(self) -> list[InstructionCycles]:
         """The instructions that a wave executed, those with the most cycles first."""
-        executed = [one for one in self.instructions if one.traced.executions]
-        return sorted(executed, key=lambda one: -one.traced.spent)
+        executed = [
+            instruction for instruction in self.instructions if instruction.traced.executions
+        ]
+        return sorted(executed, key=lambda instruction: -instruction.traced.spent)
 
     @property
     def cycles(self) -> int:
         """Cycles of all instructions together."""
-        return sum(one.traced.spent for one in self.instructions)
+        return sum(instruction.traced.spent for instruction in self.instructions)
 
 
 def with_simulated(trace: ThreadTrace, explanation: Explanation | None) -> TracedKernel:
     """A trace next to the simulation of its launch."""
-    alone = tuple(InstructionCycles(at, one) for at, one in enumerate(trace.instructions))
+    alone = tuple(
+        InstructionCycles(at, instruction) for at, instruction in enumerate(trace.instructions)
+    )
     if explanation is None:
         return TracedKernel(trace, alone, "the code is not given (--code)")
     profile = explanation.predicted.profile
@@ -62,23 +66,29 @@ def with_simulated(trace: ThreadTrace, explanation: Explanation | None) -> Trace
         why = f"{different:,} of {whole} of the trace are not those of the code"
         return TracedKernel(trace, alone, why)
     unit = launch_timing(profile, explanation.device).unit
-    spent, executed = unit.stalls.sum(axis=1).tolist(), unit.counts.tolist()
+    stalls, executed = unit.stalls.sum(axis=1).tolist(), unit.counts.tolist()
     return TracedKernel(
         trace,
         tuple(
-            replace(one, simulated=spent[one.number] / executed[one.number])
-            if executed[one.number]
-            else one
-            for one in alone
+            replace(
+                instruction, simulated=stalls[instruction.number] / executed[instruction.number]
+            )
+            if executed[instruction.number]
+            else instruction
+            for instruction in alone
         ),
     )
 
 
 def _different(traced: Sequence[TracedInstruction], program: Program) -> int:
     """Instructions whose mnemonic is not that of the code at the same number."""
-    own = [_plain(one.mnemonic) for one in program.instructions]
-    found = [_plain(one.text.split(" ", 1)[0]) for one in traced]
-    return sum(1 for at, name in enumerate(found) if at >= len(own) or name != own[at])
+    code_mnemonics = [_plain(instruction.mnemonic) for instruction in program.instructions]
+    trace_mnemonics = [_plain(instruction.text.split(" ", 1)[0]) for instruction in traced]
+    return sum(
+        1
+        for at, name in enumerate(trace_mnemonics)
+        if at >= len(code_mnemonics) or name != code_mnemonics[at]
+    )
 
 
 def _plain(mnemonic: str) -> str:

@@ -69,13 +69,13 @@ def copy_traffic(profile: Profile) -> list[CopyTraffic]:
     copies = profile.copies
     info, size = np.asarray(copies.info, dtype=np.int64), np.asarray(copies.size, dtype=np.int64)
     duration = np.asarray(copies.duration, dtype=np.int64)
-    found = []
+    rows = []
     for number, name in enumerate(profile.copy_names.values):
         mine = info == number
         sized = mine & (size != NONE)
         if mine.any():
             total, time = int(size[sized].sum()), int(duration[sized].sum())
-            found.append(
+            rows.append(
                 CopyTraffic(
                     name=name,
                     count=int(mine.sum()),
@@ -84,7 +84,7 @@ def copy_traffic(profile: Profile) -> list[CopyTraffic]:
                     bandwidth=total / time * 1e9 if time else None,
                 )
             )
-    return sorted(found, key=lambda one: -one.seconds)
+    return sorted(rows, key=lambda row: -row.seconds)
 
 
 def collective_traffic(profile: Profile) -> list[CollectiveTraffic]:
@@ -92,8 +92,8 @@ def collective_traffic(profile: Profile) -> list[CollectiveTraffic]:
     times: dict[CollectiveMessage, list[int]] = {}
     for launch, message in profile.messages.items():
         times.setdefault(message, []).append(profile.launches.duration[launch])
-    found = [_collective(message, durations) for message, durations in times.items()]
-    return sorted(found, key=lambda one: -one.seconds)
+    rows = [_collective(message, durations) for message, durations in times.items()]
+    return sorted(rows, key=lambda row: -row.seconds)
 
 
 def _collective(message: CollectiveMessage, durations: list[int]) -> CollectiveTraffic:

@@ -31,29 +31,29 @@ class Checked:
 def check(path: Path) -> Checked:
     """Check the file's structure and read every record. Raises StoreError for a file that is no
     store at all."""
-    found = Checked()
+    report = Checked()
     with open_store(path, create=False) as store:
         try:
             runs = store.runs()
         except StoreError as error:
-            found.problems.append(str(error))
-            return found
-    found.runs = len(runs)
-    found.interrupted = [run.id for run in runs if not run.finished]
+            report.problems.append(str(error))
+            return report
+    report.runs = len(runs)
+    report.interrupted = [run.id for run in runs if not run.finished]
     with closing(_open(path)) as database:
         try:
             lines = database.execute(f"PRAGMA integrity_check({_MOST})").fetchall()
-            found.problems += [str(line) for (line,) in lines if line != "ok"]
+            report.problems += [str(line) for (line,) in lines if line != "ok"]
             lost = database.execute(
                 "SELECT count(*) FROM records WHERE run NOT IN (SELECT id FROM runs)"
             ).fetchone()[0]
             if lost:
-                found.problems.append(f"{lost} records of runs that are not there")
+                report.problems.append(f"{lost} records of runs that are not there")
         except sqlite3.DatabaseError as error:
-            found.problems.append(f"the file is damaged: {error}")
+            report.problems.append(f"the file is damaged: {error}")
     for run in runs:
-        found.records += sum(1 for _ in readable(path, run, found.problems))
-    return found
+        report.records += sum(1 for _ in readable(path, run, report.problems))
+    return report
 
 
 def readable(path: Path, run: BenchRun, problems: list[str]) -> Iterator[BenchRecord]:

@@ -44,40 +44,40 @@ def cell(value: Any, kind: Kind) -> str:
     return value if kind == "text" else _json(value)
 
 
-def _write_csv(path: Path, found: Iterator[Row]) -> int:
-    counted = 0
+def _write_csv(path: Path, table_rows: Iterator[Row]) -> int:
+    count = 0
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(COLUMNS)
-        for row in found:
+        for row in table_rows:
             writer.writerow([cell(row[name], kind) for name, kind in COLUMNS.items()])
-            counted += 1
-    return counted
+            count += 1
+    return count
 
 
-def _write_lines(path: Path, found: Iterator[Row]) -> int:
+def _write_lines(path: Path, table_rows: Iterator[Row]) -> int:
     with path.open("w", encoding="utf-8") as file:
-        return _lines(file, found, "\n")
+        return _lines(file, table_rows, "\n")
 
 
-def _write_json(path: Path, found: Iterator[Row]) -> int:
+def _write_json(path: Path, table_rows: Iterator[Row]) -> int:
     with path.open("w", encoding="utf-8") as file:
         file.write(f'{{"schema": "{SCHEMA}", "rows": [\n')
-        counted = _lines(file, found, ",\n", last="\n")
+        count = _lines(file, table_rows, ",\n", last="\n")
         file.write("]}\n")
-    return counted
+    return count
 
 
-def _lines(file: IO[str], found: Iterator[Row], between: str, last: str = "") -> int:
-    counted = 0
-    for row in found:
-        file.write((between if counted else "") + _json(row))
-        counted += 1
-    file.write(last if counted and last else "\n" if counted else "")
-    return counted
+def _lines(file: IO[str], table_rows: Iterator[Row], between: str, last: str = "") -> int:
+    count = 0
+    for row in table_rows:
+        file.write((between if count else "") + _json(row))
+        count += 1
+    file.write(last if count and last else "\n" if count else "")
+    return count
 
 
-def _write_parquet(path: Path, found: Iterator[Row]) -> int:
+def _write_parquet(path: Path, table_rows: Iterator[Row]) -> int:
     arrow, parquet = arrow_modules()
     types: Mapping[Kind, Any] = {
         "text": arrow.string(),
@@ -91,16 +91,16 @@ def _write_parquet(path: Path, found: Iterator[Row]) -> int:
     schema = arrow.schema(
         [(name, types[kind]) for name, kind in COLUMNS.items()], metadata={"schema": SCHEMA}
     )
-    counted = 0
+    count = 0
     with parquet.ParquetWriter(path, schema, compression="zstd") as writer:
-        while batch := list(islice(found, _BATCH)):
+        while batch := list(islice(table_rows, _BATCH)):
             columns = [
                 arrow.array([_cell(row[name], kind) for row in batch], type=types[kind])
                 for name, kind in COLUMNS.items()
             ]
             writer.write_table(arrow.table(columns, schema=schema))
-            counted += len(batch)
-    return counted
+            count += len(batch)
+    return count
 
 
 def _cell(value: Any, kind: Kind) -> Any:
@@ -113,7 +113,7 @@ def _cell(value: Any, kind: Kind) -> Any:
         case "number":
             return _exact(value)
         case "numbers":
-            return [_exact(one) for one in value]
+            return [_exact(number) for number in value]
     return value
 
 

@@ -21,17 +21,17 @@ class Kept:
 
 
 def keep(
-    store: Store, runs: Sequence[tuple[BenchRun, Sequence[BenchRecord]]], *, ended: bool
+    store: Store, runs: Sequence[tuple[BenchRun, Sequence[BenchRecord]]], *, complete: bool
 ) -> list[Kept]:
     """Add runs. One whose id the store has is added to where its records are the first of these (an
-    import that was interrupted). Unless they say when, runs are finished now where they `ended`.
+    import that was interrupted). Unless they say when, runs are finished now where they `complete`.
 
     Raises StoreError for a run the store has with other records; those before it are kept.
     """
-    known = {run.id: run for run in store.runs()}
-    found = []
+    by_id = {run.id: run for run in store.runs()}
+    outcomes = []
     for run, records in runs:
-        before = known.get(run.id)
+        before = by_id.get(run.id)
         have = list(store.records(run.id)) if before is not None else []
         if have != list(records[: len(have)]):
             raise StoreError(f"run {run.id} is in the store with other records")
@@ -39,11 +39,11 @@ def keep(
             store.begin(replace(run, finished=""))
         for record in records[len(have) :]:
             store.add(run.id, record)
-        finished = run.finished or (now() if ended else "")
+        finished = run.finished or (now() if complete else "")
         if finished and not (before is not None and before.finished):
             store.finish(run.id, finished)
-        found.append(Kept(run, len(records) - len(have), len(have)))
-    return found
+        outcomes.append(Kept(run, len(records) - len(have), len(have)))
+    return outcomes
 
 
 __all__ = ["Kept", "keep"]

@@ -49,16 +49,16 @@ _WHOLE: Final = frozenset({"subject", "environment", "conditions", "figures"})
 
 
 def _columns() -> dict[str, Kind]:
-    found: dict[str, Kind] = {}
+    columns: dict[str, Kind] = {}
     for prefix, kind in _PARTS.items():
         if kind is BenchRecord:
-            found["record"] = "whole"
+            columns["record"] = "whole"
         if kind is Figure:
-            found["kpi"] = "text"
+            columns["kpi"] = "text"
         for field in fields(kind):
             if not (kind is BenchRecord and field.name in _WHOLE):
-                found[prefix + field.name] = _KINDS[str(field.type)]
-    return found
+                columns[prefix + field.name] = _KINDS[str(field.type)]
+    return columns
 
 
 COLUMNS: Final[Mapping[str, Kind]] = _columns()
@@ -87,16 +87,16 @@ def rows(measured: Measured) -> Iterator[Row]:
             yield _complete(about_run)
 
 
-def measured(given: Iterable[Row]) -> list[tuple[BenchRun, list[BenchRecord]]]:
+def measured(table: Iterable[Row]) -> list[tuple[BenchRun, list[BenchRecord]]]:
     """What `rows` was called on, in the order of the rows. Raises InputError."""
     runs: dict[str, BenchRun] = {}
-    found: dict[str, dict[int, tuple[Row, dict[str, Figure]]]] = {}
-    for number, row in enumerate(given, 1):
+    records_by_run: dict[str, dict[int, tuple[Row, dict[str, Figure]]]] = {}
+    for number, row in enumerate(table, 1):
         try:
             run = _part("run_", BenchRun, row)
             if runs.setdefault(run.id, run) != run:
                 raise ValueError(f"run {run.id} is told differently before")
-            records = found.setdefault(run.id, {})
+            records = records_by_run.setdefault(run.id, {})
             if row["record"] is None:
                 continue
             _, figures = records.setdefault(int(row["record"]), (row, {}))
@@ -105,7 +105,10 @@ def measured(given: Iterable[Row]) -> list[tuple[BenchRun, list[BenchRecord]]]:
         except (KeyError, TypeError, ValueError) as error:
             raise InputError(f"row {number} is not a measurement: {_said(error)}") from None
     return [
-        (run, [_record(row, figures) for _, (row, figures) in sorted(found[run.id].items())])
+        (
+            run,
+            [_record(row, figures) for _, (row, figures) in sorted(records_by_run[run.id].items())],
+        )
         for run in runs.values()
     ]
 
@@ -140,12 +143,12 @@ def _part(prefix: str, kind: type, row: Row) -> Any:
 
 
 def _given(prefix: str, kind: type, row: Row) -> Row:
-    found: Row = {}
+    values: Row = {}
     for field in fields(kind):
         column = prefix + field.name
         if column in COLUMNS and not (kind is BenchRecord and field.name in _WHOLE):
-            found[field.name] = _value(column, str(field.type), row[column])
-    return found
+            values[field.name] = _value(column, str(field.type), row[column])
+    return values
 
 
 def _value(column: str, annotation: str, value: Any) -> Any:

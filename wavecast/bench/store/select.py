@@ -19,13 +19,13 @@ def chosen(runs: Sequence[BenchRun], text: str) -> tuple[BenchRun, ...]:
 
     Raises UnknownName, UsageError for a text that several different runs could mean.
     """
-    found: dict[str, BenchRun] = {}
-    for part in filter(None, (one.strip() for one in text.split(","))):
+    selection: dict[str, BenchRun] = {}
+    for part in filter(None, (name.strip() for name in text.split(","))):
         for run in _one(runs, part):
-            found[run.id] = run
-    if not found:
+            selection[run.id] = run
+    if not selection:
         raise UnknownName("run", text, _names(runs))
-    return tuple(found.values())
+    return tuple(selection.values())
 
 
 def _one(runs: Sequence[BenchRun], text: str) -> tuple[BenchRun, ...]:
@@ -42,12 +42,14 @@ def _one(runs: Sequence[BenchRun], text: str) -> tuple[BenchRun, ...]:
         committed = tuple(run for run in runs if run.commit.startswith(text))
         if committed:
             return committed
-    named = tuple(run for run in runs if run.id.startswith(text))
-    if len(named) > 1:
-        raise UsageError(f"{len(named)} runs begin with {text!r}: {', '.join(r.id for r in named)}")
-    if not named:
+    matches = tuple(run for run in runs if run.id.startswith(text))
+    if len(matches) > 1:
+        raise UsageError(
+            f"{len(matches)} runs begin with {text!r}: {', '.join(r.id for r in matches)}"
+        )
+    if not matches:
         raise UnknownName("run", text, _names(runs))
-    return named
+    return matches
 
 
 def _names(runs: Sequence[BenchRun]) -> list[str]:

@@ -59,7 +59,7 @@ class Arrival:
 
 def arrivals(program: Program) -> list[Arrival]:
     """The comparisons of a program."""
-    counting = [one for one in program.instructions if _counts(one)]
+    counting = [instruction for instruction in program.instructions if _counts(instruction)]
     if not counting:
         return []
     chains = DefUse(program)
@@ -86,7 +86,7 @@ def _arrivals(chains: DefUse, atomic: Instruction) -> Iterator[Arrival]:
     assert atomic.memory is not None
     derived = _derived(chains, atomic.index)
     step = _step(chains, atomic)
-    for index in sorted({user for one in derived for user in chains.uses(one)}):
+    for index in sorted({user for definition in derived for user in chains.uses(definition)}):
         comparison = chains.program.instructions[index]
         if not compares_equal(comparison):
             continue
@@ -112,7 +112,7 @@ def _derived(chains: DefUse, atomic: int) -> set[int]:
                 following = loads
             elif not _passes_on(instruction):
                 continue
-            work += [one for one in following if one not in derived]
+            work += [index for index in following if index not in derived]
             derived.update(following)
     return derived
 
@@ -131,7 +131,7 @@ def _is_lds(instruction: Instruction, kind: MemoryKind) -> bool:
 def _writers(chains: DefUse, index: int, operand: Operand) -> set[int]:
     """The instructions that make the value of an operand."""
     bits = bits_of(operand.bits)
-    return {one for bit in bits for one in chains.definitions(index, bit)} - {ENTRY}
+    return {definition for bit in bits for definition in chains.definitions(index, bit)} - {ENTRY}
 
 
 def _step(chains: DefUse, atomic: Instruction) -> int:
@@ -187,12 +187,15 @@ def _is_equality(opcode: Opcode) -> bool:
     if meaning is None or meaning.modifiers:
         return False
     numbers = random.Random(0)
-    ops, seen = IntegerOps(), []
+    ops, outcomes = IntegerOps(), []
     for _ in range(_SAMPLES):
-        one, other = numbers.randrange(1 << 15), numbers.randrange(1 << 15, 1 << 16)
-        row = [meaning.evaluate(ops, *pair)[0] for pair in ((one, one), (one, other), (other, one))]
-        seen.append(tuple(row))
-    return set(seen) in ({(1, 0, 0)}, {(0, 1, 1)})
+        operand, other = numbers.randrange(1 << 15), numbers.randrange(1 << 15, 1 << 16)
+        row = [
+            meaning.evaluate(ops, *pair)[0]
+            for pair in ((operand, operand), (operand, other), (other, operand))
+        ]
+        outcomes.append(tuple(row))
+    return set(outcomes) in ({(1, 0, 0)}, {(0, 1, 1)})
 
 
 class ArrivalChecks(Observer):
@@ -213,10 +216,12 @@ class ArrivalChecks(Observer):
         emitter.pending.settle()
         emitter.pending.flush_before(instruction.decoded)
         builder, lanes = emitter.builder, emitter.layout.lanes
-        one, other = (_values(emitter, instruction, position) for position in (-2, -1))
-        equal: Any = builder.bitcast(builder.icmp_unsigned("==", one, other), ir.IntType(lanes))
+        comparand, other = (_values(emitter, instruction, position) for position in (-2, -1))
+        equal: Any = builder.bitcast(
+            builder.icmp_unsigned("==", comparand, other), ir.IntType(lanes)
+        )
         equal = builder.and_(equal, emitter.exec_mask())
-        target = other if self.targets[instruction.index] == -1 else one
+        target = other if self.targets[instruction.index] == -1 else comparand
         with builder.if_then(builder.icmp_unsigned("!=", equal, equal.type(0)), likely=False):
             lane = builder.cttz(equal, ir.IntType(1)(0))
             value = builder.extract_element(target, lane)

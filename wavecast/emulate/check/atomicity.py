@@ -71,20 +71,20 @@ class ProgramAtomicity:
     def atomic(self) -> frozenset[int]:
         """Those that are atomic, among the waves of a workgroup at least."""
         every = {*ATOMIC, Atomicity.WORKGROUP}
-        return frozenset(index for index, one in self.atomicity.items() if one in every)
+        return frozenset(index for index, atomicity in self.atomicity.items() if atomicity in every)
 
 
 def accesses(program: Program) -> ProgramAtomicity:
     """Classify the accesses of a program."""
     target = program.target
-    found = {
+    atomicities = {
         instruction.index: _atomicity(instruction, target)
         for instruction in program.instructions
         if instruction.memory is not None and instruction.memory.space in _MEMORY
     }
     loads = [
         index
-        for index, atomicity in found.items()
+        for index, atomicity in atomicities.items()
         if atomicity is Atomicity.AGENT and _kind(program.instructions[index]) is MemoryKind.LOAD
     ]
     returning = [
@@ -98,12 +98,12 @@ def accesses(program: Program) -> ProgramAtomicity:
     if loads or returning:
         chains = DefUse(program)
         deciding = frozenset(index for index in returning if _decides(chains, index))
-        found |= {index: Atomicity.DATA for index in loads if not _decides(chains, index)}
+        atomicities |= {index: Atomicity.DATA for index in loads if not _decides(chains, index)}
     for index in _compared_loads(program):
-        found[index] = Atomicity.AGENT
+        atomicities[index] = Atomicity.AGENT
     observing = frozenset(
         index
-        for index, atomicity in found.items()
+        for index, atomicity in atomicities.items()
         if atomicity >= Atomicity.AGENT and _returns(program.instructions[index])
     )
     coherent = any(_kind(program.instructions[index]) is MemoryKind.LOAD for index in observing)
@@ -114,7 +114,7 @@ def accesses(program: Program) -> ProgramAtomicity:
     )
     able = coherent or invalidates or not states_store_scope(target)
     polls = frozenset(_polls(program))
-    return ProgramAtomicity(found, observing, bool(observing) and able, polls, deciding)
+    return ProgramAtomicity(atomicities, observing, bool(observing) and able, polls, deciding)
 
 
 def _kind(instruction: Instruction) -> MemoryKind:
@@ -155,15 +155,15 @@ def _atomicity(instruction: Instruction, target: str) -> Atomicity:
 
 def _decides(chains: DefUse, load: int) -> bool:
     """Whether a branch or EXEC depends on what an instruction loads."""
-    seen, work = {load}, [load]
+    dependents, work = {load}, [load]
     while work:
         for use in chains.uses(work.pop()):
             instruction = chains.program.instructions[use]
             branches = instruction.opcode.control is Control.CONDITIONAL
             if branches or instruction.writes & EXEC:
                 return True
-            if instruction.memory is None and use not in seen:
-                seen.add(use)
+            if instruction.memory is None and use not in dependents:
+                dependents.add(use)
                 work.append(use)
     return False
 
@@ -199,13 +199,13 @@ def _compared_loads(program: Program) -> Iterator[int]:
     if not swaps:
         return
     chains = DefUse(program)
-    seen: set[tuple[int, int]] = set()
+    operand_bits: set[tuple[int, int]] = set()
     work = [(swap.index, bit) for swap in swaps for bit in _comparand(swap)]
     while work:
         item = work.pop()
-        if item in seen:
+        if item in operand_bits:
             continue
-        seen.add(item)
+        operand_bits.add(item)
         for definition in chains.definitions(*item):
             if definition == ENTRY:
                 continue
@@ -221,11 +221,11 @@ def _compared_loads(program: Program) -> Iterator[int]:
 def _masks(instruction: Instruction) -> int:
     """The registers an instruction reads as masks of lanes."""
     pairs = zip(instruction.operands, instruction.decoded.roles, strict=True)
-    found = 0
+    registers = 0
     for operand, role in pairs:
         if role.kind is OperandKind.LANE_MASK:
-            found |= operand.bits
-    return found
+            registers |= operand.bits
+    return registers
 
 
 def _comparand(swap: Instruction) -> list[int]:

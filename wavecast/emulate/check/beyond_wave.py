@@ -121,22 +121,22 @@ def _tested_lanes(program: Program) -> dict[int, int]:
     """Instructions that look at bits of a ballot's upper half, and a lane of these. Other uses
     of it are those of programs that run on waves of any size."""
     marks = [
-        one
-        for one in program.instructions
-        if any(operand.value == _UPPER_LANES for operand in one.decoded.operands)
+        instruction
+        for instruction in program.instructions
+        if any(operand.value == _UPPER_LANES for operand in instruction.decoded.operands)
     ]
-    found: dict[int, int] = {}
+    lanes: dict[int, int] = {}
     if not marks:
-        return found
+        return lanes
     uses = DefUse(program)
     for mark in marks:
         for user in uses.uses(mark.index):
             decoded = program.instructions[user].decoded
             which = decoded.operands[-1].value
             if OpcodeFlag.BIT_FIELD in decoded.opcode.flags and which is not None:
-                found[user] = _LANES + which % _LANES
-        found |= dict.fromkeys(_compared(uses, mark.index), 2 * _LANES - 1)
-    return found
+                lanes[user] = _LANES + which % _LANES
+        lanes |= dict.fromkeys(_compared(uses, mark.index), 2 * _LANES - 1)
+    return lanes
 
 
 def _compared(uses: DefUse, mark: int) -> Iterator[int]:
@@ -150,7 +150,9 @@ def _compared(uses: DefUse, mark: int) -> Iterator[int]:
         elif instructions[user].opcode.form == "SOP2":
             for comparison in uses.uses(user):
                 operands = instructions[comparison].decoded.operands
-                every = any(one.value is not None and not ~one.value & _HALF for one in operands)
+                every = any(
+                    operand.value is not None and not ~operand.value & _HALF for operand in operands
+                )
                 if compares_equal(instructions[comparison]) and every:
                     yield comparison
 
@@ -172,10 +174,10 @@ def _constant(uses: DefUse, reader: int, register: int, readers: frozenset[int])
     """The constant that a scalar register has where an instruction reads it, also through copies;
     0 for others. `readers` are the copies on the way."""
     values = set()
-    for one in uses.definitions(reader, register):
-        if one == ENTRY or one in readers:
+    for definition in uses.definitions(reader, register):
+        if definition == ENTRY or definition in readers:
             return 0
-        writer = uses.program.instructions[one].decoded
+        writer = uses.program.instructions[definition].decoded
         part = register - (writer.writes.bit_length() - writer.writes.bit_count())
         value = constant_written(writer)
         if value is not None:
@@ -183,7 +185,7 @@ def _constant(uses: DefUse, reader: int, register: int, readers: frozenset[int])
         elif _copies(writer):
             source = writer.operands[1].bits
             first = source.bit_length() - source.bit_count()
-            values.add(_constant(uses, one, first + part, readers | {one}))
+            values.add(_constant(uses, definition, first + part, readers | {definition}))
     return values.pop() if len(values) == 1 else 0
 
 

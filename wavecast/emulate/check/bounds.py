@@ -76,9 +76,9 @@ def _intervals_of(
     arrays: Mapping[int, Sequence[ArrayBytes]],
 ) -> dict[int, tuple[AddressInterval, ...]]:
     return {
-        index: tuple((array.first, array.end) for array in found)
-        for index, found in arrays.items()
-        if found
+        index: tuple((array.first, array.end) for array in candidates)
+        for index, candidates in arrays.items()
+        if candidates
     }
 
 
@@ -89,7 +89,7 @@ def source_accesses(kernel: Kernel, code: CodeObject) -> dict[int, SourceAccess]
         return {}
     accesses = SourceAccesses(text, kernel.name)
     every = {i.index: accesses.of(i) for i in kernel.program.instructions}
-    return {index: one for index, one in every.items() if one is not SourceAccess.UNKNOWN}
+    return {index: access for index, access in every.items() if access is not SourceAccess.UNKNOWN}
 
 
 class AccessBounds:
@@ -104,9 +104,9 @@ class AccessBounds:
         self,
         kernel: Kernel,
         tensors: Sequence[LaunchTensor],
-        known: Mapping[int, tuple[str, ...]],
+        arguments: Mapping[int, tuple[str, ...]],
         arrays: Mapping[int, Sequence[AddressInterval]],
-        called: Mapping[int, SourceAccess],
+        accesses: Mapping[int, SourceAccess],
     ) -> None:
         by_name: dict[str, list[LaunchTensor]] = {}
         for tensor in tensors:
@@ -115,7 +115,7 @@ class AccessBounds:
         rows[:] = (0, _ONES, 0, 4, 0, 0)
         self._lists: dict[tuple[AddressInterval, ...], np.ndarray] = {}
         self._allowed: dict[int, list[AddressInterval]] = {}
-        for index, names in known.items():
+        for index, names in arguments.items():
             memory = kernel.program.instructions[index].memory
             owners = [tensor for name in names for tensor in by_name.get(name, ())]
             if memory is None or memory.space not in _GLOBAL or not owners:
@@ -123,9 +123,9 @@ class AccessBounds:
             self._allowed[index] = intervals = _intervals(owners, _rounded(memory))
             halves = all(tensor.dtype in _HALF_FLOATS for tensor in owners)
             rows[index] = (*self._row(intervals), 2 if halves else 4, 0, 0)
-        for index, found in arrays.items():
-            rows[index, :3] = self._row(_merged(found))
-        rows[list(called), SOURCE] = list(called.values())
+        for index, array_intervals in arrays.items():
+            rows[index, :3] = self._row(_merged(array_intervals))
+        rows[list(accesses), SOURCE] = list(accesses.values())
         self.rows = rows
 
     def _row(self, intervals: list[AddressInterval]) -> tuple[int, int, int]:
@@ -167,10 +167,10 @@ class AccessBounds:
                         reaching.append(instruction.index)
                         loads |= not storing
                     continue
-            touched = intervals is None or any(
+            overlaps = intervals is None or any(
                 first < memory.end and memory.first < end for first, end in intervals
             )
-            if touched and instruction.memory.kind in _STORING:
+            if overlaps and instruction.memory.kind in _STORING:
                 return False
         if loads and not memory.typed and not memory.consistent():
             return False
@@ -190,17 +190,17 @@ class AccessBounds:
 
     def reached(self, accesses: Iterable[int], ranges: Sequence[AddressInterval]) -> set[int]:
         """The numbers of the ranges that some instructions may touch."""
-        found: set[int] = set()
+        numbers: set[int] = set()
         for index in accesses:
             intervals = self._allowed.get(index)
             if intervals is None:
                 return set(range(len(ranges)))
-            found |= {
+            numbers |= {
                 number
                 for number, (first, end) in enumerate(ranges)
                 if any(first < stop and start < end for start, stop in intervals)
             }
-        return found
+        return numbers
 
 
 def _is_element(memory: MemoryEffect) -> bool:

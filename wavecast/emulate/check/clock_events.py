@@ -90,8 +90,8 @@ class ClockEvents:
 
     def __init__(self, target: str, waves: int, memory: ReleaseMemory, launch: ClockLaunch) -> None:
         self.waves, self.memory, self.launch = waves, memory, launch
-        known = set(streams(target).values())
-        self.store_stream = STORE if STORE in known else LOAD
+        target_streams = set(streams(target).values())
+        self.store_stream = STORE if STORE in target_streams else LOAD
         able = capabilities(isa_target(target))
         self.writes_back = bool(able.agent_write_back)
         self.writes_back_far = bool(able.system_write_back)
@@ -109,8 +109,8 @@ class ClockEvents:
         elif event == WRITE_BACK:
             self._write_back(thread, system=self._is_system(instruction))
         else:
-            numbers, found = _addresses(addresses, lanes)
-            dwords = tuple(dict.fromkeys(found.tolist()))
+            numbers, lane_addresses = _addresses(addresses, lanes)
+            dwords = tuple(dict.fromkeys(lane_addresses.tolist()))
             if event in (RELEASE, UPDATE):
                 release = self._release(thread, instruction, number)
                 for address in dwords:
@@ -121,7 +121,7 @@ class ClockEvents:
                 thread.words[KEY + int(thread.context[state.WAVE])] = 0
             if event == OBSERVE:
                 self._observe(thread, dwords, instruction, number)
-                self._keep(thread, dwords, numbers, found, lanes)
+                self._keep(thread, dwords, numbers, lane_addresses, lanes)
 
     def _keep(
         self,
@@ -171,16 +171,18 @@ class ClockEvents:
         group, phase = thread.group, int(thread.context[state.PHASE])
         if phase > group.swept:
             group.swept = phase
-            fresh = {wave: one for wave, one in group.fresh.items() if one[0] >= phase}
+            fresh = {wave: stamp for wave, stamp in group.fresh.items() if stamp[0] >= phase}
             if len(fresh) < len(group.fresh):
                 old = (clock for when, clock in group.fresh.values() if when < phase)
                 group.shared, group.fresh = joined((group.shared, *old)), fresh
-            found = [group.seen]
+            observations = [group.seen]
             for pending in group.pending.values():
-                for dwords in [at for at, one in pending.items() if one.phase < phase]:
-                    found += self._observed(dwords, pending.pop(dwords))
+                for dwords in [
+                    at for at, observation in pending.items() if observation.phase < phase
+                ]:
+                    observations += self._observed(dwords, pending.pop(dwords))
                     group.before.update(dwords)
-            group.seen = joined_observed(found)
+            group.seen = joined_observed(observations)
         if not group.write_backs:
             return
         for entry in list(group.write_backs):
@@ -202,8 +204,8 @@ class ClockEvents:
         """The number of a wave's stream that was reached at the last barrier."""
         phase = int(thread.context[state.PHASE])
         word = int(thread.progress[(phase & 1) * _VISIBLE + wave * STREAMS + stream])
-        ended = word >> 32
-        return _EVERYTHING if ended and ended != phase + 1 else word & _NUMBERS
+        end_phase = word >> 32
+        return _EVERYTHING if end_phase and end_phase != phase + 1 else word & _NUMBERS
 
     def known(self, thread: ResidentClock) -> Clock:
         """What the wave at hand has acquired."""
@@ -215,12 +217,12 @@ class ClockEvents:
         """What the wave at hand has observed and waited for, and what others had before the last
         barrier."""
         group, wave = thread.group, int(thread.context[state.WAVE])
-        found = [group.seen]
-        done = int(thread.progress[DONE + wave * STREAMS + LOAD])
+        observations = [group.seen]
+        completions = int(thread.progress[DONE + wave * STREAMS + LOAD])
         for dwords, observation in group.pending.get(wave, {}).items():
-            if observation.number <= done:
-                found += self._observed(dwords, observation)
-        return joined_observed(found)
+            if observation.number <= completions:
+                observations += self._observed(dwords, observation)
+        return joined_observed(observations)
 
     def _observed(
         self, dwords: tuple[int, ...], observation: Observation
@@ -240,29 +242,36 @@ class ClockEvents:
 
     def _acquire(self, thread: ResidentClock, *, system: bool) -> None:
         group, wave = thread.group, int(thread.context[state.WAVE])
-        known, observed = self.known(thread), self.observable(thread)
-        clock = joined((known, observed.near, *((observed.far,) if system else ())))
-        if self._learned(group.number, known, clock):
+        previous_clock, observed = self.known(thread), self.observable(thread)
+        clock = joined((previous_clock, observed.near, *((observed.far,) if system else ())))
+        if self._learned(group.number, previous_clock, clock):
             thread.words[CLEAN + wave] = 0
         group.fresh[wave] = int(thread.context[state.PHASE]), clock
-        done = int(thread.progress[DONE + wave * STREAMS + LOAD])
+        completions = int(thread.progress[DONE + wave * STREAMS + LOAD])
         pending = group.pending.get(wave, {})
-        behind = [at for dwords, one in pending.items() if one.number <= done for at in dwords]
+        behind = [
+            at
+            for dwords, observation in pending.items()
+            if observation.number <= completions
+            for at in dwords
+        ]
         for acquired in (group.acquired, *((group.acquired_far,) if system else ())):
             acquired.update(behind)
             acquired |= group.before
-        outstanding = any(observation.number > done for observation in pending.values())
-        others = any(found for author, found in group.pending.items() if author != wave)
+        outstanding = any(observation.number > completions for observation in pending.values())
+        others = any(
+            observations for author, observations in group.pending.items() if author != wave
+        )
         narrow = self.launch.number and not system
         settled = not outstanding and not others and not narrow
         thread.words[ACQUIRED + wave] = thread.words[OBSERVED] if settled else 0
 
-    def _learned(self, group: int, known: Clock, clock: Clock) -> bool:
+    def _learned(self, group: int, previous_clock: Clock, clock: Clock) -> bool:
         """Whether a later clock of a wave knows more of other workgroups: what it has to pass on.
         A wave that polls by atomic operations acquires its own ones."""
-        if clock is known:
+        if clock is previous_clock:
             return False
-        mine = known.releases
+        mine = previous_clock.releases
         return any(
             author[0] != group and mine.get(author) is not release
             for author, release in clock.releases.items()
@@ -282,10 +291,10 @@ class ClockEvents:
     def _write_back(self, thread: ResidentClock, *, system: bool) -> None:
         wave, phase = int(thread.context[state.WAVE]), int(thread.context[state.PHASE])
         stream = self.store_stream
-        covered = self._visible_of_all(thread, stream + ORDERED)
+        stores = self._visible_of_all(thread, stream + ORDERED)
         issued = int(thread.progress[ISSUED + wave * STREAMS + stream])
-        covered[wave] = issued
-        thread.group.write_backs.append(WriteBack(phase, wave, issued, covered, system))
+        stores[wave] = issued
+        thread.group.write_backs.append(WriteBack(phase, wave, issued, stores, system))
 
     def _release(self, thread: ResidentClock, instruction: int, number: int) -> Release:
         """What the wave at hand releases: its own accesses that are done, and those of others that
@@ -330,15 +339,15 @@ class ClockEvents:
         phase = int(thread.context[state.PHASE])
         first = (phase & 1) * _VISIBLE + stream
         words = thread.progress[first : first + self.waves * STREAMS : STREAMS]
-        ended = words >> np.uint64(32)
-        whole = (ended != 0) & (ended != phase + 1)
+        end_phases = words >> np.uint64(32)
+        whole = (end_phases != 0) & (end_phases != phase + 1)
         return np.where(whole, _EVERYTHING, words & np.uint64(_NUMBERS)).astype(np.uint32)
 
     def _store(self, address: int, release: Release, *, update: bool) -> None:
-        found = self.memory.slot(address)
-        if found is None:
+        slot = self.memory.slot(address)
+        if slot is None:
             return
-        versions, index = found
+        versions, index = slot
         sequence = self.memory.sequence(address)
         if not update or not versions[index]:  # the first one, or behind a plain store
             sequence.clear()

@@ -63,18 +63,18 @@ class ClockQueries:
         stored, loads = bool(access & 1), bool(access >> 1 & 1)
         mine, instruction = Atomicity(access >> 2 & 7), access >> 8
         self.events.catch_up(thread)
-        known = self.events.known(thread)
+        clock = self.events.known(thread)
         foreign = self.history is not None and record.launch != self.events.launch.number
-        if foreign and self._ended(thread, known, record):
+        if foreign and self._ended(thread, clock, record):
             return 0
         if record.group is None and not foreign:
-            return int(not known)
+            return int(not clock)
         if record.group is not None:
-            rows = known.rows(record.group)
+            rows = clock.rows(record.group)
             if rows is not None and _reaches(rows, record, stored):
-                self._keep(thread, record, rows, shared=known is thread.group.shared)
+                self._keep(thread, record, rows, shared=clock is thread.group.shared)
                 return 0
-        if foreign and self._behind(thread, known, record, stored):
+        if foreign and self._behind(thread, clock, record, stored):
             return 0
         # atomic accesses of one dword are in one order without an acquire
         coherent = mine in ATOMIC if loads else record.atomicity in ATOMIC
@@ -89,30 +89,30 @@ class ClockQueries:
             self.unordered[key] = self._explain(thread, record, stored)
         return 1
 
-    def _ended(self, thread: ResidentClock, known: Clock, record: MemoryRecord) -> bool:
+    def _ended(self, thread: ResidentClock, clock: Clock, record: MemoryRecord) -> bool:
         """Whether the launch of a record ended before the wave at hand continues."""
         history, launch = self.history, self.events.launch.number
         assert history is not None
-        if not history.ended(launch, known, record.launch):
+        if not history.ended(launch, clock, record.launch):
             return False
-        for wave in self._waves(thread, shared=known is thread.group.shared):
+        for wave in self._waves(thread, shared=clock is thread.group.shared):
             thread.words[BEHIND + wave * SLOTS + record.launch % SLOTS] = record.launch
         return True
 
     def _behind(
-        self, thread: ResidentClock, known: Clock, record: MemoryRecord, stored: bool
+        self, thread: ResidentClock, clock: Clock, record: MemoryRecord, stored: bool
     ) -> bool:
         """Whether another launch that the wave at hand is behind knew the record's workgroup."""
         history, launch = self.history, self.events.launch.number
         assert history is not None
-        rows = history.rows(launch, known, record)
+        rows = history.rows(launch, clock, record)
         if rows is None:
             return False
         if record.group is None:
             rows = _EVERYTHING
         elif not _reaches(rows, record, stored):
             return False
-        self._keep(thread, record, rows, shared=known is thread.group.shared)
+        self._keep(thread, record, rows, shared=clock is thread.group.shared)
         return True
 
     def _keep(
@@ -168,8 +168,8 @@ class ClockQueries:
                     lack = Lack.OBSERVER_SCOPE
                 elif lack is Lack.ACQUIRE and address in thread.group.acquired:
                     lack = Lack.ACQUIRE_SCOPE
-            found = Unordered(lack, release.instruction, observer)
-            best = max(best, found, key=lambda item: item.lack)
+            candidate = Unordered(lack, release.instruction, observer)
+            best = max(best, candidate, key=lambda item: item.lack)
         return best
 
 
@@ -185,12 +185,12 @@ def _lack(release: Release, record: MemoryRecord, stored: bool, gpu: int) -> Lac
         return Lack.LATER if record.wave == release.wave else Lack.BARRIER
     if row[column(record, stored=stored)] >= number:
         return Lack.ACQUIRE
-    done = row[STORED if stored else LOADED] >= number
-    if record.wave != release.wave and not done and gpu != release.gpu:
+    is_complete = row[STORED if stored else LOADED] >= number
+    if record.wave != release.wave and not is_complete and gpu != release.gpu:
         return Lack.OTHER_WAVE if release.rows[record.wave, STORED] >= number else Lack.BARRIER
-    if record.wave != release.wave and not done:
+    if record.wave != release.wave and not is_complete:
         return Lack.BARRIER
-    return Lack.WRITE_BACK if stored and done else Lack.WAIT
+    return Lack.WRITE_BACK if stored and is_complete else Lack.WAIT
 
 
 __all__ = ["ClockQueries", "LaunchHistory"]

@@ -107,17 +107,17 @@ class WrittenBack:
 
     def sweep(self, phase: int) -> None:
         """A barrier has been passed."""
-        for wave, (when, covered) in list(self.fresh.items()):
+        for wave, (when, stores) in list(self.fresh.items()):
             if when < phase:
-                self.shared = covered if self.shared is None else np.maximum(self.shared, covered)
+                self.shared = stores if self.shared is None else np.maximum(self.shared, stores)
                 del self.fresh[wave]
 
     def covered(self, wave: int, waves: int) -> np.ndarray:
         """The stores of each wave that one of them knows to be written back (uint32[waves])."""
         total = np.zeros(waves, np.uint32)
-        for found in (self.shared, self.fresh.get(wave, (0, None))[1]):
-            if found is not None:
-                total = np.maximum(total, found)
+        for stores in (self.shared, self.fresh.get(wave, (0, None))[1]):
+            if stores is not None:
+                total = np.maximum(total, stores)
         return total
 
 

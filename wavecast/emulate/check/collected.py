@@ -40,12 +40,12 @@ class Reports:
     ) -> None:
         self.numbers = numbers
         self.determinism = determinism
-        known = {kind.rule: kind for kind in Kind}
+        kinds = {kind.rule: kind for kind in Kind}
         self._ignored = set()
         for name in ignored:
-            if name not in known:
-                raise UnknownName("check", name, known)
-            self._ignored.add(known[name])
+            if name not in kinds:
+                raise UnknownName("check", name, kinds)
+            self._ignored.add(kinds[name])
         self.traffic: tuple[LinkTraffic, ...] = ()
         """What kernels have moved between several GPUs, once all have ended."""
         self._found: dict[_Key, Report] = {}
@@ -89,8 +89,8 @@ class Reports:
     def take(self) -> list[Report]:
         """All reports; they are forgotten here."""
         with self._lock:
-            found, self._found = list(self._found.values()), {}
-        return found
+            reports, self._found = list(self._found.values()), {}
+        return reports
 
     def raise_errors(self) -> None:
         """Raise ChecksFailed if there are errors; all reports go with it and are forgotten here."""

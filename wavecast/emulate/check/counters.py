@@ -54,17 +54,17 @@ _NUMBERS: Final = (1 << NUMBER_BITS) - 1
 
 def streams(target: str) -> dict[str, int]:
     """Counter name -> stream."""
-    known = {"dscnt": DS, "lgkmcnt": DS, "loadcnt": LOAD, "vmcnt": LOAD}
-    known |= {"storecnt": STORE, "vscnt": STORE}
+    by_counter = {"dscnt": DS, "lgkmcnt": DS, "loadcnt": LOAD, "vmcnt": LOAD}
+    by_counter |= {"storecnt": STORE, "vscnt": STORE}
     limits = LIMITS[counter_set(target)]
-    return {counter: stream for counter, stream in known.items() if counter in limits}
+    return {counter: stream for counter, stream in by_counter.items() if counter in limits}
 
 
 def issues(instruction: Instruction, target: str) -> tuple[int, ...]:
     """The streams an instruction takes a number of."""
-    known = streams(target)
+    by_counter = streams(target)
     counters = [event.queue.counter for event in events(instruction.decoded, target)]
-    return tuple(known[counter] for counter in counters if counter in known)
+    return tuple(by_counter[counter] for counter in counters if counter in by_counter)
 
 
 def waits_at_barriers(kernel: Kernel) -> bool:
@@ -122,16 +122,16 @@ class Counters(Observer):
     def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         builder = emitter.builder
         if instruction.opcode.role is Role.WAIT:
-            for counter, left in wait_counters(instruction, self.target).items():
+            for counter, outstanding in wait_counters(instruction, self.target).items():
                 stream = self._streams.get(counter)
                 if stream is None:
                     continue
                 slot = self._own(emitter, DONE, stream)
                 issued = self.issued(emitter, stream)
-                seen = builder.sub(issued, I64(left))
-                more = builder.icmp_signed(">", seen, load(builder, slot, I64, 8))
+                completions = builder.sub(issued, I64(outstanding))
+                more = builder.icmp_signed(">", completions, load(builder, slot, I64, 8))
                 with builder.if_then(more):
-                    builder.store(seen, slot, align=8)
+                    builder.store(completions, slot, align=8)
         if arrives(instruction.opcode):
             self._publish(emitter)
         for stream in issues(instruction, self.target):
@@ -143,11 +143,11 @@ class Counters(Observer):
         builder = emitter.builder
         other = builder.xor(self.parity, I64(1))
         for stream in sorted(self._numbered):
-            done = load(builder, self._own(emitter, DONE, stream), I64, 8)
+            completions = load(builder, self._own(emitter, DONE, stream), I64, 8)
             following = self._visible(emitter, self.wave, other, stream)
-            builder.store(builder.and_(done, I64(_NUMBERS)), following, align=8)
+            builder.store(builder.and_(completions, I64(_NUMBERS)), following, align=8)
             if stream in self._memory:
-                ordered = done if self.waits else self.issued(emitter, stream)
+                ordered = completions if self.waits else self.issued(emitter, stream)
                 following = self._visible(emitter, self.wave, other, stream + ORDERED)
                 builder.store(builder.and_(ordered, I64(_NUMBERS)), following, align=8)
 
@@ -156,12 +156,12 @@ class Counters(Observer):
             return
         builder = emitter.builder
         other = builder.xor(self.parity, I64(1))
-        ended = builder.shl(builder.add(self.phase, I64(1)), I64(32))
+        end_mark = builder.shl(builder.add(self.phase, I64(1)), I64(32))
         for stream in sorted(self._numbered | {stream + ORDERED for stream in self._memory}):
             mine = self._visible(emitter, self.wave, self.parity, stream)
-            builder.store(builder.or_(load(builder, mine, I64, 8), ended), mine, align=8)
+            builder.store(builder.or_(load(builder, mine, I64, 8), end_mark), mine, align=8)
             following = self._visible(emitter, self.wave, other, stream)
-            builder.store(ended, following, align=8)
+            builder.store(end_mark, following, align=8)
 
     def issued(self, emitter: WaveEmitter, stream: int) -> Any:
         """The number of the last operation of a stream, i64."""
@@ -182,13 +182,13 @@ def visible(builder: Any, words: Any, phase: Any, wave: Any, stream: Any, number
     parity = builder.and_(phase, I64(1))
     word = load(builder, visible_slot(builder, words, wave, parity, stream), I64, 8)
     ahead = builder.and_(builder.sub(word, number), I64(_NUMBERS))
-    done = builder.icmp_unsigned("<", ahead, I64(1 << NUMBER_BITS - 1))
-    ended = builder.lshr(word, I64(32))
+    is_done = builder.icmp_unsigned("<", ahead, I64(1 << NUMBER_BITS - 1))
+    end_phase = builder.lshr(word, I64(32))
     now = builder.and_(builder.add(phase, I64(1)), I64((1 << 32) - 1))
     earlier = builder.and_(
-        builder.icmp_unsigned("!=", ended, I64(0)), builder.icmp_unsigned("!=", ended, now)
+        builder.icmp_unsigned("!=", end_phase, I64(0)), builder.icmp_unsigned("!=", end_phase, now)
     )
-    return builder.or_(done, earlier)
+    return builder.or_(is_done, earlier)
 
 
 def visible_slot(builder: Any, words: Any, wave: Any, parity: Any, stream: Any) -> Any:

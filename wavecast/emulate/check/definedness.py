@@ -99,18 +99,18 @@ class _Forward:
     # edges
 
     def _leave(self, block: int, state: Known, leaving: dict[tuple[int, int], Known]) -> None:
-        found = self.program.blocks[block]
-        last = self.program.instructions[found.stop - 1]
+        basic_block = self.program.blocks[block]
+        last = self.program.instructions[basic_block.stop - 1]
         idle = None
         if last.opcode.control is Control.CONDITIONAL and "exec" in last.opcode.implicit_reads:
             meaning = semantics.of(last.opcode)
             assert meaning is not None
-            (taken,) = meaning.evaluate(IntegerOps(), 0)
+            (is_taken,) = meaning.evaluate(IntegerOps(), 0)
             follows = block + 1
-            jump = next((s for s in found.successors if s != follows), follows)
-            idle = jump if taken else follows
-        for successor in found.successors:
-            if successor == idle and len(found.successors) > 1:
+            jump = next((s for s in basic_block.successors if s != follows), follows)
+            idle = jump if is_taken else follows
+        for successor in basic_block.successors:
+            if successor == idle and len(basic_block.successors) > 1:
                 empty = state.copy()
                 empty.idle()
                 leaving[block, successor] = empty
@@ -121,36 +121,36 @@ class _Forward:
 
     def _step(self, instruction: Instruction, state: Known) -> DefinednessStep:
         decoded, opcode = instruction.decoded, instruction.opcode
-        found = DefinednessStep(uses=self._open_uses(instruction, state))
+        step = DefinednessStep(uses=self._open_uses(instruction, state))
         if opcode.role in _SILENT:
-            return found
+            return step
         if opcode.flags & relative.FLAGS:
             state.define_everything()
-            found.defined = found.whole = _EVERY_CELL
-            return found
+            step.defined = step.whole = _EVERY_CELL
+            return step
         if opcode.matrix is not None:
-            self._apply(found, state, self._vector(decoded, state))
+            self._apply(step, state, self._vector(decoded, state))
         elif opcode.control is not Control.NONE:
-            self._define(found, state, decoded.writes & ~VECTORS & ~EXEC)
+            self._define(step, state, decoded.writes & ~VECTORS & ~EXEC)
         elif decoded.memory is not None or opcode.form == "SMEM" or opcode.role is Role.MESSAGE:
             if decoded.writes & VECTORS:
                 scratch = not self.inactive and may_load_scratch(self.kernel, decoded)
                 some = self.inactive and state.execute != EVERY
                 flows = memory_flows(decoded, _letters(decoded), scratch=scratch, inactive=some)
-                self._apply(found, state, flows)
-            self._define(found, state, decoded.writes & ~VECTORS & ~EXEC)
+                self._apply(step, state, flows)
+            self._define(step, state, decoded.writes & ~VECTORS & ~EXEC)
         elif opcode.is_vector:
-            self._vector_step(instruction, state, found)
+            self._vector_step(instruction, state, step)
         else:
-            self._scalar_step(instruction, state, found)
-        return found
+            self._scalar_step(instruction, state, step)
+        return step
 
     def _open_uses(self, instruction: Instruction, state: Known) -> tuple[Use, ...]:
-        known = self._uses.get(id(instruction.decoded))
-        if known is None:
-            known = self._uses[id(instruction.decoded)] = uses(instruction.decoded)
+        all_uses = self._uses.get(id(instruction.decoded))
+        if all_uses is None:
+            all_uses = self._uses[id(instruction.decoded)] = uses(instruction.decoded)
         return tuple(
-            use for each in known
+            use for each in all_uses
             if (use := each.only(partial(self._may_be_undefined, state))) is not None
         )  # fmt: skip
 
@@ -164,57 +164,57 @@ class _Forward:
         lanes = state.at(source.cell)
         if source.reach is Reach.OWN:
             return lanes
-        needed = EVERY if source.reach in (Reach.ANY, Reach.CHOSEN) else state.execute
-        return EVERY if covers(lanes, needed) else NONE
+        required_lanes = EVERY if source.reach in (Reach.ANY, Reach.CHOSEN) else state.execute
+        return EVERY if covers(lanes, required_lanes) else NONE
 
     def _vector(self, decoded: Decoded, state: Known) -> list[Flow]:
         """The flows of a matrix or another vector instruction, kept by what they depend on."""
         if decoded.opcode.matrix is not None:
-            found = self._flows.get(id(decoded))
-            if found is None:
-                found = self._flows[id(decoded)] = matrix_flows(decoded)
-            return found
+            flows = self._flows.get(id(decoded))
+            if flows is None:
+                flows = self._flows[id(decoded)] = matrix_flows(decoded)
+            return flows
         reads = list(scalars(decoded.reads & SGPRS))
         constants = {cell: state.constants[cell] for cell in reads if cell in state.constants}
         active = state.execute == EVERY
         key = id(decoded), tuple(constants.items()), active
-        found = self._flows.get(key)
-        if found is None:
-            found = vector_flows(
+        flows = self._flows.get(key)
+        if flows is None:
+            flows = vector_flows(
                 decoded, self.machine, self.lanes, constants, all_active=active
             )  # fmt: skip
             if decoded.second is not None:
-                found = found + vector_flows(
+                flows = flows + vector_flows(
                     decoded.second, self.machine, self.lanes, constants, all_active=active
                 )
-            self._flows[key] = found
-        return found
+            self._flows[key] = flows
+        return flows
 
-    def _vector_step(self, instruction: Instruction, state: Known, found: DefinednessStep) -> None:
+    def _vector_step(self, instruction: Instruction, state: Known, step: DefinednessStep) -> None:
         decoded = instruction.decoded
         if self._plainly_defined(decoded, state):
             execute = state.execute
             for cell in halves(decoded.writes):
                 state.lanes[cell] = state.at(cell) | execute
-                found.defined |= 1 << cell
+                step.defined |= 1 << cell
                 if state.lanes[cell] == EVERY:
-                    found.whole |= 1 << cell
-            self._define(found, state, decoded.writes & ~VECTORS & ~EXEC)
+                    step.whole |= 1 << cell
+            self._define(step, state, decoded.writes & ~VECTORS & ~EXEC)
         else:
-            self._apply(found, state, self._vector(decoded, state))
+            self._apply(step, state, self._vector(decoded, state))
         self._masks_written(instruction, state)
 
     def _plainly_defined(self, decoded: Decoded, state: Known) -> bool:
         """Every register read is written in EXEC, and the instruction keeps to its own lanes."""
         if "exec" not in decoded.opcode.implicit_reads:
             return False
-        wanted = state.execute
+        required_lanes = state.execute
         if decoded.opcode.cost_class == "valu_lane" or "fi" in decoded.modifiers:
-            wanted = EVERY
+            required_lanes = EVERY
         reads = decoded.reads & ~EXEC
         if reads & ~VECTORS & ~state.scalars:
             return False
-        return all(covers(state.at(cell), wanted) for cell in halves(reads))
+        return all(covers(state.at(cell), required_lanes) for cell in halves(reads))
 
     def _masks_written(self, instruction: Instruction, state: Known) -> None:
         """Lane masks a vector instruction writes are unknown, within EXEC."""
@@ -229,7 +229,7 @@ class _Forward:
         if first is not None:
             state.masks[first] = part
 
-    def _apply(self, found: DefinednessStep, state: Known, flows: Iterable[Flow]) -> None:
+    def _apply(self, step: DefinednessStep, state: Known, flows: Iterable[Flow]) -> None:
         """The results of flows, all read before any is written."""
         results = []
         still_open = []
@@ -242,7 +242,7 @@ class _Forward:
                 registers = self._mask_registers(flow)
                 good = covers(lanes, state.execute)
                 if good:
-                    self._define(found, state, registers & ~EXEC)
+                    self._define(step, state, registers & ~EXEC)
                 else:
                     state.scalars &= ~(registers & ~EXEC)
                     still_open.append(self._narrowed(state, flow))
@@ -251,7 +251,7 @@ class _Forward:
             if flow.form in (FlowForm.PART, FlowForm.ONE_LANE):
                 good = good and covers(state.at(flow.target), state.execute)
             if good:
-                found.defined |= bit
+                step.defined |= bit
             else:
                 still_open.append(self._narrowed(state, flow))
         for flow, lanes in results:
@@ -268,16 +268,16 @@ class _Forward:
             else:
                 new = (old & ~execute) | (execute & lanes)
             state.lanes[flow.target] = new
-            if new == EVERY and found.defined >> flow.target & 1:
-                found.whole |= 1 << flow.target
-        found.flows = tuple(still_open)
+            if new == EVERY and step.defined >> flow.target & 1:
+                step.whole |= 1 << flow.target
+        step.flows = tuple(still_open)
 
-    def _define(self, found: DefinednessStep, state: Known, registers: int) -> None:
+    def _define(self, step: DefinednessStep, state: Known, registers: int) -> None:
         """Scalar registers are written."""
         state.define(registers)
         cells = sum(1 << cell for cell in scalars(registers))
-        found.defined |= cells
-        found.whole |= cells
+        step.defined |= cells
+        step.whole |= cells
 
     def _mask_registers(self, flow: Flow) -> int:
         count = self.lanes // 32 if flow.form is FlowForm.MASK else 1
@@ -305,8 +305,8 @@ class _Forward:
         """The flow with only those sources that may be undefined."""
 
         def undefined(sources: tuple[UndefinedSource, ...]) -> tuple[UndefinedSource, ...]:
-            needed = EVERY if flow.form is FlowForm.WHOLE else state.execute
-            return tuple(s for s in sources if not covers(self._covered(state, s), needed))
+            required_lanes = EVERY if flow.form is FlowForm.WHOLE else state.execute
+            return tuple(s for s in sources if not covers(self._covered(state, s), required_lanes))
 
         return Flow(
             flow.target, flow.form, undefined(flow.sources), undefined(flow.otherwise), flow.choice
@@ -314,7 +314,7 @@ class _Forward:
 
     # scalar registers
 
-    def _scalar_step(self, instruction: Instruction, state: Known, found: DefinednessStep) -> None:
+    def _scalar_step(self, instruction: Instruction, state: Known, step: DefinednessStep) -> None:
         decoded = instruction.decoded
         unwritten = decoded.reads & ~VECTORS & ~EXEC & ~state.scalars
         written = decoded.writes & ~VECTORS
@@ -323,14 +323,14 @@ class _Forward:
         constant = constant_written(decoded)
         state.forget(written)
         if unwritten:
-            found.scalars = sum(1 << cell for cell in scalars(unwritten))
-            found.written = cells
-            found.to_exec = bool(written & EXEC)
+            step.scalars = sum(1 << cell for cell in scalars(unwritten))
+            step.written = cells
+            step.to_exec = bool(written & EXEC)
             state.scalars &= ~(written & ~EXEC)
         else:
             state.scalars |= written
-            found.defined |= cells
-            found.whole |= cells
+            step.defined |= cells
+            step.whole |= cells
         for cell, value in masks:
             if cell is None:
                 state.execute = value

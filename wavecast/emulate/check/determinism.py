@@ -32,8 +32,8 @@ Snapshot = list[np.ndarray]
 class OrderChecks:
     """Repeats launches; `found` is called with the reports of a launch that has any."""
 
-    def __init__(self, found: Callable[[list[Report]], None]) -> None:
-        self.found = found
+    def __init__(self, report: Callable[[list[Report]], None]) -> None:
+        self.found = report
         self._plain: dict[str, NativeKernel] = {}
 
     def snapshot(self, ranges: Sequence[AddressInterval]) -> Snapshot:
@@ -80,9 +80,9 @@ class OrderChecks:
     ) -> Iterator[tuple[LaunchTensor, int, tuple[str, str]]]:
         """Tensors that differ: the tensor, the address of the first element, both values."""
         tensors = tensors_of(launch, native.descriptor, ranges)
-        for pair, known in zip(ranges, after, strict=True):
+        for pair, reference in zip(ranges, after, strict=True):
             now = bytes_at(*pair)
-            different = np.flatnonzero(now != known)
+            different = np.flatnonzero(now != reference)
             if not len(different):
                 continue
             address = pair[0] + int(different[0])
@@ -92,7 +92,9 @@ class OrderChecks:
             size = owner.element or 1
             start = address - (address - owner.pointer) % size
             offset = start - pair[0]
-            values = [_shown(part[offset : offset + size], owner.dtype) for part in (known, now)]
+            values = [
+                _shown(part[offset : offset + size], owner.dtype) for part in (reference, now)
+            ]
             yield owner, start, (values[0], values[1])
 
     def _report(
@@ -150,8 +152,8 @@ def _orders(launch: Launch, lanes: int) -> Iterator[RunOrder]:
 
 
 def _restore(ranges: Sequence[AddressInterval], content: Snapshot) -> None:
-    for pair, known in zip(ranges, content, strict=True):
-        bytes_at(*pair)[:] = known
+    for pair, original in zip(ranges, content, strict=True):
+        bytes_at(*pair)[:] = original
 
 
 def _shown(data: np.ndarray, dtype: str) -> str:

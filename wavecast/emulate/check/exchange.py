@@ -32,8 +32,8 @@ def _shuffled(emitter: WaveEmitter, value: Any, sources: list[int]) -> Any:
     kind = ir.VectorType(I1, lanes)
     order = ir.Constant(ir.VectorType(I32, lanes), [max(lane, 0) for lane in sources])
     row = builder.bitcast(value, kind)
-    moved = builder.shuffle_vector(row, ir.Constant(kind, ir.Undefined), order)
-    return builder.bitcast(moved, value.type)
+    shuffle = builder.shuffle_vector(row, ir.Constant(kind, ir.Undefined), order)
+    return builder.bitcast(shuffle, value.type)
 
 
 def permuted_bits(emitter: WaveEmitter, decoded: Decoded, value: Any) -> Any:
@@ -43,9 +43,9 @@ def permuted_bits(emitter: WaveEmitter, decoded: Decoded, value: Any) -> Any:
     sources = _sources(emitter, decoded)
     if "fi" not in decoded.modifiers:
         value = builder.and_(value, emitter.exec_mask())
-    moved = _shuffled(emitter, value, sources)
+    bits = _shuffled(emitter, value, sources)
     exists = _constant(emitter, [lane != dpp.INVALID for lane in sources])
-    return builder.and_(moved, exists)
+    return builder.and_(bits, exists)
 
 
 def written_lanes(emitter: WaveEmitter, decoded: Decoded) -> Any:
@@ -95,26 +95,26 @@ def _fetch_function(module: ir.Module, lanes: int, last: int) -> ir.Function:
     """`iL fetch(ptr addresses, iL bits, i32 offset)`: each lane's bit of the lane it names, lane
     numbers times four as in `lower.exchange`."""
     name = f"fetch_bits.{lanes}.{last}"
-    found = module.globals.get(name)
-    if found is not None:
-        return found
+    declaration = module.globals.get(name)
+    if declaration is not None:
+        return declaration
     kind = ir.IntType(lanes)
     function = ir.Function(module, ir.FunctionType(kind, [PTR, kind, I32]), name)
     function.linkage = "internal"
     address, bits, offset = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     entry = builder.block
-    body, done = function.append_basic_block("body"), function.append_basic_block("done")
+    body, exit_block = function.append_basic_block("body"), function.append_basic_block("done")
     nothing = builder.icmp_unsigned("==", bits, kind(0))
-    builder.cbranch(nothing, done, body)
+    builder.cbranch(nothing, exit_block, body)
     builder.position_at_end(body)
     lane, total = builder.phi(I64), builder.phi(kind)
     lane.add_incoming(I64(0), entry)
     total.add_incoming(kind(0), entry)
-    named = load(builder, element(builder, address, lane, I32), I32)
-    number = builder.lshr(builder.add(named, offset), I32(2))
-    own = builder.and_(builder.trunc(lane, I32), I32(~last & 0xFFFFFFFF))
-    number = builder.or_(own, builder.and_(number, I32(last)))
+    source = load(builder, element(builder, address, lane, I32), I32)
+    number = builder.lshr(builder.add(source, offset), I32(2))
+    base = builder.and_(builder.trunc(lane, I32), I32(~last & 0xFFFFFFFF))
+    number = builder.or_(base, builder.and_(number, I32(last)))
 
     def wide(value: Any) -> Any:
         if value.type == kind:
@@ -127,8 +127,8 @@ def _fetch_function(module: ir.Module, lanes: int, last: int) -> ir.Function:
     lane.add_incoming(following, body)
     total.add_incoming(merged, body)
     last_lane = builder.icmp_unsigned("==", following, I64(lanes))
-    builder.cbranch(last_lane, done, body)
-    builder.position_at_end(done)
+    builder.cbranch(last_lane, exit_block, body)
+    builder.position_at_end(exit_block)
     result = builder.phi(kind)
     result.add_incoming(kind(0), entry)
     result.add_incoming(merged, body)

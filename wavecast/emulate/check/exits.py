@@ -48,20 +48,20 @@ class ExitChecks(Observer):
         builder = emitter.builder
         words = context_word(builder, emitter.context, log.EXITS, PTR)
         group = builder.add(context_word(builder, emitter.context, state.WORKGROUP), I64(1))
-        passed = builder.and_(context_word(builder, emitter.context, state.PHASE), I64(_BARRIERS))
+        barriers = builder.and_(context_word(builder, emitter.context, state.PHASE), I64(_BARRIERS))
         here = I64(instruction.index + 1)
         mine = builder.or_(
             builder.shl(group, I64(_GROUP_SHIFT)),
-            builder.or_(builder.shl(passed, I64(_INSTRUCTION_BITS)), here),
+            builder.or_(builder.shl(barriers, I64(_INSTRUCTION_BITS)), here),
         )
         slots = [element(builder, words, number, I64) for number in (_ENDED, _REACHED)]
         other = load(builder, slots[_REACHED if ends else _ENDED], I64, 8)
         # an end counts for all later barriers, a barrier only until it is passed
         shift = I64(_INSTRUCTION_BITS if ends else _GROUP_SHIFT)
         same = builder.icmp_unsigned("==", builder.lshr(other, shift), builder.lshr(mine, shift))
-        seen = builder.and_(other, I64((1 << _INSTRUCTION_BITS) - 1))
+        other_instruction = builder.and_(other, I64((1 << _INSTRUCTION_BITS) - 1))
         with builder.if_then(same, likely=False):
-            barrier, end = (seen, here) if ends else (here, seen)
+            barrier, end = (other_instruction, here) if ends else (here, other_instruction)
             self._log(emitter, barrier, end)
         builder.store(mine, slots[_ENDED if ends else _REACHED], align=8)
 

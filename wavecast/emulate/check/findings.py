@@ -109,7 +109,7 @@ class LaunchFindings:
             mine = self.checked.gpu if self.checked is not None else across.gpu
             kind = Kind.GPU_RACE if across.gpu != mine else Kind.LAUNCH_RACE
         lanes = tuple(lane for lane in range(64) if record.lanes >> lane & 1)
-        found = Report(
+        report = Report(
             kind=kind,
             kernel=program.name,
             target=program.target,
@@ -128,10 +128,10 @@ class LaunchFindings:
             gpu=self.checked.gpu if self.checked is not None else None,
         )
         if across is None:
-            return found
+            return report
         group = record.author - 1 - across.first
         return replace(
-            found,
+            report,
             other_kernel=across.side.program.name,
             other_gpu=across.gpu,
             other_workgroup=across.launch.workgroup(group) if record.author else None,
@@ -157,7 +157,7 @@ def _message(
     instruction: Instruction,
     who: str,
     owners: Owners,
-    known: Sources,
+    sources: Sources,
     record: CheckRecord,
 ) -> str:
     kind, tensors = record.kind, owners.tensors
@@ -180,10 +180,10 @@ def _message(
     if kind is Kind.UNINITIALISED_GLOBAL:
         return f"reads memory never written {_where(kind, tensors, record.address)}"
     if kind is Kind.OUT_OF_BOUNDS:
-        arrays = known.arrays.get(record.instruction)
+        arrays = sources.arrays.get(record.instruction)
         if arrays is not None:
             return _outside_arrays(instruction, arrays, record.address)
-        names = known.arguments.get(record.instruction, ())
+        names = sources.arguments.get(record.instruction, ())
         mine = [tensor for tensor in tensors if tensor.name in names]
         return outside(
             tensors, [owners.of(record.detail)] if record.detail else mine, record.address

@@ -88,12 +88,12 @@ def matrix_flows(decoded: Decoded) -> list[Flow]:
             factors |= operand.bits
     around = tuple(UndefinedSource(cell, Reach.ANY) for cell in halves(factors))
     around += tuple(UndefinedSource(cell, Reach.UNIFORM) for cell in scalars(factors))
-    own = list(halves(decoded.operands[c].bits))
+    accumulators = list(halves(decoded.operands[c].bits))
     return [
         Flow(
             cell,
             FlowForm.WHOLE,
-            ((UndefinedSource(own[index], Reach.OWN),) if own else ()) + around,
+            ((UndefinedSource(accumulators[index], Reach.OWN),) if accumulators else ()) + around,
         )
         for index, cell in enumerate(halves(target.bits))
     ]
@@ -117,7 +117,7 @@ def memory_flows(
     ]  # fmt: skip
     if memory.kind is MemoryKind.PERMUTE:
         return _exchange(decoded, inactive=inactive)
-    found = []
+    flows = []
     for bits in written:
         for number, cell in enumerate(halves(bits)):
             upper = "h" in letters
@@ -125,8 +125,8 @@ def memory_flows(
             if scratch:
                 sources = (UndefinedSource(SCRATCH_CELL + number, Reach.OWN),)
             if "k" not in letters or bool(cell & 1) == upper:
-                found.append(Flow(cell, FlowForm.LANES, sources))
-    return found
+                flows.append(Flow(cell, FlowForm.LANES, sources))
+    return flows
 
 
 def fetches(decoded: Decoded) -> bool:
@@ -142,14 +142,14 @@ def _exchange(decoded: Decoded, *, inactive: bool) -> list[Flow]:
         address = decoded.operands[1].bits
         reach = Reach.ANY if kind == "bpermute_fi" else Reach.ACTIVE
     data = decoded.operands[-1].bits
-    found = []
+    flows = []
     by = Reach.OWN if kind.startswith("bpermute") else Reach.ACTIVE
     lanes = tuple(UndefinedSource(cell, by) for cell in halves(address))
     if inactive and fetches(decoded):
         lanes += (UndefinedSource(INACTIVE_CELL, Reach.OWN),)
     for target, cell in zip(halves(decoded.operands[0].bits), halves(data), strict=True):
-        found.append(Flow(target, FlowForm.LANES, (UndefinedSource(cell, reach), *lanes)))
-    return found
+        flows.append(Flow(target, FlowForm.LANES, (UndefinedSource(cell, reach), *lanes)))
+    return flows
 
 
 def vector_flows(
@@ -164,24 +164,24 @@ def vector_flows(
     pair, of one half). `constants` are scalar registers whose value is known, by cell."""
     masks = _mask_inputs(decoded)
     evaluation = _Evaluation(decoded, machine, lanes, constants, all_active)
-    found = evaluation.outputs(None)
+    flows = evaluation.outputs(None)
     if len(masks) != 1:
-        return found
-    chosen, other = evaluation.outputs(1), evaluation.outputs(0)
+        return flows
+    flows_if_one, other = evaluation.outputs(1), evaluation.outputs(0)
     (mask,) = masks
     merged = []
-    for each, one, zero in zip(found, chosen, other, strict=True):
+    for each, flow_if_one, zero in zip(flows, flows_if_one, other, strict=True):
         without = {source for source in each.sources if source.cell != mask}
-        if set(one.sources) == set(zero.sources) == without:
+        if set(flow_if_one.sources) == set(zero.sources) == without:
             merged.append(each)
         else:
-            merged.append(Flow(each.target, each.form, one.sources, zero.sources, mask))
+            merged.append(Flow(each.target, each.form, flow_if_one.sources, zero.sources, mask))
     return merged
 
 
 def _mask_inputs(decoded: Decoded) -> list[int]:
     """The cells of the lane masks an instruction reads."""
-    found = [
+    cells = [
         first_cell(operand.bits)
         for operand, role in zip(decoded.operands, decoded.roles, strict=True)
         if role.kind is OperandKind.LANE_MASK
@@ -189,8 +189,8 @@ def _mask_inputs(decoded: Decoded) -> list[int]:
         and operand.bits
     ]
     if "vcc" in decoded.opcode.implicit_reads:
-        found.append(first_cell(special("vcc")))
-    return found
+        cells.append(first_cell(special("vcc")))
+    return cells
 
 
 class _Evaluation:
@@ -212,21 +212,21 @@ class _Evaluation:
         """The flows, with a lane mask that is read taken as it comes (None) or as a constant."""
         decoded = self.decoded
         results = iter(self._results(mask))
-        found: list[Flow] = []
+        flows: list[Flow] = []
         for operand, role in zip(decoded.operands, decoded.roles, strict=True):
             if role.access not in _WRITTEN:
                 continue
             value = next(results)
             if role.kind is OperandKind.LANE_MASK:
                 if operand.bits:
-                    found.append(Flow(first_cell(operand.bits), FlowForm.MASK, _sources(value)))
+                    flows.append(Flow(first_cell(operand.bits), FlowForm.MASK, _sources(value)))
             elif operand.kind in (OperandClass.VGPR, OperandClass.AGPR):
-                found += self._vector(operand, value)
+                flows += self._vector(operand, value)
             elif operand.bits:
-                found.append(Flow(first_cell(operand.bits), FlowForm.SCALAR, _sources(value)))
+                flows.append(Flow(first_cell(operand.bits), FlowForm.SCALAR, _sources(value)))
         for name in decoded.opcode.implicit_writes:
-            found.append(Flow(first_cell(special(name)), FlowForm.MASK, _sources(next(results))))
-        return found
+            flows.append(Flow(first_cell(special(name)), FlowForm.MASK, _sources(next(results))))
+        return flows
 
     def _results(self, mask: int | None) -> tuple[Any, ...]:
         values = self._inputs(mask)
@@ -241,13 +241,13 @@ class _Evaluation:
 
     def _inputs(self, mask: int | None) -> list[Any]:
         decoded = self.decoded
-        own = self.meaning.modifiers if self.meaning is not None else ()
+        modifiers = self.meaning.modifiers if self.meaning is not None else ()
         values: list[Any] = []
         source = -own_inputs(decoded)
         for operand, role in zip(decoded.operands, decoded.roles, strict=True):
             if role.access is OperandAccess.WRITE or role.kind is OperandKind.LABEL:
                 continue
-            if "neg_lo" in own:
+            if "neg_lo" in modifiers:
                 operand = plain(operand)
             values.append(self._input(operand, role, source, mask))
             source += 1
@@ -256,12 +256,12 @@ class _Evaluation:
                 values.append(self._mask(first_cell(special(name)), mask))
             elif name != "exec":
                 values.append(self._scalar(special(name), 32))
-        values += [self.ops.const(modifier_value(decoded, name), 32) for name in own]
+        values += [self.ops.const(modifier_value(decoded, name), 32) for name in modifiers]
         return values
 
-    def _mask(self, cell: int, known: int | None) -> Bits:
-        if known is not None:
-            return self.ops.const(known, 1)
+    def _mask(self, cell: int, constant: int | None) -> Bits:
+        if constant is not None:
+            return self.ops.const(constant, 1)
         return Bits({UndefinedSource(cell, Reach.MASK): 1})
 
     def _input(self, operand: Operand, role: OperandRole, source: int, mask: int | None) -> Any:
@@ -292,9 +292,9 @@ class _Evaluation:
         ops = self.ops
         parts = []
         for cell in scalars(registers):
-            known = self.constants.get(cell)
-            if known is not None:
-                parts.append(ops.const(known, 32))
+            constant = self.constants.get(cell)
+            if constant is not None:
+                parts.append(ops.const(constant, 32))
             else:
                 parts.append(Bits({UndefinedSource(cell, Reach.UNIFORM): 0xFFFFFFFF}))
         if not parts:
@@ -344,21 +344,21 @@ def _half_sources(value: Bits, upper: int) -> tuple[UndefinedSource, ...]:
     half that is put together from bytes counts as written with the first.
     """
     part = _HALF << 16 if upper else _HALF
-    found = []
+    sources = []
     for source, mask in value.depends.items():
         if source.reach is Reach.OLD and mask & part == part:
-            found.append(UndefinedSource(source.cell, Reach.OWN))
+            sources.append(UndefinedSource(source.cell, Reach.OWN))
         elif source.reach is not Reach.OLD and mask & part:
-            found.append(source)
-    return tuple(dict.fromkeys(found))
+            sources.append(source)
+    return tuple(dict.fromkeys(sources))
 
 
 def _sources(value: Any) -> tuple[UndefinedSource, ...]:
     parts = value if isinstance(value, tuple) else (value,)
-    found = [source for part in parts for source in part.depends]
+    sources = [source for part in parts for source in part.depends]
     return tuple(
         dict.fromkeys(
-            UndefinedSource(s.cell, Reach.OWN) if s.reach is Reach.OLD else s for s in found
+            UndefinedSource(s.cell, Reach.OWN) if s.reach is Reach.OLD else s for s in sources
         )
     )
 

@@ -83,10 +83,10 @@ def _aliases(text: str) -> dict[str, str]:
 
 def _with_aliases(text: str, aliases: dict[str, str]) -> str:
     """A text, and what the other names in it stand for, at all levels."""
-    parts, seen = [text], set[str]()
+    parts, all_names = [text], set[str]()
     for part in parts:
-        names = aliases.keys() & {*_WORD.findall(part)} - seen
-        seen |= names
+        names = aliases.keys() & {*_WORD.findall(part)} - all_names
+        all_names |= names
         parts += [aliases[name] for name in sorted(names)]
     return "\n".join(parts)
 
@@ -110,19 +110,19 @@ def _texts(code: CodeObject) -> Iterator[str]:
     bodies."""
     text = code.source_text
     functions: dict[str, list[str]] = {}
-    for found in _DEFINED.finditer(text):
-        body = body_of(text, text.count("\n", 0, found.end() - 1) + 1)
+    for match in _DEFINED.finditer(text):
+        body = body_of(text, text.count("\n", 0, match.end() - 1) + 1)
         if body is not None:
-            functions.setdefault(found["name"], []).append(text[found.start() : body[1]])
+            functions.setdefault(match["name"], []).append(text[match.start() : body[1]])
     name = readable(code.kernel).rpartition("::")[2].removesuffix("<…>")
-    work, seen = list(functions.get(name, ())), {name}
+    work, names = list(functions.get(name, ())), {name}
     while work:
         part = work.pop()
         yield part
-        for called in _CALLED.findall(part):
-            if called not in seen:
-                seen.add(called)
-                work += functions.get(called, ())
+        for callee in _CALLED.findall(part):
+            if callee not in names:
+                names.add(callee)
+                work += functions.get(callee, ())
 
 
 __all__ = ["named_formats"]

@@ -57,12 +57,12 @@ def format_uses(
     instructions come from."""
     ttir = code.stages.get("ttir", "")
     if code.origin == "triton" and isinstance(ttir, str):
-        found = list(_triton_uses(parse(ttir, tuple(code.moved_files.items()))))
+        candidates = list(_triton_uses(parse(ttir, tuple(code.moved_files.items()))))
     elif code.origin == "hip":
-        found = list(_hip_uses(kernel, code, sources))
+        candidates = list(_hip_uses(kernel, code, sources))
     else:
-        found = []
-    return list(_unambiguous(found))
+        candidates = []
+    return list(_unambiguous(candidates))
 
 
 def _unambiguous(uses_: Iterable[FormatUse]) -> Iterator[FormatUse]:

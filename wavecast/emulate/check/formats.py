@@ -20,20 +20,20 @@ from wavecast.isa.targets import isa_target
 
 def format_reports(program: Program, tensors: Sequence[LaunchTensor]) -> list[Report]:
     """The first instruction that takes each format, where no tensor has the target's variant."""
-    given = [(tensor, lookup(tensor.dtype)) for tensor in tensors if is_dtype(tensor.dtype)]
-    small = [(tensor, dtype) for tensor, dtype in given if dtype.variant is not None]
+    pairs = [(tensor, lookup(tensor.dtype)) for tensor in tensors if is_dtype(tensor.dtype)]
+    small = [(tensor, dtype) for tensor, dtype in pairs if dtype.variant is not None]
     if not small:
         return []
     fnuz = capabilities(isa_target(program.target)).fp8_fnuz
     variant = Variant.FNUZ if fnuz else Variant.OCP
-    found: dict[str, Report] = {}
+    reports: dict[str, Report] = {}
     for instruction in program.instructions:
         for name in _formats(instruction):
             same = [(t, d) for t, d in small if d.generic == name]
-            if name in found or not same or any(d.variant is variant for _, d in same):
+            if name in reports or not same or any(d.variant is variant for _, d in same):
                 continue
-            found[name] = _report(program, instruction, *same[0], variant)
-    return list(found.values())
+            reports[name] = _report(program, instruction, *same[0], variant)
+    return list(reports.values())
 
 
 def _formats(instruction: Instruction) -> Iterator[str]:
@@ -52,14 +52,15 @@ def _formats(instruction: Instruction) -> Iterator[str]:
 def _report(
     program: Program, instruction: Instruction, tensor: LaunchTensor, dtype: Dtype, variant: Variant
 ) -> Report:
-    expected = dtype.in_variant(variant).name
+    variant_name = dtype.in_variant(variant).name
     return Report(
         kind=Kind.FP8_FORMAT,
         kernel=program.name,
         target=program.target,
         message=(
-            f"reads {expected}, and {tensor.name} is a tensor of {dtype.name}: values differ by a "
-            f"factor of two; convert the tensor to {expected}"
+            f"reads {variant_name}, and {tensor.name} is a tensor of {dtype.name}: values differ "
+            "by a "
+            f"factor of two; convert the tensor to {variant_name}"
         ),
         instruction=instruction.index,
         text=instruction.decoded.text,

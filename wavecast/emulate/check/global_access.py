@@ -47,34 +47,34 @@ COUNTED_AS_STORE, RELEASES_TRAIT, OBSERVES, ZERO = "v", "r", "w", "z"
 class GlobalAccess:
     """One access: who does it, and the arrays of records of its first lane's range."""
 
-    def __init__(self, watched: Watched, lanes: Resolved) -> None:
-        self.watched, self.out, self.lanes = watched, watched.out, lanes
+    def __init__(self, shadow: Watched, lanes: Resolved) -> None:
+        self.watched, self.out, self.lanes = shadow, shadow.out, lanes
         out, builder = self.out, self.out.builder
-        self.across = clocks.ACROSS in watched.traits
-        self.peers = _peers(watched.traits)
-        self.me = builder.add(watched.workgroup, I64(1))
+        self.across = clocks.ACROSS in shadow.traits
+        self.peers = _peers(shadow.traits)
+        self.me = builder.add(shadow.workgroup, I64(1))
         if self.across:
-            self.me = builder.add(self.me, watched.word(log.FIRST_GROUP))
-        self.wave = builder.add(watched.wave, I64(1))
-        self.shadows = watched.word(log.SHADOWS, PTR)
-        self.ranges = watched.word(state.RANGES, PTR)
+            self.me = builder.add(self.me, shadow.word(log.FIRST_GROUP))
+        self.wave = builder.add(shadow.wave, I64(1))
+        self.shadows = shadow.word(log.SHADOWS, PTR)
+        self.ranges = shadow.word(state.RANGES, PTR)
         self.start, self.stop = out.room(I64, I64(0)), out.room(I64, I64(0))
         self.arrays = [out.room(I64, I64(0)) for _ in range(ASIDE + 1)]
         self._settle()
-        self._called = source_access(builder, out.context, watched.instruction)
+        self._called = source_access(builder, out.context, shadow.instruction)
         self.atomicity = self._atomicity()
         volatile = builder.icmp_unsigned("==", self._called, I64(SourceAccess.VOLATILE))
         self.volatile = builder.zext(volatile, I64)
 
     def _settle(self) -> None:
         """Find the range of the first lane, in which the others are looked for first."""
-        out, builder, found = self.out, self.out.builder, self.lanes
-        with builder.if_then(builder.icmp_unsigned("!=", found.live, out.mask(0)), likely=True):
-            lane = out.lowest(found.live)
-            address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+        out, builder, lanes = self.out, self.out.builder, self.lanes
+        with builder.if_then(builder.icmp_unsigned("!=", lanes.live, out.mask(0)), likely=True):
+            lane = out.lowest(lanes.live)
+            address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
             index = range_of(builder, out.context, address, I64(1))
-            known = builder.icmp_signed(">=", index, I64(0))
-            with builder.if_then(known, likely=True):
+            in_range = builder.icmp_signed(">=", index, I64(0))
+            with builder.if_then(in_range, likely=True):
                 for slot, pointer in (
                     (self.start, self.bound(index, 0)),
                     (self.stop, self.bound(index, 1)),
@@ -102,50 +102,50 @@ class GlobalAccess:
 
     def tracked(self) -> Any:
         """Whether releases of the first lane's range are kept (i1)."""
-        kept = self.out.get(self.arrays[RELEASES], I64)
-        return self.out.builder.icmp_unsigned("!=", kept, I64(0))
+        releases = self.out.get(self.arrays[RELEASES], I64)
+        return self.out.builder.icmp_unsigned("!=", releases, I64(0))
 
     def _atomicity(self) -> Any:
         """How atomic this access is, i64: a store that may be a release is known by its waits."""
-        watched, builder = self.watched, self.out.builder
-        stated: Any = I64(int(watched.traits[0]))
-        if not watched.plain_store or watched.traits[0] != str(int(Atomicity.UNMARKED)):
-            return stated
-        if RELEASES_TRAIT not in watched.traits:
-            return self._as_called(stated)
-        words = watched.word(log.PROGRESS, PTR)
+        shadow, builder = self.watched, self.out.builder
+        atomicity: Any = I64(int(shadow.traits[0]))
+        if not shadow.plain_store or shadow.traits[0] != str(int(Atomicity.UNMARKED)):
+            return atomicity
+        if RELEASES_TRAIT not in shadow.traits:
+            return self._as_called(atomicity)
+        words = shadow.word(log.PROGRESS, PTR)
         total = I64(0)
         for stream in (LOAD, STORE):
-            at = builder.add(builder.mul(watched.wave, I64(STREAMS)), I64(stream))
-            issued, done = (
+            at = builder.add(builder.mul(shadow.wave, I64(STREAMS)), I64(stream))
+            issued, completions = (
                 load(builder, element(builder, words, builder.add(at, I64(first)), I64), I64, 8)
                 for first in (ISSUED, DONE)
             )
-            total = builder.add(total, builder.sub(issued, done))
+            total = builder.add(total, builder.sub(issued, completions))
         waited = builder.icmp_unsigned("==", total, I64(1))  # this store itself
         release = builder.and_(waited, self.tracked())
-        return self._as_called(builder.select(release, I64(Atomicity.RELEASING), stated))
+        return self._as_called(builder.select(release, I64(Atomicity.RELEASING), atomicity))
 
     def _as_called(self, unmarked: Any) -> Any:
         """The atomicity of a store whose modifiers do not tell it, where the source does."""
         builder = self.out.builder
-        for called, atomicity in (
+        for access, atomicity in (
             (SourceAccess.ATOMIC, Atomicity.STORED),
             (SourceAccess.PLAIN, Atomicity.PLAIN),
         ):
-            is_called = builder.icmp_unsigned("==", self._called, I64(called))
+            is_called = builder.icmp_unsigned("==", self._called, I64(access))
             unmarked = builder.select(is_called, I64(atomicity), unmarked)
         return unmarked
 
     def who(self, bytes_: Any, atomicity: Any = None) -> Any:
         """The first word of a record of this access, of another `atomicity` than its own."""
-        builder, watched = self.out.builder, self.watched
-        stream = STORE if COUNTED_AS_STORE in watched.traits else LOAD
+        builder, shadow = self.out.builder, self.watched
+        stream = STORE if COUNTED_AS_STORE in shadow.traits else LOAD
         return together(
             builder, self.me, WAVE.at(builder, self.wave), BYTES.at(builder, bytes_),
             ATOMICITY.at(builder, self.atomicity if atomicity is None else atomicity),
-            I64(stream << STREAM.first | int(DECIDES_TRAIT in watched.traits) << DECIDES.first),
-            VOLATILE.at(builder, self.volatile), INSTRUCTION.at(builder, watched.instruction),
+            I64(stream << STREAM.first | int(DECIDES_TRAIT in shadow.traits) << DECIDES.first),
+            VOLATILE.at(builder, self.volatile), INSTRUCTION.at(builder, shadow.instruction),
         )  # fmt: skip
 
     def numbers(self, loader: Any) -> Any:
@@ -158,8 +158,8 @@ class GlobalAccess:
 
 def _peers(traits: str) -> int:
     """The number of other GPUs."""
-    found = re.search(rf"{clocks.ACROSS}(\d+)", traits)
-    return int(found[1]) if found else 0
+    match = re.search(rf"{clocks.ACROSS}(\d+)", traits)
+    return int(match[1]) if match else 0
 
 
 __all__ = [

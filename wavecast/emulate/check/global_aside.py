@@ -108,8 +108,8 @@ class AsideRecords:
                 with before:
                     self._set(PLAIN_WRITE, last)
                 with among:
-                    own = builder.icmp_unsigned("==", GROUP.of(builder, who), self.access.me)
-                    with builder.if_else(own) as (within, foreign):
+                    same_group = builder.icmp_unsigned("==", GROUP.of(builder, who), self.access.me)
+                    with builder.if_else(same_group) as (within, foreign):
                         with foreign:
                             self._set(OTHER_GROUP, last)
                         with within:
@@ -130,12 +130,12 @@ class AsideRecords:
         """Whether this workgroup branches on what its atomic operation, the last store, returned
         (i1): a store behind it is behind the atomic operations before it, as all are of one
         dword."""
-        builder, watched = self.builder, self.access.watched
-        own = builder.icmp_unsigned("==", GROUP.of(builder, last[0]), self.access.me)
+        builder, shadow = self.builder, self.access.watched
+        same_group = builder.icmp_unsigned("==", GROUP.of(builder, last[0]), self.access.me)
         decides = builder.icmp_unsigned("!=", DECIDES.of(builder, last[0]), I64(0))
         wave = builder.icmp_unsigned("==", WAVE.of(builder, last[0]), self.access.wave)
-        within = builder.or_(wave, order.barrier_orders(watched, *last))
-        return watched.all_of(own, decides, within)
+        within = builder.or_(wave, order.barrier_orders(shadow, *last))
+        return shadow.all_of(same_group, decides, within)
 
     def _is_atomic(self, atomicity: Any) -> Any:
         builder = self.builder

@@ -83,8 +83,8 @@ class QuickRecords:
         if self.access.across:
             good = self._behind(slots, first, written, read)
         else:
-            touched = builder.or_(written, read) if self.access.watched.stores else written
-            good = builder.icmp_unsigned("==", self._any(touched), I64(0))
+            records = builder.or_(written, read) if self.access.watched.stores else written
+            good = builder.icmp_unsigned("==", self._any(records), I64(0))
         if self.access.watched.stores and clocks.ORDERS in self.access.watched.traits:
             good = builder.and_(good, builder.not_(self.access.tracked()))
         loader = self.access.watched.site if self.access.watched.loads else I64(0)
@@ -133,8 +133,8 @@ class QuickRecords:
     def _hides_nothing(self, written: Any) -> Any:
         """Whether no record of a store is of an atomic one, which may hide others (i1)."""
         builder, count = self.out.builder, written.type.count
-        moved = builder.lshr(written, splat(builder, I64(ATOMICITY.first), count))
-        atomicity = builder.and_(moved, splat(builder, I64(ATOMICITY.mask), count))
+        fields = builder.lshr(written, splat(builder, I64(ATOMICITY.first), count))
+        atomicity = builder.and_(fields, splat(builder, I64(ATOMICITY.mask), count))
         bits = builder.lshr(splat(builder, I64(ATOMICS), count), atomicity)
         odd = builder.and_(bits, splat(builder, I64(1), count))
         return builder.icmp_unsigned("==", self._any(odd), I64(0))
@@ -143,51 +143,51 @@ class QuickRecords:
         """Whether the records of some dwords are all the same, and happened before, or are of one
         launch that ended before (i1). Keeps the answer for the next lane."""
         builder, count = self.out.builder, who.type.count
-        one = builder.extract_element(who, I32(0))
+        first_who = builder.extract_element(who, I32(0))
         number = builder.extract_element(numbers, I32(0))
         apart = builder.or_(
-            builder.xor(who, splat(builder, one, count)),
+            builder.xor(who, splat(builder, first_who, count)),
             builder.xor(numbers, splat(builder, number, count)),
         )
         same = builder.icmp_unsigned("==", self._any(apart), I64(0))
-        found = self.found
+        answer_slot = self.found
         with builder.if_else(same, likely=True) as (alike, different):
             with alike:
                 at = builder.shl(which, I64(1)) if not isinstance(which, int) else I64(2 * which)
                 kept_who = element(builder, self.approved, at, I64)
                 kept_number = element(builder, kept_who, 1, I64)
                 again = self.access.watched.all_of(
-                    builder.icmp_unsigned("==", load(builder, kept_who, I64, 8), one),
+                    builder.icmp_unsigned("==", load(builder, kept_who, I64, 8), first_who),
                     builder.icmp_unsigned("==", load(builder, kept_number, I64, 8), number),
                 )
-                builder.store(again, found)
+                builder.store(again, answer_slot)
                 with builder.if_then(builder.not_(again), likely=False):
-                    ordered = self._happened_before(one, number, stored=stored)
-                    builder.store(ordered, found)
+                    ordered = self._happened_before(first_who, number, stored=stored)
+                    builder.store(ordered, answer_slot)
                     with builder.if_then(ordered):
-                        builder.store(one, kept_who, align=8)
+                        builder.store(first_who, kept_who, align=8)
                         builder.store(number, kept_number, align=8)
             with different:
-                builder.store(self._ended(numbers), found)
-        return self.out.get(found, I1)
+                builder.store(self._ended(numbers), answer_slot)
+        return self.out.get(answer_slot, I1)
 
     def _happened_before(self, who: Any, number: Any, *, stored: bool) -> Any:
         """Whether a record is none, or happened before, which native code may not know (i1)."""
         builder, access = self.out.builder, self.access
-        watched = access.watched
+        shadow = access.watched
         builder.store(I1(1), self.before)
         with builder.if_then(builder.icmp_unsigned("!=", who, I64(0))):
             mine = builder.and_(
                 builder.icmp_unsigned("==", WAVE.of(builder, who), access.wave),
-                builder.icmp_unsigned("!=", NUMBER.of(builder, number), watched.memory_number),
+                builder.icmp_unsigned("!=", NUMBER.of(builder, number), shadow.memory_number),
             )
-            within = builder.or_(mine, order.barrier_orders(watched, who, number))
-            own = builder.icmp_unsigned("==", GROUP.of(builder, who), access.me)
-            found = builder.or_(
-                order.behind(watched, LAUNCH.of(builder, number)), builder.and_(own, within)
+            within = builder.or_(mine, order.barrier_orders(shadow, who, number))
+            same_group = builder.icmp_unsigned("==", GROUP.of(builder, who), access.me)
+            before = builder.or_(
+                order.behind(shadow, LAUNCH.of(builder, number)), builder.and_(same_group, within)
             )
-            found = builder.or_(found, order.known(watched, who, number, stored=stored))
-            builder.store(found, self.before)
+            before = builder.or_(before, order.known(shadow, who, number, stored=stored))
+            builder.store(before, self.before)
         return self.out.get(self.before, I1)
 
     def _ended(self, numbers: Any) -> Any:
@@ -207,10 +207,10 @@ class QuickRecords:
             return ir.Constant(read.type, [value] * count)
 
         group = builder.and_(read, every(GROUP.mask))
-        own = builder.icmp_unsigned("==", group, splat(builder, self.access.me, count))
-        found = builder.load(numbers, align=8, typ=read.type)
+        same_group = builder.icmp_unsigned("==", group, splat(builder, self.access.me, count))
+        words = builder.load(numbers, align=8, typ=read.type)
         return builder.select(
-            own, builder.and_(found, every(LOADER.mask << LOADER.first)), every(0)
+            same_group, builder.and_(words, every(LOADER.mask << LOADER.first)), every(0)
         )
 
     def _any(self, value: Any) -> Any:
@@ -235,8 +235,8 @@ class QuickRecords:
             builder.icmp_unsigned("!=", group, splat(builder, self.access.me, count)),
         )
         if self.access.across:
-            found = builder.load(numbers, align=8, typ=read.type)
-            launches = builder.and_(found, every(LAUNCH.mask << LAUNCH.first))
+            words = builder.load(numbers, align=8, typ=read.type)
+            launches = builder.and_(words, every(LAUNCH.mask << LAUNCH.first))
             here = splat(builder, self.access.watched.word(log.LAUNCH_BITS), count)
             others = builder.and_(others, builder.icmp_unsigned("==", launches, here))
         alike = builder.icmp_unsigned("==", bytes_, every(BYTES.mask << BYTES.first))

@@ -64,35 +64,35 @@ class GlobalRaces:
         """Check and record the dwords of one lane."""
         out, builder = self.out, self.out.builder
         index = range_of(builder, out.context, address, I64(1))
-        known = builder.icmp_signed(">=", index, I64(0))
-        with builder.if_then(known, likely=True):
+        in_range = builder.icmp_signed(">=", index, I64(0))
+        with builder.if_then(in_range, likely=True):
             start = load(builder, self.access.bound(index, 0), I64, 8)
             stop = load(builder, self.access.bound(index, 1), I64, 8)
             arrays = [load(builder, self.access.array(index, n), PTR, 8) for n in range(ASIDE + 1)]
             inset = builder.sub(address, start)
             first = builder.lshr(inset, I64(2))
             bytes_ = self.access.watched.bytes_of(address)
-            watched = builder.icmp_unsigned("!=", builder.ptrtoint(arrays[WRITES], I64), I64(0))
+            has_records = builder.icmp_unsigned("!=", builder.ptrtoint(arrays[WRITES], I64), I64(0))
             for number in range(out.access.dwords):
                 dword_address = builder.add(address, I64(4 * number))
                 fits = builder.icmp_unsigned("<", dword_address, stop)
-                with builder.if_then(fits, likely=True), builder.if_then(watched):
+                with builder.if_then(fits, likely=True), builder.if_then(has_records):
                     dword = builder.add(first, I64(number))
                     self._dword(lane, number, dword_address, arrays, dword, bytes_)
 
     def _dword(
         self, lane: Any, index: int, dword_address: Any, arrays: list[Any], dword: Any, bytes_: Any
     ) -> None:
-        watched, builder = self.access.watched, self.out.builder
+        shadow, builder = self.access.watched, self.out.builder
         slots = [element(builder, base, dword, I64) for base in arrays[:RELEASES]]
         written, write_number, read, read_number = (load(builder, s, I64, 8) for s in slots)
-        changes = watched.changes(lane, index, builder.inttoptr(dword_address, PTR))
+        changes = shadow.changes(lane, index, builder.inttoptr(dword_address, PTR))
         mine = self._effective(lane)
         last = written, write_number
         aside = AsideRecords(self.access, builder.ptrtoint(arrays[ASIDE], I64), dword)
         self._written(lane, dword_address, last, read, bytes_, changes, mine)
         self._compare_aside(aside, lane, dword_address, last, bytes_, changes, mine)
-        if not watched.stores:
+        if not shadow.stores:
             aside.replace_load((read, read_number), mine)
             every = self._with_lanes(read, read_number, bytes_)
             self._read(slots, (read, read_number), every, bytes_)
@@ -111,7 +111,7 @@ class GlobalRaces:
             write_number,
         )
         self._peers(lane, dword_address, arrays[PEERS], dword, (bytes_, changes, mine))
-        if ZERO in watched.traits:  # a poll does not replace the record of what it reads
+        if ZERO in shadow.traits:  # a poll does not replace the record of what it reads
             with builder.if_else(self.access.only_loads(lane)) as (loads, stores):
                 with loads:
                     aside.replace_load((read, read_number), I64(Atomicity.AGENT))
@@ -123,9 +123,11 @@ class GlobalRaces:
         else:
             aside.replace_store(last, mine)
             self._store(slots, last, (read, read_number), bytes_)
-        if watched.plain_store and clocks.ORDERS in watched.traits:
-            kept = builder.icmp_unsigned("!=", builder.ptrtoint(arrays[RELEASES], I64), I64(0))
-            with builder.if_then(kept, likely=False):  # ends the releases before it
+        if shadow.plain_store and clocks.ORDERS in shadow.traits:
+            has_releases = builder.icmp_unsigned(
+                "!=", builder.ptrtoint(arrays[RELEASES], I64), I64(0)
+            )
+            with builder.if_then(has_releases, likely=False):  # ends the releases before it
                 builder.store(I32(0), element(builder, arrays[RELEASES], dword, I32), align=4)
 
     def _compare_aside(
@@ -150,8 +152,8 @@ class GlobalRaces:
     ) -> None:
         """Record a store of `bytes_` over the records of the dword."""
         builder = self.out.builder
-        own = builder.icmp_unsigned("==", GROUP.of(builder, read[0]), self.access.me)
-        loader = builder.select(own, LOADER.of(builder, read[1]), I64(0))
+        same_group = builder.icmp_unsigned("==", GROUP.of(builder, read[0]), self.access.me)
+        loader = builder.select(same_group, LOADER.of(builder, read[1]), I64(0))
         stored = self._with_lanes(*written, bytes_)
         builder.store(self.access.who(stored), slots[WRITES], align=8)
         builder.store(self.access.numbers(loader), slots[WRITE_NUMBERS], align=8)
@@ -180,8 +182,8 @@ class GlobalRaces:
 
     def _effective(self, lane: Any) -> Any:
         """The atomicity of this lane's access: adding zero only loads."""
-        watched, builder = self.access.watched, self.out.builder
-        if ZERO not in watched.traits:
+        shadow, builder = self.access.watched, self.out.builder
+        if ZERO not in shadow.traits:
             return self.access.atomicity
         loads = self.access.only_loads(lane)
         return builder.select(loads, I64(Atomicity.AGENT), self.access.atomicity)
@@ -197,35 +199,35 @@ class GlobalRaces:
         mine: Any,
     ) -> None:
         """The last store: a race, or the same value twice."""
-        watched, builder = self.access.watched, self.out.builder
+        shadow, builder = self.access.watched, self.out.builder
         overlap = builder.and_(BYTES.of(builder, record[0]), bytes_)
         clash = builder.icmp_unsigned("!=", overlap, I64(0))
-        order_ = WRITE_AFTER_WRITE if watched.stores else READ_AFTER_WRITE
+        order_ = WRITE_AFTER_WRITE if shadow.stores else READ_AFTER_WRITE
         self._judge(lane, dword_address, record, clash, order_, mine, read, changes=changes)
 
     def _lanes(
         self, lane: Any, index: int, dword_address: Any, who: Any, number: Any, bytes_: Any
     ) -> None:
         """An earlier lane of this instruction has stored another value to the same address."""
-        watched, builder = self.access.watched, self.out.builder
-        if not watched.plain_store:
+        shadow, builder = self.access.watched, self.out.builder
+        if not shadow.plain_store:
             return
         overlap = builder.and_(BYTES.of(builder, who), bytes_)
         some = builder.icmp_unsigned("!=", overlap, I64(0))
         again = builder.and_(self._again(who, number), some)
         conflict, other = lane_conflict(
-            watched, self.access.lanes, again, lane, index, dword_address
+            shadow, self.access.lanes, again, lane, index, dword_address
         )
         self.lane_race.when(conflict, lane, dword_address, None, other)
 
     def _again(self, who: Any, number: Any) -> Any:
         """Whether a record is of this very access (i1)."""
-        watched, builder = self.access.watched, self.out.builder
+        shadow, builder = self.access.watched, self.out.builder
         apart = I64(BYTES.mask << BYTES.first ^ _ONES)
-        own = self.access.who(I64(0))
-        mine = NUMBER.at(builder, watched.memory_number)
-        return watched.all_of(
-            builder.icmp_unsigned("==", builder.and_(who, apart), own),
+        author = self.access.who(I64(0))
+        mine = NUMBER.at(builder, shadow.memory_number)
+        return shadow.all_of(
+            builder.icmp_unsigned("==", builder.and_(who, apart), author),
             builder.icmp_unsigned("==", NUMBER.of(builder, number), mine),
         )
 
@@ -258,8 +260,8 @@ class GlobalRaces:
             same = builder.icmp_unsigned("==", group, self.access.me)
             theirs = ATOMICITY.of(builder, who)
             other = builder.add(INSTRUCTION.of(builder, who), I64(1))
-            with builder.if_else(same, likely=True) as (own, foreign):
-                with own:
+            with builder.if_else(same, likely=True) as (local, foreign):
+                with local:
                     wave = WAVE.of(builder, who)
                     able = builder.and_(
                         builder.icmp_unsigned("!=", wave, self.access.wave),
@@ -283,8 +285,8 @@ class GlobalRaces:
                         able = builder.or_(able, mixed)
                     else:
                         mixed = builder.and_(mixed, builder.not_(able))
-                        seen = order.known(self.access.watched, who, number)
-                        mixed = builder.and_(mixed, builder.not_(seen))
+                        before = order.known(self.access.watched, who, number)
+                        mixed = builder.and_(mixed, builder.not_(before))
                         detail = self._detail(group, number, order_)
                         self.between.when(mixed, lane, dword_address, other, detail)
                     with builder.if_then(able):
@@ -305,8 +307,8 @@ class GlobalRaces:
         """What the log says of the other side: order, workgroup and launch (`log.py`)."""
         builder = self.out.builder
         several = builder.icmp_unsigned("==", group, I64(MANY))
-        named = builder.select(several, I64(0), group)
-        detail = builder.or_(builder.shl(named, I64(8)), I64(order_))
+        author = builder.select(several, I64(0), group)
+        detail = builder.or_(builder.shl(author, I64(8)), I64(order_))
         if not self.access.across:
             return detail
         return builder.or_(detail, builder.shl(LAUNCH.of(builder, number), I64(LAUNCH_SHIFT)))
@@ -354,13 +356,13 @@ class GlobalRaces:
     def _replica(self, order_: int, record: Any, other_record: Any, other_number: Any) -> Any:
         """Whether two waves of the workgroup have loaded this by the same instruction, of which one
         stores in place: a load replicated over waves."""
-        builder, watched = self.out.builder, self.access.watched
+        builder, shadow = self.out.builder, self.access.watched
         if order_ == READ_AFTER_WRITE:  # the one that stored had loaded it by this instruction
-            return builder.icmp_unsigned("==", LOADER.of(builder, record[1]), watched.site)
+            return builder.icmp_unsigned("==", LOADER.of(builder, record[1]), shadow.site)
         if order_ == WRITE_AFTER_READ:  # this one had, and has stored since
             loader = LOADER.of(builder, other_number)
             read = LOADER.of(builder, record[1])
-            return watched.all_of(
+            return shadow.all_of(
                 builder.icmp_unsigned("==", loader, read),
                 builder.icmp_unsigned("==", GROUP.of(builder, other_record), self.access.me),
                 builder.icmp_unsigned("==", WAVE.of(builder, other_record), self.access.wave),
@@ -379,18 +381,18 @@ class GlobalRaces:
         replaces that of another launch."""
         builder, (read, number) = self.out.builder, record
         group = GROUP.of(builder, read)
-        known = builder.and_(
+        foreign = builder.and_(
             builder.icmp_unsigned("!=", group, I64(0)),
             builder.icmp_unsigned("!=", group, self.access.me),
         )
         if self.access.across:
             launch = builder.shl(LAUNCH.of(builder, number), I64(LAUNCH.first))
             here = self.access.watched.word(log.LAUNCH_BITS)
-            known = builder.and_(known, builder.icmp_unsigned("==", launch, here))
+            foreign = builder.and_(foreign, builder.icmp_unsigned("==", launch, here))
         alike = builder.icmp_unsigned("==", BYTES.of(builder, read), bytes_)
         mine = self.access.who(every, atomicity)
         several = builder.or_(mine, I64(MANY))
-        who = builder.select(builder.and_(known, alike), several, mine)
+        who = builder.select(builder.and_(foreign, alike), several, mine)
         builder.store(who, slots[READS], align=8)
         builder.store(self.access.numbers(self.access.watched.site), slots[READ_NUMBERS], align=8)
 

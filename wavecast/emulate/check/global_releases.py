@@ -24,41 +24,41 @@ _ONES = (1 << 64) - 1
 
 def synchronise(access: GlobalAccess) -> None:
     """Tell the clocks of an access that may release or observe."""
-    watched, builder = access.watched, access.out.builder
+    shadow, builder = access.watched, access.out.builder
     events = []
-    if RELEASES_TRAIT in watched.traits:
-        events.append(clocks.UPDATE if watched.atomic else clocks.RELEASE)
-    if OBSERVES in watched.traits:
+    if RELEASES_TRAIT in shadow.traits:
+        events.append(clocks.UPDATE if shadow.atomic else clocks.RELEASE)
+    if OBSERVES in shadow.traits:
         events.append(clocks.OBSERVE)
     if not events:
-        if clocks.ORDERS in watched.traits:
+        if clocks.ORDERS in shadow.traits:
             builder.store(I64(0), _word(access, clocks.CLEAN), align=8)
         return
-    wanted = access.tracked()
-    if watched.plain_store:
+    condition = access.tracked()
+    if shadow.plain_store:
         for unmarked in (Atomicity.UNMARKED, Atomicity.PLAIN):
             marked = builder.icmp_unsigned("!=", access.atomicity, I64(unmarked))
-            wanted = builder.and_(wanted, marked)
+            condition = builder.and_(condition, marked)
         builder.store(I64(0), _word(access, clocks.CLEAN), align=8)
-    with builder.if_then(wanted, likely=False):
-        known = _polled(access) if OBSERVES in watched.traits else I1(0)
-        with builder.if_then(builder.not_(known)):
+    with builder.if_then(condition, likely=False):
+        is_polled = _polled(access) if OBSERVES in shadow.traits else I1(0)
+        with builder.if_then(builder.not_(is_polled)):
             for event in events:
                 _tell(access, event)
 
 
 def _tell(access: GlobalAccess, event: int) -> None:
     """Call the clocks, where any lane takes part in an event."""
-    watched, out, builder = access.watched, access.out, access.out.builder
+    shadow, out, builder = access.watched, access.out, access.out.builder
     live = access.lanes.live
-    if event == clocks.UPDATE and ZERO in watched.traits:
+    if event == clocks.UPDATE and ZERO in shadow.traits:
         live = _changing(access)
     with builder.if_then(builder.icmp_unsigned("!=", live, live.type(0)), likely=True):
         slot = element(builder, out.context, log.ORDER_EVENT, I64)
         function = load(builder, slot, ir.PointerType(order.EVENT), 8)
         lanes = live if out.lanes == 64 else builder.zext(live, I64)
-        what = builder.or_(builder.shl(watched.instruction, I64(8)), I64(event))
-        arguments = [out.context, what, access.lanes.addresses, lanes, watched.memory_number]
+        what = builder.or_(builder.shl(shadow.instruction, I64(8)), I64(event))
+        arguments = [out.context, what, access.lanes.addresses, lanes, shadow.memory_number]
         builder.call(function, arguments)
 
 
@@ -67,13 +67,13 @@ def _changing(access: GlobalAccess) -> Any:
     was there, so it releases nothing."""
     out, builder = access.out, access.out.builder
     kind = out.mask(0).type
-    found = out.room(kind, kind(0))
+    lanes = out.room(kind, kind(0))
     with out.each_lane(access.lanes.live) as lane:
         index = builder.trunc(lane, kind) if out.lanes < 64 else lane
-        before = out.get(found, kind)
+        before = out.get(lanes, kind)
         both = builder.or_(before, builder.shl(kind(1), index))
-        builder.store(builder.select(access.only_loads(lane), before, both), found)
-    return out.get(found, kind)
+        builder.store(builder.select(access.only_loads(lane), before, both), lanes)
+    return out.get(lanes, kind)
 
 
 def _word(access: GlobalAccess, first: int) -> Any:
@@ -86,24 +86,24 @@ def _word(access: GlobalAccess, first: int) -> Any:
 def _polled(access: GlobalAccess) -> Any:
     """Whether all lanes access the dwords of this wave's last event, nothing has been released
     to them since and, for an atomic operation, nothing has to be released (i1)."""
-    watched, out, builder = access.watched, access.out, access.out.builder
+    shadow, out, builder = access.watched, access.out, access.out.builder
     live = access.lanes.live
     lanes = live if out.lanes == 64 else builder.zext(live, I64)
     key = load(builder, _word(access, clocks.KEY), I64, 8)
     good = builder.icmp_unsigned("==", lanes, key)
-    if watched.atomic:
+    if shadow.atomic:
         clean = load(builder, _word(access, clocks.CLEAN), I64, 8)
-        now = builder.add(watched.phase, I64(1))
+        now = builder.add(shadow.phase, I64(1))
         released = builder.icmp_unsigned("==", clean, now)
-        if ZERO in watched.traits:
+        if ZERO in shadow.traits:
             changing = _changing(access)
             loads = builder.icmp_unsigned("==", changing, changing.type(0))
             released = builder.or_(released, loads)
         good = builder.and_(good, released)
-    found = out.room(I1, good)
+    flag = out.room(I1, good)
     with builder.if_then(good):
-        words = watched.word(log.CLOCKS, PTR)
-        row = builder.mul(watched.wave, I64(clocks.LANES))
+        words = shadow.word(log.CLOCKS, PTR)
+        row = builder.mul(shadow.wave, I64(clocks.LANES))
         releases = out.get(access.arrays[RELEASES], I64)
         with out.each_lane(live) as lane:
             address = load(builder, element(builder, access.lanes.addresses, lane, I64), I64, 8)
@@ -118,12 +118,12 @@ def _polled(access: GlobalAccess) -> Any:
             with builder.if_then(same):  # elsewhere the slot may be no memory
                 version = load(builder, builder.inttoptr(slot, PTR), I32)
                 unchanged = builder.icmp_unsigned("==", builder.zext(version, I64), versions)
-                builder.store(builder.and_(out.get(found, I1), unchanged), found)
+                builder.store(builder.and_(out.get(flag, I1), unchanged), flag)
             with builder.if_then(builder.not_(same)):
-                builder.store(I1(0), found)
-        with builder.if_then(out.get(found, I1)):
-            builder.store(watched.memory_number, _word(access, clocks.KEY_READ), align=8)
-    return out.get(found, I1)
+                builder.store(I1(0), flag)
+        with builder.if_then(out.get(flag, I1)):
+            builder.store(shadow.memory_number, _word(access, clocks.KEY_READ), align=8)
+    return out.get(flag, I1)
 
 
 def polled_anew(module: ir.Module) -> None:
@@ -145,15 +145,15 @@ def polled_anew(module: ir.Module) -> None:
     polled = builder.icmp_unsigned("!=", read, I64(0))
     builder.cbranch(builder.and_(polled, builder.icmp_unsigned("!=", key, I64(0))), body, no)
     builder.position_at_end(body)
-    left = builder.phi(I64)
-    left.add_incoming(key, head)
-    at = builder.add(row, builder.cttz(left, I1(1)))
+    lanes = builder.phi(I64)
+    lanes.add_incoming(key, head)
+    at = builder.add(row, builder.cttz(lanes, I1(1)))
     slot, before = word(clocks.KEY_SLOTS, at), word(clocks.KEY_VERSIONS, at)
     version = builder.zext(load(builder, builder.inttoptr(slot, PTR), I32), I64)
     builder.cbranch(builder.icmp_unsigned("==", version, before), after, yes)
     builder.position_at_end(after)
-    fewer = builder.and_(left, builder.sub(left, I64(1)))
-    left.add_incoming(fewer, after)
+    fewer = builder.and_(lanes, builder.sub(lanes, I64(1)))
+    lanes.add_incoming(fewer, after)
     builder.cbranch(builder.icmp_unsigned("!=", fewer, I64(0)), body, no)
     for block, value in ((yes, 1), (no, 0)):
         builder.position_at_end(block)

@@ -76,25 +76,29 @@ class GpuMemory:
     def traffic(self) -> tuple[LinkTraffic, ...]:
         """What kernels have moved between GPUs, the most on a link first."""
         read, written = self._read.copy(), self._written.copy()
-        for memory, known in self._known.items():
-            self._count(memory, known, read, written)
+        for memory, memory_records in self._known.items():
+            self._count(memory, memory_records, read, written)
         links = (
-            LinkTraffic(one, other, int(read[other, one]), int(written[one, other]))
-            for one, other in permutations(range(self._gpus), 2)
+            LinkTraffic(source, other, int(read[other, source]), int(written[source, other]))
+            for source, other in permutations(range(self._gpus), 2)
         )
-        found = [link for link in links if link.bytes]
-        return tuple(sorted(found, key=lambda link: -link.bytes))
+        busy_links = [link for link in links if link.bytes]
+        return tuple(sorted(busy_links, key=lambda link: -link.bytes))
 
     def _count(
-        self, memory: AddressInterval, known: MemoryRecords, read: np.ndarray, written: np.ndarray
+        self,
+        memory: AddressInterval,
+        memory_records: MemoryRecords,
+        read: np.ndarray,
+        written: np.ndarray,
     ) -> None:
         """Add the bytes of all dwords that have a record."""
         owner = self._owner(memory[0])
         if owner is None:
             return
-        for gpu, (records, _) in enumerate(known.reads):
+        for gpu, (records, _) in enumerate(memory_records.reads):
             read[gpu, owner] += 4 * np.count_nonzero(records)
-        records, numbers = known.writes
+        records, numbers = memory_records.writes
         launches = numbers[records != 0] >> np.uint64(LAUNCH.first)
         gpus = self._launched[launches.astype(np.int64)]
         written[:, owner] += 4 * np.bincount(gpus, minlength=self._gpus)
@@ -118,19 +122,19 @@ class GpuMemory:
         """The records of memory; its releases are kept once `tracked` was asked for."""
         first, end = memory
         dwords = (end - first + 3) // 4
-        known = self._known.get(memory)
-        if known is None:
+        memory_records = self._known.get(memory)
+        if memory_records is None:
             pairs = [
                 (np.zeros(dwords, np.uint64), np.zeros(dwords, np.uint64))
                 for _ in range(self._gpus + 1)
             ]
-            known = self._known[memory] = MemoryRecords(
+            memory_records = self._known[memory] = MemoryRecords(
                 pairs[0], tuple(pairs[1:]), np.zeros(2 * ASIDE_RECORDS * dwords, np.uint64)
             )
-        if tracked and known.versions is None:
-            known.versions = np.zeros(dwords, np.uint32)
-            self.releases.track(first, end, known.versions)
-        return known
+        if tracked and memory_records.versions is None:
+            memory_records.versions = np.zeros(dwords, np.uint32)
+            self.releases.track(first, end, memory_records.versions)
+        return memory_records
 
     def at(self, memory: AddressInterval) -> MemoryRecords | None:
         """The records of memory that a launch may have touched."""
@@ -138,18 +142,18 @@ class GpuMemory:
 
     def forget(self, memory: AddressInterval) -> None:
         """Memory has been freed."""
-        known = self._known.pop(memory, None)
-        if known is not None:
-            self._count(memory, known, self._read, self._written)
+        memory_records = self._known.pop(memory, None)
+        if memory_records is not None:
+            self._count(memory, memory_records, self._read, self._written)
         self._owners.pop(memory, None)
         self.releases.forget(*memory)
 
     def clear(self) -> None:
         """Forget all accesses."""
-        for memory, known in self._known.items():
-            self._count(memory, known, self._read, self._written)
-            pairs = (known.writes, *known.reads)
-            for array in (*(one for pair in pairs for one in pair), known.aside):
+        for memory, memory_records in self._known.items():
+            self._count(memory, memory_records, self._read, self._written)
+            pairs = (memory_records.writes, *memory_records.reads)
+            for array in (*(words for pair in pairs for words in pair), memory_records.aside):
                 array[:] = 0
         self.releases.clear()
 

@@ -78,18 +78,18 @@ class GpuOrder:
             number = len(self._numbers) + 1
             self._positions.queues[number] = work.queue
             self._positions.positions[number] = work.position
-            known = self._positions.known(work.before, number + 1)
-            made = CheckedLaunch(
+            ended_launches = self._positions.known(work.before, number + 1)
+            checked_launch = CheckedLaunch(
                 number, work.gpu, self._groups, work.queue, work.position, work.before,
-                replace(side, gpu=work.gpu), launch, known,
+                replace(side, gpu=work.gpu), launch, ended_launches,
             )  # fmt: skip
-            self._launches[number] = made
-            self.memory.launched(number, made.gpu)
+            self._launches[number] = checked_launch
+            self.memory.launched(number, checked_launch.gpu)
             self._firsts.append(self._groups)
             self._numbers.append(number)
             self._groups += groups
             self._running.add(number)
-            return made
+            return checked_launch
 
     def end(self, launch: CheckedLaunch, gained: Sequence[Clock]) -> None:
         """A launch has ended: what its workgroups have acquired happens before what is behind."""
@@ -110,24 +110,27 @@ class GpuOrder:
 
     def ended(self, launch: int, clock: Clock, other: int) -> bool:
         """Whether launch `other` ended before a wave of `launch` with a clock continues."""
-        found = self._launches[other]
-        return any(self._ended_by(one.before, found) for one in self._behind(launch, clock))
+        earlier = self._launches[other]
+        return any(
+            self._ended_by(predecessor.before, earlier)
+            for predecessor in self._behind(launch, clock)
+        )
 
     def rows(self, launch: int, clock: Clock, record: MemoryRecord) -> np.ndarray | None:
         """The rows of the workgroup of a record, or of any of its launch where several have made
         it, that such a wave knows from the starts it is behind; also from its clock for several."""
-        clocks = [one.before.partial for one in self._behind(launch, clock)]
+        clocks = [predecessor.before.partial for predecessor in self._behind(launch, clock)]
         if record.group is not None:
             total: Rows = {}
-            for found in clocks:
-                if record.group in found:
-                    total = joined_rows(total, {record.group: found[record.group]})
+            for groups in clocks:
+                if record.group in groups:
+                    total = joined_rows(total, {record.group: groups[record.group]})
             return total.get(record.group)
-        known = self._launches[record.launch]
-        end = known.first + math.prod(known.launch.grid)
-        for found in (clock.all_rows(), *clocks):
-            for group, rows in found.items():
-                if known.first <= group < end:
+        author = self._launches[record.launch]
+        end = author.first + math.prod(author.launch.grid)
+        for groups in (clock.all_rows(), *clocks):
+            for group, rows in groups.items():
+                if author.first <= group < end:
                     return rows
         return None
 

@@ -92,16 +92,16 @@ class InfluenceOps(Ops[Bits]):
         return Bits({source: _ones(bits) for value in values for source in value.depends})
 
     def _moved(
-        self, move: Callable[[int], int], *values: Bits, known: int = 0, value: int = 0
+        self, move: Callable[[int], int], *values: Bits, known_bits: int = 0, value: int = 0
     ) -> Bits:
         """Dependencies of several values merged, their masks moved; none in known bits."""
-        found: dict[UndefinedSource, int] = {}
+        dependencies: dict[UndefinedSource, int] = {}
         for each in values:
             for source, mask in each.depends.items():
-                moved = move(mask) & ~known
-                if moved:
-                    found[source] = found.get(source, 0) | moved
-        return Bits(found, known, value)
+                new_mask = move(mask) & ~known_bits
+                if new_mask:
+                    dependencies[source] = dependencies.get(source, 0) | new_mask
+        return Bits(dependencies, known_bits, value)
 
     # integers
 
@@ -124,25 +124,31 @@ class InfluenceOps(Ops[Bits]):
 
     def and_(self, a: Bits, b: Bits, bits: int) -> Bits:
         zeros = (a.known & ~a.value) | (b.known & ~b.value)
-        known = zeros | (a.known & b.known)
-        return self._moved(lambda mask: mask, a, b, known=known, value=a.value & b.value & known)
+        known_bits = zeros | (a.known & b.known)
+        return self._moved(
+            lambda mask: mask, a, b, known_bits=known_bits, value=a.value & b.value & known_bits
+        )
 
     def or_(self, a: Bits, b: Bits, bits: int) -> Bits:
         ones = (a.known & a.value) | (b.known & b.value)
-        known = ones | (a.known & b.known)
-        return self._moved(lambda mask: mask, a, b, known=known, value=(a.value | b.value) & known)
+        known_bits = ones | (a.known & b.known)
+        return self._moved(
+            lambda mask: mask, a, b, known_bits=known_bits, value=(a.value | b.value) & known_bits
+        )
 
     def xor(self, a: Bits, b: Bits, bits: int) -> Bits:
-        known = a.known & b.known
-        return self._moved(lambda mask: mask, a, b, known=known, value=(a.value ^ b.value) & known)
+        known_bits = a.known & b.known
+        return self._moved(
+            lambda mask: mask, a, b, known_bits=known_bits, value=(a.value ^ b.value) & known_bits
+        )
 
     def shl(self, a: Bits, amount: Bits, bits: int) -> Bits:
         if amount.known == _ones(bits):
             by = amount.value
             filled = a.known << by | _ones(by)
             return self._shifted(a, lambda mask: mask << by, filled, a.value << by, bits)
-        moved = self._moved(lambda mask: _upward(mask, bits), a)
-        return self._chosen(moved, amount, bits)
+        smear = self._moved(lambda mask: _upward(mask, bits), a)
+        return self._chosen(smear, amount, bits)
 
     def lshr(self, a: Bits, amount: Bits, bits: int) -> Bits:
         if amount.known == _ones(bits):
@@ -161,17 +167,20 @@ class InfluenceOps(Ops[Bits]):
                 return mask >> by | (top if mask & sign else 0)
 
             return self._shifted(a, move, move(a.known), move(a.value), bits)
-        moved = self._moved(
+        smear = self._moved(
             lambda mask: _ones(bits) if mask & sign else _downward(mask), a
         )  # fmt: skip
-        return self._chosen(moved, amount, bits)
+        return self._chosen(smear, amount, bits)
 
     def _shifted(
-        self, a: Bits, move: Callable[[int], int], known: int, value: int, bits: int
+        self, a: Bits, move: Callable[[int], int], known_bits: int, value: int, bits: int
     ) -> Bits:
-        known &= _ones(bits)
+        known_bits &= _ones(bits)
         return self._moved(
-            lambda mask: move(mask) & _ones(bits), a, known=known, value=value & known
+            lambda mask: move(mask) & _ones(bits),
+            a,
+            known_bits=known_bits,
+            value=value & known_bits,
         )
 
     def _chosen(self, value: Bits, by: Bits, bits: int) -> Bits:
@@ -198,9 +207,11 @@ class InfluenceOps(Ops[Bits]):
     def select(self, condition: Bits, a: Bits, b: Bits, bits: int) -> Bits:
         if condition.known & 1:
             return a if condition.value & 1 else b
-        known = a.known & b.known & ~(a.value ^ b.value)
-        merged = self._moved(lambda mask: mask, a, b, self.mixed(bits, condition), known=known)
-        return Bits(merged.depends, known, a.value & known)
+        known_bits = a.known & b.known & ~(a.value ^ b.value)
+        merged = self._moved(
+            lambda mask: mask, a, b, self.mixed(bits, condition), known_bits=known_bits
+        )
+        return Bits(merged.depends, known_bits, a.value & known_bits)
 
     # widths and counts
 
@@ -213,12 +224,12 @@ class InfluenceOps(Ops[Bits]):
         def move(mask: int) -> int:
             return mask | (top if mask & sign else 0)
 
-        return self._moved(move, a, known=move(a.known), value=move(a.value))
+        return self._moved(move, a, known_bits=move(a.known), value=move(a.value))
 
     def truncate(self, a: Bits, bits: int, narrower: int) -> Bits:
-        kept = _ones(narrower)
+        low_bits = _ones(narrower)
         return self._moved(
-            lambda mask: mask & kept, a, known=a.known & kept, value=a.value & kept
+            lambda mask: mask & low_bits, a, known_bits=a.known & low_bits, value=a.value & low_bits
         )  # fmt: skip
 
     def popcount(self, a: Bits, bits: int) -> Bits:
@@ -234,7 +245,7 @@ class InfluenceOps(Ops[Bits]):
         def move(mask: int) -> int:
             return int(f"{mask:0{bits}b}"[::-1], 2)
 
-        return self._moved(move, a, known=move(a.known), value=move(a.value))
+        return self._moved(move, a, known_bits=move(a.known), value=move(a.value))
 
     # floating point: every bit of a result depends on the whole of its operands
 
@@ -302,12 +313,12 @@ class InfluenceOps(Ops[Bits]):
 
     def _from(self, a: Bits, reach: Reach) -> Bits:
         """The value in other lanes."""
-        found: dict[UndefinedSource, int] = {}
+        dependencies: dict[UndefinedSource, int] = {}
         for source, mask in a.depends.items():
             vector = source.reach in (Reach.OWN, Reach.OLD)
-            moved = UndefinedSource(source.cell, reach) if vector else source
-            found[moved] = found.get(moved, 0) | mask
-        return Bits(found, a.known, a.value)
+            new_source = UndefinedSource(source.cell, reach) if vector else source
+            dependencies[new_source] = dependencies.get(new_source, 0) | mask
+        return Bits(dependencies, a.known, a.value)
 
 
 __all__ = ["Bits", "InfluenceOps", "Reach", "UndefinedSource"]

@@ -37,12 +37,12 @@ def intermediate_reports(code: CodeObject) -> list[Report]:
     if code.origin != "triton" or not isinstance(text, str) or not text:
         return []
     module = parse(text, tuple(code.moved_files.items()))
-    found = [
+    reports = [
         _report(code, Kind.FP8_FORMAT, operation, message)
         for operation in module.operations
         if (message := _reinterpreted(operation))
     ]
-    return found + _masked_loads(code, module)
+    return reports + _masked_loads(code, module)
 
 
 def narrowed_divisions(code: CodeObject) -> dict[SourceLocation, SourceLocation]:
@@ -53,16 +53,16 @@ def narrowed_divisions(code: CodeObject) -> dict[SourceLocation, SourceLocation]
         return {}
     module = parse(text, tuple(code.moved_files.items()))
     divisions: dict[str, SourceLocation | None] = {}
-    found: dict[SourceLocation, set[SourceLocation | None]] = {}
+    by_location: dict[SourceLocation, set[SourceLocation | None]] = {}
     for operation in module.operations:
         if operation.name == "arith.divf":
             divisions.update(dict.fromkeys(operation.results, _located(operation.location)))
         elif operation.name == "arith.truncf" and operation.location is not None:
             sources = {divisions.get(name) for name in operation.operands}
-            found.setdefault(operation.location, set()).update(sources)
+            by_location.setdefault(operation.location, set()).update(sources)
     return {
         location: source
-        for location, sources in found.items()
+        for location, sources in by_location.items()
         if len(sources) == 1 and (source := next(iter(sources))) is not None
     }
 
@@ -72,10 +72,10 @@ def _reinterpreted(operation: Operation) -> str:
     if operation.name != "tt.bitcast":
         return ""
     elements = _ELEMENT.findall(operation.text)
-    known = [lookup(e, Spelling.MLIR) for e in elements if is_dtype(e, Spelling.MLIR)]
-    if len(known) != 2 or known[0].generic != known[1].generic or known[0] == known[1]:
+    dtypes = [lookup(e, Spelling.MLIR) for e in elements if is_dtype(e, Spelling.MLIR)]
+    if len(dtypes) != 2 or dtypes[0].generic != dtypes[1].generic or dtypes[0] == dtypes[1]:
         return ""
-    source, result = (dtype.name for dtype in known)
+    source, result = (dtype.name for dtype in dtypes)
     return (
         f"takes the bytes of {source} for {result}: values differ by a factor of two; convert with "
         ".to() without bitcast, or pass a tensor of that dtype"
@@ -93,42 +93,42 @@ def _masked_loads(code: CodeObject, module: IrModule) -> list[Report]:
                 varying = axes.get(operands[1], frozenset())
                 undefined[name] = _Undefined(operation, varying)
             continue
-        used = [undefined[name] for name in operands if name in undefined]
-        if not used:
+        inputs = [undefined[name] for name in operands if name in undefined]
+        if not inputs:
             continue
-        harmed = _harmed(operation, used, undefined)
+        harmed = _harmed(operation, inputs, undefined)
         if harmed is not None:
             report = _masked_report(code, harmed.load, operation)
             reported.setdefault(harmed.load.index, report)
             continue
-        passed = _passed(operation, used)
-        if passed is not None:
-            undefined.update(dict.fromkeys(operation.results, passed))
+        result = _passed(operation, inputs)
+        if result is not None:
+            undefined.update(dict.fromkeys(operation.results, result))
     return list(reported.values())
 
 
 def _harmed(
-    operation: Operation, used: list[_Undefined], undefined: Mapping[str, _Undefined]
+    operation: Operation, inputs: list[_Undefined], undefined: Mapping[str, _Undefined]
 ) -> _Undefined | None:
     """The undefined tensor whose masked elements an operation uses."""
     if operation.name in _REDUCTIONS:
         match = _AXIS.search(operation.text) or _AXIS.search(operation.closing)
         axis = int(match[1]) if match else 0
-        return next((one for one in used if axis in one.axes), None)
+        return next((tensor for tensor in inputs if axis in tensor.axes), None)
     if operation.name == "tt.dot":
         for name, axis in zip(operation.operands, (1, 0), strict=False):
-            one = undefined.get(name)
-            if one is not None and axis in one.axes:
-                return one
+            tensor = undefined.get(name)
+            if tensor is not None and axis in tensor.axes:
+                return tensor
     if operation.name == "tt.store" and len(operation.operands) == 2:
         value = undefined.get(operation.operands[1])
         return value if value is not None and value.axes else None
     return None
 
 
-def _passed(operation: Operation, used: list[_Undefined]) -> _Undefined | None:
+def _passed(operation: Operation, inputs: list[_Undefined]) -> _Undefined | None:
     """The result of an operation on undefined tensors; None where nothing is known of it."""
-    first = used[0]
+    first = inputs[0]
     if operation.name == "arith.select":
         return None
     if operation.name.startswith(_KEEPS_SHAPE):
@@ -146,27 +146,27 @@ def _passed(operation: Operation, used: list[_Undefined]) -> _Undefined | None:
 
 def _varying(module: IrModule) -> dict[str, frozenset[int]]:
     """The axes on which elements of a value may differ, for values that are not scalar."""
-    found: dict[str, frozenset[int]] = {}
+    by_value: dict[str, frozenset[int]] = {}
     for operation in module.operations:
         shapes = tensors(operation.text)
         if not shapes or not operation.results:
             continue
         shape = shapes[-1].shape
         longer = frozenset(axis for axis, size in enumerate(shape) if size > 1)
-        known = [found[name] for name in operation.operands if name in found]
+        operand_axes = [by_value[name] for name in operation.operands if name in by_value]
         axes = longer
         if operation.name == "tt.splat":
             axes = frozenset()
-        elif operation.name == "tt.expand_dims" and known:
+        elif operation.name == "tt.expand_dims" and operand_axes:
             match = _AXIS.search(operation.text)
             at = int(match[1]) if match else 0
-            axes = frozenset(axis + (axis >= at) for axis in known[0])
-        elif operation.name.startswith(_KEEPS_SHAPE) and known:
-            axes = frozenset().union(*known)
+            axes = frozenset(axis + (axis >= at) for axis in operand_axes[0])
+        elif operation.name.startswith(_KEEPS_SHAPE) and operand_axes:
+            axes = frozenset().union(*operand_axes)
         elif operation.name == "arith.constant":
             axes = frozenset()
-        found.update(dict.fromkeys(operation.results, axes))
-    return found
+        by_value.update(dict.fromkeys(operation.results, axes))
+    return by_value
 
 
 def _masked_report(code: CodeObject, load: Operation, user: Operation) -> Report:

@@ -39,16 +39,16 @@ class Joins:
             return None
         rank = self.rank
         loop = any(rank.get(p, -1) >= rank[block] for p in self.program.blocks[block].predecessors)
-        found = states[0].copy()
+        join = states[0].copy()
         for state in states[1:]:
-            self._merge(block, found, state, loop)
+            self._merge(block, join, state, loop)
         if careful and loop:
-            found.lanes, found.base = {}, NONE
-            found.masks, found.execute = {}, unknown("loop", block)
+            join.lanes, join.base = {}, NONE
+            join.masks, join.execute = {}, unknown("loop", block)
         demoted = self.demoted.get(block, ())
         for name in demoted:
-            self._demote(block, found, name)
-        return found
+            self._demote(block, join, name)
+        return join
 
     def _demote(self, block: int, state: Known, name: object) -> None:
         if name == "exec":

@@ -34,8 +34,8 @@ def initially_defined(descriptor: KernelDescriptor, target: str) -> tuple[int, i
     position = user_registers(descriptor).end
     if not capabilities(isa_target(target)).workgroup_ids_in_ttmp:
         for axis in "xyz":
-            asked = f"system_sgpr_workgroup_id_{axis}"
-            position += descriptor.directives.get(asked, int(axis == "x"))
+            directive = f"system_sgpr_workgroup_id_{axis}"
+            position += descriptor.directives.get(directive, int(axis == "x"))
         for name in ("workgroup_info", "private_segment_wavefront_offset"):
             position += descriptor.directives.get(f"system_sgpr_{name}", 0)
         if descriptor.directives.get("enable_private_segment"):

@@ -85,50 +85,52 @@ class RaceSide:
     gpu: int = 0
 
 
-def explanation(mine: RaceSide, theirs: RaceSide, found: Unordered, access: int, other: int) -> str:
+def explanation(
+    mine: RaceSide, theirs: RaceSide, reason: Unordered, access: int, other: int
+) -> str:
     """What is missing between an `access` and an earlier one, the `other` (instruction indices),
     and what to do."""
     program = theirs.program
     target, scope = program.target, "agent" if mine.gpu == theirs.gpu else "system"
-    if found.lack is Lack.NOTHING_SHARED:
+    if reason.lack is Lack.NOTHING_SHARED:
         return _unrelated(mine, theirs, access, other, scope)
     able = capabilities(isa_target(target))
-    release = _named(program.instructions[found.release])
+    release = _named(program.instructions[reason.release])
     earlier = _named(program.instructions[other])
-    observer = _named(mine.program.instructions[found.observer])
-    if found.lack is Lack.LATER:
+    observer = _named(mine.program.instructions[reason.observer])
+    if reason.lack is Lack.LATER:
         return f"{earlier} follows the {release}, which does not release it: release after it"
-    if found.lack is Lack.BARRIER:
+    if reason.lack is Lack.BARRIER:
         return (
             f"another wave executes the {release}, without a barrier after {earlier}: "
             "put __syncthreads() between them"
         )
-    if found.lack is Lack.OTHER_WAVE:
+    if reason.lack is Lack.OTHER_WAVE:
         return (
             f"another wave executes the {release}, and the barrier before it does not wait for "
             f"{earlier}: let every wave release its own stores"
         )
-    if found.lack is Lack.RELEASE_SCOPE:
+    if reason.lack is Lack.RELEASE_SCOPE:
         return f"the {release} is of agent scope, which ends at its GPU; use {_release(scope)}"
-    if found.lack is Lack.OBSERVER_SCOPE:
+    if reason.lack is Lack.OBSERVER_SCOPE:
         return f"the {observer} is of agent scope, which ends at its GPU; use {_acquire(scope)}"
-    if found.lack in (Lack.WAIT, Lack.WRITE_BACK):
+    if reason.lack in (Lack.WAIT, Lack.WRITE_BACK):
         wait = _WAITS[counter_set(target)]
         written = able.agent_write_back if scope == "agent" else able.system_write_back
-        needed = wait if found.lack is Lack.WAIT else written
-        if found.lack is Lack.WAIT and written:
-            needed = f"{written}, {wait}"
+        instructions = wait if reason.lack is Lack.WAIT else written
+        if reason.lack is Lack.WAIT and written:
+            instructions = f"{written}, {wait}"
         return (
-            f"{earlier} is not released before the {release}: no {needed} between them; "
+            f"{earlier} is not released before the {release}: no {instructions} between them; "
             f"use {_release(scope)}"
         )
-    needed = able.agent_acquire if scope == "agent" else able.system_acquire
-    if found.lack is Lack.ACQUIRE_SCOPE:
+    instructions = able.agent_acquire if scope == "agent" else able.system_acquire
+    if reason.lack is Lack.ACQUIRE_SCOPE:
         return (
             f"what follows the {observer} acquires at agent scope, which ends at its GPU: no "
-            f"{needed}; use {_acquire(scope)}"
+            f"{instructions}; use {_acquire(scope)}"
         )
-    return f"nothing is acquired after the {observer}: no {needed}; use {_acquire(scope)}"
+    return f"nothing is acquired after the {observer}: no {instructions}; use {_acquire(scope)}"
 
 
 def _unrelated(mine: RaceSide, theirs: RaceSide, access: int, other: int, scope: str) -> str:

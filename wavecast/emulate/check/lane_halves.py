@@ -132,7 +132,7 @@ def _mask_of(decoded: Decoded) -> Operand | None:
 def _firsts(program: Program) -> dict[int, int]:
     """Instruction -> the first vector instruction that the same lanes execute, in its block.
     Compares are left out, which may have another record."""
-    found: dict[int, int] = {}
+    firsts: dict[int, int] = {}
     for block in program.blocks:
         run: list[int] = []
         first: int | None = None
@@ -143,9 +143,9 @@ def _firsts(program: Program) -> dict[int, int]:
             if is_vector and first is None:
                 first = instruction.index
             if decoded.writes & EXEC or instruction.index == block.stop - 1:
-                found |= {} if first is None else dict.fromkeys(run, first)
+                firsts |= {} if first is None else dict.fromkeys(run, first)
                 run, first = [], None
-    return found
+    return firsts
 
 
 class LaneSites:
@@ -186,12 +186,12 @@ def _evidence(
     if site.what is Assumption.SAME_ADDRESS:
         return None  # a race between lanes, where the results differ
     exact, near = instructions_at(program, site.position)
-    own: Iterator[int] = iter(())
+    indices: Iterator[int] = iter(())
     if site.what in _VOTES:
-        own = _voting(program)
+        indices = _voting(program)
     elif site.what not in _EXECUTED:
-        own = _shuffles(program)
-    logged = {*own}
+        indices = _shuffles(program)
+    logged = {*indices}
     logging = sorted(logged & {*(exact or near)})
     if not logging and site.of:
         logging = sorted(logged & {*instructions_at(program, site.of)[0]})
@@ -205,15 +205,15 @@ def _report(program: Program, launch: Launch, site: LaneAssumption, record: Chec
     at = program.instructions[record.instruction]
     exact, near = instructions_at(program, site.position)
     here = exact or near
-    shown = at if at.index in here or not here else program.instructions[here[0]]
+    instruction = at if at.index in here or not here else program.instructions[here[0]]
     words = WORDS[site.what]
     return Report(
         kind=Kind.ASSUMES_32_LANES,
         kernel=program.name,
         target=program.target,
         message=f"{words.effect}. {words.advice}",
-        instruction=shown.index,
-        text=shown.decoded.text,
+        instruction=instruction.index,
+        text=instruction.decoded.text,
         location=location_of(program, site.position, launch.code.source),
         workgroup=launch.workgroup(record.workgroup),
         wave=record.wave,

@@ -63,20 +63,20 @@ def evaluated(decoded: Decoded, lanes: int, inputs: Sequence[int | None]) -> lis
 
 def _values(decoded: Decoded, inputs: Sequence[int | None]) -> list[tuple[int, bool] | None]:
     """(value, whether it is a constant) per input."""
-    found: list[tuple[int, bool] | None] = []
-    given = iter(inputs)
+    values: list[tuple[int, bool] | None] = []
+    input_values = iter(inputs)
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
         if role.access is OperandAccess.WRITE or role.kind is OperandKind.LABEL:
             continue
         if operand.kind is OperandClass.CONSTANT:
             width = 32 * role.dwords if role.dwords else 32
-            found.append((constant_bits(operand, role, width), True))
+            values.append((constant_bits(operand, role, width), True))
         else:
-            value = next(given)
-            found.append(None if value is None else (value, False))
-    for value in given:
-        found.append(None if value is None else (value, False))
-    return found
+            value = next(input_values)
+            values.append(None if value is None else (value, False))
+    for value in input_values:
+        values.append(None if value is None else (value, False))
+    return values
 
 
 __all__ = ["EVERY", "NONE", "covers", "evaluated", "unknown"]

@@ -29,17 +29,17 @@ class LdsAside:
     def hidden(self, dword: Any, bytes_: Any) -> tuple[Any, Any]:
         """The record that the last store may hide, and whether it is of another wave, of some of
         these bytes and in conflict with this access (i1)."""
-        watched, builder = self.watched, self.builder
-        which = _PLAIN if watched.atomic else _OTHER
+        shadow, builder = self.watched, self.builder
+        which = _PLAIN if shadow.atomic else _OTHER
         record = load(builder, self._slot(dword, which), I64, 8)
         wave = WAVE.of(builder, record)
         overlap = builder.and_(BYTES.of(builder, record), bytes_)
-        foreign = watched.all_of(
+        foreign = shadow.all_of(
             builder.icmp_unsigned("!=", wave, I64(0)),
             builder.icmp_unsigned("!=", wave, self.records.me),
             builder.icmp_unsigned("!=", overlap, I64(0)),
         )
-        if watched.atomic or not self.records.stores:
+        if shadow.atomic or not self.records.stores:
             return record, foreign
         deciding = load(builder, self._slot(dword, _DECIDING), I64, 8)
         free = builder.icmp_unsigned("==", deciding, self.records.me)
@@ -47,11 +47,11 @@ class LdsAside:
 
     def replace(self, dword: Any, written: Any) -> None:
         """Keep the record of the last store, which this one replaces."""
-        watched, builder = self.watched, self.builder
+        shadow, builder = self.watched, self.builder
         if not self.active:
             return
         slots = [self._slot(dword, which) for which in range(ASIDE_WORDS)]
-        if not watched.atomic:  # what is behind this store is behind those before it, or a race
+        if not shadow.atomic:  # what is behind this store is behind those before it, or a race
             for slot in slots:
                 builder.store(I64(0), slot, align=8)
             return
@@ -65,7 +65,7 @@ class LdsAside:
                 other = builder.icmp_unsigned("!=", wave, self.records.me)
                 with builder.if_then(other):
                     builder.store(written, slots[_OTHER], align=8)
-        deciding = self.records.me if DECIDES_TRAIT in watched.traits else I64(0)
+        deciding = self.records.me if DECIDES_TRAIT in shadow.traits else I64(0)
         builder.store(deciding, slots[_DECIDING], align=8)
 
     def _slot(self, dword: Any, which: int) -> Any:

@@ -42,13 +42,13 @@ class LdsOrder:
         """Whether a record is of a load to LDS that its wave, this one, has not waited for (i1)."""
         if not self.fills:
             return I1(0)
-        watched, builder = self.watched, self.out.builder
-        at = builder.add(builder.mul(watched.wave, I64(STREAMS)), I64(DONE + LOAD))
-        done = load(builder, element(builder, self.progress, at, I64), I64, 8)
-        return watched.all_of(
+        shadow, builder = self.watched, self.out.builder
+        at = builder.add(builder.mul(shadow.wave, I64(STREAMS)), I64(DONE + LOAD))
+        completions = load(builder, element(builder, self.progress, at, I64), I64, 8)
+        return shadow.all_of(
             builder.icmp_unsigned("==", wave, self.me),
             builder.icmp_unsigned("==", STREAM.of(builder, written), I64(LOAD)),
-            builder.icmp_unsigned(">", NUMBER.of(builder, written), done),
+            builder.icmp_unsigned(">", NUMBER.of(builder, written), completions),
         )
 
     def visible(self, written: Any, wave: Any) -> Any:
@@ -60,15 +60,15 @@ class LdsOrder:
         """Whether an operation was done when its wave (+ 1) came to the last barrier (i1)."""
         builder = self.out.builder
         author = builder.and_(builder.sub(wave, I64(1)), I64(WAVES - 1))
-        done = visible(builder, self.progress, self.watched.phase, author, stream, number)
+        is_done = visible(builder, self.progress, self.watched.phase, author, stream, number)
         if POLLED not in self.watched.traits:
-            return done
-        seen = load(builder, self._seen(wave), I64, 8)
+            return is_done
+        last_poll = load(builder, self._seen(wave), I64, 8)
         polled = builder.and_(
-            builder.icmp_unsigned(">=", seen, number),
+            builder.icmp_unsigned(">=", last_poll, number),
             builder.icmp_unsigned("==", stream, I64(DS)),
         )
-        return builder.or_(done, polled)
+        return builder.or_(is_done, polled)
 
     def poll(self, foreign: Any, wave: Any, written: Any) -> None:
         """What another wave did in LDS before it stored what this one waits for is done: LDS
@@ -85,12 +85,12 @@ class LdsOrder:
     def _publish(self, wave: Any) -> None:
         """The workgroup sees what another wave (+ 1) has done in global memory, as behind a
         barrier."""
-        watched, builder = self.watched, self.out.builder
+        shadow, builder = self.watched, self.out.builder
         author = builder.and_(builder.sub(wave, I64(1)), I64(WAVES - 1))
-        parity = builder.and_(watched.phase, I64(1))
+        parity = builder.and_(shadow.phase, I64(1))
         row = builder.mul(author, I64(STREAMS))
         for stream in (LOAD, STORE):
-            first = DONE if WAITS in watched.traits else ISSUED
+            first = DONE if WAITS in shadow.traits else ISSUED
             at = builder.add(row, I64(first + stream))
             number = load(builder, element(builder, self.progress, at, I64), I64, 8)
             number = builder.and_(number, I64(NUMBER.mask))
@@ -98,16 +98,16 @@ class LdsOrder:
             word = load(builder, slot, I64, 8)
             ahead = builder.and_(builder.sub(number, word), I64(NUMBER.mask))
             later = builder.icmp_unsigned("<", ahead, I64(1 << NUMBER_BITS - 1))
-            kept = builder.and_(word, I64(ONES << 32 & ONES))  # when the wave ended
-            number = builder.or_(kept, number)
+            end_bits = builder.and_(word, I64(ONES << 32 & ONES))  # when the wave ended
+            number = builder.or_(end_bits, number)
             builder.store(builder.select(later, number, word), slot, align=8)
 
     def _seen(self, wave: Any) -> Any:
         """The slot of the last operation of another wave (+ 1) that this one has polled for."""
-        watched, builder = self.watched, self.out.builder
+        shadow, builder = self.watched, self.out.builder
         author = builder.and_(builder.sub(wave, I64(1)), I64(WAVES - 1))
-        row = builder.add(builder.mul(watched.wave, I64(WAVES)), author)
-        words = watched.word(log.CLOCKS, PTR)
+        row = builder.add(builder.mul(shadow.wave, I64(WAVES)), author)
+        words = shadow.word(log.CLOCKS, PTR)
         return element(builder, words, builder.add(row, I64(clocks.SEEN)), I64)
 
 

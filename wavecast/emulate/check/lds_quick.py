@@ -38,31 +38,33 @@ class QuickLdsRecords:
         """Record whole dwords that one wave wrote by one instruction and that are in order; False
         (i1) where there is anything to look at, and nothing is recorded.
         """
-        watched, builder = self.watched, self.out.builder
-        if watched.lane_bytes < 4 or watched.atomic or POLLS in watched.traits:
+        shadow, builder = self.watched, self.out.builder
+        if shadow.lane_bytes < 4 or shadow.atomic or POLLS in shadow.traits:
             return I1(0)
         count = self.out.access.dwords
         kind = ir.VectorType(I64, count)
         write_slot = self.records.write_slot(first)
         written = builder.load(write_slot, align=8, typ=kind)
-        one = builder.extract_element(written, I32(0))
-        wave = WAVE.of(builder, one)
-        alike = builder.and_(builder.xor(written, splat(builder, one, count)), _all(AUTHOR, count))
+        first_record = builder.extract_element(written, I32(0))
+        wave = WAVE.of(builder, first_record)
+        alike = builder.and_(
+            builder.xor(written, splat(builder, first_record, count)), _all(AUTHOR, count)
+        )
         foreign = builder.and_(
             builder.icmp_unsigned("!=", wave, I64(0)),
             builder.icmp_unsigned("!=", wave, self.records.me),
         )
-        good = watched.all_of(
+        good = shadow.all_of(
             builder.icmp_unsigned("==", builder.and_(inset, I64(3)), I64(0)),
             builder.icmp_unsigned("==", self.records.any_bit(alike), I64(0)),
-            builder.icmp_unsigned("==", ATOMIC.of(builder, one), I64(0)),
-            builder.or_(builder.not_(foreign), self.order.visible(one, wave)),
-            builder.not_(self.order.outstanding(one, wave)),
+            builder.icmp_unsigned("==", ATOMIC.of(builder, first_record), I64(0)),
+            builder.or_(builder.not_(foreign), self.order.visible(first_record, wave)),
+            builder.not_(self.order.outstanding(first_record, wave)),
         )
         slots = [self.records.read_slot(builder.add(first, I64(index))) for index in range(count)]
         loads = [builder.load(slot, align=8, typ=LOAD_RECORD) for slot in slots]
         if self.records.stores:
-            good = builder.and_(good, builder.not_(self.records.again(one)))
+            good = builder.and_(good, builder.not_(self.records.again(first_record)))
             return self._store(good, loads, write_slot, kind)
         full = builder.xor(written, _all(WRITTEN.mask << WRITTEN.first, count))
         missing = builder.and_(full, _all(WRITTEN.mask << WRITTEN.first, count))
@@ -75,8 +77,8 @@ class QuickLdsRecords:
         return good
 
     def _store(self, good: Any, loads: list[Any], write_slot: Any, kind: Any) -> Any:
-        watched, builder = self.watched, self.out.builder
-        now = builder.and_(watched.phase, I64(READ_PHASE.mask))
+        shadow, builder = self.watched, self.out.builder
+        now = builder.and_(shadow.phase, I64(READ_PHASE.mask))
         last = builder.extract_element(loads[0], I32(1))
         for record in loads:
             phase = READ_PHASE.of(builder, builder.extract_element(record, I32(0)))
@@ -88,12 +90,12 @@ class QuickLdsRecords:
             )
             good = builder.and_(good, builder.or_(nobody, earlier))
         wave = LAST_WAVE.of(builder, last)
-        own = builder.or_(
+        same_wave = builder.or_(
             builder.icmp_unsigned("==", wave, self.records.me),
             builder.icmp_unsigned("==", wave, I64(0)),
         )
         stream, number = LAST_STREAM.of(builder, last), LAST_NUMBER.of(builder, last)
-        good = builder.and_(good, builder.or_(own, self.order.reached(wave, stream, number)))
+        good = builder.and_(good, builder.or_(same_wave, self.order.reached(wave, stream, number)))
         with builder.if_then(good, likely=True):
             record = self.records.store(I64(WRITTEN.mask), I64(BYTES.mask))
             builder.store(splat(builder, record, kind.count), write_slot, align=8)

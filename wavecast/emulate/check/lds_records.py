@@ -42,14 +42,14 @@ assert STREAM.mask >= STORE
 class LdsRecords:
     """The records that an access of LDS finds and makes."""
 
-    def __init__(self, watched: Watched, *, stores: bool | None = None) -> None:
-        self.watched, self.out = watched, watched.out
+    def __init__(self, shadow: Watched, *, stores: bool | None = None) -> None:
+        self.watched, self.out = shadow, shadow.out
         builder = self.out.builder
-        self.stores = watched.stores if stores is None else stores
-        self.me = builder.add(watched.wave, I64(1))
-        self.bit = builder.shl(I32(1), builder.trunc(watched.wave, I32))
-        self.writes = watched.word(log.LDS_WRITES, PTR)
-        self.reads = watched.word(log.LDS_READS, PTR)
+        self.stores = shadow.stores if stores is None else stores
+        self.me = builder.add(shadow.wave, I64(1))
+        self.bit = builder.shl(I32(1), builder.trunc(shadow.wave, I32))
+        self.writes = shadow.word(log.LDS_WRITES, PTR)
+        self.reads = shadow.word(log.LDS_READS, PTR)
         self.reader = self._reader()
 
     def write_slot(self, dword: Any) -> Any:
@@ -65,18 +65,18 @@ class LdsRecords:
         """Whether a record is of this very store (i1)."""
         builder, fields = self.out.builder, (NUMBER, STREAM, WAVE, INSTRUCTION)
         mask = sum(field.mask << field.first for field in fields)
-        own = self.store(I64(0), I64(0))
-        apart = builder.and_(builder.xor(written, own), I64(mask))
+        record = self.store(I64(0), I64(0))
+        apart = builder.and_(builder.xor(written, record), I64(mask))
         return builder.icmp_unsigned("==", apart, I64(0))
 
     def store(self, ever: Any, bytes_: Any) -> Any:
         """The record of this store to some bytes of a dword; bytes `ever` have been written."""
-        watched, builder = self.watched, self.out.builder
+        shadow, builder = self.watched, self.out.builder
         return together(
-            builder, NUMBER.at(builder, watched.number), WRITTEN.at(builder, ever),
-            STREAM.at(builder, watched.stream), BYTES.at(builder, bytes_),
-            WAVE.at(builder, self.me), I64(int(watched.atomic) << ATOMIC.first),
-            INSTRUCTION.at(builder, watched.instruction),
+            builder, NUMBER.at(builder, shadow.number), WRITTEN.at(builder, ever),
+            STREAM.at(builder, shadow.stream), BYTES.at(builder, bytes_),
+            WAVE.at(builder, self.me), I64(int(shadow.atomic) << ATOMIC.first),
+            INSTRUCTION.at(builder, shadow.instruction),
         )  # fmt: skip
 
     def with_reader(self, record: Any) -> Any:
@@ -84,22 +84,22 @@ class LdsRecords:
         builder = self.out.builder
         phase = READ_PHASE.of(builder, builder.extract_element(record, I32(0)))
         now = builder.and_(self.watched.phase, I64(READ_PHASE.mask))
-        kept = builder.and_(record, ir.Constant(LOAD_RECORD, [0, 0, ONES, ONES]))
+        readers = builder.and_(record, ir.Constant(LOAD_RECORD, [0, 0, ONES, ONES]))
         same = builder.icmp_unsigned("==", phase, now)
-        kept = builder.select(same, kept, ir.Constant(LOAD_RECORD, [0] * READ_WORDS))
-        return builder.or_(kept, self.reader)
+        readers = builder.select(same, readers, ir.Constant(LOAD_RECORD, [0] * READ_WORDS))
+        return builder.or_(readers, self.reader)
 
     def _reader(self) -> Any:
         """What a load of whole dwords by this wave adds to a load's record."""
-        watched, builder = self.watched, self.out.builder
-        phase = builder.and_(watched.phase, I64(READ_PHASE.mask))
+        shadow, builder = self.watched, self.out.builder
+        phase = builder.and_(shadow.phase, I64(READ_PHASE.mask))
         last = together(
-            builder, LAST_NUMBER.at(builder, watched.number),
-            LAST_STREAM.at(builder, watched.stream), LAST_WAVE.at(builder, self.me),
+            builder, LAST_NUMBER.at(builder, shadow.number),
+            LAST_STREAM.at(builder, shadow.stream), LAST_WAVE.at(builder, self.me),
         )  # fmt: skip
         wide = builder.zext(self.bit, I64)
         both = builder.or_(wide, builder.shl(wide, I64(32)))
-        head = builder.or_(phase, INSTRUCTION.at(builder, watched.instruction))
+        head = builder.or_(phase, INSTRUCTION.at(builder, shadow.instruction))
         total: Any = ir.Constant(LOAD_RECORD, [0] * READ_WORDS)
         for index, word in enumerate((head, last, both, both)):
             total = builder.insert_element(total, word, I32(index))
@@ -109,9 +109,9 @@ class LdsRecords:
         """This wave's bit (or `value`) for the bytes of a mask, 0 for the others."""
         builder = self.out.builder
         flags = builder.trunc(bytes_, ir.IntType(4))
-        chosen = builder.bitcast(flags, ir.VectorType(I1, 4))
-        own = splat(builder, self.bit if value is None else value, 4)
-        return builder.select(chosen, own, constant(0, 32, 4))
+        mask = builder.bitcast(flags, ir.VectorType(I1, 4))
+        bits = splat(builder, self.bit if value is None else value, 4)
+        return builder.select(mask, bits, constant(0, 32, 4))
 
     def any_bit(self, value: Any) -> Any:
         """All words of a vector or'ed, i64."""

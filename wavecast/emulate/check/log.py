@@ -97,24 +97,24 @@ class Log:
         """What was written, by instruction."""
         written = min(int(self.records[0]), _CAPACITY)
         rows = self.records[2 : 2 + written * _FIELDS].reshape(-1, _FIELDS).tolist()
-        found = []
+        records = []
         for site, workgroup, wave, lanes, address, other, detail, _ in rows:
             instruction, kind = divmod(site, KINDS)
             count = int(self.counts[site])
-            found.append(
+            records.append(
                 CheckRecord(
                     Kind(kind), instruction, workgroup, wave, lanes, address, other, detail, count
                 )
             )
-        return sorted(found, key=lambda record: (record.instruction, record.kind))
+        return sorted(records, key=lambda record: (record.instruction, record.kind))
 
 
 def log_function(module: ir.Module) -> ir.Function:
     """`void log(ptr context, i64 site, i64 lanes, i64 address, i64 other, i64 detail)`, where site
     is instruction * KINDS + kind."""
-    found = module.globals.get("log")
-    if found is not None:
-        return found
+    declaration = module.globals.get("log")
+    if declaration is not None:
+        return declaration
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR] + [I64] * 5), "log")
     function.linkage = "internal"
     function.attributes.add("noinline")

@@ -157,13 +157,13 @@ def _keep(out: Outlined) -> None:
 
 def _compare(out: Outlined) -> None:
     """Report a store of one value by two lanes that have loaded from where they store."""
-    builder, watched = out.builder, Watched(out)
+    builder, shadow = out.builder, Watched(out)
     accessed = resolve(out)
     lost = Findings(out, Kind.LOST_UPDATE)
     shared = builder.not_(_ascending(out, accessed))
     with builder.if_then(shared, likely=False), out.each_lane(accessed.live) as lane:
         address = load(builder, element(builder, accessed.addresses, lane, I64), I64, 8)
-        changes = _changes(out, watched, lane, address)
+        changes = _changes(out, shadow, lane, address)
         number = lane if out.lanes == 64 else builder.trunc(lane, out.mask)
         lower = builder.sub(builder.shl(out.mask(1), number), out.mask(1))
         with out.each_lane(builder.and_(accessed.live, lower)) as other:
@@ -172,28 +172,28 @@ def _compare(out: Outlined) -> None:
             with builder.if_then(builder.and_(same, changes), likely=False):
                 alike: Any = I1(1)
                 for index in range(out.access.dwords):
-                    values = watched.stored(lane, index), watched.stored(other, index)
+                    values = shadow.stored(lane, index), shadow.stored(other, index)
                     alike = builder.and_(alike, builder.not_(unlike(builder, *values)))
-                if MOVED in watched.traits:
+                if MOVED in shadow.traits:
                     source = _loaded_by_two(out, address)
                 else:
                     source = _loaded(out, (lane, other), address)
                 where = address
                 if out.access.mode == "local":
-                    where = builder.sub(address, watched.word(state.LDS_BASE))
+                    where = builder.sub(address, shadow.word(state.LDS_BASE))
                 some = builder.icmp_unsigned("!=", source, I64(0))
                 lost.when(builder.and_(alike, some), lane, where, source, other)
     lost.log(builder.ptrtoint(out.other, I64))
     builder.ret(ir.Constant(out.function.function_type.return_type, 0))
 
 
-def _changes(out: Outlined, watched: Watched, lane: Any, address: Any) -> Any:
+def _changes(out: Outlined, shadow: Watched, lane: Any, address: Any) -> Any:
     """Whether what a lane stores is another value than memory has (i1)."""
     builder = out.builder
     total: Any = I1(0)
     for index in range(out.access.dwords):
         pointer = builder.inttoptr(builder.add(address, I64(4 * index)), PTR)
-        total = builder.or_(total, watched.changes(lane, index, pointer))
+        total = builder.or_(total, shadow.changes(lane, index, pointer))
     return total
 
 
@@ -219,8 +219,8 @@ def _loaded(out: Outlined, lanes: tuple[Any, Any], address: Any) -> Any:
     builder.store(I64(0), source)
     slots = builder.ptrtoint(out.result, I64)
     with out.counted(_SLOTS) as slot:
-        used = builder.trunc(builder.lshr(slots, slot), I1)
-        with builder.if_then(used):
+        in_use = builder.trunc(builder.lshr(slots, slot), I1)
+        with builder.if_then(in_use):
             words = _slot(builder, out.context, slot)
             size = load(builder, words, I64, 8)
             both: Any = I1(1)
@@ -245,10 +245,10 @@ def _loaded_by_two(out: Outlined, address: Any) -> Any:
     with out.counted(WAVES * _SLOTS) as number:
         wave, slot = builder.lshr(number, I64(6)), builder.and_(number, I64(_SLOTS - 1))
         words = _slot(builder, out.context, slot, wave)
-        used = builder.trunc(builder.lshr(slots, slot), I1)
+        in_use = builder.trunc(builder.lshr(slots, slot), I1)
         size = load(builder, words, I64, 8)
         with (
-            builder.if_then(builder.and_(used, builder.icmp_unsigned("!=", size, I64(0)))),
+            builder.if_then(builder.and_(in_use, builder.icmp_unsigned("!=", size, I64(0)))),
             out.counted(out.lanes) as lane,
         ):
             at = element(builder, words, builder.add(lane, I64(2)), I64)

@@ -98,9 +98,9 @@ def _function(module: ir.Module, access: MemoryAccess) -> ir.Function:
 class MemoryChecks(Observer):
     """Races and reads of what was never written, in LDS and in global memory."""
 
-    def __init__(self, counters: Counters, found: ProgramAtomicity, peers: int = 0) -> None:
+    def __init__(self, counters: Counters, atomicity: ProgramAtomicity, peers: int = 0) -> None:
         """`peers` is the number of other GPUs whose launches run at once."""
-        self.counters, self.found = counters, found
+        self.counters, self.found = counters, atomicity
         self.across = f"{clocks.ACROSS}{peers}" if peers else ""
 
     def access(
@@ -223,8 +223,8 @@ class MemoryChecks(Observer):
     def _polled_anew(self, emitter: WaveEmitter, words: Any) -> Any:
         """Whether dwords that this wave polls have new releases (i1)."""
         function = runtime.outline(emitter.module, "check.polled_anew", *_POLLED_ANEW)
-        found = emitter.builder.call(function, [words, self.counters.wave])
-        return emitter.builder.icmp_unsigned("!=", found, I64(0))
+        result = emitter.builder.call(function, [words, self.counters.wave])
+        return emitter.builder.icmp_unsigned("!=", result, I64(0))
 
     def _tell(self, emitter: WaveEmitter, instruction: Instruction, event: int) -> None:
         builder = emitter.builder
@@ -291,14 +291,14 @@ class MemoryChecks(Observer):
         arrivals = context_word(builder, emitter.context, log.ARRIVALS, PTR)
         phase = self.counters.phase
         # one word: the barrier, and its barrier phase
-        seen = load(builder, arrivals, I64, 8)
+        arrival = load(builder, arrivals, I64, 8)
         mine = builder.or_(builder.shl(builder.add(phase, I64(1)), I64(20)), here)
         same_phase = builder.icmp_unsigned(
-            "==", builder.lshr(seen, I64(20)), builder.add(phase, I64(1))
+            "==", builder.lshr(arrival, I64(20)), builder.add(phase, I64(1))
         )
-        differs = builder.and_(same_phase, builder.icmp_unsigned("!=", seen, mine))
+        differs = builder.and_(same_phase, builder.icmp_unsigned("!=", arrival, mine))
         with builder.if_then(differs, likely=False):
-            other = builder.and_(seen, I64((1 << 20) - 1))
+            other = builder.and_(arrival, I64((1 << 20) - 1))
             log.emit(
                 emitter, Kind.DIVERGENT_BARRIER, instruction.index,
                 lanes=emitter.exec_mask(), other=other,

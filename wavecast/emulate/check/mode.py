@@ -87,7 +87,7 @@ class ProgramWorks(Protocol):
         program: Program,
         ranges: Sequence[AddressInterval],
         shadows: Sequence[tuple[np.ndarray, ...]],
-        named: Callable[[int], str],
+        name_of: Callable[[int], str],
     ) -> list[Report]:
         """A launch has ended, with records (`records.py`) by range: what races with it."""
         ...
@@ -106,7 +106,7 @@ class CheckMode:
 
     def __init__(
         self,
-        found: Callable[[list[Report]], None],
+        report: Callable[[list[Report]], None],
         canary: int = 0,
         *,
         numbers: bool = False,
@@ -114,7 +114,7 @@ class CheckMode:
         gpus: GpuOrder | None = None,
         device: Device | None = None,
     ) -> None:
-        self.found = found
+        self.found = report
         self.gpus = gpus
         self.device = device
         self.works: ProgramWorks | None = None
@@ -151,22 +151,22 @@ class CheckMode:
         if len(kernel.program.instructions) >= _LONGEST:
             raise Unsupported(f"{kernel.name}: checks of more than {_LONGEST} instructions")
         counters = Counters(kernel)
-        found, peers = (
+        atomicity, peers = (
             self._accesses_of(kernel),
             self.gpus.count - 1 if self.gpus is not None else 0,
         )
-        memory = MemoryChecks(counters, found, peers)
-        followed = provenance(kernel)
+        memory = MemoryChecks(counters, atomicity, peers)
+        origins = provenance(kernel)
         checks: tuple[Observer, ...] = (
-            counters, ReachChecks(followed.accesses), memory, RegisterChecks(kernel),
+            counters, ReachChecks(origins.accesses), memory, RegisterChecks(kernel),
             ExitChecks(), DivisionChecks(kernel.program),
             BeyondWaveChecks(kernel.program), AlignmentChecks(), ScratchChecks(kernel),
             UpperLaneChecks(kernel), LostUpdates(kernel.program),
         )  # fmt: skip
         if exchanges(kernel.program):
             checks = (*checks, ExchangeChecks(kernel))
-        if followed.accesses:
-            checks = (*checks, PointerTags(kernel, followed))
+        if origins.accesses:
+            checks = (*checks, PointerTags(kernel, origins))
         if self.gpus is None and (compared := arrivals(kernel.program)):
             checks = (*checks, ArrivalChecks(compared))
         if self.numbers:
@@ -175,77 +175,77 @@ class CheckMode:
 
     def sources(self, kernel: Kernel, code: CodeObject) -> dict[int, tuple[str, ...]]:
         """The pointer arguments addresses come from."""
-        known = self._sources.get(code.digest)
-        if known is None:
-            known = self._sources[code.digest] = sources(kernel, code)
-        return known
+        arguments = self._sources.get(code.digest)
+        if arguments is None:
+            arguments = self._sources[code.digest] = sources(kernel, code)
+        return arguments
 
     def arrays(self, kernel: Kernel, code: CodeObject) -> dict[int, tuple[AddressInterval, ...]]:
         """The arrays of LDS and scratch that addresses come from."""
-        known = self._arrays.get(code.digest)
-        if known is None:
-            known = self._arrays[code.digest] = arrays_of(kernel, code)
-        return known
+        intervals = self._arrays.get(code.digest)
+        if intervals is None:
+            intervals = self._arrays[code.digest] = arrays_of(kernel, code)
+        return intervals
 
     def called(self, kernel: Kernel, code: CodeObject) -> dict[int, SourceAccess]:
         """What the source calls accesses."""
-        known = self._called.get(code.digest)
-        if known is None:
-            known = self._called[code.digest] = source_accesses(kernel, code)
-        return known
+        source_kinds = self._called.get(code.digest)
+        if source_kinds is None:
+            source_kinds = self._called[code.digest] = source_accesses(kernel, code)
+        return source_kinds
 
     def format_uses(self, kernel: Kernel, code: CodeObject) -> list[FormatUse]:
         """The arguments that are read or stored as 8-bit floats."""
-        known = self._format_uses.get(code.digest)
-        if known is None:
-            known = format_uses(kernel, code, self.sources(kernel, code))
-            self._format_uses[code.digest] = known
-        return known
+        uses = self._format_uses.get(code.digest)
+        if uses is None:
+            uses = format_uses(kernel, code, self.sources(kernel, code))
+            self._format_uses[code.digest] = uses
+        return uses
 
     def static(self, kernel: Kernel, code: CodeObject) -> list[Report]:
         """What is wrong with the code itself: a report of every launch of it."""
-        known = self._static.get(code.digest)
-        if known is None:
-            known = static_reports(kernel) + intermediate_reports(code)
-            self._static[code.digest] = known
-        return known
+        reports = self._static.get(code.digest)
+        if reports is None:
+            reports = static_reports(kernel) + intermediate_reports(code)
+            self._static[code.digest] = reports
+        return reports
 
     def accesses(self, kernel: Kernel, code: CodeObject) -> ProgramAtomicity:
         """How atomic the program's accesses are."""
-        known = self._accesses.get(code.digest)
-        if known is None:
-            known = self._accesses[code.digest] = self._accesses_of(kernel)
-        return known
+        atomicity = self._accesses.get(code.digest)
+        if atomicity is None:
+            atomicity = self._accesses[code.digest] = self._accesses_of(kernel)
+        return atomicity
 
     def _accesses_of(self, kernel: Kernel) -> ProgramAtomicity:
         """Launches of several GPUs are ordered, whatever the program does."""
-        found = accesses(kernel.program)
-        return found if self.gpus is None else replace(found, ordered=True)
+        atomicity = accesses(kernel.program)
+        return atomicity if self.gpus is None else replace(atomicity, ordered=True)
 
     def arrivals(self, kernel: Kernel, code: CodeObject) -> list[Arrival]:
         """The comparisons that find the last arrival; none with several GPUs, whose launches run at
         once."""
-        known = self._arrivals.get(code.digest)
-        if known is None:
-            known = [] if self.gpus is not None else arrivals(kernel.program)
-            self._arrivals[code.digest] = known
-        return known
+        comparisons = self._arrivals.get(code.digest)
+        if comparisons is None:
+            comparisons = [] if self.gpus is not None else arrivals(kernel.program)
+            self._arrivals[code.digest] = comparisons
+        return comparisons
 
     def provenance(self, kernel: Kernel, code: CodeObject) -> Provenance:
         """The accesses whose pointers are followed as the kernel runs."""
-        known = self._provenance.get(code.digest)
-        if known is None:
-            known = self._provenance[code.digest] = provenance(kernel)
-        return known
+        origins = self._provenance.get(code.digest)
+        if origins is None:
+            origins = self._provenance[code.digest] = provenance(kernel)
+        return origins
 
     def special_numbers(self, kernel: Kernel, code: CodeObject) -> SpecialNumbers | None:
         """What is looked at in the program; None where numbers are not checked."""
         if not self.numbers:
             return None
-        known = self._special.get(code.digest)
-        if known is None:
-            known = self._special[code.digest] = SpecialNumbers.of(kernel.program)
-        return known
+        special = self._special.get(code.digest)
+        if special is None:
+            special = self._special[code.digest] = SpecialNumbers.of(kernel.program)
+        return special
 
     def watch(
         self, native: NativeKernel, launch: Launch, ranges: Sequence[tuple[int, int]]
@@ -281,12 +281,12 @@ class CheckWatch:
         self.slice: int | None = None
         self.known = mode.sources(native.kernel, launch.code)
         self.tensors = tensors_of(launch, native.descriptor, ranges)
-        followed = mode.provenance(native.kernel, launch.code)
-        known = {n: names for n, names in self.known.items() if n not in followed.loaded}
+        origins = mode.provenance(native.kernel, launch.code)
+        arguments = {n: names for n, names in self.known.items() if n not in origins.loaded}
         kernel = native.kernel
         self.arrays = mode.arrays(kernel, launch.code)
         self.called = mode.called(kernel, launch.code)
-        self.bounds = AccessBounds(kernel, self.tensors, known, self.arrays, self.called)
+        self.bounds = AccessBounds(kernel, self.tensors, arguments, self.arrays, self.called)
         for followed_bytes in mode.written.within(ranges[1:]):
             if not self.bounds.follow(kernel, followed_bytes):
                 mode.written.forget(followed_bytes.first)
@@ -328,12 +328,12 @@ class CheckWatch:
         self.residents = self.residency.workgroups if self.residency is not None else None
         self._crowded: list[Report] = []
         self.owners = Owners(self.tensors, ranges)
-        self.tag_words = followed.total
+        self.tag_words = origins.total
         special = mode.special_numbers(kernel, launch.code)
         self.numbers = None if special is None else NumberMemory(special, kernel.program)
         counting = mode.arrivals(kernel, launch.code)
-        reached = self.bounds.reached({one.atomic for one in counting}, ranges)
-        self.arrivals = LaunchArrivals(counting, reached, ranges)
+        range_numbers = self.bounds.reached({arrival.atomic for arrival in counting}, ranges)
+        self.arrivals = LaunchArrivals(counting, range_numbers, ranges)
 
     def _begin(self, gpus: GpuOrder) -> CheckedLaunch:
         """This launch among those of all GPUs."""
@@ -348,9 +348,13 @@ class CheckWatch:
             return Clocks(target, waves, ReleaseMemory(tracked))
         program = self.native.kernel.program
         system = frozenset(i.index for i in program.instructions if is_system(i.decoded, target))
-        known = checked.known
+        ended_launches = checked.known
         launch = ClockLaunch(
-            checked.number, checked.gpu, checked.first, system, lambda other: bool(known[other])
+            checked.number,
+            checked.gpu,
+            checked.first,
+            system,
+            lambda other: bool(ended_launches[other]),
         )
         return Clocks(target, waves, gpus.memory.releases, launch, gpus, gpus.lock)
 
@@ -374,7 +378,9 @@ class CheckWatch:
             return set()
         observing = self.accesses.observing
         if self.mode.gpus is not None:  # another launch may observe what this one releases
-            observing |= {i for i, found in self.accesses.atomicity.items() if found in _SIGNALLING}
+            observing |= {
+                i for i, atomicity in self.accesses.atomicity.items() if atomicity in _SIGNALLING
+            }
         return self.bounds.reached(observing, self.ranges)
 
     def crowded(self, instruction: int) -> None:
@@ -431,28 +437,28 @@ class CheckWatch:
         if self.numbers is not None:
             entries = self.numbers.united(entries)
         missing = self._missing(entries)
-        known = Sources(self.known, self.arrays)
+        address_sources = Sources(self.known, self.arrays)
         gpus = self.mode.gpus
         several = (gpus.launch, gpus.memory.named) if gpus is not None else (None, None)
         numbers = self.numbers.message if self.numbers is not None else None
         context = LaunchFindings(
-            kernel, self.launch, self.owners, known, self.checked, *several, numbers
+            kernel, self.launch, self.owners, address_sources, self.checked, *several, numbers
         )
-        found = self._divisions_located(context.reports(entries, missing)) + self._crowded
+        reports = self._divisions_located(context.reports(entries, missing)) + self._crowded
         if self.mode.works is not None:
             where = partial(element_at, self.owners.tensors)
-            found += self.mode.works.launched(kernel.program, self.ranges, self.shadows, where)
-        found += self.mode.static(kernel, self.launch.code)
-        found += self.mode.lane_sites.reports(kernel, self.launch, upper)
-        found += format_reports(kernel.program, self.tensors) + self.format_reports
+            reports += self.mode.works.launched(kernel.program, self.ranges, self.shadows, where)
+        reports += self.mode.static(kernel, self.launch.code)
+        reports += self.mode.lane_sites.reports(kernel, self.launch, upper)
+        reports += format_reports(kernel.program, self.tensors) + self.format_reports
         if not failed:
             self.mode.stored_formats.note(self.launch.code, self.format_uses, self.tensors)
             where = partial(element_at, self.owners.tensors)
-            found += self.arrivals.reports(
+            reports += self.arrivals.reports(
                 self.mode.unreset, kernel.program, self.launch, self.shadows, where
             )
-        if found:
-            self.mode.found(found)
+        if reports:
+            self.mode.found(reports)
 
     def _divisions_located(self, reports: list[Report]) -> list[Report]:
         """The reports with Triton's divisions of 16 bits at their own line."""
@@ -482,8 +488,8 @@ class CheckWatch:
 
     def _own_others(self, entry: CheckRecord) -> tuple[int, ...]:
         """The other instruction of a record, if it is of this launch."""
-        own = self.checked is None or entry.launch == self.checked.number
-        return (entry.other - 1,) if own else ()
+        same_launch = self.checked is None or entry.launch == self.checked.number
+        return (entry.other - 1,) if same_launch else ()
 
     def _missing(self, entries: Sequence[CheckRecord]) -> dict[tuple[int, int, int], str]:
         """What would order the accesses of each race between workgroups, by instructions and the
@@ -496,19 +502,21 @@ class CheckWatch:
         program, nothing = self.native.kernel.program, Unordered(Lack.NOTHING_SHARED)
         unordered, gpus = self.clocks.unordered, self.mode.gpus
         mine = self.checked.side if self.checked is not None else RaceSide(program, self.accesses)
-        found = {}
-        for one, other, launch in triples:
+        explanations = {}
+        for access, other, launch in triples:
             here = gpus is None or (self.checked is not None and launch == self.checked.number)
             theirs = mine if here or gpus is None else gpus.launch(launch).side
-            lack = unordered.get((one, other, launch), nothing)
-            volatile = self._volatile(one, other) if here else ""
-            found[one, other, launch] = volatile or explanation(mine, theirs, lack, one, other)
-        return found
+            lack = unordered.get((access, other, launch), nothing)
+            volatile = self._volatile(access, other) if here else ""
+            explanations[access, other, launch] = volatile or explanation(
+                mine, theirs, lack, access, other
+            )
+        return explanations
 
-    def _volatile(self, one: int, other: int) -> str:
+    def _volatile(self, access: int, other: int) -> str:
         """What is missing where two accesses look atomic, and one or both are volatile."""
-        volatile = [self.called.get(n) is SourceAccess.VOLATILE for n in (one, other)]
-        atomic = [self.accesses.atomicity.get(n) in ATOMIC for n in (one, other)]
+        volatile = [self.called.get(n) is SourceAccess.VOLATILE for n in (access, other)]
+        atomic = [self.accesses.atomicity.get(n) in ATOMIC for n in (access, other)]
         if all(volatile):
             return VOLATILE
         return MIXED if any(volatile) and all(atomic) else ""
@@ -519,18 +527,18 @@ def _is_division(instruction: Instruction) -> bool:
 
 
 def _lasting(
-    gpus: GpuOrder, ranges: Sequence[tuple[int, int]], gpu: int, observed: set[int], kept: list
+    gpus: GpuOrder, ranges: Sequence[tuple[int, int]], gpu: int, observed: set[int], keepalive: list
 ) -> list[tuple[np.ndarray, ...]]:
     """The arrays of records that launches of several GPUs share, for one of a GPU; none for the
-    argument segment. What native code has pointers to goes to `kept`."""
+    argument segment. What native code has pointers to goes to `keepalive`."""
     nothing = (np.zeros(0, np.uint64),) * (records.ASIDE + 1)
     with gpus.lock:  # launches of several GPUs begin at once
-        known = [
+        memory_records = [
             gpus.memory.of(memory, tracked=number in observed)
             for number, memory in enumerate(ranges[1:], 1)
         ]
-    kept += known
-    return [nothing, *(one.row(gpu) for one in known)]
+    keepalive += memory_records
+    return [nothing, *(entry.row(gpu) for entry in memory_records)]
 
 
 def _shadows(
@@ -540,26 +548,26 @@ def _shadows(
     arguments, and for those whose number is not in `written`. Releases are kept of those in
     `observed`, and records next to atomic ones of those in `atomics`. Pages nobody touches take
     no memory."""
-    known: dict[tuple[int, int], tuple[np.ndarray, ...]] = {}
+    by_interval: dict[tuple[int, int], tuple[np.ndarray, ...]] = {}
     none = np.zeros(0, np.uint64)
     nothing = (none,) * (records.ASIDE + 1)
-    found = [nothing]
+    shadows = [nothing]
     for number, (first, end) in enumerate(ranges[1:], 1):
         if number not in written:
-            found.append(nothing)
+            shadows.append(nothing)
             continue
-        if (first, end) not in known:
+        if (first, end) not in by_interval:
             dwords = (end - first + 3) // 4
-            kept = dwords if number in observed else 0
+            release_dwords = dwords if number in observed else 0
             aside = 2 * records.ASIDE_RECORDS * dwords if number in atomics else 0
-            known[first, end] = (
+            by_interval[first, end] = (
                 *(hostmemory.sparse_zeros(dwords, np.uint64) for _ in range(records.RELEASES)),
-                hostmemory.sparse_zeros(kept, np.uint32),
+                hostmemory.sparse_zeros(release_dwords, np.uint32),
                 none,
                 hostmemory.sparse_zeros(aside, np.uint64),
             )
-        found.append(known[first, end])
-    return found
+        shadows.append(by_interval[first, end])
+    return shadows
 
 
 def _reserve(

@@ -77,21 +77,21 @@ class Narrowing:
 
 def narrowings(program: Program, uses: NumberUses) -> dict[int, Narrowing]:
     """The conversions of a program by instruction."""
-    found = {}
+    conversions = {}
     native = Variant.FNUZ if capabilities(isa_target(program.target)).fp8_fnuz else Variant.OCP
     constants = _compared_constants(program, uses)
     for instruction in program.instructions:
         decoded = instruction.decoded
         if decoded.second is not None:
             continue
-        one = (
+        narrowing = (
             _native(instruction, uses, native)
             or _marked(decoded)
             or _software(instruction, uses, constants)
         )
-        if one is not None and one.operands:
-            found[instruction.index] = one
-    return found
+        if narrowing is not None and narrowing.operands:
+            conversions[instruction.index] = narrowing
+    return conversions
 
 
 def _native(instruction: Instruction, uses: NumberUses, native: Variant) -> Narrowing | None:
@@ -106,11 +106,13 @@ def _native(instruction: Instruction, uses: NumberUses, native: Variant) -> Narr
     scale = decoded.operands[-1] if len(numbers) and _has_scale(decoded, int(count or 1)) else None
     if scale is not None and uses.constant(instruction.index, scale) != _ONE:
         return None
-    used = _used_bytes(uses, instruction.index)
+    byte_mask = _used_bytes(uses, instruction.index)
     if len(numbers) == 2:  # a pair of bytes: its half of the register, and which of the two
         upper = bool(entries(decoded, "op_sel")[-1:] == [1]) or decoded.operands[0].half == "h"
-        numbers = [one for i, one in enumerate(numbers) if used >> (2 * upper + i) & 1]
-    return Narrowing(dtype, tuple(one for one in numbers if one[0].kind is OperandClass.VGPR))
+        numbers = [number for i, number in enumerate(numbers) if byte_mask >> (2 * upper + i) & 1]
+    return Narrowing(
+        dtype, tuple(number for number in numbers if number[0].kind is OperandClass.VGPR)
+    )
 
 
 def _numbers(decoded: Decoded, count: int) -> Iterator[tuple[Operand, NumberElement]]:
@@ -131,26 +133,26 @@ def _has_scale(decoded: Decoded, count: int) -> bool:
     return total > count
 
 
-def _used_bytes(uses: NumberUses, index: int, seen: frozenset[int] = frozenset()) -> int:
+def _used_bytes(uses: NumberUses, index: int, path: frozenset[int] = frozenset()) -> int:
     """Which bytes of a 32-bit result later instructions use, as bits. Compilers leave halves of a
     pair undefined that nothing stores."""
-    found = 0
+    mask = 0
     decoded = uses.program.instructions[index].decoded
     (bit,) = bits_of(decoded.operands[0].bits)[:1]
-    for user in uses.defuse.uses(index) - seen - {index}:
+    for user in uses.defuse.uses(index) - path - {index}:
         other = uses.program.instructions[user].decoded
         if index not in uses.defuse.definitions(user, bit):
             continue
         memory = other.memory
         if memory is not None and memory.kind is MemoryKind.STORE and memory.bytes < 4:
             shift = 2 if other.opcode.memory_form.high else 0
-            found |= (1 << memory.bytes) - 1 << shift
+            mask |= (1 << memory.bytes) - 1 << shift
         elif _keeps_half(other, bit):
-            kept = 0b0011 if entries(other, "op_sel")[-1:] == [1] else 0b1100
-            found |= kept & _used_bytes(uses, user, seen | {index})
+            half = 0b0011 if entries(other, "op_sel")[-1:] == [1] else 0b1100
+            mask |= half & _used_bytes(uses, user, path | {index})
         else:
             return 0b1111
-    return found
+    return mask
 
 
 def _keeps_half(decoded: Decoded, bit: int) -> bool:
@@ -176,15 +178,15 @@ def _marked(decoded: Decoded) -> Narrowing | None:
 
 def _compared_constants(program: Program, uses: NumberUses) -> dict[object, set[int]]:
     """The constants that comparisons of each source location have."""
-    found: dict[object, set[int]] = {}
+    constants: dict[object, set[int]] = {}
     for instruction in program.instructions:
         if instruction.location is None or instruction.opcode.form not in ("VOPC", "VOP3"):
             continue
         for operand in instruction.decoded.operands:
             value = uses.constant(instruction.index, operand)
             if value is not None:
-                found.setdefault(instruction.location, set()).add(value)
-    return found
+                constants.setdefault(instruction.location, set()).add(value)
+    return constants
 
 
 def _software(

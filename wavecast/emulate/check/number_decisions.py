@@ -56,7 +56,11 @@ class NumberDecisions:
     @classmethod
     def of(cls, uses: NumberUses, computing: Sequence[Instruction]) -> NumberDecisions:
         """Those of the instructions of a program that compute numbers."""
-        fates = {one.index: fate for one in computing if (fate := uses.fate(one)) is not None}
+        fates = {
+            instruction.index: fate
+            for instruction in computing
+            if (fate := uses.fate(instruction)) is not None
+        }
         later = [index for index, fate in fates.items() if fate != FATE_NONE and not fate.at_once]
         slots = {index: number for number, index in enumerate(later)}
         lists: dict[int, list[int]] = {}
@@ -130,8 +134,8 @@ class DecisionCode:
             return
         first, count = (mask & -mask).bit_length() - 1, emitter.layout.lanes // 32
         emitter.pending.flush_masks(((1 << count) - 1) << first)
-        chosen = _wide(emitter.builder, emitter.scalar_bits(first, count))
-        self._decide(emitter, instruction.index, chosen)
+        selection = _wide(emitter.builder, emitter.scalar_bits(first, count))
+        self._decide(emitter, instruction.index, selection)
 
     def store(
         self,
@@ -159,12 +163,12 @@ class DecisionCode:
             )  # fmt: skip
             self._decide(emitter, instruction.index, load(builder, pointer, I64, 8))
 
-    def _decide(self, emitter: WaveEmitter, instruction: int, chosen: Any) -> None:
+    def _decide(self, emitter: WaveEmitter, instruction: int, selection: Any) -> None:
         builder = emitter.builder
         some = builder.icmp_unsigned("!=", load(builder, self._base, I64, 8), I64(0))
         with builder.if_then(some, likely=False):
             active = _wide(builder, emitter.exec_mask())
-            arguments = [emitter.context, self._base, I64(instruction), chosen, active]
+            arguments = [emitter.context, self._base, I64(instruction), selection, active]
             builder.call(_decide_function(emitter.module), arguments)
 
 
@@ -202,9 +206,9 @@ def _decide_function(module: ir.Module) -> ir.Function:
 
 
 def _build(function: ir.Function) -> None:
-    context, masks, instruction, chosen, active = function.args
+    context, masks, instruction, selection, active = function.args
     entry = function.append_basic_block("entry")
-    body, done = function.append_basic_block("body"), function.append_basic_block("done")
+    body, exit_block = function.append_basic_block("body"), function.append_basic_block("done")
     builder = ir.IRBuilder(entry)
     table = context_word(builder, context, log.NUMBER_LISTS, PTR)
     start = load(builder, element(builder, table, instruction, I64), I64, 8)
@@ -218,16 +222,16 @@ def _build(function: ir.Function) -> None:
     first = builder.add(builder.mul(slot, I64(len(SPECIAL))), I64(1))
     for index, special in enumerate(SPECIAL):
         at = element(builder, masks, builder.add(first, I64(index)), I64)
-        _judge(builder, context, at, word, chosen, active, special)
+        _judge(builder, context, at, word, selection, active, special)
     following = builder.add(number, I64(1))
     number.add_incoming(following, builder.block)
-    builder.cbranch(builder.icmp_unsigned("<=", following, count), body, done)
-    builder.position_at_end(done)
+    builder.cbranch(builder.icmp_unsigned("<=", following, count), body, exit_block)
+    builder.position_at_end(exit_block)
     builder.ret_void()
 
 
 def _judge(
-    builder: ir.IRBuilder, context: Any, at: Any, word: Any, chosen: Any, active: Any, kind: Kind
+    builder: ir.IRBuilder, context: Any, at: Any, word: Any, selection: Any, active: Any, kind: Kind
 ) -> None:
     """Report the chosen lanes of one mask, and forget those that are decided."""
     lanes = load(builder, at, I64, 8)
@@ -236,13 +240,13 @@ def _judge(
         return builder.icmp_unsigned("!=", builder.and_(word, I64(bit)), I64(0))
 
     with builder.if_then(builder.icmp_unsigned("!=", lanes, I64(0)), likely=False):
-        chosen = builder.select(flag(_INVERTED), builder.not_(chosen), chosen)
-        hit = builder.and_(lanes, builder.and_(chosen, active))
+        selection = builder.select(flag(_INVERTED), builder.not_(selection), selection)
+        hit = builder.and_(lanes, builder.and_(selection, active))
         hit = builder.select(flag(_DECIDES), hit, I64(0))
-        lost = builder.and_(active, builder.not_(chosen))
+        lost = builder.and_(active, builder.not_(selection))
         lost = builder.select(flag(_KEEPS_LEFT_OUT), I64(0), lost)
-        gone = builder.or_(lost, builder.select(flag(_KEEPS), I64(0), hit))
-        builder.store(builder.and_(lanes, builder.not_(gone)), at, align=8)
+        dead = builder.or_(lost, builder.select(flag(_KEEPS), I64(0), hit))
+        builder.store(builder.and_(lanes, builder.not_(dead)), at, align=8)
         with builder.if_then(builder.icmp_unsigned("!=", hit, I64(0)), likely=False):
             creator = builder.lshr(word, I64(_CREATOR))
             site = builder.add(builder.mul(creator, I64(KINDS)), I64(int(kind)))

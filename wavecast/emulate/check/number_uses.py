@@ -74,8 +74,8 @@ class _Slice:
 
     def unfollowed(self) -> set[tuple[int, int]]:
         """Nodes without a use: their value stays in lanes that the next writer leaves alone."""
-        reached = {node for targets in self.edges.values() for node in targets}
-        return reached - self.edges.keys() - self.stores - self.others
+        nodes = {node for targets in self.edges.values() for node in targets}
+        return nodes - self.edges.keys() - self.stores - self.others
 
 
 class NumberUses:
@@ -92,17 +92,17 @@ class NumberUses:
         if written & ~VECTORS and not _compares(instruction.decoded):
             return None
         start = instruction.index, -1
-        found = self._slice(start, written)
-        if found is None:
+        graph = self._slice(start, written)
+        if graph is None:
             return None
-        found.others |= found.unfollowed()
-        if not found.stores and not found.others:
-            return FATE_NONE if found.replaced else None
-        return self._decided(found, start)
+        graph.others |= graph.unfollowed()
+        if not graph.stores and not graph.others:
+            return FATE_NONE if graph.replaced else None
+        return self._decided(graph, start)
 
     def _slice(self, start: tuple[int, int], registers: int) -> _Slice | None:
         """None for one that is too large."""
-        found = _Slice()
+        graph = _Slice()
         values = {start: registers}
         stack = [start]
         while stack:
@@ -110,11 +110,11 @@ class NumberUses:
             if len(values) > _MOST_NODES:
                 return None
             for target, bits in self._users(node[0], values[node]):
-                onward = self._reach(found, node, target, bits)
+                onward = self._reach(graph, node, target, bits)
                 if onward and onward | values.get(target, 0) != values.get(target, 0):
                     values[target] = values.get(target, 0) | onward
                     stack.append(target)
-        return found
+        return graph
 
     def _users(self, index: int, registers: int) -> Iterator[tuple[tuple[int, int], int]]:
         """The parts of instructions that read a value, and in which registers."""
@@ -162,37 +162,39 @@ class NumberUses:
         return constant_written(self.program.instructions[index].decoded)
 
     def _reach(
-        self, found: _Slice, node: tuple[int, int], target: tuple[int, int], bits: int
+        self, graph: _Slice, node: tuple[int, int], target: tuple[int, int], bits: int
     ) -> int:
         """Note a use; the registers that the value is in afterwards."""
         instruction = self.program.instructions[target[0]]
         decoded = parts(instruction)[target[1]]
         flags = decoded.opcode.flags
-        targets = found.edges.setdefault(node, set())
+        targets = graph.edges.setdefault(node, set())
         if OpcodeFlag.DIVISION_END in flags and not bits & _division_operands(decoded):
-            found.replaced = True
+            graph.replaced = True
             return 0
         if self._tests_class(target[0], decoded):
             return 0
         targets.add(target)
         if _inverts(decoded, bits):
-            found.inverting.add(target)
+            graph.inverting.add(target)
         if _stores(decoded, bits):
-            found.stores.add(target)
+            graph.stores.add(target)
             return 0
         written = _writes(decoded)
         if (_compares(decoded) or _combines_masks(decoded)) and not written & EXEC:
             return written
         step = OpcodeFlag.DIVISION in flags
         if not step and not _passes(decoded):
-            found.others.add(target)
+            graph.others.add(target)
             return 0
         if selection_mask(decoded) and len(selection_masks(instruction)) == 1:
             first, second = selected_operands(decoded)
-            sides = found.sides.setdefault(target, set())
-            sides |= {side for side, one in ((False, first), (True, second)) if one.bits & bits}
+            sides = graph.sides.setdefault(target, set())
+            sides |= {
+                side for side, operand in ((False, first), (True, second)) if operand.bits & bits
+            }
             if bits & ~VECTORS or any(
-                _is_nan(self.constant(target[0], one)) for one in (first, second)
+                _is_nan(self.constant(target[0], operand)) for operand in (first, second)
             ):
                 sides |= {False, True}  # conversions select a NaN for a NaN
         return written & VECTORS
@@ -206,37 +208,37 @@ class NumberUses:
         first, second = decoded.operands[-2:]
         if first.bits and first.bits == second.bits:  # a NaN is not equal to itself
             return True
-        return any(self.constant(index, one) in _INFINITIES for one in (first, second))
+        return any(self.constant(index, operand) in _INFINITIES for operand in (first, second))
 
-    def _decided(self, found: _Slice, start: tuple[int, int]) -> Fate | None:
-        groups = self._groups(found)
-        ends = found.others or found.stores
-        infinite = self._infinite(found, start)
-        cuts = [nodes for nodes in groups.values() if not _reaches(found, start, nodes, ends)]
+    def _decided(self, graph: _Slice, start: tuple[int, int]) -> Fate | None:
+        groups = self._groups(graph)
+        ends = graph.others or graph.stores
+        infinite = self._infinite(graph, start)
+        cuts = [nodes for nodes in groups.values() if not _reaches(graph, start, nodes, ends)]
         selections = tuple(
-            sorted((self._selection(found, nodes) for nodes in cuts), key=lambda s: s.instruction)
+            sorted((self._selection(graph, nodes) for nodes in cuts), key=lambda s: s.instruction)
         )
-        if found.others:
+        if graph.others:
             if not selections:
                 return None if infinite else Fate(infinite=False, at_once=True)
             last = selections[-1]
             nodes = next(nodes for nodes in cuts if min(nodes)[0] == last.instruction)
-            if _reaches(found, start, nodes, found.stores):
+            if _reaches(graph, start, nodes, graph.stores):
                 return None
             return Fate(selections, last, infinite=infinite)
-        stores = frozenset(index for index, _ in found.stores)
-        return Fate(selections, None, stores, _has_cycle(found), infinite)
+        stores = frozenset(index for index, _ in graph.stores)
+        return Fate(selections, None, stores, _has_cycle(graph), infinite)
 
-    def _infinite(self, found: _Slice, start: tuple[int, int]) -> bool:
+    def _infinite(self, graph: _Slice, start: tuple[int, int]) -> bool:
         flags = self.program.instructions[start[0]].opcode.flags
         if flags & {OpcodeFlag.INVERSE, OpcodeFlag.DIVISION_END}:
             return True
-        return _reaches(found, start, found.inverting, found.others | found.stores)
+        return _reaches(graph, start, graph.inverting, graph.others | graph.stores)
 
-    def _groups(self, found: _Slice) -> Mapping[object, set[tuple[int, int]]]:
+    def _groups(self, graph: _Slice) -> Mapping[object, set[tuple[int, int]]]:
         """The selections with the followed value on one side, those by the same mask together."""
         groups: dict[object, set[tuple[int, int]]] = {}
-        for node, sides in found.sides.items():
+        for node, sides in graph.sides.items():
             if len(sides) != 1:
                 continue
             mask = selection_mask(parts(self.program.instructions[node[0]])[node[1]])
@@ -244,9 +246,9 @@ class NumberUses:
             groups.setdefault((mask, values, *sides), set()).add(node)
         return groups
 
-    def _selection(self, found: _Slice, nodes: set[tuple[int, int]]) -> LaneSelection:
+    def _selection(self, graph: _Slice, nodes: set[tuple[int, int]]) -> LaneSelection:
         first = min(nodes)
-        (side,) = found.sides[first]
+        (side,) = graph.sides[first]
         return LaneSelection(
             first[0], selection_mask(parts(self.program.instructions[first[0]])[first[1]]), side
         )
@@ -265,8 +267,8 @@ def _writes(decoded: Decoded) -> int:
 
 def _reads(decoded: Decoded) -> int:
     """The registers that an instruction, or one of a pair, reads."""
-    found = _accessed(decoded, decoded.reads, OperandAccess.WRITE)
-    return found | (VCC if "vcc" in decoded.opcode.implicit_reads else 0)
+    registers = _accessed(decoded, decoded.reads, OperandAccess.WRITE)
+    return registers | (VCC if "vcc" in decoded.opcode.implicit_reads else 0)
 
 
 def _accessed(decoded: Decoded, registers: int, other: OperandAccess) -> int:
@@ -274,11 +276,11 @@ def _accessed(decoded: Decoded, registers: int, other: OperandAccess) -> int:
     registers of both."""
     if decoded.second is None:
         return registers
-    found = 0
+    mask = 0
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
         if role.access is not other:
-            found |= operand.bits
-    return found
+            mask |= operand.bits
+    return mask
 
 
 def selection_mask(decoded: Decoded) -> int:
@@ -373,38 +375,38 @@ def _passes(decoded: Decoded) -> bool:
 
 
 def _reaches(
-    found: _Slice,
+    graph: _Slice,
     start: tuple[int, int],
     without: Iterable[tuple[int, int]],
     ends: set[tuple[int, int]],
 ) -> bool:
     """Whether the value reaches one of some nodes on a way that leaves out others."""
-    seen, stack = {start, *without}, [start]
+    nodes, stack = {start, *without}, [start]
     while stack:
-        for node in found.edges.get(stack.pop(), ()):
-            if node in ends and node not in seen:
+        for node in graph.edges.get(stack.pop(), ()):
+            if node in ends and node not in nodes:
                 return True
-            if node not in seen:
-                seen.add(node)
+            if node not in nodes:
+                nodes.add(node)
                 stack.append(node)
     return False
 
 
-def _has_cycle(found: _Slice) -> bool:
+def _has_cycle(graph: _Slice) -> bool:
     """Whether the value can stay in registers over iterations of a loop."""
-    waiting = dict.fromkeys(found.edges, 0)
-    for targets in found.edges.values():
+    waiting = dict.fromkeys(graph.edges, 0)
+    for targets in graph.edges.values():
         for node in targets:
             waiting[node] = waiting.get(node, 0) + 1
     ready = [node for node, count in waiting.items() if not count]
-    left = len(waiting)
+    remainder = len(waiting)
     while ready:
-        left -= 1
-        for node in found.edges.get(ready.pop(), ()):
+        remainder -= 1
+        for node in graph.edges.get(ready.pop(), ()):
             waiting[node] -= 1
             if not waiting[node]:
                 ready.append(node)
-    return left > 0
+    return remainder > 0
 
 
 __all__ = [

@@ -72,14 +72,14 @@ class NumberChecks(Observer):
         if not self._looked_at(instruction):
             return
         emitter.pending.settle()
-        found = [
+        specials = [
             self._operand(emitter, decoded, index, written=False)
             for decoded in parts(instruction)
             for index, role in enumerate(decoded.roles)
             if role.access is not OperandAccess.WRITE and not _replaced(decoded, index)
         ]
         mask = emitter.exec_mask()
-        self._before = _either(emitter, found), mask
+        self._before = _either(emitter, specials), mask
 
     def after(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         if self._before is None:
@@ -124,13 +124,13 @@ class NumberChecks(Observer):
     ) -> _Found:
         """The special numbers of one operand."""
         operand, role = decoded.operands[index], decoded.roles[index]
-        found = []
+        specials = []
         for element in elements_of(decoded, index, written=written):
             if operand.kind in _VECTORS:
-                found.append(_lanes(emitter, operand, element))
+                specials.append(_lanes(emitter, operand, element))
             else:
-                found.append(_uniform(emitter, operand, role, element))
-        result = _either(emitter, found)
+                specials.append(_uniform(emitter, operand, role, element))
+        result = _either(emitter, specials)
         if written:
             return result
         if decoded.opcode.matrix is not None and index in (1, 2):
@@ -204,8 +204,10 @@ def _uniform(
         high = builder.trunc(builder.lshr(value, value.type(32)), I32)
     else:
         low, high = value, None
-    found = _compared(emitter, low, high if element.fmt.bits == 64 else None, element, 0)
-    return _Found(builder.sext(found.nan, nothing.type), builder.sext(found.infinite, nothing.type))
+    special = _compared(emitter, low, high if element.fmt.bits == 64 else None, element, 0)
+    return _Found(
+        builder.sext(special.nan, nothing.type), builder.sext(special.infinite, nothing.type)
+    )
 
 
 def _compared(
@@ -234,24 +236,24 @@ def _compared(
     return _Found(beyond, equal)
 
 
-def _either(emitter: WaveEmitter, found: Iterable[_Found]) -> _Found:
+def _either(emitter: WaveEmitter, specials: Iterable[_Found]) -> _Found:
     builder = emitter.builder
     nothing: Any = ir.IntType(emitter.layout.lanes)(0)
-    each = list(found)
+    each = list(specials)
     return _Found(
         reduce(builder.or_, [f.nan for f in each], nothing),
         reduce(builder.or_, [f.infinite for f in each], nothing),
     )
 
 
-def _everywhere(emitter: WaveEmitter, found: _Found) -> _Found:
+def _everywhere(emitter: WaveEmitter, special: _Found) -> _Found:
     """What one lane holds, for every lane of a matrix instruction."""
     builder = emitter.builder
 
     def broadcast(lanes: Any) -> Any:
         return builder.sext(builder.icmp_unsigned("!=", lanes, lanes.type(0)), lanes.type)
 
-    return _Found(broadcast(found.nan), broadcast(found.infinite))
+    return _Found(broadcast(special.nan), broadcast(special.infinite))
 
 
 __all__ = ["NumberChecks", "computes"]

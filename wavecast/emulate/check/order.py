@@ -40,34 +40,34 @@ def conflicts(builder: ir.IRBuilder, mine: Any, theirs: Any, *, within: bool) ->
         good -= {(Atomicity.DATA, Atomicity.STORED), (Atomicity.STORED, Atomicity.DATA)}
     table = sum(1 << 8 * a + b for a, b in good)
     index = builder.or_(builder.shl(mine, I64(3)), theirs)
-    moved = builder.lshr(I64(table), index)
-    return builder.not_(builder.trunc(moved, I1))
+    entry = builder.lshr(I64(table), index)
+    return builder.not_(builder.trunc(entry, I1))
 
 
-def barrier_orders(watched: Watched, who: Any, number: Any) -> Any:
+def barrier_orders(shadow: Watched, who: Any, number: Any) -> Any:
     """Whether a barrier of this workgroup orders a record of another of its waves (i1)."""
-    builder = watched.out.builder
+    builder = shadow.out.builder
     author = builder.and_(builder.sub(WAVE.of(builder, who), I64(1)), I64(WAVES - 1))
     stream = builder.add(STREAM.of(builder, who), I64(ORDERED))
-    progress = watched.word(log.PROGRESS, PTR)
+    progress = shadow.word(log.PROGRESS, PTR)
     number = NUMBER.of(builder, number)
-    return visible(builder, progress, watched.phase, author, stream, number)
+    return visible(builder, progress, shadow.phase, author, stream, number)
 
 
 def acquired(
-    watched: Watched, who: Any, number: Any, mine: Any, address: Any, *, stored: bool
+    shadow: Watched, who: Any, number: Any, mine: Any, address: Any, *, stored: bool
 ) -> Any:
     """Whether this wave has acquired what a record tells of (i1); `stored`: it is one of a store.
     `mine` is the atomicity of the access at hand (i64)."""
-    if clocks.ORDERS not in watched.traits:
+    if clocks.ORDERS not in shadow.traits:
         return I1(0)
-    out, builder = watched.out, watched.out.builder
-    found = _kept(watched, who, number, stored=stored)
-    if clocks.ACROSS in watched.traits:
+    out, builder = shadow.out, shadow.out.builder
+    flag = _kept(shadow, who, number, stored=stored)
+    if clocks.ACROSS in shadow.traits:
         launch = LAUNCH.of(builder, number)
-        known = builder.or_(out.get(found, I1), behind(watched, launch))
-        builder.store(known, found)
-    with builder.if_then(builder.not_(out.get(found, I1)), likely=False):
+        is_ordered = builder.or_(out.get(flag, I1), behind(shadow, launch))
+        builder.store(is_ordered, flag)
+    with builder.if_then(builder.not_(out.get(flag, I1)), likely=False):
         query = load(
             builder,
             element(builder, out.context, log.ORDER_QUERY, I64),
@@ -75,55 +75,56 @@ def acquired(
             8,
         )
         access = builder.or_(
-            builder.shl(watched.instruction, I64(8)), I64(int(stored) | int(watched.loads) << 1)
+            builder.shl(shadow.instruction, I64(8)), I64(int(stored) | int(shadow.loads) << 1)
         )
         access = builder.or_(access, builder.shl(mine, I64(2)))
         answer = builder.call(query, [out.context, who, number, access, address])
-        builder.store(builder.icmp_unsigned("==", answer, I64(0)), found)
-    return out.get(found, I1)
+        builder.store(builder.icmp_unsigned("==", answer, I64(0)), flag)
+    return out.get(flag, I1)
 
 
-def behind(watched: Watched, launch: Any) -> Any:
+def behind(shadow: Watched, launch: Any) -> Any:
     """Whether a launch (its number, i64) ended before this one started, or this wave has acquired
     its end and keeps that (i1)."""
-    builder = watched.out.builder
-    table = watched.word(log.KNOWN_LAUNCHES, PTR)
+    builder = shadow.out.builder
+    table = shadow.word(log.KNOWN_LAUNCHES, PTR)
     before = load(builder, element(builder, table, launch, _I8), _I8, 1)
-    words = watched.word(log.CLOCKS, PTR)
-    slot = builder.add(_slot(watched, launch), I64(clocks.BEHIND))
-    kept = load(builder, element(builder, words, slot, I64), I64, 8)
+    words = shadow.word(log.CLOCKS, PTR)
+    slot = builder.add(_slot(shadow, launch), I64(clocks.BEHIND))
+    cached_launch = load(builder, element(builder, words, slot, I64), I64, 8)
     return builder.or_(
-        builder.icmp_unsigned("!=", before, _I8(0)), builder.icmp_unsigned("==", kept, launch)
+        builder.icmp_unsigned("!=", before, _I8(0)),
+        builder.icmp_unsigned("==", cached_launch, launch),
     )
 
 
-def _slot(watched: Watched, launch: Any) -> Any:
+def _slot(shadow: Watched, launch: Any) -> Any:
     """The word of this wave for a launch among those by slot, i64."""
-    builder = watched.out.builder
-    first = builder.mul(watched.wave, I64(clocks.SLOTS))
+    builder = shadow.out.builder
+    first = builder.mul(shadow.wave, I64(clocks.SLOTS))
     return builder.add(first, builder.and_(launch, I64(clocks.SLOTS - 1)))
 
 
-def known(watched: Watched, who: Any, number: Any, *, stored: bool = True) -> Any:
+def known(shadow: Watched, who: Any, number: Any, *, stored: bool = True) -> Any:
     """Whether the rows that this wave keeps order a record, of a store if `stored` (i1). Asks no
     query, which would be between a poll and its event."""
-    if clocks.ORDERS not in watched.traits:
+    if clocks.ORDERS not in shadow.traits:
         return I1(0)
-    return watched.out.get(_kept(watched, who, number, stored=stored), I1)
+    return shadow.out.get(_kept(shadow, who, number, stored=stored), I1)
 
 
-def _kept(watched: Watched, who: Any, number: Any, *, stored: bool) -> Any:
+def _kept(shadow: Watched, who: Any, number: Any, *, stored: bool) -> Any:
     """A variable (i1): whether the rows of the last workgroup that was asked for are of this
     record's, and reach it."""
-    builder = watched.out.builder
-    words = watched.word(log.CLOCKS, PTR)
+    builder = shadow.out.builder
+    words = shadow.word(log.CLOCKS, PTR)
     with builder.goto_entry_block():
-        found = builder.alloca(I1)
-    builder.store(I1(0), found)
-    across = clocks.ACROSS in watched.traits
-    index = _slot(watched, LAUNCH.of(builder, number) if across else I64(0))
-    kept = builder.add(index, I64(clocks.ROWS_OF))
-    group = load(builder, element(builder, words, kept, I64), I64, 8)
+        flag = builder.alloca(I1)
+    builder.store(I1(0), flag)
+    across = clocks.ACROSS in shadow.traits
+    index = _slot(shadow, LAUNCH.of(builder, number) if across else I64(0))
+    group_index = builder.add(index, I64(clocks.ROWS_OF))
+    group = load(builder, element(builder, words, group_index, I64), I64, 8)
     with builder.if_then(builder.icmp_unsigned("==", GROUP.of(builder, who), group)):
         slot = element(builder, words, builder.add(index, I64(clocks.ROWS)), I64)
         rows = load(builder, slot, PTR, 8)
@@ -131,10 +132,12 @@ def _kept(watched: Watched, who: Any, number: Any, *, stored: bool) -> Any:
         cell = builder.add(
             builder.mul(row, I64(clocks.COLUMNS)), _column(builder, who, stored=stored)
         )
-        seen = load(builder, element(builder, rows, cell, I32), I32)
-        reached = NUMBER.of(builder, number)
-        builder.store(builder.icmp_unsigned(">=", builder.zext(seen, I64), reached), found)
-    return found
+        last_number = load(builder, element(builder, rows, cell, I32), I32)
+        record_number = NUMBER.of(builder, number)
+        builder.store(
+            builder.icmp_unsigned(">=", builder.zext(last_number, I64), record_number), flag
+        )
+    return flag
 
 
 def _column(builder: ir.IRBuilder, who: Any, *, stored: bool) -> Any:
@@ -146,8 +149,8 @@ def _column(builder: ir.IRBuilder, who: Any, *, stored: bool) -> Any:
         builder.icmp_unsigned("<=", atomicity, I64(Atomicity.WORKGROUP)),
         builder.icmp_unsigned("==", atomicity, I64(Atomicity.UNMARKED)),
     )
-    counted = builder.icmp_unsigned("==", STREAM.of(builder, who), I64(STORE))
-    atomic = builder.select(counted, I64(clocks.STORED), I64(clocks.LOADED))
+    is_store = builder.icmp_unsigned("==", STREAM.of(builder, who), I64(STORE))
+    atomic = builder.select(is_store, I64(clocks.STORED), I64(clocks.LOADED))
     return builder.select(plain, I64(clocks.WRITTEN), atomic)
 
 

@@ -44,25 +44,25 @@ def _known_owner(builder: ir.IRBuilder, tag: Any) -> tuple[Any, Any]:
     """Whether a tag names one owner (i1), and the tag or that of no owner."""
     nobody = builder.icmp_unsigned("==", tag, I32(0))
     several = builder.icmp_unsigned("==", tag, _UNKNOWN)
-    known = builder.not_(builder.or_(nobody, several))
-    return known, builder.select(known, tag, I32(0))
+    has_owner = builder.not_(builder.or_(nobody, several))
+    return has_owner, builder.select(has_owner, tag, I32(0))
 
 
 def build_compare(out: Outlined) -> None:
     """Compare the addresses of one access with the owners in `rows`; those without one, with what
     the instruction may touch."""
     builder = out.builder
-    found = resolve(out)
+    lanes = resolve(out)
     instruction = builder.ptrtoint(out.other, I64)
     row = BoundsRow(builder, out.context, instruction)
     beyond = Findings(out, Kind.OUT_OF_BOUNDS)
     rounded, size = out.access.detail == "rounded", I64(out.access.bytes)
-    with out.each_lane(found.live) as lane:
-        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+    with out.each_lane(lanes.live) as lane:
+        address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
         tag = load(builder, element(builder, out.rows, lane, I32), I32)
-        known, owner = _known_owner(builder, tag)
+        has_owner, owner = _known_owner(builder, tag)
         mine = _within_owner(builder, out.context, owner, address, size, rounded)
-        good = builder.select(known, mine, allowed(out, row, address, size))
+        good = builder.select(has_owner, mine, allowed(out, row, address, size))
         beyond.when(builder.not_(good), lane, address, None, builder.zext(owner, I64))
     beyond.log(instruction)
     builder.ret(I32(0))
@@ -73,10 +73,10 @@ def build_scalar(function: ir.Function, size: int) -> None:
     context, address, instruction, tag = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     row, amount = BoundsRow(builder, context, instruction), I64(size)
-    known, owner = _known_owner(builder, tag)
+    has_owner, owner = _known_owner(builder, tag)
     mine = _within_owner(builder, context, owner, address, amount, rounded=True)
-    listed = builder.or_(row.contains(address, amount), row.listed(address, amount))
-    good = builder.select(known, mine, listed)
+    in_bounds = builder.or_(row.contains(address, amount), row.listed(address, amount))
+    good = builder.select(has_owner, mine, in_bounds)
     with builder.if_then(builder.not_(good), likely=False):
         site = builder.add(builder.mul(instruction, I64(KINDS)), I64(int(Kind.OUT_OF_BOUNDS)))
         values = [context, site, I64(1), address, I64(0), builder.zext(owner, I64)]
@@ -87,13 +87,13 @@ def build_scalar(function: ir.Function, size: int) -> None:
 def build_loaded(out: Outlined) -> None:
     """Store the owner of what each lane loads, from one dword of the access on, to `rows`."""
     builder, number = out.builder, int(out.access.detail)
-    found = resolve(out)
+    lanes = resolve(out)
     with out.each_lane(out.exec) as lane:
         builder.store(I32(0), element(builder, out.rows, lane, I32), align=4)
     if 4 * number + POINTER_BYTES <= out.access.bytes:
         owner = owner_function(out.module)
-        with out.each_lane(found.live) as lane:
-            address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+        with out.each_lane(lanes.live) as lane:
+            address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
             at = builder.add(address, I64(4 * number))
             tag = builder.call(owner, [out.context, at])
             builder.store(tag, element(builder, out.rows, lane, I32), align=4)
@@ -103,9 +103,9 @@ def build_loaded(out: Outlined) -> None:
 def owner_function(module: ir.Module) -> ir.Function:
     """`i32 owner_of(ptr context, i64 address)`: of the pointer at an address. An argument's is that
     of its tensor, whatever it points to."""
-    found = module.globals.get("owner_of")
-    if found is not None:
-        return found
+    declaration = module.globals.get("owner_of")
+    if declaration is not None:
+        return declaration
     function = ir.Function(module, ir.FunctionType(I32, [PTR, I64]), "owner_of")
     function.linkage = "internal"
     context, address = function.args
@@ -120,27 +120,27 @@ def owner_function(module: ir.Module) -> ir.Function:
         dword = builder.lshr(builder.sub(address, first), I64(2))
         slot = element(builder, word(owners.SEGMENT_OWNERS, PTR), dword, I32)
         builder.ret(load(builder, slot, I32))
-    known = is_known(builder, context, address, I64(POINTER_BYTES))
-    with builder.if_then(builder.not_(known)):
+    in_range = is_known(builder, context, address, I64(POINTER_BYTES))
+    with builder.if_then(builder.not_(in_range)):
         builder.ret(I32(0))
     value = load(builder, builder.inttoptr(address, PTR), I64, 1)
     starts, numbers = word(owners.STARTS, PTR), word(owners.NUMBERS, PTR)
     count, before = word(owners.COUNT), builder.block
-    body, done = (function.append_basic_block(name) for name in ("body", "done"))
+    body, exit_block = (function.append_basic_block(name) for name in ("body", "done"))
     builder.branch(body)
     # the last start that is not beyond the value: the first one is 0
     builder.position_at_end(body)
     low, high = builder.phi(I64), builder.phi(I64)
     middle = builder.lshr(builder.add(low, high), I64(1))
     start = load(builder, element(builder, starts, middle, I64), I64, 8)
-    reached = builder.icmp_unsigned("<=", start, value)
-    lower, upper = builder.select(reached, middle, low), builder.select(reached, high, middle)
+    is_below = builder.icmp_unsigned("<=", start, value)
+    lower, upper = builder.select(is_below, middle, low), builder.select(is_below, high, middle)
     for phi, initial, following in ((low, I64(0), lower), (high, count, upper)):
         phi.add_incoming(initial, before)
         phi.add_incoming(following, body)
-    left = builder.icmp_unsigned(">", builder.sub(upper, lower), I64(1))
-    builder.cbranch(left, body, done)
-    builder.position_at_end(done)
+    continues = builder.icmp_unsigned(">", builder.sub(upper, lower), I64(1))
+    builder.cbranch(continues, body, exit_block)
+    builder.position_at_end(exit_block)
     builder.ret(load(builder, element(builder, numbers, lower, I32), I32))
     return function
 

@@ -68,15 +68,17 @@ def _segments(bounds: Sequence[AddressInterval]) -> tuple[list[int], list[int]]:
     """Addresses from which on a pointer has an owner, in order, and these owners. A pointer to the
     end of some memory belongs to it."""
     points = sorted({0, *(p for first, end in bounds[1:] for p in (first, end, end + 1))})
-    known: dict[AddressInterval, int] = {}
+    by_interval: dict[AddressInterval, int] = {}
     for number, interval in enumerate(bounds):
-        known.setdefault(interval, number)
+        by_interval.setdefault(interval, number)
     numbers = []
     for point in points:
-        found = [
-            number for (first, end), number in known.items() if number and first <= point <= end
+        candidates = [
+            number
+            for (first, end), number in by_interval.items()
+            if number and first <= point <= end
         ]
-        numbers.append(found[0] if len(found) == 1 else SEVERAL if found else 0)
+        numbers.append(candidates[0] if len(candidates) == 1 else SEVERAL if candidates else 0)
     return points, numbers
 
 

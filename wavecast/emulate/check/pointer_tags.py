@@ -66,9 +66,9 @@ _GLOBAL = frozenset({"wide", "narrow", "buffer", "flat"})
 class PointerTags(Observer):
     """Emits the tags of one kernel and the comparisons with them."""
 
-    def __init__(self, kernel: Kernel, found: Provenance) -> None:
-        self.found, self.flows = found, PointerFlows(kernel)
-        self.written = sum(1 << position for position in found.words)
+    def __init__(self, kernel: Kernel, provenance: Provenance) -> None:
+        self.found, self.flows = provenance, PointerFlows(kernel)
+        self.written = sum(1 << position for position in provenance.words)
 
     def enter(self, emitter: WaveEmitter) -> None:
         builder = emitter.builder
@@ -83,10 +83,10 @@ class PointerTags(Observer):
                 dword = self.found.preloaded.get(position)
                 if dword is not None:
                     table = context_word(builder, emitter.context, log.OWNERS, PTR)
-                    known = load(
+                    segment_owners = load(
                         builder, element(builder, table, owners.SEGMENT_OWNERS, I64), PTR, 8
                     )
-                    value = load(builder, element(builder, known, dword, I32), I32)
+                    value = load(builder, element(builder, segment_owners, dword, I32), I32)
                 self._set(emitter, position, value)
 
     # cells
@@ -170,10 +170,10 @@ class PointerTags(Observer):
     ) -> Any:
         """The tag of a value made from several: that of the only pointer among them."""
         builder, count = emitter.builder, emitter.layout.lanes if vector else 0
-        followed = [source for source in sources if source.cell >> 1 in self.found.words]
-        tags = [self._source(emitter, decoded, source, vector) for source in followed]
+        word_sources = [source for source in sources if source.cell >> 1 in self.found.words]
+        tags = [self._source(emitter, decoded, source, vector) for source in word_sources]
         nothing = constant(0, 32, count)
-        return reduce(lambda one, other: union(builder, one, other), tags) if tags else nothing
+        return reduce(lambda first, other: union(builder, first, other), tags) if tags else nothing
 
     def _source(
         self, emitter: WaveEmitter, decoded: Decoded, source: UndefinedSource, vector: bool
@@ -226,11 +226,11 @@ class PointerTags(Observer):
     ) -> None:
         builder, lanes = emitter.builder, emitter.layout.lanes
         tags = [self._row(emitter, p) for p in self.found.accesses[instruction.index]]
-        value = reduce(lambda one, other: union(builder, one, other), tags)
+        value = reduce(lambda first, other: union(builder, first, other), tags)
         room = local_rows(emitter, 1)
         builder.store(value, room, align=4)
-        asked = MemoryAccess("owner", target.mode, lanes, access.bytes, _rounding(instruction))
-        self._call(emitter, asked, target, room, instruction.index)
+        request = MemoryAccess("owner", target.mode, lanes, access.bytes, _rounding(instruction))
+        self._call(emitter, request, target, room, instruction.index)
 
     def _loaded(
         self,
@@ -244,10 +244,10 @@ class PointerTags(Observer):
             if target.mode not in _GLOBAL:
                 self._set(emitter, position, constant(SEVERAL, 32, emitter.layout.lanes))
                 continue
-            asked = MemoryAccess(
+            request = MemoryAccess(
                 "loaded", target.mode, emitter.layout.lanes, access.bytes, f"{number}"
             )
-            self._call(emitter, asked, target, self._slot(emitter, position), instruction.index)
+            self._call(emitter, request, target, self._slot(emitter, position), instruction.index)
 
     def _results(self, instruction: Instruction) -> Iterator[tuple[int, int]]:
         """The registers of a load that are followed, with their number among those it writes."""
@@ -270,18 +270,19 @@ class PointerTags(Observer):
     def _call(
         self,
         emitter: WaveEmitter,
-        asked: MemoryAccess,
+        request: MemoryAccess,
         target: AccessTarget,
         rows: Any,
         instruction: int,
     ) -> None:
-        name = f"check.{asked.action}.{asked.mode}.{asked.lanes}.{asked.bytes}.{asked.detail}"
-        build = build_compare if asked.action == "owner" else build_loaded
+        parts = (request.action, request.mode, request.lanes, request.bytes, request.detail)
+        name = ".".join(("check", *map(str, parts)))
+        build = build_compare if request.action == "owner" else build_loaded
 
         def recipe(alone: ir.Module) -> None:
-            build(Outlined(alone, asked, runtime.OUTLINED + name))
+            build(Outlined(alone, request, runtime.OUTLINED + name))
 
-        function = runtime.outline(emitter.module, name, function_type(asked.lanes), recipe)
+        function = runtime.outline(emitter.module, name, function_type(request.lanes), recipe)
         index, nothing = (emitter.builder.inttoptr(I64(n), PTR) for n in (instruction, 0))
         emitter.builder.call(
             function,
@@ -295,10 +296,10 @@ class PointerTags(Observer):
         self, emitter: WaveEmitter, instruction: Instruction, address: Any, size: int
     ) -> None:
         builder = emitter.builder
-        followed = self.found.accesses.get(instruction.index)
-        if followed is not None:
-            tags = [self._get(emitter, position) for position in followed]
-            tag = reduce(lambda one, other: union(builder, one, other), tags)
+        positions = self.found.accesses.get(instruction.index)
+        if positions is not None:
+            tags = [self._get(emitter, position) for position in positions]
+            tag = reduce(lambda first, other: union(builder, first, other), tags)
             kind = ir.FunctionType(ir.VoidType(), [PTR, I64, I64, I32])
             amount = read_bytes(size)
             name = f"check.owner.scalar.{amount}"
@@ -316,14 +317,14 @@ class PointerTags(Observer):
             self._set(emitter, position, value)
 
 
-def union(builder: ir.IRBuilder, one: Any, other: Any) -> Any:
+def union(builder: ir.IRBuilder, first: Any, other: Any) -> Any:
     """The tag of a value made from two: `SEVERAL` where both are pointers to different owners."""
-    count = one.type.count if isinstance(one.type, ir.VectorType) else 0
+    count = first.type.count if isinstance(first.type, ir.VectorType) else 0
     nothing = constant(0, 32, count)
-    equal = builder.icmp_unsigned("==", one, other)
+    equal = builder.icmp_unsigned("==", first, other)
     mine = builder.or_(equal, builder.icmp_unsigned("==", other, nothing))
-    kept = builder.select(mine, one, constant(SEVERAL, 32, count))
-    return builder.select(builder.icmp_unsigned("==", one, nothing), other, kept)
+    common = builder.select(mine, first, constant(SEVERAL, 32, count))
+    return builder.select(builder.icmp_unsigned("==", first, nothing), other, common)
 
 
 def _loads_pointers(instruction: Instruction) -> bool:

@@ -13,7 +13,7 @@ def private_load(kernel: Kernel, index: int, position: int) -> int | None:
     without one."""
     program = kernel.program
     chains = DefUse(program)
-    work, seen = [(index, position)], {(index, position)}
+    work, nodes = [(index, position)], {(index, position)}
     while work:
         following: list[tuple[int, int]] = []
         for item in work:
@@ -25,8 +25,8 @@ def private_load(kernel: Kernel, index: int, position: int) -> int | None:
                     continue
                 reads = bits_of(writer.reads & (VGPRS | AGPRS))
                 following += [(definition, bit) for bit in reads]
-        work = [item for item in dict.fromkeys(following) if item not in seen]
-        seen |= set(work)
+        work = [item for item in dict.fromkeys(following) if item not in nodes]
+        nodes |= set(work)
     return None
 
 

@@ -63,10 +63,10 @@ class PointerFlows:
 
     def of(self, decoded: Decoded) -> tuple[PointerFlow, ...]:
         """The flows of an instruction; none for one that makes no address."""
-        found = self._known.get(id(decoded))
-        if found is None:
-            found = self._known[id(decoded)] = tuple(self._made(decoded))
-        return found
+        flows = self._known.get(id(decoded))
+        if flows is None:
+            flows = self._known[id(decoded)] = tuple(self._made(decoded))
+        return flows
 
     def _made(self, decoded: Decoded) -> list[PointerFlow]:
         opcode = decoded.opcode
@@ -88,14 +88,14 @@ class PointerFlows:
             position = flow.target >> 1
             sources, otherwise = _registers(flow.sources), _registers(flow.otherwise)
             choice = flow.choice >> 1 if flow.choice is not None else None
-            known = not any(s.reach in _ANYWHERE for s in (*flow.sources, *flow.otherwise))
+            is_known = not any(s.reach in _ANYWHERE for s in (*flow.sources, *flow.otherwise))
             other = by_register.get(position)
             if other is not None:
                 sources = _united(other.sources, sources)
                 otherwise = _united(other.otherwise, otherwise)
-                known = known and other.known and choice == other.choice
+                is_known = is_known and other.known and choice == other.choice
             by_register[position] = PointerFlow(
-                position, flow.form, sources, otherwise, choice, known
+                position, flow.form, sources, otherwise, choice, is_known
             )
         return list(by_register.values())
 
@@ -103,11 +103,11 @@ class PointerFlows:
         plain = self._scalar_sources(decoded, None)
         if "scc" not in decoded.opcode.implicit_reads:
             return [PointerFlow(p, FlowForm.SCALAR, sources) for p, sources in plain.items()]
-        chosen, other = (self._scalar_sources(decoded, value) for value in (1, 0))
+        if_set, other = (self._scalar_sources(decoded, value) for value in (1, 0))
         return [
             PointerFlow(p, FlowForm.SCALAR, plain[p])
-            if set(chosen[p]) & set(other[p])
-            else PointerFlow(p, FlowForm.SCALAR, chosen[p], other[p], _SCC)
+            if set(if_set[p]) & set(other[p])
+            else PointerFlow(p, FlowForm.SCALAR, if_set[p], other[p], _SCC)
             for p in plain
         ]
 
@@ -124,18 +124,18 @@ class PointerFlows:
             if role.access is not OperandAccess.WRITE and role.kind is not OperandKind.LABEL
         ]
         for name in decoded.opcode.implicit_reads:
-            known = name == "scc" and scc is not None
-            values.append(ops.const(scc or 0, 1) if known else Bits({}))
+            is_constant = name == "scc" and scc is not None
+            values.append(ops.const(scc or 0, 1) if is_constant else Bits({}))
         results = iter(meaning.evaluate(ops, *values))
-        found: dict[int, tuple[UndefinedSource, ...]] = {}
+        by_position: dict[int, tuple[UndefinedSource, ...]] = {}
         for operand, role in zip(decoded.operands, decoded.roles, strict=True):
             if role.access not in (OperandAccess.WRITE, OperandAccess.READ_WRITE):
                 continue
             value = next(results)
             for number, position in enumerate(bits_of(operand.bits)):
                 mask = 0xFFFFFFFF << 32 * number
-                found[position] = tuple(s for s, bits in value.depends.items() if bits & mask)
-        return found
+                by_position[position] = tuple(s for s, bits in value.depends.items() if bits & mask)
+        return by_position
 
     def _input(self, ops: InfluenceOps, decoded: Decoded, index: int) -> Bits:
         operand, role = decoded.operands[index], decoded.roles[index]
@@ -151,18 +151,18 @@ class PointerFlows:
 
 def _registers(sources: Iterable[UndefinedSource]) -> tuple[UndefinedSource, ...]:
     """Sources by register (the low cell of each), without lane masks."""
-    found = (
+    registers = (
         UndefinedSource(source.cell & ~1, source.reach)
         for source in sources
         if source.reach is not Reach.MASK and source.reach not in _ANYWHERE
     )
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(registers))
 
 
 def _united(
-    one: tuple[UndefinedSource, ...], other: tuple[UndefinedSource, ...]
+    first: tuple[UndefinedSource, ...], other: tuple[UndefinedSource, ...]
 ) -> tuple[UndefinedSource, ...]:
-    return tuple(dict.fromkeys((*one, *other)))
+    return tuple(dict.fromkeys((*first, *other)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,12 +218,12 @@ class _Search:
             if memory is None or memory.space not in _GLOBAL or memory.kind is MemoryKind.PERMUTE:
                 continue
             low = _low_registers(instruction.decoded)
-            found = self._slice(instruction, low)
-            several = found.loaded or len(found.pointers) > 1
-            if low and several and not found.segment:
+            slice_ = self._slice(instruction, low)
+            several = slice_.loaded or len(slice_.pointers) > 1
+            if low and several and not slice_.segment:
                 accesses[instruction.index] = low
-                tracked |= found.registers
-                loaded |= {instruction.index} if found.loaded else set()
+                tracked |= slice_.registers
+                loaded |= {instruction.index} if slice_.loaded else set()
         lanes, total = self.descriptor.wave_size, 0
         words: dict[int, int] = {}
         for position in sorted(tracked):
@@ -233,37 +233,37 @@ class _Search:
         return Provenance(accesses, words, total, preloaded, frozenset(loaded))
 
     def _slice(self, access: Instruction, low: tuple[int, ...]) -> _Slice:
-        found = _Slice(set(), set())
+        slice_ = _Slice(set(), set())
         work = [(access.index, position) for position in low]
-        seen = set(work)
+        nodes = set(work)
         while work:
             index, position = work.pop()
-            found.registers.add(position)
+            slice_.registers.add(position)
             for definition in self.chains.definitions(index, position):
                 if definition == ENTRY:
-                    self._entry(found, position)
+                    self._entry(slice_, position)
                     continue
                 writer = self.program.instructions[definition]
                 if writer.memory is not None:
-                    self._loaded(found, writer, position)
+                    self._loaded(slice_, writer, position)
                     continue
                 for flow in self.flows.of(writer.decoded):
                     if flow.target == position:
-                        more = {(definition, register) for register in flow.registers} - seen
-                        seen |= more
+                        more = {(definition, register) for register in flow.registers} - nodes
+                        nodes |= more
                         work += more
-        return found
+        return slice_
 
-    def _entry(self, found: _Slice, position: int) -> None:
-        found.segment |= position == self.segment
+    def _entry(self, slice_: _Slice, position: int) -> None:
+        slice_.segment |= position == self.segment
         dword = self.preloaded.get(position)
         if dword is not None and self._is_pointer(dword):
-            found.pointers.add(("preloaded", position))
+            slice_.pointers.add(("preloaded", position))
 
     def _is_pointer(self, dword: int) -> bool:
         return self.pointers is None or dword in self.pointers
 
-    def _loaded(self, found: _Slice, load: Instruction, position: int) -> None:
+    def _loaded(self, slice_: _Slice, load: Instruction, position: int) -> None:
         """A register that a load writes: a pointer, if the next register has its high half."""
         memory = load.memory
         assert memory is not None
@@ -273,10 +273,10 @@ class _Search:
             return
         dword = self._segment_dword(load, position)
         if dword is None:
-            found.loaded = True
-            found.pointers.add((load.index, position))
+            slice_.loaded = True
+            slice_.pointers.add((load.index, position))
         elif self._is_pointer(dword):
-            found.pointers.add(dword)
+            slice_.pointers.add(dword)
 
     def _segment_dword(self, load: Instruction, position: int) -> int | None:
         """The dword of the argument segment that a register is loaded from, None for other
@@ -301,7 +301,7 @@ class _Search:
 
 def _low_registers(decoded: Decoded) -> tuple[int, ...]:
     """The registers with the low half of a 64-bit address, or of a descriptor's base."""
-    found: list[int] = []
+    registers: list[int] = []
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
         scalar_base = decoded.opcode.form == "SMEM" and role.access is OperandAccess.READ
         wide = operand.bits.bit_count() >= 2
@@ -313,8 +313,8 @@ def _low_registers(decoded: Decoded) -> tuple[int, ...]:
         if buffer and role.kind is OperandKind.ADDRESS:
             continue
         if wide and (address or (scalar_base and operand is not decoded.operands[0])):
-            found.append((operand.bits & -operand.bits).bit_length() - 1)
-    return tuple(found)
+            registers.append((operand.bits & -operand.bits).bit_length() - 1)
+    return tuple(registers)
 
 
 def _pointer_dwords(descriptor: KernelDescriptor) -> set[int] | None:
@@ -322,13 +322,13 @@ def _pointer_dwords(descriptor: KernelDescriptor) -> set[int] | None:
     the arguments."""
     if not descriptor.arguments:
         return None
-    found: set[int] = set()
+    dwords: set[int] = set()
     for argument in descriptor.arguments:
         number = argument.kind == "by_value" and argument.size <= POINTER_BYTES
         if number or argument.kind.startswith("hidden_"):
             continue
-        found |= set(range(argument.offset // 4, (argument.offset + argument.size) // 4))
-    return found
+        dwords |= set(range(argument.offset // 4, (argument.offset + argument.size) // 4))
+    return dwords
 
 
 __all__ = ["POINTER_BYTES", "PointerFlow", "PointerFlows", "Provenance", "provenance"]

@@ -47,8 +47,8 @@ class ReachChecks(Observer):
     """Emits the calls ahead of accesses. Where the pointers of those in `followed` lead is for
     `pointer_tags.py`."""
 
-    def __init__(self, followed: Container[int] = ()) -> None:
-        self.followed = followed
+    def __init__(self, accesses: Container[int] = ()) -> None:
+        self.followed = accesses
 
     def access(
         self,
@@ -63,11 +63,11 @@ class ReachChecks(Observer):
         detail = access.action if access.action in _MOVES else "atomic"
         if instruction.index in self.followed:
             detail += FOLLOWED
-        asked = MemoryAccess("reach", target.mode, access.lanes, access.bytes, detail)
+        request = MemoryAccess("reach", target.mode, access.lanes, access.bytes, detail)
         builder = emitter.builder
         index, nothing = (builder.inttoptr(I64(n), PTR) for n in (instruction.index, 0))
         builder.call(
-            _function(emitter.module, asked),
+            _function(emitter.module, request),
             [
                 emitter.context, rows, index, nothing,
                 target.address, target.base, target.limit, target.offset, emitter.exec_mask(),
@@ -79,11 +79,11 @@ class ReachChecks(Observer):
     ) -> None:
         kind = ir.FunctionType(ir.VoidType(), [PTR, I64, I64])
         size = read_bytes(size)
-        followed = instruction.index in self.followed
-        name = f"check.reach.scalar.{size}{FOLLOWED if followed else ''}"
+        is_tracked = instruction.index in self.followed
+        name = f"check.reach.scalar.{size}{FOLLOWED if is_tracked else ''}"
 
         def recipe(module: ir.Module) -> None:
-            _build_scalar(ir.Function(module, kind, runtime.OUTLINED + name), size, followed)
+            _build_scalar(ir.Function(module, kind, runtime.OUTLINED + name), size, is_tracked)
 
         function = runtime.outline(emitter.module, name, kind, recipe)
         emitter.builder.call(function, [emitter.context, address, I64(instruction.index)])
@@ -129,13 +129,13 @@ class BoundsRow:
         """Whether one of `size` bytes from `address` on lies in an interval (i1)."""
         builder = self.builder
         function = _overlap_function(builder.module)
-        one = _overlap(builder, address, size, self.first, self.end)
+        hit = _overlap(builder, address, size, self.first, self.end)
         with builder.goto_entry_block():
-            found = builder.alloca(I1)
-        builder.store(one, found)
-        with builder.if_then(builder.not_(one), likely=False):
-            builder.store(builder.call(function, [self.list, address, size]), found)
-        return builder.load(found, typ=I1)
+            flag = builder.alloca(I1)
+        builder.store(hit, flag)
+        with builder.if_then(builder.not_(hit), likely=False):
+            builder.store(builder.call(function, [self.list, address, size]), flag)
+        return builder.load(flag, typ=I1)
 
 
 def source_access(builder: ir.IRBuilder, context: Any, instruction: Any) -> Any:
@@ -178,16 +178,16 @@ def _overlap_function(module: ir.Module) -> ir.Function:
 
 
 def _any_interval(module: ir.Module, name: str, compare: Callable[..., Any]) -> ir.Function:
-    found = module.globals.get(name)
-    if found is not None:
-        return found
+    declaration = module.globals.get(name)
+    if declaration is not None:
+        return declaration
     function = ir.Function(module, ir.FunctionType(I1, [I64] * 3), name)
     function.linkage = "internal"
-    given, address, size = function.args
+    table, address, size = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
-    with builder.if_then(builder.icmp_unsigned("==", given, I64(0))):
+    with builder.if_then(builder.icmp_unsigned("==", table, I64(0))):
         builder.ret(I1(0))
-    pointer = builder.inttoptr(given, PTR)
+    pointer = builder.inttoptr(table, PTR)
     count = load(builder, pointer, I64, 8)
     before = builder.block
     body, more, good, bad = (
@@ -218,40 +218,40 @@ def _build(out: Outlined) -> None:
     instruction = builder.ptrtoint(out.other, I64)
     row = BoundsRow(builder, out.context, instruction)
     canary = context_word(builder, out.context, log.CANARY)
-    found = resolve(out)
-    some = builder.icmp_unsigned("!=", found.live, out.mask(0))
+    lanes = resolve(out)
+    some = builder.icmp_unsigned("!=", lanes.live, out.mask(0))
     beyond = Findings(out, Kind.OUT_OF_BOUNDS)
-    span = builder.add(builder.sub(found.highest, found.lowest), I64(out.access.bytes))
-    good = builder.or_(row.contains(found.lowest, span), builder.not_(some))
+    span = builder.add(builder.sub(lanes.highest, lanes.lowest), I64(out.access.bytes))
+    good = builder.or_(row.contains(lanes.lowest, span), builder.not_(some))
     if not out.access.detail.endswith(FOLLOWED):
         with builder.if_then(builder.not_(good), likely=False):
-            _each_outside(out, row, found, beyond)
+            _each_outside(out, row, lanes, beyond)
     if out.access.mode == "buffer":
-        _each_beyond_limit(out, found, beyond)
+        _each_beyond_limit(out, lanes, beyond)
     beyond.log(instruction)
-    asked_bytes = _follow_bytes(out, row, found)
+    asked_bytes = _follow_bytes(out, row, lanes)
     if not out.access.detail.startswith("store"):
-        asked = builder.icmp_unsigned("!=", canary, I64(0))
-        asked = builder.and_(asked, builder.not_(asked_bytes))
-        with builder.if_then(builder.and_(asked, some)):
+        checks_canary = builder.icmp_unsigned("!=", canary, I64(0))
+        checks_canary = builder.and_(checks_canary, builder.not_(asked_bytes))
+        with builder.if_then(builder.and_(checks_canary, some)):
             fresh = Findings(out, Kind.UNINITIALISED_GLOBAL)
-            _each_fresh(out, row, found, canary, fresh)
+            _each_fresh(out, row, lanes, canary, fresh)
             fresh.log(instruction)
     builder.ret(I32(0))
 
 
-def _follow_bytes(out: Outlined, row: BoundsRow, found: Resolved) -> Any:
+def _follow_bytes(out: Outlined, row: BoundsRow, lanes: Resolved) -> Any:
     """Stores and atomics mark the bytes they write, loads look whether theirs are marked. Returns
     whether these were asked (i1)."""
     builder, count = out.builder, out.access.bytes
     kind = ir.IntType(8 * count)
     marks = kind(int("01" * count, 16))
     delta = row.written()
-    followed = builder.icmp_unsigned("!=", delta, I64(0))
+    is_tracked = builder.icmp_unsigned("!=", delta, I64(0))
     loads = out.access.detail.removesuffix(FOLLOWED) in ("load", "tolds")
     fresh = Findings(out, Kind.UNINITIALISED_GLOBAL)
-    with builder.if_then(followed, likely=False), out.each_lane(found.live) as lane:
-        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+    with builder.if_then(is_tracked, likely=False), out.each_lane(lanes.live) as lane:
+        address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
         pointer = builder.inttoptr(builder.add(address, delta), PTR)
         with builder.if_then(row.contains(address, I64(count))):
             if loads:
@@ -262,7 +262,7 @@ def _follow_bytes(out: Outlined, row: BoundsRow, found: Resolved) -> Any:
             else:
                 builder.store(marks, pointer, align=1)
     fresh.log(builder.ptrtoint(out.other, I64))
-    return builder.and_(followed, I1(loads))
+    return builder.and_(is_tracked, I1(loads))
 
 
 def _as_i64(builder: ir.IRBuilder, value: Any) -> Any:
@@ -272,10 +272,10 @@ def _as_i64(builder: ir.IRBuilder, value: Any) -> Any:
     return builder.zext(value, I64) if width < 64 else builder.trunc(value, I64)
 
 
-def _each_outside(out: Outlined, row: BoundsRow, found: Resolved, beyond: Findings) -> None:
+def _each_outside(out: Outlined, row: BoundsRow, lanes: Resolved, beyond: Findings) -> None:
     builder, size = out.builder, I64(out.access.bytes)
-    with out.each_lane(found.live) as lane:
-        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+    with out.each_lane(lanes.live) as lane:
+        address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
         beyond.when(builder.not_(allowed(out, row, address, size)), lane, address)
 
 
@@ -286,7 +286,7 @@ def allowed(out: Outlined, row: BoundsRow, address: Any, size: Any) -> Any:
     return builder.or_(good, _own_memory(out, address)) if out.access.mode == "flat" else good
 
 
-def _each_beyond_limit(out: Outlined, found: Resolved, beyond: Findings) -> None:
+def _each_beyond_limit(out: Outlined, lanes: Resolved, beyond: Findings) -> None:
     """Lanes that hardware masks because their offset exceeds the descriptor's records.
 
     Triton gives descriptors as many records as there can be and lanes that are masked off an offset
@@ -295,42 +295,42 @@ def _each_beyond_limit(out: Outlined, found: Resolved, beyond: Findings) -> None
     """
     builder = out.builder
     unlimited = builder.icmp_unsigned(">=", out.limit, I64(_UNLIMITED))
-    some = builder.icmp_unsigned("!=", found.dead, out.mask(0))
-    with builder.if_then(builder.and_(unlimited, some)), out.each_lane(found.dead) as lane:
+    some = builder.icmp_unsigned("!=", lanes.dead, out.mask(0))
+    with builder.if_then(builder.and_(unlimited, some)), out.each_lane(lanes.dead) as lane:
         offset = load(builder, element(builder, out.address, lane, I32), I32)
         distance = builder.sub(offset, I32(1 << 31))
-        chosen = builder.icmp_unsigned(">=", distance, I32(_MASKED_OFFSETS))
-        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+        is_masked = builder.icmp_unsigned(">=", distance, I32(_MASKED_OFFSETS))
+        address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
         address = builder.sub(address, I64(1 << 32))
-        beyond.when(chosen, lane, address)
+        beyond.when(is_masked, lane, address)
 
 
 def _own_memory(out: Outlined, address: Any) -> Any:
     """Whether a flat address lies in LDS or in scratch (i1)."""
     builder = out.builder
     scratch = context_word(builder, out.context, state.SCRATCH_BYTES)
-    found: Any = I1(0)
+    hit: Any = I1(0)
     for base, length in (
         (state.LDS_BASE, context_word(builder, out.context, state.LDS_BYTES)),
         (state.SCRATCH_BASE, builder.mul(scratch, I64(out.lanes))),
     ):
         offset = builder.sub(address, context_word(builder, out.context, base))
-        found = builder.or_(found, builder.icmp_unsigned("<", offset, length))
-    return found
+        hit = builder.or_(hit, builder.icmp_unsigned("<", offset, length))
+    return hit
 
 
 def _each_fresh(
-    out: Outlined, row: BoundsRow, found: Resolved, canary: Any, fresh: Findings
+    out: Outlined, row: BoundsRow, lanes: Resolved, canary: Any, fresh: Findings
 ) -> None:
     """Compare the dwords of every lane with the pattern. Memory of no range is left to the access
     itself, which faults."""
     builder = out.builder
-    with out.each_lane(found.live) as lane:
-        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
-        known = builder.or_(
-            found.trusted, is_known(builder, out.context, address, I64(out.access.bytes))
+    with out.each_lane(lanes.live) as lane:
+        address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
+        in_range = builder.or_(
+            lanes.trusted, is_known(builder, out.context, address, I64(out.access.bytes))
         )
-        with builder.if_then(known, likely=True):
+        with builder.if_then(in_range, likely=True):
             for number in range(out.access.dwords):
                 at = builder.add(address, I64(4 * number))
                 condition, where = _is_fresh(builder, at, canary, row.granule, out.access.bytes)
@@ -344,9 +344,9 @@ def _is_fresh(
     bytes, a half of it that an access of `size` bytes covers. And the address of what is."""
     aligned = builder.and_(address, I64(~3 & _ONES))
     upper = builder.icmp_unsigned("!=", builder.and_(address, I64(4)), I64(0))
-    expected = builder.select(upper, builder.lshr(canary, I64(32)), canary)
+    pattern = builder.select(upper, builder.lshr(canary, I64(32)), canary)
     value = load(builder, builder.inttoptr(aligned, PTR), I32, 4)
-    differs = builder.xor(value, builder.trunc(expected, I32))
+    differs = builder.xor(value, builder.trunc(pattern, I32))
     whole = builder.icmp_unsigned("==", differs, I32(0))
     low = builder.icmp_unsigned("==", builder.and_(differs, I32(0xFFFF)), I32(0))
     high = builder.icmp_unsigned("==", builder.lshr(differs, I32(16)), I32(0))
@@ -366,28 +366,28 @@ def _is_unmarked(builder: ir.IRBuilder, row: BoundsRow, address: Any) -> Any:
     A scalar load of some of them loads all."""
     delta = row.written()
     with builder.goto_entry_block():
-        found = builder.alloca(I1)
-    builder.store(I1(0), found)
+        flag = builder.alloca(I1)
+    builder.store(I1(0), flag)
     aligned = builder.and_(address, I64(-DWORD & _ONES))
-    followed = builder.icmp_unsigned("!=", delta, I64(0))
-    with builder.if_then(builder.and_(followed, row.contains(aligned, I64(DWORD))), likely=False):
+    is_tracked = builder.icmp_unsigned("!=", delta, I64(0))
+    with builder.if_then(builder.and_(is_tracked, row.contains(aligned, I64(DWORD))), likely=False):
         marks = load(builder, builder.inttoptr(builder.add(aligned, delta), PTR), I32, 4)
-        builder.store(builder.icmp_unsigned("==", marks, I32(0)), found)
-    return builder.load(found, typ=I1)
+        builder.store(builder.icmp_unsigned("==", marks, I32(0)), flag)
+    return builder.load(flag, typ=I1)
 
 
-def _build_scalar(function: ir.Function, size: int, followed: bool) -> None:
+def _build_scalar(function: ir.Function, size: int, is_tracked: bool) -> None:
     """`void reach(ptr context, i64 address, i64 instruction)` for `size` bytes."""
     context, address, instruction = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     row = BoundsRow(builder, context, instruction)
     amount = I64(size)
-    if not followed:
+    if not is_tracked:
         good = builder.or_(row.contains(address, amount), row.listed(address, amount))
         _log_when(builder, context, builder.not_(good), Kind.OUT_OF_BOUNDS, instruction, address)
     canary = context_word(builder, context, log.CANARY)
-    asked = builder.icmp_unsigned("!=", canary, I64(0))
-    with builder.if_then(builder.and_(asked, is_known(builder, context, address, amount))):
+    has_canary = builder.icmp_unsigned("!=", canary, I64(0))
+    with builder.if_then(builder.and_(has_canary, is_known(builder, context, address, amount))):
         for start in range(0, max(size, 4), 4):
             at = builder.add(address, I64(start))
             condition, at = _is_fresh(builder, at, canary, row.granule, size)

@@ -63,8 +63,8 @@ class MemoryRecord:
     def of(cls, who: int, number: int) -> MemoryRecord:
         """The record of two words."""
 
-        def field(known: ShadowField, word: int) -> int:
-            return word >> known.first & known.mask
+        def field(layout: ShadowField, word: int) -> int:
+            return word >> layout.first & layout.mask
 
         group = field(GROUP, who)
         return cls(

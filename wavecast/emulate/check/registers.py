@@ -60,7 +60,7 @@ class Undefined:
         self.words = [hostmemory.zeros(waves * WORDS_PER_WAVE, np.uint64) for _ in range(2)]
 
     def attach(self, context: np.ndarray) -> None:
-        context[log.REGISTERS], context[log.INACTIVE] = (one.ctypes.data for one in self.words)
+        context[log.REGISTERS], context[log.INACTIVE] = (array.ctypes.data for array in self.words)
 
 
 class RegisterChecks(Observer):
@@ -137,15 +137,15 @@ class RegisterChecks(Observer):
         self, emitter: WaveEmitter, step: DefinednessStep, live: int
     ) -> list[tuple[int, Any]]:
         """Results that are known to be written."""
-        found = []
+        definitions = []
         for cell in bits_of(step.defined & live):
             if step.whole >> cell & 1:
-                found.append((cell, self._kind(emitter, cell)(0)))
+                definitions.append((cell, self._kind(emitter, cell)(0)))
             else:
                 others = emitter.builder.not_(emitter.exec_mask())
                 old = self._get(emitter, cell)
-                found.append((cell, emitter.builder.and_(old, others)))
-        return found
+                definitions.append((cell, emitter.builder.and_(old, others)))
+        return definitions
 
     # lanes
 
@@ -153,13 +153,13 @@ class RegisterChecks(Observer):
         self, emitter: WaveEmitter, instruction: Instruction, step: DefinednessStep, live: int
     ) -> list[tuple[int, Any]]:
         """New masks of what vector, memory and matrix instructions write."""
-        found = []
+        changes = []
         for flow in step.flows:
             if flow.form is FlowForm.MASK:
-                found += self._mask_change(emitter, instruction, flow, live)
+                changes += self._mask_change(emitter, instruction, flow, live)
             elif live >> flow.target & 1:
-                found.append((flow.target, self._lane_change(emitter, instruction, flow)))
-        return found
+                changes.append((flow.target, self._lane_change(emitter, instruction, flow)))
+        return changes
 
     def _lane_change(self, emitter: WaveEmitter, instruction: Instruction, flow: Flow) -> Any:
         builder = emitter.builder
@@ -216,9 +216,9 @@ class RegisterChecks(Observer):
         first = flow.choice >> 1
         emitter.pending.flush_masks(((1 << lanes // 32) - 1) << first)
         mask = emitter.scalar_bits(first, lanes // 32)
-        picked = builder.or_(builder.and_(mask, value), builder.and_(builder.not_(mask), other))
+        blend = builder.or_(builder.and_(mask, value), builder.and_(builder.not_(mask), other))
         return builder.or_(
-            picked, self._source(emitter, instruction, UndefinedSource(flow.choice, Reach.MASK))
+            blend, self._source(emitter, instruction, UndefinedSource(flow.choice, Reach.MASK))
         )
 
     def _all_sources(
@@ -276,21 +276,21 @@ class RegisterChecks(Observer):
         emitter.pending.flush_before(decoded)
         names = [*decoded.opcode.implicit_writes]
         shadows = iter(self._shadows(emitter, instruction, step.scalars))
-        found: list[tuple[int, Any]] = []
+        changes: list[tuple[int, Any]] = []
         for operand, role in zip(decoded.operands, decoded.roles, strict=True):
             if role.access not in (OperandAccess.WRITE, OperandAccess.READ_WRITE):
                 continue
             shadow = next(shadows)
             if operand.bits:
                 first = operand.bits.bit_length() - operand.bits.bit_count()
-                found += self._scalar_result(emitter, instruction, first, shadow, step)
+                changes += self._scalar_result(emitter, instruction, first, shadow, step)
         for name in names:
             first, _ = SPECIAL_REGISTERS[name]
             shadow = next(shadows)
             if shadow.type.width < 32:
                 shadow = emitter.builder.zext(shadow, I32)
-            found += self._scalar_result(emitter, instruction, first, shadow, step)
-        return found
+            changes += self._scalar_result(emitter, instruction, first, shadow, step)
+        return changes
 
     def _scalar_result(
         self,
@@ -380,8 +380,8 @@ class RegisterChecks(Observer):
             value = self._all_sources(emitter, instruction, use.sources)
         resource = named(instruction.decoded, OperandKind.RESOURCE)
         if use.unless_scratch and resource is not None and buffers.may_be_scratch(emitter):
-            found = buffers.descriptor(emitter, resource[0])
-            scratch = buffers.is_scratch(emitter, found)
+            descriptor = buffers.descriptor(emitter, resource[0])
+            scratch = buffers.is_scratch(emitter, descriptor)
             value = builder.select(scratch, ir.IntType(emitter.layout.lanes)(0), value)
         self._report(emitter, instruction, value, use.sources)
 

@@ -65,36 +65,36 @@ class ReleaseMemory:
 
     def sequence(self, address: int) -> ReleaseSequence:
         """The release sequence of a dword, empty where nothing has been released."""
-        known = self.sequences.get(address)
-        if known is None:
-            known = self.sequences[address] = ReleaseSequence()
-        return known
+        sequence = self.sequences.get(address)
+        if sequence is None:
+            sequence = self.sequences[address] = ReleaseSequence()
+        return sequence
 
     def observed(self, dwords: tuple[int, ...], gpu: int, *, system: bool) -> Observed:
         """What a load of agent or `system` scope by a GPU observes of some dwords: the releases
         that no plain store has ended."""
-        known = self._observed.get((dwords, gpu, system))
-        if known is None:
+        entry = self._observed.get((dwords, gpu, system))
+        if entry is None:
             slots = [self.slot(address) for address in dwords]
             words = [None if slot is None else slot[0] for slot in slots]
-            if words[0] is None or any(found is not words[0] for found in words):
+            if words[0] is None or any(array is not words[0] for array in words):
                 alone = dwords if len(dwords) > 1 else ()
                 return joined_observed(self.observed((at,), gpu, system=system) for at in alone)
             if len(self._observed) >= _KEPT:
                 self._observed.clear()
             indices = np.array([slot[1] for slot in slots if slot is not None])
-            known = self._observed[dwords, gpu, system] = _ObservedDwords(words[0], indices)
-        versions = known.words[known.indices]
-        found = versions.tobytes()
-        if found != known.versions:
-            known.versions = found
+            entry = self._observed[dwords, gpu, system] = _ObservedDwords(words[0], indices)
+        versions = entry.words[entry.indices]
+        snapshot = versions.tobytes()
+        if snapshot != entry.versions:
+            entry.versions = snapshot
             sequences = [
                 self.sequences[at]
                 for at, version in zip(dwords, versions.tolist(), strict=True)
                 if version
             ]
-            known.observed = observed_of(sequences, gpu, system=system)
-        return known.observed
+            entry.observed = observed_of(sequences, gpu, system=system)
+        return entry.observed
 
     def slot(self, address: int) -> tuple[np.ndarray, int] | None:
         """Where native code sees that a dword has releases."""

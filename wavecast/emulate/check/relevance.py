@@ -63,27 +63,27 @@ def relevance(program: Program, steps: list[DefinednessStep]) -> Definedness:
 
 
 def _before(step: DefinednessStep, live: int) -> int:
-    wanted = live & ~step.whole
+    live_in = live & ~step.whole
     for flow in step.flows:
         if flow.form in (FlowForm.WHOLE, FlowForm.SCALAR):
-            wanted &= ~(1 << flow.target)
+            live_in &= ~(1 << flow.target)
         elif flow.form is FlowForm.MASK:
-            wanted &= ~(0b101 << flow.target)
+            live_in &= ~(0b101 << flow.target)
     for flow in step.flows:
         reported = flow.form is FlowForm.MASK and EXEC >> (flow.target >> 1) & 1
-        asked = 0b101 if flow.form is FlowForm.MASK else 1
-        if not reported and not live & asked << flow.target:
+        cell_mask = 0b101 if flow.form is FlowForm.MASK else 1
+        if not reported and not live & cell_mask << flow.target:
             continue
         for source in (*flow.sources, *flow.otherwise):
-            wanted |= _cells(source)
+            live_in |= _cells(source)
         if flow.choice is not None:
-            wanted |= 0b101 << flow.choice
+            live_in |= 0b101 << flow.choice
     if step.scalars and (step.to_exec or live & step.written):
-        wanted = wanted & ~step.written | step.scalars
+        live_in = live_in & ~step.written | step.scalars
     for use in step.uses:
         for source in use.sources:
-            wanted |= _cells(source)
-    return wanted
+            live_in |= _cells(source)
+    return live_in
 
 
 def _cells(source: UndefinedSource) -> int:

@@ -42,12 +42,12 @@ def residency(
     lds_bytes = descriptor.lds_bytes + launch.dynamic_lds
     try:
         device = device or devices.load(launch.code.target)
-        found = kernel_occupancy(device, descriptor, lds_bytes, math.prod(launch.block))
+        occupancy = kernel_occupancy(device, descriptor, lds_bytes, math.prod(launch.block))
         cu_mode = descriptor.directives.get("workgroup_processor_mode") == 0
         units = device.limits(descriptor.wave_size, cu_mode=cu_mode).units or device.compute_units
     except (MissingFact, UnknownName, UsageError):
         return None
-    return ResidentGroups(device.id, found.workgroups, units, found.unit, found.limiter)
+    return ResidentGroups(device.id, occupancy.workgroups, units, occupancy.unit, occupancy.limiter)
 
 
 def crowded(kernel: Kernel, launch: Launch, limit: ResidentGroups, index: int) -> Report:

@@ -115,9 +115,9 @@ class ShadowOps(Ops[Pair]):
 
     def select(self, condition: Pair, a: Pair, b: Pair, bits: int) -> Pair:
         builder = self.builder
-        known = builder.select(condition[0], a[1], b[1])
+        selection = builder.select(condition[0], a[1], b[1])
         unknown = builder.or_(self._either(a, b), builder.xor(a[0], b[0]))
-        shadow = builder.select(condition[1], unknown, known)
+        shadow = builder.select(condition[1], unknown, selection)
         return self.values.select(condition[0], a[0], b[0], bits), shadow
 
     # widths and counts

@@ -21,10 +21,12 @@ def constant_written(decoded: Decoded) -> int | None:
     meaning = semantics.of(decoded.opcode)
     if meaning is None or decoded.opcode.implicit_reads or len(decoded.operands) != 2:
         return None
-    (target, source), (role, own) = decoded.operands, decoded.roles
+    (target, source), (role, source_role) = decoded.operands, decoded.roles
     if source.kind is not OperandClass.CONSTANT or role.access is not OperandAccess.WRITE:
         return None
-    value = constant_bits(source, own, 32 * own.dwords if own.dwords else 32)
+    value = constant_bits(
+        source, source_role, 32 * source_role.dwords if source_role.dwords else 32
+    )
     result = meaning.evaluate(IntegerOps(), value)[0]
     return result if isinstance(result, int) and target.bits else None
 

@@ -67,14 +67,14 @@ class ScratchChecks(Observer):
         rows: Any,
     ) -> None:
         if target.mode == "private":
-            asked = MemoryAccess("scratch", "private", access.lanes, access.bytes, "bounds")
-            _call(emitter, asked, target, rows, instruction.index)
+            request = MemoryAccess("scratch", "private", access.lanes, access.bytes, "bounds")
+            _call(emitter, request, target, rows, instruction.index)
         if not self.loads or target.mode not in ("private", "flat"):
             return
         if access.action in ("load", "tolds"):
             return
-        asked = MemoryAccess("scratch", target.mode, access.lanes, access.bytes, "store")
-        _call(emitter, asked, target, target.address)
+        request = MemoryAccess("scratch", target.mode, access.lanes, access.bytes, "store")
+        _call(emitter, request, target, target.address)
 
 
 def read(emitter: WaveEmitter, instruction: Instruction, cells: Any) -> None:
@@ -83,27 +83,27 @@ def read(emitter: WaveEmitter, instruction: Instruction, cells: Any) -> None:
     memory, builder = instruction.memory, emitter.builder
     assert memory is not None
     emitter.pending.settle()
-    asked = MemoryAccess("scratch", "private", emitter.layout.lanes, memory.bytes, "load")
+    request = MemoryAccess("scratch", "private", emitter.layout.lanes, memory.bytes, "load")
     target = access_target(emitter, instruction)
     if target.mode == "private":
-        _call(emitter, asked, target, cells)
+        _call(emitter, request, target, cells)
     elif target.private is not None:  # a descriptor, which may be that of other memory
         for half in range(2 * max(1, memory.bytes // 4)):
             builder.store(I64(0), element(builder, cells, half, I64), align=8)
         with builder.if_then(target.is_private):
-            _call(emitter, asked, target.private, cells)
+            _call(emitter, request, target.private, cells)
 
 
 def _call(
-    emitter: WaveEmitter, asked: MemoryAccess, target: AccessTarget, rows: Any, index: int = 0
+    emitter: WaveEmitter, request: MemoryAccess, target: AccessTarget, rows: Any, index: int = 0
 ) -> None:
-    name = f"check.{asked.action}.{asked.mode}.{asked.lanes}.{asked.bytes}.{asked.detail}"
-    build = {"load": _build_load, "store": _build_store, "bounds": _build_bounds}[asked.detail]
+    name = f"check.{request.action}.{request.mode}.{request.lanes}.{request.bytes}.{request.detail}"
+    build = {"load": _build_load, "store": _build_store, "bounds": _build_bounds}[request.detail]
 
     def recipe(alone: ir.Module) -> None:
-        build(Outlined(alone, asked, runtime.OUTLINED + name))
+        build(Outlined(alone, request, runtime.OUTLINED + name))
 
-    function = runtime.outline(emitter.module, name, function_type(asked.lanes), recipe)
+    function = runtime.outline(emitter.module, name, function_type(request.lanes), recipe)
     number, nothing = (emitter.builder.inttoptr(I64(value), PTR) for value in (index, 0))
     emitter.builder.call(
         function,
@@ -123,13 +123,13 @@ def _shadow(builder: ir.IRBuilder, context: Any, lanes: int) -> tuple[Any, Any]:
 
 def _build_load(out: Outlined) -> None:
     builder = out.builder
-    found = resolve(out)
+    lanes = resolve(out)
     first, _ = _shadow(builder, out.context, out.lanes)
     base = context_word(builder, out.context, state.SCRATCH_BASE)
     halves = 2 * out.access.dwords
     masks = [out.room(out.mask, out.mask(0)) for _ in range(halves)]
-    with out.each_lane(found.live) as lane:
-        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+    with out.each_lane(lanes.live) as lane:
+        address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
         inset = builder.sub(address, base)
         number = lane if out.lanes == 64 else builder.trunc(lane, out.mask)
         bit = builder.shl(out.mask(1), number)
@@ -140,8 +140,8 @@ def _build_load(out: Outlined) -> None:
             written = load(builder, pointer, I8 if small else I16, 1)
             whole = I8(1) if small else I16(_WRITTEN_HALF)
             missing = builder.icmp_unsigned("!=", written, whole)
-            seen = out.get(mask, out.mask)
-            builder.store(builder.select(missing, builder.or_(seen, bit), seen), mask)
+            before = out.get(mask, out.mask)
+            builder.store(builder.select(missing, builder.or_(before, bit), before), mask)
     for half, mask in enumerate(masks):
         builder.store(out.get(mask, out.mask), element(builder, out.rows, half, I64), align=8)
     builder.ret(I32(0))
@@ -149,11 +149,11 @@ def _build_load(out: Outlined) -> None:
 
 def _build_store(out: Outlined) -> None:
     builder = out.builder
-    found = resolve(out, checked=False)
+    lanes = resolve(out, checked=False)
     first, size = _shadow(builder, out.context, out.lanes)
     base = context_word(builder, out.context, state.SCRATCH_BASE)
-    with out.each_lane(found.live) as lane:
-        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+    with out.each_lane(lanes.live) as lane:
+        address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
         inset = builder.sub(address, base)
         end = builder.add(inset, I64(out.access.bytes))
         fits = builder.and_(
@@ -174,16 +174,16 @@ def _build_bounds(out: Outlined) -> None:
     unknown = row.contains(I64(0), I64(_ANY_SCRATCH))
     with builder.if_then(unknown, likely=True):
         builder.ret(I32(0))
-    found = resolve(out, checked=False)
+    lanes = resolve(out, checked=False)
     outside = Findings(out, Kind.OUT_OF_BOUNDS)
     base = context_word(builder, out.context, state.SCRATCH_BASE)
     size = context_word(builder, out.context, state.SCRATCH_BYTES)
     with out.each_lane(out.exec) as lane:
-        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+        address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
         inset = builder.sub(builder.sub(address, base), builder.mul(lane, size))
         amount = I64(out.access.bytes)
-        own = builder.or_(row.contains(inset, amount), row.listed(inset, amount))
-        outside.when(builder.not_(own), lane, inset)
+        in_bounds = builder.or_(row.contains(inset, amount), row.listed(inset, amount))
+        outside.when(builder.not_(in_bounds), lane, inset)
     outside.log(instruction)
     builder.ret(I32(0))
 

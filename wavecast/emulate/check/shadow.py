@@ -53,13 +53,13 @@ class ShadowField:
 
     def of(self, builder: ir.IRBuilder, record: Any) -> Any:
         """The field of a record, i64."""
-        moved = builder.lshr(record, I64(self.first)) if self.first else record
-        return moved if self.first + self.bits == 64 else builder.and_(moved, I64(self.mask))
+        bits = builder.lshr(record, I64(self.first)) if self.first else record
+        return bits if self.first + self.bits == 64 else builder.and_(bits, I64(self.mask))
 
     def at(self, builder: ir.IRBuilder, value: Any) -> Any:
         """A value modulo the field's size, at its position."""
-        kept = builder.and_(value, I64(self.mask))
-        return builder.shl(kept, I64(self.first)) if self.first else kept
+        field = builder.and_(value, I64(self.mask))
+        return builder.shl(field, I64(self.first)) if self.first else field
 
 
 def together(builder: ir.IRBuilder, *parts: Any) -> Any:
@@ -166,28 +166,28 @@ class Watched:
         return total
 
 
-def unlike(builder: ir.IRBuilder, one: Any, other: Any) -> Any:
+def unlike(builder: ir.IRBuilder, first: Any, other: Any) -> Any:
     """Whether two values are different (i1): not those that differ as normal floats of 32 bits by
     rounding alone. Compilers store a sum from every lane that has it, and lanes add in different
     orders."""
-    differ = builder.icmp_unsigned("!=", one, other)
-    if one.type.width != 32:
+    differ = builder.icmp_unsigned("!=", first, other)
+    if first.type.width != 32:
         return differ
     near = builder.icmp_unsigned(
-        "<=", builder.add(builder.sub(one, other), I32(_ROUNDING)), I32(2 * _ROUNDING)
+        "<=", builder.add(builder.sub(first, other), I32(_ROUNDING)), I32(2 * _ROUNDING)
     )
-    exponents = [builder.and_(value, I32(0x7F800000)) for value in (one, other)]
+    exponents = [builder.and_(value, I32(0x7F800000)) for value in (first, other)]
     normal = [builder.icmp_unsigned("!=", exponent, I32(0)) for exponent in exponents]
     rounding = builder.and_(near, builder.and_(normal[0], normal[1]))
     return builder.and_(differ, builder.not_(rounding))
 
 
 def lane_conflict(
-    watched: Watched, found: Resolved, again: Any, lane: Any, index: int, address: Any
+    shadow: Watched, lanes: Resolved, again: Any, lane: Any, index: int, address: Any
 ) -> tuple[Any, Any]:
     """Whether (i1), where `again`, an earlier lane of this store has another value for the same
     address, and which lane (i64). `index` is the dword of the access at `address`."""
-    out, builder = watched.out, watched.out.builder
+    out, builder = shadow.out, shadow.out.builder
     with builder.goto_entry_block():
         differs, partner = builder.alloca(I1), builder.alloca(I64)
     builder.store(I1(0), differs)
@@ -195,11 +195,11 @@ def lane_conflict(
     with builder.if_then(again, likely=False):
         number = lane if out.lanes == 64 else builder.trunc(lane, out.mask)
         lower = builder.sub(builder.shl(out.mask(1), number), out.mask(1))
-        value = watched.stored(lane, index)
+        value = shadow.stored(lane, index)
         first = builder.sub(address, I64(4 * index))
-        with out.each_lane(builder.and_(found.live, lower)) as other:
-            theirs = load(builder, element(builder, found.addresses, other, I64), I64, 8)
-            differ = unlike(builder, watched.stored(other, index), value)
+        with out.each_lane(builder.and_(lanes.live, lower)) as other:
+            theirs = load(builder, element(builder, lanes.addresses, other, I64), I64, 8)
+            differ = unlike(builder, shadow.stored(other, index), value)
             same = builder.icmp_unsigned("==", theirs, first)
             with builder.if_then(builder.and_(same, differ), likely=False):
                 builder.store(I1(1), differs)

@@ -24,26 +24,26 @@ from wavecast.emulate.lower.values import I1, I32, I64, PTR, element, load
 
 def build(out: Outlined) -> None:
     """Check an access of global memory and record it."""
-    watched = Watched(out)
-    found = _scalar(out) if out.access.mode == SCALAR else resolve(out)
+    shadow = Watched(out)
+    lanes = _scalar(out) if out.access.mode == SCALAR else resolve(out)
     builder = out.builder
-    access = GlobalAccess(watched, found)
+    access = GlobalAccess(shadow, lanes)
     races, quick = GlobalRaces(access), QuickRecords(access)
-    into_lds = Dwords(watched, stores=True) if watched.kind == "tolds" else None
-    flat = Dwords(watched) if out.access.mode == "flat" else None
-    with out.each_lane(found.live) as lane:
-        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+    into_lds = Dwords(shadow, stores=True) if shadow.kind == "tolds" else None
+    flat = Dwords(shadow) if out.access.mode == "flat" else None
+    with out.each_lane(lanes.live) as lane:
+        address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
         with builder.if_then(builder.not_(quick.record(address)), likely=False):
             races.touch(lane, address)
         if flat is not None:
-            _touch_lds(watched, flat, lane, address)
+            _touch_lds(shadow, flat, lane, address)
     synchronise(access)
     races.log()
     if flat is not None:
         flat.log()
     if into_lds is not None:
         offset = builder.ptrtoint(out.rows, I64)
-        limit = watched.word(state.LDS_BYTES)
+        limit = shadow.word(state.LDS_BYTES)
         with out.each_lane(out.exec) as lane:
             inset = builder.add(offset, builder.mul(lane, I64(out.access.lds_step)))
             end = builder.add(inset, I64(4 * out.access.dwords))
@@ -69,16 +69,16 @@ def _scalar(out: Outlined) -> Resolved:
     return Resolved(addresses, out.exec, out.mask(0), I1(1), out.base, last)
 
 
-def _touch_lds(watched: Watched, dwords: Dwords, lane: Any, address: Any) -> None:
+def _touch_lds(shadow: Watched, dwords: Dwords, lane: Any, address: Any) -> None:
     """The LDS side of a flat access, where a lane's address lies in LDS."""
-    out, builder = watched.out, watched.out.builder
-    inset = builder.sub(address, watched.word(state.LDS_BASE))
-    in_bounds = builder.icmp_unsigned("<", inset, watched.word(state.LDS_BYTES))
+    out, builder = shadow.out, shadow.out.builder
+    inset = builder.sub(address, shadow.word(state.LDS_BASE))
+    in_bounds = builder.icmp_unsigned("<", inset, shadow.word(state.LDS_BYTES))
     with builder.if_then(in_bounds, likely=False):
-        first, bytes_ = builder.lshr(inset, I64(2)), watched.bytes_of(inset)
+        first, bytes_ = builder.lshr(inset, I64(2)), shadow.bytes_of(inset)
         for index in range(out.access.dwords):
             pointer = builder.inttoptr(builder.add(address, I64(4 * index)), PTR)
-            changes = watched.changes(lane, index, pointer)
+            changes = shadow.changes(lane, index, pointer)
             dwords.touch(lane, builder.add(first, I64(index)), bytes_, changes)
 
 

@@ -43,31 +43,31 @@ from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, element, 
 
 def build(out: Outlined) -> None:
     """Compare an access of LDS with the records of its dwords, and renew them."""
-    watched = Watched(out)
-    found = resolve(out)
+    shadow = Watched(out)
+    lanes = resolve(out)
     builder = out.builder
     beyond, outside = Findings(out, Kind.OUT_OF_LDS), Findings(out, Kind.OUT_OF_BOUNDS)
-    row = BoundsRow(builder, out.context, watched.instruction)
-    dwords = Dwords(watched)
-    base = watched.word(state.LDS_BASE)
-    with out.each_lane(found.dead) as lane:
-        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+    row = BoundsRow(builder, out.context, shadow.instruction)
+    dwords = Dwords(shadow)
+    base = shadow.word(state.LDS_BASE)
+    with out.each_lane(lanes.dead) as lane:
+        address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
         beyond.when(I1(1), lane, builder.sub(address, base))
-    with out.each_lane(found.live) as lane:
-        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+    with out.each_lane(lanes.live) as lane:
+        address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
         inset = builder.sub(address, base)
-        own = row.overlaps(inset, I64(out.access.bytes))
-        outside.when(builder.not_(own), lane, inset)
-        bytes_ = watched.bytes_of(inset)
+        in_bounds = row.overlaps(inset, I64(out.access.bytes))
+        outside.when(builder.not_(in_bounds), lane, inset)
+        bytes_ = shadow.bytes_of(inset)
         first = builder.lshr(inset, I64(2))
         with builder.if_then(builder.not_(dwords.quick.record(inset, first)), likely=False):
             for index in range(out.access.dwords):
                 dword_address = builder.add(address, I64(4 * index))
-                changes = watched.changes(lane, index, builder.inttoptr(dword_address, PTR))
-                dwords.compare_lanes(found, lane, index, dword_address, bytes_)
+                changes = shadow.changes(lane, index, builder.inttoptr(dword_address, PTR))
+                dwords.compare_lanes(lanes, lane, index, dword_address, bytes_)
                 dwords.touch(lane, builder.add(first, I64(index)), bytes_, changes)
-    beyond.log(watched.instruction)
-    outside.log(watched.instruction)
+    beyond.log(shadow.instruction)
+    outside.log(shadow.instruction)
     dwords.log()
     builder.ret(I32(0))
 
@@ -75,9 +75,9 @@ def build(out: Outlined) -> None:
 class Dwords:
     """The dwords of LDS that one access touches."""
 
-    def __init__(self, watched: Watched, *, stores: bool | None = None) -> None:
-        self.watched, self.out = watched, watched.out
-        self.records = LdsRecords(watched, stores=stores)
+    def __init__(self, shadow: Watched, *, stores: bool | None = None) -> None:
+        self.watched, self.out = shadow, shadow.out
+        self.records = LdsRecords(shadow, stores=stores)
         self.order = LdsOrder(self.records)
         self.quick = QuickLdsRecords(self.records, self.order)
         self.aside = LdsAside(self.records)
@@ -87,32 +87,32 @@ class Dwords:
         self.unwaited = Findings(self.out, Kind.MISSING_WAIT)
 
     def compare_lanes(
-        self, found: Resolved, lane: Any, index: int, dword_address: Any, bytes_: Any
+        self, lanes: Resolved, lane: Any, index: int, dword_address: Any, bytes_: Any
     ) -> None:
         """Another value than an earlier lane's for the same address, ahead of `touch`."""
-        watched, builder = self.watched, self.out.builder
-        if not watched.plain_store:
+        shadow, builder = self.watched, self.out.builder
+        if not shadow.plain_store:
             return
-        inset = builder.sub(dword_address, watched.word(state.LDS_BASE))
+        inset = builder.sub(dword_address, shadow.word(state.LDS_BASE))
         slot = self.records.write_slot(builder.lshr(inset, I64(2)))
         written = load(builder, slot, I64, 8)
         overlap = builder.and_(BYTES.of(builder, written), bytes_)
         some = builder.icmp_unsigned("!=", overlap, I64(0))
         again = builder.and_(self.records.again(written), some)
-        conflict, other = lane_conflict(watched, found, again, lane, index, dword_address)
+        conflict, other = lane_conflict(shadow, lanes, again, lane, index, dword_address)
         self.lane_races.when(conflict, lane, inset, None, other)
 
     def touch(self, lane: Any, dword: Any, bytes_: Any, changes: Any) -> None:
         """Check one dword, then record the access. A store that `changes` nothing conflicts with
         no other store."""
-        watched, builder = self.watched, self.out.builder
+        shadow, builder = self.watched, self.out.builder
         write_slot = self.records.write_slot(dword)
         read_slot = self.records.read_slot(dword)
         written = load(builder, write_slot, I64, 8)
         address = builder.shl(dword, I64(2))
         wave = WAVE.of(builder, written)
         overlap = builder.and_(BYTES.of(builder, written), bytes_)
-        foreign = watched.all_of(
+        foreign = shadow.all_of(
             builder.icmp_unsigned("!=", wave, I64(0)),
             builder.icmp_unsigned("!=", wave, self.records.me),
             builder.icmp_unsigned("!=", overlap, I64(0)),
@@ -122,16 +122,16 @@ class Dwords:
             early = builder.and_(some, self.order.outstanding(written, wave))
             other = builder.add(INSTRUCTION.of(builder, written), I64(1))
             self.unwaited.when(early, lane, address, other)
-        if POLLS in watched.traits:
+        if POLLS in shadow.traits:
             self.order.poll(foreign, wave, written)
             return
         if self.records.stores:
             foreign = builder.and_(foreign, changes)
-        if watched.atomic or (watched.compares and not self.records.stores):
+        if shadow.atomic or (shadow.compares and not self.records.stores):
             plain = builder.icmp_unsigned("==", ATOMIC.of(builder, written), I64(0))
             foreign = builder.and_(foreign, plain)
         self._judge(foreign, lane, address, written)
-        if self.aside.active and (watched.atomic or self.records.stores or not watched.compares):
+        if self.aside.active and (shadow.atomic or self.records.stores or not shadow.compares):
             hidden, foreign = self.aside.hidden(dword, bytes_)
             if self.records.stores:
                 foreign = builder.and_(foreign, changes)
@@ -139,7 +139,7 @@ class Dwords:
         if self.records.stores:
             self.aside.replace(dword, written)
             self._store(lane, address, written, read_slot, write_slot, bytes_, changes)
-        if watched.atomic or not self.records.stores:
+        if shadow.atomic or not self.records.stores:
             missing = builder.and_(bytes_, builder.not_(WRITTEN.of(builder, written)))
             self.empty.when(builder.icmp_unsigned("!=", missing, I64(0)), lane, address)
         if not self.records.stores:
@@ -165,14 +165,14 @@ class Dwords:
         bytes_: Any,
         changes: Any,
     ) -> None:
-        watched, builder = self.watched, self.out.builder
+        shadow, builder = self.watched, self.out.builder
         read = load(builder, read_slot, I64, 8)
         readers = builder.load(element(builder, read_slot, 2, I64), align=8, typ=READERS)
         mine = self.records.by_byte(bytes_)
         same_bytes = builder.and_(readers, self.records.by_byte(bytes_, I32(0xFFFFFFFF)))
-        touched = builder.and_(same_bytes, builder.xor(mine, constant(-1, 32, 4)))
-        others = self.out.intrinsic("llvm.vector.reduce.or.v4i32", I32, touched)
-        now = builder.and_(watched.phase, I64(READ_PHASE.mask))
+        other_readers = builder.and_(same_bytes, builder.xor(mine, constant(-1, 32, 4)))
+        others = self.out.intrinsic("llvm.vector.reduce.or.v4i32", I32, other_readers)
+        now = builder.and_(shadow.phase, I64(READ_PHASE.mask))
         same_phase = builder.icmp_unsigned("==", READ_PHASE.of(builder, read), now)
         last = load(builder, element(builder, read_slot, 1, I64), I64, 8)
         wave = LAST_WAVE.of(builder, last)
@@ -183,8 +183,8 @@ class Dwords:
         pending = builder.not_(
             self.order.reached(wave, LAST_STREAM.of(builder, last), LAST_NUMBER.of(builder, last))
         )
-        race = watched.all_of(
-            I1(int(not (watched.atomic and watched.compares))),
+        race = shadow.all_of(
+            I1(int(not (shadow.atomic and shadow.compares))),
             builder.icmp_unsigned("!=", others, I32(0)),
             builder.or_(same_phase, builder.and_(others_last, pending)),
             changes,
@@ -201,11 +201,11 @@ class Dwords:
 
     def _load(self, read_slot: Any, bytes_: Any) -> None:
         """Record a load: readers of earlier phases are forgotten."""
-        watched, builder = self.watched, self.out.builder
+        shadow, builder = self.watched, self.out.builder
         read = load(builder, read_slot, I64, 8)
         slot = element(builder, read_slot, 2, I64)
         before = builder.load(slot, align=8, typ=READERS)
-        now = builder.and_(watched.phase, I64(READ_PHASE.mask))
+        now = builder.and_(shadow.phase, I64(READ_PHASE.mask))
         same = builder.icmp_unsigned("==", READ_PHASE.of(builder, read), now)
         before = builder.select(same, before, constant(0, 32, 4))
         builder.store(builder.or_(before, self.records.by_byte(bytes_)), slot, align=8)

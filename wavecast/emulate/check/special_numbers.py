@@ -32,7 +32,9 @@ class SpecialNumbers:
         uses = NumberUses(program)
         narrow = narrowings(program, uses)
         looked_at = [
-            one for one in program.instructions if computes(one.decoded) or one.index in narrow
+            instruction
+            for instruction in program.instructions
+            if computes(instruction.decoded) or instruction.index in narrow
         ]
         return cls(NumberDecisions.of(uses, looked_at), narrow)
 
@@ -58,17 +60,17 @@ class NumberMemory:
 
     def united(self, records: Sequence[CheckRecord]) -> list[CheckRecord]:
         """The records with one of each source line whose values are too large, for all of them."""
-        found: dict[object, CheckRecord] = {}
+        by_line: dict[object, CheckRecord] = {}
         for record in records:
             key = self._line(record)
-            first = found.setdefault(key, record)
+            first = by_line.setdefault(key, record)
             if first is not record:
                 values = self._values.reshape(-1, WORDS)
                 values[first.instruction, 0] += values[record.instruction, 0]
                 largest = max(values[first.instruction, 1], values[record.instruction, 1])
                 values[first.instruction, 1] = largest
-                found[key] = replace(first, count=first.count + record.count)
-        return list(found.values())
+                by_line[key] = replace(first, count=first.count + record.count)
+        return list(by_line.values())
 
     def _line(self, record: CheckRecord) -> object:
         narrow = self.numbers.narrowings.get(record.instruction)

@@ -25,9 +25,9 @@ def static_reports(kernel: Kernel) -> list[Report]:
     """Missing waits and hazards, registers that are not allocated, code without an end. They hold
     on some path, whether or not a launch took it."""
     program = kernel.program
-    found = [(Kind.MISSING_WAIT, violation) for violation in missing_waits(program)]
-    found += [(Kind.HAZARD, violation) for violation in hazards(program)]
-    reports = [_report(kernel, kind, violation) for kind, violation in found]
+    violations = [(Kind.MISSING_WAIT, violation) for violation in missing_waits(program)]
+    violations += [(Kind.HAZARD, violation) for violation in hazards(program)]
+    reports = [_report(kernel, kind, violation) for kind, violation in violations]
     return reports + _missing_end(kernel) + _unallocated(kernel)
 
 
@@ -45,8 +45,8 @@ def _missing_end(kernel: Kernel) -> list[Report]:
 
 def _unallocated(kernel: Kernel) -> list[Report]:
     """The first instruction of each register class that uses one beyond those of the descriptor."""
-    found = [_unallocated_vectors(kernel), _unallocated_scalars(kernel)]
-    return [report for report in found if report is not None]
+    reports = [_unallocated_vectors(kernel), _unallocated_scalars(kernel)]
+    return [report for report in reports if report is not None]
 
 
 def _unallocated_vectors(kernel: Kernel) -> Report | None:
@@ -102,12 +102,12 @@ def _report(kernel: Kernel, kind: Kind, violation: Violation) -> Report:
     program = kernel.program
     instruction = program.instructions[violation.instruction]
     cause = program.instructions[violation.cause]
-    said = violation.explanation.removeprefix(f"`{instruction.decoded.text}`")
+    explanation = violation.explanation.removeprefix(f"`{instruction.decoded.text}`")
     return Report(
         kind=kind,
         kernel=program.name,
         target=program.target,
-        message=f"{said.strip()}; put {violation.remedy} before it",
+        message=f"{explanation.strip()}; put {violation.remedy} before it",
         instruction=instruction.index,
         text=instruction.decoded.text,
         location=instruction.location,

@@ -94,15 +94,15 @@ class StoredFormats:
             (tensor.first, tensor.end): bytes_at(tensor.first, tensor.end).copy()
             for _, tensor in _matched(uses, tensors, stores=True)
         }
-        found = []
+        reports = []
         strides = {argument.name: argument.strides for argument in launch.arguments}
         for use, tensor in _matched(uses, tensors, stores=False) if self._stored else ():
             steps = {1, *(abs(step) for step in strides.get(tensor.name, ()) if step)}
             origins = self._origins(tensor, sorted(steps))
             stored = next(iter(origins), None)
             if stored is not None and all(o.use.dtype != use.dtype for o in origins):
-                found.append(_report(program, launch.code, tensor, use, stored))
-        return found
+                reports.append(_report(program, launch.code, tensor, use, stored))
+        return reports
 
     def note(
         self, code: CodeObject, uses: Sequence[FormatUse], tensors: Sequence[LaunchTensor]
@@ -125,10 +125,10 @@ class StoredFormats:
         """What a tensor comes from; none if that is not known. `steps` are its strides: what is
         contiguous in a tensor is a column of its transpose."""
         content = bytes_at(tensor.first, tensor.end)
-        found = self._at_address(content, tensor.first)
+        origins = self._at_address(content, tensor.first)
         for step in steps:
-            found = found or self._elsewhere(content, step)
-        return found or self._permuted(content)
+            origins = origins or self._elsewhere(content, step)
+        return origins or self._permuted(content)
 
     def _at_address(self, content: np.ndarray, first: int) -> list[StoredBytes]:
         """The copies at an address some blocks of which are still there, the newest first. A block
@@ -231,8 +231,8 @@ def _report(
     )
 
 
-def _difference(one: Dtype, other: Dtype) -> str:
-    same = one.generic == other.generic
+def _difference(first: Dtype, other: Dtype) -> str:
+    same = first.generic == other.generic
     return "values differ by a factor of two" if same else "they are other values"
 
 

@@ -52,10 +52,10 @@ class Before:
             return self
         if self is NOTHING:
             return other
-        ended = dict(self.ended)
+        counts = dict(self.ended)
         for queue, count in other.ended.items():
-            ended[queue] = max(count, ended.get(queue, 0))
-        return Before(ended, joined_rows(self.partial, other.partial))
+            counts[queue] = max(count, counts.get(queue, 0))
+        return Before(counts, joined_rows(self.partial, other.partial))
 
 
 NOTHING: Final = Before()
@@ -104,20 +104,20 @@ class StreamOrder:
         with self._lock:
             return self._hosts.get(threading.get_ident(), NOTHING)
 
-    def leave(self, one: Any) -> None:
+    def leave(self, handle: Any) -> None:
         """The calling thread lets others continue behind an object: a condition, or a thread that
         it starts or is."""
         with self._lock:
-            known = self._hosts.get(threading.get_ident())
-            if known is not None:
-                self._objects[one] = self._objects.get(one, NOTHING).joined(known)
+            before = self._hosts.get(threading.get_ident())
+            if before is not None:
+                self._objects[handle] = self._objects.get(handle, NOTHING).joined(before)
 
-    def take(self, one: Any) -> None:
+    def take(self, handle: Any) -> None:
         """The calling thread continues behind an object."""
         with self._lock:
-            known = self._objects.get(one)
-            if known is not None:
-                self._join(known)
+            before = self._objects.get(handle)
+            if before is not None:
+                self._join(before)
 
     def finish(self, thread: Any) -> None:
         """The calling thread ends: its identifier may be that of another one."""
@@ -125,12 +125,12 @@ class StreamOrder:
         with self._lock:
             self._hosts.pop(threading.get_ident(), None)
 
-    def started(self, queue: WorkQueue, known: Before | None) -> None:
+    def started(self, queue: WorkQueue, before: Before | None) -> None:
         """The calling thread starts the next work of its queue, submitted by a host thread that
-        knew `known`."""
+        knew `before`."""
         with self._lock:
             order = self._order(queue)
-            order.before = order.before.joined(NOTHING if known is None else known)
+            order.before = order.before.joined(NOTHING if before is None else before)
             self._running.work = RunningWork(
                 queue.gpu, order.number, order.position + 1, order.before
             )
@@ -164,16 +164,16 @@ class StreamOrder:
         with self._lock:
             return self._order(queue).before
 
-    def _join(self, known: Before) -> None:
+    def _join(self, before: Before) -> None:
         me = threading.get_ident()
-        self._hosts[me] = self._hosts.get(me, NOTHING).joined(known)
+        self._hosts[me] = self._hosts.get(me, NOTHING).joined(before)
 
     def _end(self, marker: QueueMarker) -> Before:
         order = self._queues.get(marker.queue)
         if order is None or not marker.count or not order.ends:
             return NOTHING
-        found = order.ends.get(marker.count)
-        return next(iter(order.ends.values())) if found is None else found
+        before = order.ends.get(marker.count)
+        return next(iter(order.ends.values())) if before is None else before
 
     def _order(self, queue: WorkQueue) -> _QueueOrder:
         return self._queues.setdefault(queue, _QueueOrder(len(self._queues)))
@@ -195,12 +195,12 @@ class LaunchPositions:
         no launch has done, which has."""
         most = max([*before.ended, int(self.queues[:count].max(initial=0))])
         last = np.zeros(most + 2, np.int64)
-        for queue, ended in before.ended.items():
-            last[queue] = ended
-        found = np.zeros(len(self.queues), np.uint8)
-        found[:count] = self.positions[:count] <= last[self.queues[:count]]
-        found[0] = 1
-        return found
+        for queue, end in before.ended.items():
+            last[queue] = end
+        flags = np.zeros(len(self.queues), np.uint8)
+        flags[:count] = self.positions[:count] <= last[self.queues[:count]]
+        flags[0] = 1
+        return flags
 
 
 __all__ = ["NOTHING", "Before", "LaunchPositions", "RunningWork", "StreamOrder"]

@@ -69,18 +69,18 @@ def tensors_of(
     `ranges` are the addresses the launch may touch. Pointers to other memory are left out.
     """
     code = launch.code
-    described = _described(launch)
+    arguments = _described(launch)
     parameters = {parameter.offset: parameter for parameter in code.parameters}
-    found = []
+    tensors = []
     for name, offset, size in Pointers(code, descriptor, members=True).slots:
         parameter = parameters.get(offset)
-        argument = described.get(offset)
+        argument = arguments.get(offset)
         for start, pointer in _pointers(launch.kernarg[offset : offset + size]):
-            known = next((r for r in ranges if r[0] <= pointer < r[1]), None)
-            if known is not None:
-                tensor = _tensor(name, pointer, known, argument, parameter)
-                found.append(replace(tensor, slot=offset + start))
-    return found
+            interval = next((r for r in ranges if r[0] <= pointer < r[1]), None)
+            if interval is not None:
+                tensor = _tensor(name, pointer, interval, argument, parameter)
+                tensors.append(replace(tensor, slot=offset + start))
+    return tensors
 
 
 def bytes_at(first: int, end: int) -> np.ndarray:
@@ -127,11 +127,11 @@ def _pointers(data: bytes) -> Iterator[tuple[int, int]]:
 def _tensor(
     name: str,
     pointer: int,
-    known: AddressInterval,
+    interval: AddressInterval,
     argument: Argument | None,
     parameter: Parameter | None,
 ) -> LaunchTensor:
-    first, end = known
+    first, end = interval
     dtype = argument.dtype if argument is not None and argument.dtype else _pointee(parameter)
     bits = lookup(dtype).bits if is_dtype(dtype) else 0
     element = bits // 8 if bits % 8 == 0 else 0

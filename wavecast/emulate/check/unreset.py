@@ -43,11 +43,11 @@ class CounterValues:
     @classmethod
     def of(cls, parts: Sequence[tuple[np.ndarray, ...]]) -> CounterValues:
         """The counters of several pieces of memory, each once."""
-        columns = [np.concatenate(one) for one in zip(*parts, strict=True)]
+        columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
         if not columns:
             columns = [np.zeros(0, np.uint64)] * 3
         addresses, firsts = np.unique(columns[0], return_index=True)
-        return cls(addresses, *(one[firsts] for one in columns[1:]))
+        return cls(addresses, *(column[firsts] for column in columns[1:]))
 
     def are_full(self, step: int, smallest: int, largest: int) -> bool:
         """Whether every counter went from 0 to a target, or from a target to 0, and the last
@@ -55,15 +55,15 @@ class CounterValues:
         after, before = self.after.astype(np.int64), self.before.astype(np.int64)
         ends = (before == 0) != (after == 0)
         several = abs(after - before) >= 2 * abs(step)
-        hits = [(smallest <= one) & (one <= largest) for one in (after, after - step)]
+        hits = [(smallest <= values) & (values <= largest) for values in (after, after - step)]
         return bool(self.addresses.size and (ends & several & (hits[0] | hits[1])).all())
 
     def left_by(self, other: CounterValues) -> Iterator[int]:
         """The counters that begin as another launch left them, by number."""
         _, mine, theirs = np.intersect1d(self.addresses, other.addresses, return_indices=True)
-        for one, there in zip(mine, theirs, strict=True):
-            if self.before[one] == other.after[there] and self.after[one] != self.before[one]:
-                yield int(one)
+        for here, there in zip(mine, theirs, strict=True):
+            if self.before[here] == other.after[there] and self.after[here] != self.before[here]:
+                yield int(here)
 
 
 class UnresetCounters:
@@ -93,12 +93,12 @@ class LaunchArrivals:
     counters may lie in, by number of its range."""
 
     def __init__(
-        self, arrivals: Sequence[Arrival], reached: set[int], ranges: Sequence[AddressInterval]
+        self, arrivals: Sequence[Arrival], numbers: set[int], ranges: Sequence[AddressInterval]
     ) -> None:
-        sizes = {number: ranges[number][1] - ranges[number][0] for number in reached if number}
+        sizes = {number: ranges[number][1] - ranges[number][0] for number in numbers if number}
         few = sum(sizes.values()) <= _MOST
         self.arrivals = arrivals if few else ()
-        self.comparisons = list(dict.fromkeys(one.comparison for one in arrivals))
+        self.comparisons = list(dict.fromkeys(arrival.comparison for arrival in arrivals))
         self.words = np.array([results()] * max(1, len(self.comparisons)), np.uint64)
         self.ranges = ranges
         self.before = (
@@ -114,31 +114,31 @@ class LaunchArrivals:
         program: Program,
         launch: Launch,
         shadows: Sequence[tuple[np.ndarray, ...]],
-        named: Callable[[int], str],
+        name_of: Callable[[int], str],
     ) -> list[Report]:
         """The launch has ended: the counters that nobody has reset before it."""
         reports = []
         for sites, copies in self._copies(program).items():
             key = (launch.code.kernel, tuple(launch.grid), *sites)
-            numbers = {self.comparisons.index(one.comparison) for one in copies}
+            numbers = {self.comparisons.index(arrival.comparison) for arrival in copies}
             words = self.words[sorted(numbers)]
             ends = int(words[:, SMALLEST].min()), int(words[:, LARGEST].max())
-            parts = [part for one in copies for part in self._parts(one, shadows)]
+            parts = [part for arrival in copies for part in self._parts(arrival, shadows)]
             counter = counters.unreset(
                 key, CounterValues.of(parts), (int(words[:, COUNT].sum()), *ends)
             )
             if counter is not None:
-                reports.append(_report(program, copies[0], named(counter[0]), *counter))
+                reports.append(_report(program, copies[0], name_of(counter[0]), *counter))
         return reports
 
     def _copies(self, program: Program) -> dict[tuple[_Site, _Site, int], list[Arrival]]:
         """The arrivals by what they are in the source."""
         copies: dict[tuple[_Site, _Site, int], list[Arrival]] = {}
-        for one in self.arrivals:
+        for arrival in self.arrivals:
             atomic, comparison = (
-                program.instructions[n].location or n for n in (one.atomic, one.comparison)
+                program.instructions[n].location or n for n in (arrival.atomic, arrival.comparison)
             )
-            copies.setdefault((atomic, comparison, one.step), []).append(one)
+            copies.setdefault((atomic, comparison, arrival.step), []).append(arrival)
         return copies
 
     def _parts(
@@ -153,9 +153,11 @@ class LaunchArrivals:
             counters = np.unique(np.flatnonzero(mine & (records != 0)) * 4 // size)
             whole = (end - first) // size
             counters = counters[counters < whole]
-            now, then = (one[: whole * size].view(kind) for one in (bytes_at(first, end), before))
+            now, then = (
+                content[: whole * size].view(kind) for content in (bytes_at(first, end), before)
+            )
             columns = counters * size + first, then[counters], now[counters]
-            yield tuple(one.astype(np.uint64) for one in columns)
+            yield tuple(column.astype(np.uint64) for column in columns)
 
 
 def _report(program: Program, arrival: Arrival, name: str, address: int, value: int) -> Report:

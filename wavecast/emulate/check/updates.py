@@ -76,34 +76,34 @@ class _Chains:
         self._rows: dict[tuple[str, int], bool] = {}
 
     def updates(self) -> dict[int, Update]:
-        found = {}
+        by_store = {}
         for instruction in self.program.instructions:
             if _is(instruction, MemoryKind.STORE):
                 update = self._update(instruction)
                 if update.loads:
-                    found[instruction.index] = update
-        return found
+                    by_store[instruction.index] = update
+        return by_store
 
     def _update(self, store: Instruction) -> Update:
-        found: set[int] = set()
+        loads: set[int] = set()
         reduced: set[int] = set()
-        moved = False
-        work = [_Step(one) for one in self._definitions(store, _data(store))]
-        seen = set(work)
+        is_move = False
+        work = [_Step(definition) for definition in self._definitions(store, _data(store))]
+        steps = set(work)
         while work:
             step = work.pop()
             index, _ = step.definition
             writer = self.program.instructions[index]
             if _is(writer, MemoryKind.LOAD) and _share_memory(store, writer):
                 if step.changed:
-                    (reduced if step.reduced else found).add(index)
-                    moved |= step.moved
+                    (reduced if step.reduced else loads).add(index)
+                    is_move |= step.moved
                 continue
             for following in self._before(step, writer):
-                if following not in seen:
-                    seen.add(following)
+                if following not in steps:
+                    steps.add(following)
                     work.append(following)
-        return Update(frozenset(found - reduced), moved)
+        return Update(frozenset(loads - reduced), is_move)
 
     def _before(self, step: _Step, writer: Instruction) -> Iterator[_Step]:
         """What the value that an instruction makes comes from."""
@@ -123,24 +123,24 @@ class _Chains:
     @cached_property
     def _stored_in_lds(self) -> frozenset[_Definition]:
         """What makes the values that the program stores in LDS."""
-        found: set[_Definition] = set()
+        definitions: set[_Definition] = set()
         for instruction in self.program.instructions:
             memory = instruction.memory
             if _is(instruction, MemoryKind.STORE) and memory and memory.space is Space.LDS:
-                found |= self._definitions(instruction, _data(instruction))
-        return frozenset(found)
+                definitions |= self._definitions(instruction, _data(instruction))
+        return frozenset(definitions)
 
     def _sources(self, definition: _Definition) -> tuple[_Read, ...]:
         """What an instruction without memory, or half of a VOPD pair, reads as values, not as masks
         of lanes."""
-        known = self._reads.get(definition)
-        if known is None:
+        reads = self._reads.get(definition)
+        if reads is None:
             index, is_second = definition
             instruction = self.program.instructions[index]
             second = instruction.second if is_second else None
-            found = set(self._values(instruction, second or instruction.decoded))
-            known = self._reads[definition] = tuple(found)
-        return known
+            values = set(self._values(instruction, second or instruction.decoded))
+            reads = self._reads[definition] = tuple(values)
+        return reads
 
     def _values(self, instruction: Instruction, half: Decoded) -> Iterator[_Read]:
         number = 0
@@ -152,8 +152,8 @@ class _Chains:
                 continue
             changes = not self._repeats(half.opcode, position)
             registers = operand.bits & instruction.reads
-            for one in self._definitions(instruction, registers):
-                yield one, changes
+            for definition in self._definitions(instruction, registers):
+                yield definition, changes
 
     def _repeats(self, opcode: Opcode, position: int) -> bool:
         key = opcode.name, position
@@ -162,21 +162,21 @@ class _Chains:
         return self._rows[key]
 
     def _definitions(self, instruction: Instruction, registers: int) -> set[_Definition]:
-        found: set[_Definition] = set()
+        definitions: set[_Definition] = set()
         for bit in bits_of(registers):
             for index in self.chains.definitions(instruction.index, bit) - {ENTRY}:
                 second = self.program.instructions[index].second
-                found.add((index, second is not None and bool(second.writes >> bit & 1)))
-        return found
+                definitions.add((index, second is not None and bool(second.writes >> bit & 1)))
+        return definitions
 
 
 def _data(instruction: Instruction) -> int:
     """The registers whose values are stored, or exchanged."""
-    found = 0
+    registers = 0
     for operand, role in zip(instruction.operands, instruction.decoded.roles, strict=True):
         if role.kind is OperandKind.VECTOR:
-            found |= operand.bits
-    return found & instruction.reads
+            registers |= operand.bits
+    return registers & instruction.reads
 
 
 def _is(instruction: Instruction, kind: MemoryKind) -> bool:
@@ -206,10 +206,10 @@ def repeats(opcode: Opcode, position: int) -> bool:
         return True
     roles = [role for role in opcode.operands if role.access is not OperandAccess.WRITE]
     meaning = semantics.of(opcode)
-    own = opcode.is_vector and set(opcode.implicit_reads) <= {
+    lanewise = opcode.is_vector and set(opcode.implicit_reads) <= {
         "exec"
     }  # EXEC is not an operand there
-    plain = (own or not opcode.implicit_reads) and all(
+    plain = (lanewise or not opcode.implicit_reads) and all(
         role.dwords == 1 and role.kind is not OperandKind.LANE_MASK for role in roles
     )
     if meaning is None or meaning.modifiers or not plain:

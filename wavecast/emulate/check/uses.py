@@ -35,10 +35,10 @@ class Use:
     sources: tuple[UndefinedSource, ...]
     unless_scratch: bool = False
 
-    def only(self, wanted: Callable[[UndefinedSource], bool]) -> Use | None:
+    def only(self, predicate: Callable[[UndefinedSource], bool]) -> Use | None:
         """The use of those sources, None without any."""
-        found = tuple(source for source in self.sources if wanted(source))
-        return replace(self, sources=found) if found else None
+        sources = tuple(source for source in self.sources if predicate(source))
+        return replace(self, sources=sources) if sources else None
 
 
 _ADDRESSES = (
@@ -66,10 +66,10 @@ def uses(decoded: Decoded) -> tuple[Use, ...]:
             addresses += _sources(operand.bits)
         elif memory.kind in _STORES and role.access is not OperandAccess.WRITE:
             data += _data(decoded, operand, role)
-    found = [Use(Purpose.ADDRESS, tuple(addresses))]
+    candidates = [Use(Purpose.ADDRESS, tuple(addresses))]
     if data and memory.space is not Space.SCRATCH:
-        found.append(Use(Purpose.DATA, tuple(data), memory.space is Space.BUFFER))
-    return tuple(use for use in found if use.sources)
+        candidates.append(Use(Purpose.DATA, tuple(data), memory.space is Space.BUFFER))
+    return tuple(use for use in candidates if use.sources)
 
 
 def _sources(bits: int) -> Iterable[UndefinedSource]:

@@ -109,8 +109,8 @@ class Clock:
 
     def order(self, author: tuple[int, int]) -> int:
         """That of the last release of a workgroup's wave that it knows, 0 for none."""
-        known = self.releases.get(author)
-        return self.base.order.get(author, 0) if known is None else known.order
+        release = self.releases.get(author)
+        return self.base.order.get(author, 0) if release is None else release.order
 
     def rows(self, group: int) -> np.ndarray | None:
         """What is known of the accesses of a workgroup, None for nothing."""
@@ -123,16 +123,20 @@ class Clock:
         if self._own is None:
             self._own = {}
             self.add_to(self._own)
-        found = _later(self.base.rows.get(group), self._own.get(group))
+        rows = _later(self.base.rows.get(group), self._own.get(group))
         for clock in self.below():
-            found = _later(found, clock.rows(group))
-        self._known[group] = found
-        return found
+            rows = _later(rows, clock.rows(group))
+        self._known[group] = rows
+        return rows
 
     def below(self) -> tuple[Clock, ...]:
         """The clocks of its releases."""
         if self._below is None:
-            clocks = {id(one.clock): one.clock for one in self.releases.values() if one.clock}
+            clocks = {
+                id(release.clock): release.clock
+                for release in self.releases.values()
+                if release.clock
+            }
             self._below = tuple(clocks.values())
         return self._below
 
@@ -155,7 +159,7 @@ class Clock:
 
     def plus(
         self,
-        added: dict[tuple[int, int], Release],
+        releases: dict[tuple[int, int], Release],
         base: Joined | None = None,
         launches: frozenset[int] | None = None,
     ) -> Clock:
@@ -163,24 +167,27 @@ class Clock:
         far behind each other, are joined."""
         depth, launches = self.depth, self.launches if launches is None else launches
         more: set[int] = set()
-        for release in added.values():
+        for release in releases.values():
             clock = release.clock
             depth = max(depth, clock.depth + 1)
             if release.launch and release.launch not in launches:
                 more.add(release.launch)
             if not clock.launches <= launches:
                 more |= clock.launches
-        made = Clock(
-            self.gpu, {**self.releases, **added}, self.base if base is None else base, depth,
+        successor = Clock(
+            self.gpu, {**self.releases, **releases}, self.base if base is None else base, depth,
             launches | more if more else launches,
         )  # fmt: skip
-        if depth <= DEEPEST and len(made.releases) <= WIDEST:
-            return made
-        for clock in made.below():
+        if depth <= DEEPEST and len(successor.releases) <= WIDEST:
+            return successor
+        for clock in successor.below():
             if clock.depth >= DEEPEST:  # shared by the releases of many waves
                 clock.all_rows()
-        order = {**made.base.order, **{who: one.order for who, one in made.releases.items()}}
-        return Clock(self.gpu, {}, Joined(made.all_rows(), order), 0, made.launches)
+        order = {
+            **successor.base.order,
+            **{who: last.order for who, last in successor.releases.items()},
+        }
+        return Clock(self.gpu, {}, Joined(successor.all_rows(), order), 0, successor.launches)
 
 
 UNKNOWING: Final = Clock(-1, {})
@@ -196,18 +203,18 @@ def _later(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | 
 def all_rows(clocks: Iterable[Clock]) -> Rows:
     """What any of some clocks knows, by workgroup."""
     total: Rows = {}
-    seen: set[int] = set()
+    ids: set[int] = set()
     waiting = list(clocks)
     while waiting:
         clock = waiting.pop()
-        if id(clock) in seen:
+        if id(clock) in ids:
             continue
-        seen.add(id(clock))
+        ids.add(id(clock))
         if clock.looked_up is not None:
             _add_rows(total, clock.looked_up)
             continue
-        if id(clock.base) not in seen:
-            seen.add(id(clock.base))
+        if id(clock.base) not in ids:
+            ids.add(id(clock.base))
             _add_rows(total, clock.base.rows)
         clock.add_to(total)
         waiting += clock.below()
@@ -218,12 +225,12 @@ def _add_rows(total: Rows, rows: Mapping[int, np.ndarray]) -> None:
     if not total:
         total.update(rows)
         return
-    for group, found in rows.items():
+    for group, array in rows.items():
         before = total.get(group)
         if before is None:
-            total[group] = found
-        elif before is not found:
-            total[group] = np.maximum(before, found)
+            total[group] = array
+        elif before is not array:
+            total[group] = np.maximum(before, array)
 
 
 def joined_rows(first: Rows, second: Mapping[int, np.ndarray]) -> Rows:
@@ -247,24 +254,24 @@ def joined(clocks: Iterable[Clock]) -> Clock:
     know no more."""
     first = UNKNOWING
     base, launches = first.base, first.launches
-    added: dict[tuple[int, int], Release] = {}
-    seen: set[int] = set()
+    releases: dict[tuple[int, int], Release] = {}
+    ids: set[int] = set()
     for clock in clocks:
-        if not clock or id(clock) in seen:
+        if not clock or id(clock) in ids:
             continue
-        seen.add(id(clock))
+        ids.add(id(clock))
         if not first:
             first, base, launches = clock, clock.base, clock.launches
             continue
         if clock.base is not base and clock.base.rows:
             base, launches = base.with_(clock.base), launches | clock.launches
         for author, release in clock.releases.items():
-            known = added.get(author)
-            if release.order > (first.order(author) if known is None else known.order):
-                added[author] = release
-    if not added and base is first.base:
+            current = releases.get(author)
+            if release.order > (first.order(author) if current is None else current.order):
+                releases[author] = release
+    if not releases and base is first.base:
         return first
-    return first.plus(added, base, launches)
+    return first.plus(releases, base, launches)
 
 
 def after(clock: Clock, release: Release, gpu: int) -> Clock:
@@ -289,13 +296,19 @@ NOT_OBSERVED: Final = Observed()
 
 def joined_observed(observed: Iterable[Observed]) -> Observed:
     """What any of some observations has observed."""
-    distinct = list({id(one): one for one in observed if one is not NOT_OBSERVED}.values())
+    distinct = list(
+        {
+            id(observation): observation
+            for observation in observed
+            if observation is not NOT_OBSERVED
+        }.values()
+    )
     if len(distinct) < 2:
         return distinct[0] if distinct else NOT_OBSERVED
-    near = joined(one.near for one in distinct)
-    if all(one.far is one.near for one in distinct):
+    near = joined(observation.near for observation in distinct)
+    if all(observation.far is observation.near for observation in distinct):
         return Observed(near, near)
-    return Observed(near, joined(one.far for one in distinct))
+    return Observed(near, joined(observation.far for observation in distinct))
 
 
 @dataclass(slots=True)
@@ -313,31 +326,31 @@ class ReleaseSequence:
         """A store has ended it."""
         self.releases, self.views, self.last = [], {}, {}
 
-    def drop(self, ended: Callable[[int], bool]) -> None:
+    def drop(self, has_ended: Callable[[int], bool]) -> None:
         """Drop the releases of launches that have ended before the one that releases now: it
         releases what they have."""
-        if not any(ended(release.launch) for release in self.releases):
+        if not any(has_ended(release.launch) for release in self.releases):
             return
-        self.releases = [release for release in self.releases if not ended(release.launch)]
+        self.releases = [release for release in self.releases if not has_ended(release.launch)]
         self.views = {}
         self.last = {release.group: release for release in self.releases}
 
     def add(self, release: Release) -> None:
         """Append a release; it replaces one of the same wave that nobody has observed."""
         releases = self.releases
-        seen = max((count for count, _ in self.views.values()), default=0)
+        prefix = max((count for count, _ in self.views.values()), default=0)
         author = release.group, release.wave
-        if len(releases) > seen and (releases[-1].group, releases[-1].wave) == author:
+        if len(releases) > prefix and (releases[-1].group, releases[-1].wave) == author:
             releases.pop()
         releases.append(release)
         self.last[release.group] = release
 
     def observed(self, gpu: int, *, system: bool) -> Observed:
         """What a load of agent or `system` scope by a GPU observes."""
-        count, found = self.views.get((gpu, system), (0, NOT_OBSERVED))
+        count, view = self.views.get((gpu, system), (0, NOT_OBSERVED))
         if count == len(self.releases):
-            return found
-        near, far = found.near, found.far
+            return view
+        near, far = view.near, view.far
         for release in self.releases[count:]:
             if release.gpu == gpu:
                 near = after(near, release, gpu)
@@ -345,33 +358,35 @@ class ReleaseSequence:
                 far = after(far, release, gpu)
         if not system:
             far = near
-        found = Observed(near, far)
+        view = Observed(near, far)
         if self.releases[-1].launch == 0:
             self.releases = []
-        self.views[gpu, system] = len(self.releases), found
-        return found
+        self.views[gpu, system] = len(self.releases), view
+        return view
 
 
 def observed_of(sequences: Sequence[ReleaseSequence], gpu: int, *, system: bool) -> Observed:
     """What a load of agent or `system` scope by a GPU observes of several dwords."""
-    found: list[Observed] = []
+    observations: list[Observed] = []
     near: dict[tuple[int, int], Release] = {}
     far: dict[tuple[int, int], Release] = {}
     for sequence in sequences:
         if sequence.views or len(sequence.releases) != 1 or len(sequences) == 1:
-            found.append(sequence.observed(gpu, system=system))
+            observations.append(sequence.observed(gpu, system=system))
             continue
         (release,) = sequence.releases  # most signals are one release: it needs no view
         author = release.group, release.wave
-        for into, wanted in ((near, release.gpu == gpu), (far, system and release.system)):
-            known = into.get(author) if wanted else release
-            if known is None or release.order > known.order:
+        for into, applies in ((near, release.gpu == gpu), (far, system and release.system)):
+            current = into.get(author) if applies else release
+            if current is None or release.order > current.order:
                 into[author] = release
     if near or far:
         alone = Clock(gpu, {})
-        seen = alone.plus(near)
-        found.append(Observed(seen, alone.plus({**near, **far}) if far else seen))
-    return joined_observed(found)
+        near_clock = alone.plus(near)
+        observations.append(
+            Observed(near_clock, alone.plus({**near, **far}) if far else near_clock)
+        )
+    return joined_observed(observations)
 
 
 __all__ = [

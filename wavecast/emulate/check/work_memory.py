@@ -79,31 +79,31 @@ class WorkMemory:
         work: StreamWork,
         memory: AddressInterval,
         accesses: Iterable[tuple[bool, np.ndarray, np.ndarray]],
-        named: Callable[[int], str],
+        name_of: Callable[[int], str],
     ) -> list[Report]:
         """Compare and record accesses of a work to an allocation: whether they store, the dwords
-        (sorted), and their sites. `named` is what an address is called."""
-        found: list[Report] = []
-        known = self._memory.get(memory[0])
-        if known is None or known.end != memory[1]:
-            known = self._memory[memory[0]] = _Memory.of(memory)
+        (sorted), and their sites. `name_of` is what an address is called."""
+        reports: list[Report] = []
+        allocation = self._memory.get(memory[0])
+        if allocation is None or allocation.end != memory[1]:
+            allocation = self._memory[memory[0]] = _Memory.of(memory)
         accesses = list(accesses)
         for stores, dwords, sites in accesses:
-            other = [(known.writers, True)]
+            other = [(allocation.writers, True)]
             if stores:
-                other += [(one, False) for queue, one in known.readers.items()]
+                other += [(reader, False) for queue, reader in allocation.readers.items()]
             for (works, theirs), stored in other:
                 pairs = self._unordered(work, works[dwords], theirs[dwords], sites)
                 for at, number, site, mine in pairs:
                     address = memory[0] + 4 * int(dwords[at])
                     how = (stores, stored)
-                    one = self._report(work, mine, how, self.order.work(number), site)
-                    found.append(one(named(address), address))
+                    report = self._report(work, mine, how, self.order.work(number), site)
+                    reports.append(report(name_of(address), address))
         for stores, dwords, sites in accesses:
-            arrays = known.writers if stores else known.readers_of(work.queue)
+            arrays = allocation.writers if stores else allocation.readers_of(work.queue)
             arrays[0][dwords], arrays[1][dwords] = work.number, sites
         self._keep_pending(work, memory, accesses)
-        return found
+        return reports
 
     def copied(
         self,
@@ -128,10 +128,10 @@ class WorkMemory:
         work: StreamWork,
         ranges: Sequence[AddressInterval],
         shadows: Sequence[tuple[np.ndarray, ...]],
-        named: Callable[[int], str],
+        name_of: Callable[[int], str],
     ) -> list[Report]:
         """The same for what a kernel has touched, by its records of stores and loads."""
-        found: list[Report] = []
+        reports: list[Report] = []
         for memory, arrays in zip(ranges, shadows, strict=True):
             if not arrays[0].size:
                 continue
@@ -141,8 +141,8 @@ class WorkMemory:
                 if len(dwords):
                     accesses.append((stores, dwords, _sites(records[dwords])))
             if accesses:
-                found += self.touch(work, memory, accesses, named)
-        return found
+                reports += self.touch(work, memory, accesses, name_of)
+        return reports
 
     def freed(self, first: int) -> None:
         """Memory has been freed, behind all that may touch it."""
@@ -150,16 +150,18 @@ class WorkMemory:
 
     def unwaited(self) -> list[PendingBytes]:
         """What the host may not touch now."""
-        self.pending = [one for one in self.pending if not one.work.is_before(self.order.host)]
+        self.pending = [
+            entry for entry in self.pending if not entry.work.is_before(self.order.host)
+        ]
         return self.pending
 
     def host_access(self, address: int, location: SourceLocation | None) -> list[Report]:
         """The host has touched memory that a work may still access."""
-        one = next((one for one in self.pending if one.first <= address < one.end), None)
-        if one is None:
+        access = next((entry for entry in self.pending if entry.first <= address < entry.end), None)
+        if access is None:
             return []
-        work, (text, there) = one.work, _site_of(one.work, one.site)
-        did = "writes" if one.written else "reads"
+        work, (text, there) = access.work, _site_of(access.work, access.site)
+        did = "writes" if access.written else "reads"
         return [
             Report(
                 kind=Kind.HOST_RACE,
@@ -252,7 +254,7 @@ def _sites(records: np.ndarray) -> np.ndarray:
     """Places from first words of records (uint64)."""
     instruction = (records >> np.uint64(INSTRUCTION.first)) + np.uint64(1)
     atomicity = records >> np.uint64(ATOMICITY.first) & np.uint64(ATOMICITY.mask)
-    atomic = np.isin(atomicity, [int(one) for one in ATOMIC])
+    atomic = np.isin(atomicity, [int(kind) for kind in ATOMIC])
     bytes_ = records >> np.uint64(BYTES.first) & np.uint64(BYTES.mask)
     sites = instruction | bytes_ << np.uint64(_BYTES) | atomic * np.uint64(_ATOMIC)
     return sites.astype(np.uint32)

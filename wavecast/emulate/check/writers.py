@@ -81,14 +81,14 @@ class _Writers(Observer):
         memory = instruction.memory
         if target.mode in _OUTSIDE_GLOBAL or memory is None or memory.kind not in _WRITING:
             return
-        asked = MemoryAccess("writers", target.mode, access.lanes, access.bytes)
-        name = f"check.writers.{asked.mode}.{asked.lanes}.{asked.bytes}"
+        request = MemoryAccess("writers", target.mode, access.lanes, access.bytes)
+        name = f"check.writers.{request.mode}.{request.lanes}.{request.bytes}"
 
         def recipe(module: ir.Module) -> None:
-            _build(Outlined(module, asked, runtime.OUTLINED + name))
+            _build(Outlined(module, request, runtime.OUTLINED + name))
 
         builder = emitter.builder
-        function = runtime.outline(emitter.module, name, function_type(asked.lanes), recipe)
+        function = runtime.outline(emitter.module, name, function_type(request.lanes), recipe)
         index, nothing = (builder.inttoptr(I64(n), PTR) for n in (instruction.index, 0))
         builder.call(
             function,
@@ -104,9 +104,9 @@ def _build(out: Outlined) -> None:
     first, end = (context_word(builder, out.context, word) for word in (_FIRST, _END))
     counts = context_word(builder, out.context, _COUNTS, PTR)
     slot = element(builder, counts, builder.ptrtoint(out.other, I64), I64)
-    found = resolve(out)
-    with out.each_lane(found.live) as lane:
-        address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+    lanes = resolve(out)
+    with out.each_lane(lanes.live) as lane:
+        address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
         below = builder.icmp_unsigned("<", address, end)
         above = builder.icmp_unsigned(">", builder.add(address, I64(out.access.bytes)), first)
         with builder.if_then(builder.and_(below, above), likely=False):

@@ -79,10 +79,10 @@ class WrittenBytes:
         content. Returns its `written`, 0 for new bytes."""
         padded = np.zeros(-(-size // DWORD) * DWORD, np.uint8)
         written = padded[:size]
-        kept = 0 if before is None else before.size
+        old_size = 0 if before is None else before.size
         if before is not None:
-            written[:kept] = before
-        fill(first + kept, size - kept)
+            written[:old_size] = before
+        fill(first + old_size, size - old_size)
         self._known[first] = FollowedBytes(first, written, alive)
         return written
 
@@ -102,11 +102,11 @@ class WrittenBytes:
 
     def at(self, first: int) -> FollowedBytes | None:
         """The memory that starts at an address."""
-        found = self._known.get(first)
-        if found is not None and not found.alive():
+        memory = self._known.get(first)
+        if memory is not None and not memory.alive():
             del self._known[first]
             return None
-        return found
+        return memory
 
     def forget(self, first: int) -> None:
         """Everything at an address counts as written."""
@@ -117,15 +117,15 @@ class WrittenBytes:
         it may have none, or have been written by what does not mark it."""
         spans = list(ranges)
         for start in list(self._known):
-            found = self.at(start)
-            if found is None:
+            memory = self.at(start)
+            if memory is None:
                 continue
-            if not any(first <= start and found.end <= end for first, end in spans):
+            if not any(first <= start and memory.end <= end for first, end in spans):
                 continue
-            if found.typed and (found.written.all() or not found.consistent()):
+            if memory.typed and (memory.written.all() or not memory.consistent()):
                 self.forget(start)
             else:
-                yield found
+                yield memory
 
 
 _sessions: list[WrittenBytes] = []

@@ -123,11 +123,11 @@ class Outlined:
 
     def intrinsic(self, name: str, kind: ir.Type, *arguments: Any) -> Any:
         """Call an LLVM intrinsic by its full name."""
-        found = self.module.globals.get(name)
-        if found is None:
+        function = self.module.globals.get(name)
+        if function is None:
             types = [argument.type for argument in arguments]
-            found = ir.Function(self.module, ir.FunctionType(kind, types), name)
-        return self.builder.call(found, arguments)
+            function = ir.Function(self.module, ir.FunctionType(kind, types), name)
+        return self.builder.call(function, arguments)
 
     @contextmanager
     def counted(self, count: int) -> Iterator[Any]:
@@ -155,14 +155,14 @@ class Outlined:
         )
         builder.branch(head)
         builder.position_at_end(head)
-        left = builder.phi(self.mask)
-        left.add_incoming(mask, before)
-        builder.cbranch(builder.icmp_unsigned("!=", left, self.mask(0)), body, after)
+        lanes = builder.phi(self.mask)
+        lanes.add_incoming(mask, before)
+        builder.cbranch(builder.icmp_unsigned("!=", lanes, self.mask(0)), body, after)
         builder.position_at_end(body)
-        number = self.lowest(left)
-        rest = builder.and_(left, builder.sub(left, self.mask(1)))
+        number = self.lowest(lanes)
+        rest = builder.and_(lanes, builder.sub(lanes, self.mask(1)))
         yield number
-        left.add_incoming(rest, builder.block)
+        lanes.add_incoming(rest, builder.block)
         builder.branch(head)
         builder.position_at_end(after)
 

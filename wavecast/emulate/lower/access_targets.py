@@ -30,15 +30,15 @@ def named(decoded: Decoded, kind: OperandKind) -> tuple[Operand, OperandRole] | 
 def constant_row(emitter: WaveEmitter, step: int) -> Any:
     """A row that holds `step` times the lane number: for addresses without a register."""
     name = f"lanes.{step}"
-    found: Any = emitter.module.globals.get(name)
-    if found is None:
+    table: Any = emitter.module.globals.get(name)
+    if table is None:
         kind = ir.ArrayType(I32, emitter.layout.lanes)
-        found = ir.GlobalVariable(emitter.module, kind, name)
-        found.initializer = ir.Constant(kind, [step * lane for lane in range(emitter.layout.lanes)])
-        found.global_constant = True
-        found.linkage = "internal"
-        found.align = 64
-    return emitter.builder.gep(found, [I64(0)], source_etype=I32)
+        table = ir.GlobalVariable(emitter.module, kind, name)
+        table.initializer = ir.Constant(kind, [step * lane for lane in range(emitter.layout.lanes)])
+        table.global_constant = True
+        table.linkage = "internal"
+        table.align = 64
+    return emitter.builder.gep(table, [I64(0)], source_etype=I32)
 
 
 def instruction_offset(decoded: Decoded, name: str = "offset") -> int:
@@ -50,10 +50,10 @@ def address_row(emitter: WaveEmitter, decoded: Decoded) -> Any:
     """The row of the address register; zeros for `off`, lane numbers where the form says so."""
     if decoded.opcode.memory_form.by_lane:
         return constant_row(emitter, 4)
-    found = named(decoded, OperandKind.ADDRESS)
-    if found is None or found[0].kind is not OperandClass.VGPR:
+    address_operand = named(decoded, OperandKind.ADDRESS)
+    if address_operand is None or address_operand[0].kind is not OperandClass.VGPR:
         return constant_row(emitter, 0)
-    bits = found[0].bits
+    bits = address_operand[0].bits
     return emitter.row(emitter.layout.row((bits & -bits).bit_length() - 1))
 
 
@@ -76,8 +76,8 @@ def access_target(emitter: WaveEmitter, instruction: Instruction) -> AccessTarge
             offset = builder.add(offset, amount)
         return AccessTarget("private", address, offset=offset)
     if not scalar or base is None:
-        found = named(decoded, OperandKind.ADDRESS)
-        lanes = found is not None and found[0].kind is OperandClass.VGPR
+        address_operand = named(decoded, OperandKind.ADDRESS)
+        lanes = address_operand is not None and address_operand[0].kind is OperandClass.VGPR
         mode = _lane_mode(emitter, decoded.memory.space) if lanes else "narrow"
         return AccessTarget(mode, address, offset=offset)
     return AccessTarget(
@@ -113,8 +113,8 @@ def _buffer(emitter: WaveEmitter, instruction: Instruction) -> AccessTarget:
     scratch, is_private = None, None
     if buffers.may_be_scratch(emitter):
         # scratch is interleaved by lanes, and the scalar offset counts bytes of the whole wave
-        own = builder.udiv(amount, I64(emitter.layout.lanes))
-        scratch = AccessTarget("private", address, offset=builder.add(inset, own))
+        lane_offset = builder.udiv(amount, I64(emitter.layout.lanes))
+        scratch = AccessTarget("private", address, offset=builder.add(inset, lane_offset))
         is_private = buffers.is_scratch(emitter, descriptor)
     limit = descriptor.records
     if "idxen" in decoded.modifiers:

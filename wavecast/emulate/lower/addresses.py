@@ -60,9 +60,9 @@ def is_known(builder: ir.IRBuilder, context: Any, address: Any, size: Any) -> An
 
 def _range_function(module: ir.Module) -> ir.Function:
     """`i64 range_of(ptr context, i64 address, i64 bytes)`."""
-    found = module.globals.get("range_of")
-    if found is not None:
-        return found
+    declaration = module.globals.get("range_of")
+    if declaration is not None:
+        return declaration
     function = ir.Function(module, ir.FunctionType(I64, [PTR, I64, I64]), "range_of")
     function.linkage = "internal"
     context, address, size = function.args
@@ -177,9 +177,9 @@ def _flat_function(out: Outlined) -> ir.Function:
     """`i1 is_known_flat(ptr context, i64 address, i64 bytes)`: `is_known`, also for the workgroup's
     LDS and the wave's scratch."""
     module, name = out.module, "is_known_flat"
-    found = module.globals.get(name)
-    if found is not None:
-        return found
+    declaration = module.globals.get(name)
+    if declaration is not None:
+        return declaration
     function = ir.Function(module, ir.FunctionType(I1, [PTR, I64, I64]), name)
     function.linkage = "internal"
     context, address, size = function.args
@@ -226,11 +226,11 @@ def resolve(out: Outlined, *, checked: bool = True) -> Resolved:
         active = builder.bitcast(bits, ir.VectorType(I1, _STEP))
         if in_bounds is not None:
             active = builder.and_(active, in_bounds)
-        found = builder.zext(builder.bitcast(active, I8), out.mask)
-        builder.store(builder.or_(out.get(live, out.mask), builder.shl(found, amount)), live)
+        lane_bits = builder.zext(builder.bitcast(active, I8), out.mask)
+        builder.store(builder.or_(out.get(live, out.mask), builder.shl(lane_bits, amount)), live)
         for slot, rest, name in ((low, ones, "umin"), (high, zeros, "umax")):
-            seen = builder.select(active, value, rest)
-            merged = out.intrinsic(f"llvm.{name}.v8i64", wide, out.get(slot, wide), seen)
+            selection = builder.select(active, value, rest)
+            merged = out.intrinsic(f"llvm.{name}.v8i64", wide, out.get(slot, wide), selection)
             builder.store(merged, slot)
     lowest = out.intrinsic("llvm.vector.reduce.umin.v8i64", I64, out.get(low, wide))
     highest = out.intrinsic("llvm.vector.reduce.umax.v8i64", I64, out.get(high, wide))
@@ -248,12 +248,12 @@ def resolve(out: Outlined, *, checked: bool = True) -> Resolved:
     return Resolved(addresses, mask, dead, trusted, lowest, highest)
 
 
-def lane_address(out: Outlined, found: Resolved, lane: Any, *, checked: bool = True) -> Any:
+def lane_address(out: Outlined, lanes: Resolved, lane: Any, *, checked: bool = True) -> Any:
     """The address of one live lane, checked on its own where the span was not good."""
     builder = out.builder
-    address = load(builder, element(builder, found.addresses, lane, I64), I64, 8)
+    address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
     if checked and out.access.mode not in ("local", "private"):
-        with builder.if_then(builder.not_(found.trusted), likely=False):
+        with builder.if_then(builder.not_(lanes.trusted), likely=False):
             good = _is_good(out, address, I64(out.access.bytes))
             with builder.if_then(builder.not_(good), likely=False):
                 out.fault(lane, address)

@@ -46,14 +46,14 @@ OPERATIONS = frozenset(
 
 def build_atomic(out: Outlined) -> None:
     """The body of an atomic operation."""
-    builder, found = out.builder, resolve(out)
+    builder, lanes = out.builder, resolve(out)
     returns, element = out.access.detail[0] == "r", out.access.detail[1:]
     kind = I32 if out.access.bytes == 4 else I64
     if returns:
-        with out.each_lane(found.dead) as lane:
+        with out.each_lane(lanes.dead) as lane:
             _write(out, out.result, lane, kind(0))
-    with out.each_lane(found.live) as lane:
-        pointer = _pointer(out, found, lane)
+    with out.each_lane(lanes.live) as lane:
+        pointer = _pointer(out, lanes, lane)
         data = _read(out, out.rows, lane, kind)
         other = _read(out, out.other, lane, kind) if _uses_other(out) else None
         old = _apply(out, element, pointer, data, other)
@@ -66,10 +66,10 @@ def _uses_other(out: Outlined) -> bool:
     return out.access.action in ("cmpswap", "mskor")
 
 
-def _pointer(out: Outlined, found: Resolved, lane: Any) -> Any:
+def _pointer(out: Outlined, lanes: Resolved, lane: Any) -> Any:
     """The address of a lane; atomics that are not aligned fail."""
     builder = out.builder
-    address = lane_address(out, found, lane)
+    address = lane_address(out, lanes, lane)
     low = builder.and_(address, I64(out.access.bytes - 1))
     with builder.if_then(builder.icmp_unsigned("!=", low, I64(0)), likely=False):
         out.fault(lane, address)
@@ -107,17 +107,17 @@ def _apply(out: Outlined, element: str, pointer: Any, data: Any, other: Any) -> 
     if native is not None:
         return builder.atomic_rmw(native, pointer, data, "seq_cst")
     before = builder.block
-    again, done = (out.function.append_basic_block(name) for name in ("again", "done"))
-    seen = load(builder, pointer, data.type, size)
+    again, exit_block = (out.function.append_basic_block(name) for name in ("again", "done"))
+    initial = load(builder, pointer, data.type, size)
     builder.branch(again)
     builder.position_at_end(again)
     old = builder.phi(data.type)
-    old.add_incoming(seen, before)
+    old.add_incoming(initial, before)
     new = _changed(out, element, old, data, other)
     pair = builder.cmpxchg(pointer, old, new, "seq_cst", "seq_cst")
     old.add_incoming(builder.extract_value(pair, 0), builder.block)
-    builder.cbranch(builder.extract_value(pair, 1), done, again)
-    builder.position_at_end(done)
+    builder.cbranch(builder.extract_value(pair, 1), exit_block, again)
+    builder.position_at_end(exit_block)
     return old
 
 

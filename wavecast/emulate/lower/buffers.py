@@ -59,18 +59,18 @@ def may_be_scratch(emitter: WaveEmitter) -> bool:
     return not emitter.input.capabilities.architected_scratch
 
 
-def is_scratch(emitter: WaveEmitter, found: Descriptor) -> Any:
+def is_scratch(emitter: WaveEmitter, resource: Descriptor) -> Any:
     """True at run time for the descriptor that waves receive for their scratch."""
-    bits = emitter.builder.and_(found.flags, I32(ADD_LANE))
+    bits = emitter.builder.and_(resource.flags, I32(ADD_LANE))
     return emitter.builder.icmp_unsigned("!=", bits, I32(0))
 
 
 def refuse(
-    emitter: WaveEmitter, instruction: Instruction, found: Descriptor, is_private: Any
+    emitter: WaveEmitter, instruction: Instruction, resource: Descriptor, is_private: Any
 ) -> None:
     """Stop at run time where a descriptor used without an index swizzles or adds lane numbers."""
     builder = emitter.builder
-    bad = builder.or_(_is_swizzled(emitter, found), is_scratch(emitter, found))
+    bad = builder.or_(_is_swizzled(emitter, resource), is_scratch(emitter, resource))
     if is_private is not None:
         bad = builder.and_(bad, builder.not_(is_private))
     _stop_if(emitter, instruction, bad)
@@ -81,8 +81,8 @@ def _stop_if(emitter: WaveEmitter, instruction: Instruction, bad: Any) -> None:
         emitter.stop(state.BAD_DESCRIPTOR, instruction.index)
 
 
-def _is_swizzled(emitter: WaveEmitter, found: Descriptor) -> Any:
-    return emitter.builder.icmp_unsigned("!=", found.swizzle, I32(0))
+def _is_swizzled(emitter: WaveEmitter, resource: Descriptor) -> Any:
+    return emitter.builder.icmp_unsigned("!=", resource.swizzle, I32(0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class _Swizzle:
     element: Any
 
 
-def _swizzle(emitter: WaveEmitter, instruction: Instruction, found: Descriptor) -> _Swizzle:
+def _swizzle(emitter: WaveEmitter, instruction: Instruction, resource: Descriptor) -> _Swizzle:
     """How an indexed access swizzles; stops at run time where that is not supported.
 
     Elements have 4 bytes on gfx9, 4 or 16 by the bits 31:30 of word 1 on later targets. An access
@@ -104,30 +104,32 @@ def _swizzle(emitter: WaveEmitter, instruction: Instruction, found: Descriptor) 
     """
     builder, able = emitter.builder, emitter.input.capabilities
     assert instruction.memory is not None
-    on = _is_swizzled(emitter, found)
-    field = builder.zext(builder.and_(builder.lshr(found.flags, I32(21)), I32(3)), I64)
+    on = _is_swizzled(emitter, resource)
+    field = builder.zext(builder.and_(builder.lshr(resource.flags, I32(21)), I32(3)), I64)
     indices = builder.select(on, builder.add(field, I64(3)), I64(0))
     wide: Any = I1(0)
-    known: Any = I1(1)
+    is_supported: Any = I1(1)
     if able.buffer_swizzle_bits > 1:
-        wide = builder.icmp_unsigned("==", found.swizzle, I32(0xC0000000))
-        known = builder.or_(wide, builder.icmp_unsigned("==", found.swizzle, I32(0x40000000)))
+        wide = builder.icmp_unsigned("==", resource.swizzle, I32(0xC0000000))
+        is_supported = builder.or_(
+            wide, builder.icmp_unsigned("==", resource.swizzle, I32(0x40000000))
+        )
     if able.wide_buffer_base:  # other fields
-        known = I1(0)
+        is_supported = I1(0)
     size = instruction.memory.bytes
     fits = builder.or_(wide, I1(size <= 4)) if size <= 16 else I1(0)
     good = builder.and_(
-        known, builder.and_(fits, builder.icmp_unsigned("!=", found.stride, I32(0)))
+        is_supported, builder.and_(fits, builder.icmp_unsigned("!=", resource.stride, I32(0)))
     )
     bad = builder.and_(on, builder.not_(good))
-    _stop_if(emitter, instruction, builder.or_(bad, is_scratch(emitter, found)))
+    _stop_if(emitter, instruction, builder.or_(bad, is_scratch(emitter, resource)))
     return _Swizzle(on, indices, builder.select(wide, I64(4), I64(2)))
 
 
 def indexed(
     emitter: WaveEmitter,
     instruction: Instruction,
-    found: Descriptor,
+    resource: Descriptor,
     address: Any,
     inset: Any,
     amount: Any,
@@ -142,7 +144,7 @@ def indexed(
     """
     builder, lanes = emitter.builder, emitter.layout.lanes
     kind, wide = ir.VectorType(I32, lanes), ir.VectorType(I64, lanes)
-    swizzle = _swizzle(emitter, instruction, found)
+    swizzle = _swizzle(emitter, instruction, resource)
     index = builder.zext(builder.load(address, align=4, typ=kind), wide)
     offset = splat(builder, inset, lanes)
     if "offen" in instruction.modifiers:
@@ -152,27 +154,27 @@ def indexed(
             builder.load(second, align=4, typ=kind),
         )
         offset = builder.zext(short, wide)
-    bytewise, good = _in_range(emitter, instruction, found, swizzle.on, index, offset)
+    bytewise, good = _in_range(emitter, instruction, resource, swizzle.on, index, offset)
     if emitter.input.capabilities.buffer_offset_in_record:
         whole = builder.add(offset, splat(builder, amount, lanes))
         wrapped = builder.and_(whole, constant(0xFFFFFFFF, 64, lanes))
         offset, amount = builder.select(swizzle.on, wrapped, whole), I64(0)
-    total = _record_offset(emitter, found, swizzle, index, offset)
+    total = _record_offset(emitter, resource, swizzle, index, offset)
     small = builder.icmp_unsigned("<", total, constant(_FAR, 64, lanes))
     good = builder.and_(builder.or_(good, splat(builder, bytewise, lanes)), small)
     room = builder.select(good, builder.trunc(total, kind), constant(_FAR, 32, lanes))
     builder.store(room, emitter.spare, align=4)
-    return emitter.spare, builder.select(bytewise, found.records, I64(_FAR)), amount
+    return emitter.spare, builder.select(bytewise, resource.records, I64(_FAR)), amount
 
 
 def _record_offset(
-    emitter: WaveEmitter, found: Descriptor, swizzle: _Swizzle, index: Any, offset: Any
+    emitter: WaveEmitter, resource: Descriptor, swizzle: _Swizzle, index: Any, offset: Any
 ) -> Any:
     """Bytes from the base to an offset in the record of an index, a vector of i64."""
     builder, lanes = emitter.builder, emitter.layout.lanes
     indices, element, stride = (
         splat(builder, value, lanes)
-        for value in (swizzle.indices, swizzle.element, builder.zext(found.stride, I64))
+        for value in (swizzle.indices, swizzle.element, builder.zext(resource.stride, I64))
     )
     one = constant(1, 64, lanes)
     within = builder.and_(offset, builder.sub(builder.shl(one, element), one))
@@ -187,7 +189,7 @@ def _record_offset(
 def _in_range(
     emitter: WaveEmitter,
     instruction: Instruction,
-    found: Descriptor,
+    resource: Descriptor,
     swizzled: Any,
     index: Any,
     offset: Any,
@@ -199,19 +201,19 @@ def _in_range(
     offset where swizzled). Stops at run time where only some dwords of a lane are in its record.
     """
     builder, lanes = emitter.builder, emitter.layout.lanes
-    below = builder.icmp_unsigned("<", index, splat(builder, found.records, lanes))
+    below = builder.icmp_unsigned("<", index, splat(builder, resource.records, lanes))
     if not emitter.input.capabilities.buffer_bounds_modes:
-        return builder.icmp_unsigned("==", found.stride, I32(0)), below
+        return builder.icmp_unsigned("==", resource.stride, I32(0)), below
     assert instruction.memory is not None
-    stride = splat(builder, builder.zext(found.stride, I64), lanes)
-    choice = builder.and_(builder.lshr(found.flags, I32(28)), I32(3))
+    stride = splat(builder, builder.zext(resource.stride, I64), lanes)
+    choice = builder.and_(builder.lshr(resource.flags, I32(28)), I32(3))
     end = builder.add(offset, constant(instruction.memory.bytes, 64, lanes))
     fits = builder.icmp_unsigned("<=", end, stride)
     structured, index_only, unchecked, raw = (
         builder.icmp_unsigned("==", choice, I32(number)) for number in range(4)
     )
     structured = builder.or_(structured, builder.and_(raw, swizzled))
-    filled = builder.icmp_unsigned("!=", found.records, I64(0))
+    filled = builder.icmp_unsigned("!=", resource.records, I64(0))
     by_offset = builder.and_(fits, splat(builder, structured, lanes))
     if instruction.memory.bytes > 4 and instruction.memory.kind is not MemoryKind.ATOMIC:
         first = builder.add(offset, constant(4, 64, lanes))

@@ -19,11 +19,11 @@ INVALID = -1
 
 def source_lanes(modifiers: dict[str, str], lanes: int) -> list[int]:
     """For every lane the lane its source comes from; INVALID where there is none."""
-    found = []
+    sources = []
     for lane in range(lanes):
         row, column = lane & ~15, lane & 15
-        found.append(_source(modifiers, lane, row, column, lanes))
-    return found
+        sources.append(_source(modifiers, lane, row, column, lanes))
+    return sources
 
 
 def _source(modifiers: dict[str, str], lane: int, row: int, column: int, lanes: int) -> int:
@@ -75,7 +75,7 @@ def permuted(frame: StripFrame, decoded: Decoded, value: Any, active: Any) -> tu
     sources = source_lanes(decoded.modifiers, lanes)
     indices = ir.Constant(ir.VectorType(I32, lanes), [max(lane, 0) for lane in sources])
     undefined = ir.Constant(value.type, ir.Undefined)
-    moved = builder.shuffle_vector(value, undefined, indices)
+    shuffle = builder.shuffle_vector(value, undefined, indices)
     exists = ir.Constant(ir.VectorType(I1, lanes), [int(lane != INVALID) for lane in sources])
     there = builder.shuffle_vector(active, ir.Constant(active.type, ir.Undefined), indices)
     if "fi" in decoded.modifiers:
@@ -86,7 +86,7 @@ def permuted(frame: StripFrame, decoded: Decoded, value: Any, active: Any) -> tu
     enabled = [int(rows >> (lane >> 4 & 3) & banks >> (lane >> 2 & 3) & 1) for lane in range(lanes)]
     writes = builder.and_(active, ir.Constant(active.type, enabled))
     zero = ir.Constant(value.type, [0] * lanes)
-    moved = builder.select(valid, moved, zero)
+    shuffle = builder.select(valid, shuffle, zero)
     if "bound_ctrl" not in decoded.modifiers:
         writes = builder.and_(writes, valid)
-    return moved, writes
+    return shuffle, writes

@@ -59,10 +59,10 @@ class Emitter(ScalarRegisters, ABC):
     """
 
     def __init__(
-        self, given: KernelInput, machine: FloatMode, function: ir.Function, entry: str
+        self, kernel_input: KernelInput, machine: FloatMode, function: ir.Function, entry: str
     ) -> None:
-        super().__init__(given.layout)
-        self.input = given
+        super().__init__(kernel_input.layout)
+        self.input = kernel_input
         self.machine = machine
         self.module: ir.Module = function.module
         self.function = function
@@ -138,16 +138,16 @@ class WaveEmitter(Emitter):
     pending: PendingCode
 
     def __init__(
-        self, given: KernelInput, machine: FloatMode, module: ir.Module, name: str
+        self, kernel_input: KernelInput, machine: FloatMode, module: ir.Module, name: str
     ) -> None:
         function = ir.Function(module, ir.FunctionType(I32, [PTR, PTR]), name)
         function.args[0].add_attribute("noalias")
-        super().__init__(given, machine, function, "entry")
+        super().__init__(kernel_input, machine, function, "entry")
         self.context: Any = function.args[1]
         """Pointer to the launch's context (`state.py`)."""
         self.exit = function.append_basic_block("exit")
         self.blocks = tuple(
-            function.append_basic_block(f"b{block.index}") for block in given.program.blocks
+            function.append_basic_block(f"b{block.index}") for block in kernel_input.program.blocks
         )
         self.index_mode = 0
         self.resume_points: list[Any] = []

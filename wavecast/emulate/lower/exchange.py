@@ -36,29 +36,29 @@ def _exchange(out: Outlined) -> None:
     Source: AMD instruction set architecture guides, DS_PERMUTE_B32 and DS_BPERMUTE_B32.
     """
     builder, mode = out.builder, out.access.mode
-    moved = out.array(I32, zeroed=True)
+    buffer = out.array(I32, zeroed=True)
 
     def partner(lane: Any) -> Any:
         number = builder.zext(load(builder, out.slot(out.address, 0, lane), I32), I64)
         number = builder.lshr(builder.add(number, out.offset), I64(2))
-        own = builder.and_(lane, builder.not_(out.limit))
-        return builder.or_(own, builder.and_(number, out.limit))
+        base = builder.and_(lane, builder.not_(out.limit))
+        return builder.or_(base, builder.and_(number, out.limit))
 
     if mode == "permute":
         with out.each_lane(out.exec) as lane:
             value = load(builder, out.slot(out.rows, 0, lane), I32)
-            builder.store(value, element(builder, moved, partner(lane), I32))
+            builder.store(value, element(builder, buffer, partner(lane), I32))
         with out.each_lane(out.exec) as lane:
-            value = load(builder, element(builder, moved, lane, I32), I32)
+            value = load(builder, element(builder, buffer, lane, I32), I32)
             builder.store(value, out.slot(out.result, 0, lane))
         return
     source = out.mask(-1) if mode == "bpermute_fi" else out.exec
     with out.each_lane(source) as lane:
         value = load(builder, out.slot(out.rows, 0, lane), I32)
-        builder.store(value, element(builder, moved, lane, I32))
+        builder.store(value, element(builder, buffer, lane, I32))
     fetched = out.array(I32)
     with out.each_lane(out.exec) as lane:
-        value = load(builder, element(builder, moved, partner(lane), I32), I32)
+        value = load(builder, element(builder, buffer, partner(lane), I32), I32)
         builder.store(value, element(builder, fetched, lane, I32))
     with out.each_lane(out.exec) as lane:
         value = load(builder, element(builder, fetched, lane, I32), I32)
@@ -121,8 +121,8 @@ def _shuffled(out: Outlined, bits: int) -> None:
     for dword in range(2):
         for lane in range(_BLOCK):
             for slot in range(per_dword):
-                wanted = (dword * per_dword + slot) * _BLOCK + lane
-                source, item = divmod(wanted, per_lane)
+                target = (dword * per_dword + slot) * _BLOCK + lane
+                source, item = divmod(target, per_lane)
                 part, within = divmod(item, per_dword)
                 picks[dword].append((part * _BLOCK + source) * per_dword + within)
     with out.counted(out.lanes // _BLOCK) as block:

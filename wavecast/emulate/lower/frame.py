@@ -98,16 +98,16 @@ def masked_store(builder: ir.IRBuilder, value: Any, pointer: Any, mask: Any) -> 
 
 def strip_mask(builder: ir.IRBuilder, whole: Any, start: Any, lanes: int, strip: int) -> Any:
     """The bits of a lane mask that belong to a strip, as `<strip x i1>`."""
-    moved = builder.lshr(whole, lane_shift(builder, start, lanes))
+    mask = builder.lshr(whole, lane_shift(builder, start, lanes))
     if strip >= _MASK_REGISTER:
         if strip < lanes:
-            moved = builder.trunc(moved, ir.IntType(strip))
-        return builder.bitcast(moved, ir.VectorType(ir.IntType(1), strip))
+            mask = builder.trunc(mask, ir.IntType(strip))
+        return builder.bitcast(mask, ir.VectorType(ir.IntType(1), strip))
     if lanes > 32:
-        moved = builder.trunc(moved, I32)
+        mask = builder.trunc(mask, I32)
     bits = ir.Constant(ir.VectorType(I32, strip), [1 << lane for lane in range(strip)])
-    own = builder.and_(splat(builder, moved, strip), bits)
-    return builder.icmp_unsigned("!=", own, constant(0, 32, strip))
+    lane_bits = builder.and_(splat(builder, mask, strip), bits)
+    return builder.icmp_unsigned("!=", lane_bits, constant(0, 32, strip))
 
 
 def lane_shift(builder: ir.IRBuilder, start: Any, lanes: int) -> Any:

@@ -69,20 +69,20 @@ class KernelLowering:
 
     def __init__(
         self,
-        given: KernelInput,
+        kernel_input: KernelInput,
         machine: FloatMode,
         module: ir.Module,
         name: str,
         observer: Observer | None = None,
     ) -> None:
-        self.input = given
+        self.input = kernel_input
         self.observer = observer or Observer()
-        self.emitter = WaveEmitter(given, machine, module, name)
+        self.emitter = WaveEmitter(kernel_input, machine, module, name)
         self.emitter.listener = _ObserverListener(self.observer, self.emitter)
         self.pending = PendingInstructions(self.emitter)
         self.emitter.pending = self.pending
         self.shapes = Shapes()
-        self._pauses = _pause_blocks(given.program)
+        self._pauses = _pause_blocks(kernel_input.program)
         self._budget: Any = None
         self._entered: Any = None
 
@@ -115,10 +115,10 @@ class KernelLowering:
 
     def _enter(self) -> None:
         emitter, builder = self.emitter, self.emitter.builder
-        used = EXEC
+        registers = EXEC
         for instruction in self.input.program.instructions:
-            used |= instruction.decoded.reads | instruction.decoded.writes
-        for position in bits_of(used >> SGPR_BASE):
+            registers |= instruction.decoded.reads | instruction.decoded.writes
+        for position in bits_of(registers >> SGPR_BASE):
             position += SGPR_BASE
             word: Any = emitter.word(state.scalar_word(position))
             if not self.input.quick:
@@ -158,14 +158,14 @@ class KernelLowering:
         used up, and where it resumes."""
         emitter, builder = self.emitter, self.emitter.builder
         budget = self._budget.get_reference()
-        allowed = emitter.emit_value(I64, f"load i64, ptr {budget}, align 8")
-        spent = f"sub i64 {allowed.get_reference()}, {block.stop - block.start}"
-        left = emitter.emit_value(I64, spent)
-        emitter.emit_text(f"store i64 {left.get_reference()}, ptr {budget}, align 8")
+        credit = emitter.emit_value(I64, f"load i64, ptr {budget}, align 8")
+        subtraction = f"sub i64 {credit.get_reference()}, {block.stop - block.start}"
+        balance = emitter.emit_value(I64, subtraction)
+        emitter.emit_text(f"store i64 {balance.get_reference()}, ptr {budget}, align 8")
         if block.index not in self._pauses:
             return
-        with builder.if_then(builder.icmp_signed("<", left, I64(0)), likely=False):
-            builder.store(allowed, self._budget)
+        with builder.if_then(builder.icmp_signed("<", balance, I64(0)), likely=False):
+            builder.store(credit, self._budget)
             emitter.resume_at(emitter.blocks[block.index])
             emitter.stop(state.PAUSED, block.start)
 
@@ -249,11 +249,11 @@ class KernelLowering:
         if len(block.successors) == 1:
             self._finish_block(block)
             return
-        taken = scalar.condition(emitter, instruction)
-        self.observer.branch(emitter, instruction, taken)
+        condition = scalar.condition(emitter, instruction)
+        self.observer.branch(emitter, instruction, condition)
         follows = block.index + 1
         jump = next(s for s in block.successors if s != follows)
-        emitter.builder.cbranch(taken, emitter.blocks[jump], emitter.blocks[follows])
+        emitter.builder.cbranch(condition, emitter.blocks[jump], emitter.blocks[follows])
 
     def _trap(self, instruction: Instruction) -> None:
         """Ends the launch; trap 3 is for a debugger, and nothing without one.

@@ -195,19 +195,19 @@ def transposed(
     Raises Unsupported for a layout that is not documented."""
     memory, decoded = instruction.memory, instruction.decoded
     assert memory is not None
-    known, bits = emitter.input.capabilities, decoded.opcode.memory_form.transpose
-    if bits not in known.transposed_bits:
+    capabilities, bits = emitter.input.capabilities, decoded.opcode.memory_form.transpose
+    if bits not in capabilities.transposed_bits:
         raise Unsupported(f"transposing loads of {bits}-bit elements on this target")
     builder, lanes, dwords = emitter.builder, emitter.layout.lanes, memory.bytes // 4
-    loaded, moved = local_rows(emitter, dwords), local_rows(emitter, dwords)
+    loaded, output = local_rows(emitter, dwords), local_rows(emitter, dwords)
     fetch(loaded)
-    detail = f"{known.transpose_lanes}b{bits}"
+    detail = f"{capabilities.transpose_lanes}b{bits}"
     exchange = MemoryAccess("transpose", "lanes", lanes, memory.bytes, detail)
-    _exchange(emitter, exchange, loaded, moved, constant_row(emitter, 0))
+    _exchange(emitter, exchange, loaded, output, constant_row(emitter, 0))
     kind = ir.VectorType(I32, lanes)
     mask = builder.bitcast(emitter.exec_mask(), ir.VectorType(I1, lanes))
     for index in range(dwords):
-        value = builder.load(element(builder, moved, index * lanes, I32), align=4, typ=kind)
+        value = builder.load(element(builder, output, index * lanes, I32), align=4, typ=kind)
         masked_store(builder, value, data_rows(emitter, decoded.operands[0], index), mask)
 
 

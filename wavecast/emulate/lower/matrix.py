@@ -94,12 +94,12 @@ class MatrixGroup:
             self._add(decoded, form)
             return
         self.before(decoded)
-        called = self._outlined(
+        callee = self._outlined(
             function.function_name(spec),
             function.spec_type(spec),
             lambda module: function.spec_function(module, spec, self.host),
         )
-        emitter.call(called, [self._rows(decoded, name) for name in spec.parameters])
+        emitter.call(callee, [self._rows(decoded, name) for name in spec.parameters])
 
     def _form(self, decoded: Decoded) -> _Form:
         operands = decoded.operands
@@ -110,16 +110,16 @@ class MatrixGroup:
             for operand in operands
         ]
         key = (id(decoded.opcode), *decoded.modifiers.items(), *of_operands, overlap)
-        known = self._forms.get(key)
-        if known is not None:
-            return known
+        cached_form = self._forms.get(key)
+        if cached_form is not None:
+            return cached_form
         target, lanes = self.emitter.input.program.target, self.emitter.layout.lanes
         try:
-            made = _Form.of(matrix_spec(decoded, target, lanes), self.host)
+            form = _Form.of(matrix_spec(decoded, target, lanes), self.host)
         except UnsupportedMatrix as error:
             raise Unsupported(error.message) from None
-        self._forms[key] = made
-        return made
+        self._forms[key] = form
+        return form
 
     def before(self, decoded: Decoded) -> None:
         """Ahead of an instruction of another kind: execute what it must not see undone."""
@@ -153,12 +153,12 @@ class MatrixGroup:
         link = self._read(decoded, form)
         chain = self._waiting(key, d) if in_place else None
         if chain is None:
-            called = self._outlined(
+            callee = self._outlined(
                 form.chain,
                 function.chain_type(spec),
                 lambda module: function.chain_function(module, spec, self.host),
             )
-            chain = _Chain(key, called, d, c)
+            chain = _Chain(key, callee, d, c)
             self._chains.append(chain)
             self._written |= d.bits
             self._kept |= c.bits if c is not None else 0
@@ -171,14 +171,14 @@ class MatrixGroup:
 
     def _factors(self, decoded: Decoded, spec: MatrixSpec) -> int:
         """The registers of A, B and their scales."""
-        found = 0
+        registers = 0
         for name in spec.parameters:
             if name not in ("d", "c"):
-                found |= decoded.operands[_POSITIONS[name]].bits
-        return found
+                registers |= decoded.operands[_POSITIONS[name]].bits
+        return registers
 
-    def _flush_for(self, touched: int, written: int) -> None:
-        if touched & self._written or written & self._kept:
+    def _flush_for(self, registers: int, written: int) -> None:
+        if registers & self._written or written & self._kept:
             self.flush()
 
     def _forget(self, written: int) -> None:
@@ -195,22 +195,22 @@ class MatrixGroup:
 
     def _array(self, decoded: Decoded, form: _Form, which: str) -> int:
         emitter, spec, size = self.emitter, form.spec, form.bytes[which]
-        called = self._outlined(
+        callee = self._outlined(
             form.sources[which],
             function.source_type(spec),
             lambda module: function.source_function(module, spec, which, self.host),
         )
         names = [which, f"scale_{which}"] if spec.shape.scaled else [which]
         bits = [decoded.operands[_POSITIONS[name]].bits for name in names]
-        key = (called.name, *bits)
-        known = self._arrays.get(key)
-        if known is not None:
-            return known.offset
+        key = (callee.name, *bits)
+        cached_array = self._arrays.get(key)
+        if cached_array is not None:
+            return cached_array.offset
         offset, self._used = self._used, self._used + size
         self._arrays[key] = _Array(functools.reduce(operator.or_, bits), offset)
         array = element(emitter.builder, self._space(), offset, I8)
         rows = [self._rows(decoded, name) for name in names]
-        emitter.call(called, [array, *rows])
+        emitter.call(callee, [array, *rows])
         return offset
 
     def _outlined(
@@ -219,8 +219,8 @@ class MatrixGroup:
         """A function of the module, made where it is not on disk."""
 
         def recipe(module: ir.Module) -> None:
-            made = build(module)
-            made.name, made.linkage = runtime.OUTLINED + name, ""
+            definition = build(module)
+            definition.name, definition.linkage = runtime.OUTLINED + name, ""
 
         return runtime.outline(self.emitter.module, name, kind, recipe)
 

@@ -76,17 +76,17 @@ def machine_of(target: str, descriptor: KernelDescriptor) -> FloatMode:
     Raises Unsupported for a rounding other than to nearest even. Source of the defaults: LLVM "User
     Guide for AMDGPU Backend", section "AMDHSA Kernel Assembler Directives".
     """
-    given = descriptor.directives
+    directives = descriptor.directives
     for name in ("float_round_mode_32", "float_round_mode_16_64"):
-        if given.get(name, 0):
-            raise Unsupported(f".amdhsa_{name} {given[name]}")
+        if directives.get(name, 0):
+            raise Unsupported(f".amdhsa_{name} {directives[name]}")
     return FloatMode(
         target=target,
-        denormals_f32=Denormals.of(given.get("float_denorm_mode_32", 0)),
-        denormals_f16_f64=Denormals.of(given.get("float_denorm_mode_16_64", 3)),
-        ieee=bool(given.get("ieee_mode", 1)),
-        dx10_clamp=bool(given.get("dx10_clamp", 1)),
-        fp16_overflow=bool(given.get("fp16_overflow", 0)),
+        denormals_f32=Denormals.of(directives.get("float_denorm_mode_32", 0)),
+        denormals_f16_f64=Denormals.of(directives.get("float_denorm_mode_16_64", 3)),
+        ieee=bool(directives.get("ieee_mode", 1)),
+        dx10_clamp=bool(directives.get("dx10_clamp", 1)),
+        fp16_overflow=bool(directives.get("fp16_overflow", 0)),
     )
 
 
@@ -152,13 +152,13 @@ def changed(machine: FloatMode, decoded: Decoded) -> FloatMode:
         return machine
     mask, value = _written(decoded)
     able = capabilities(isa_target(machine.target))
-    allowed = _STATIC | _SILENT | 1 << OVERFLOW_BIT
+    writable = _STATIC | _SILENT | 1 << OVERFLOW_BIT
     if able.mode_issue_bits:
-        allowed |= _ISSUE
+        writable |= _ISSUE
     if able.vgpr_msb:
-        allowed &= ~_REGISTER_BANKS
-    if mask & ~allowed:
-        raise Unsupported(f"a write of MODE bits {mask & ~allowed:#x}")
+        writable &= ~_REGISTER_BANKS
+    if mask & ~writable:
+        raise Unsupported(f"a write of MODE bits {mask & ~writable:#x}")
     if value is None:
         if mask & _STATIC:
             raise Unsupported("a computed value of MODE")
@@ -171,10 +171,10 @@ def entries(program: Program, start: FloatMode) -> list[FloatMode]:
 
     Raises Unsupported where it depends on the way a block was reached.
     """
-    found: list[FloatMode | None] = [None] * len(program.blocks)
-    found[0] = start
+    machines: list[FloatMode | None] = [None] * len(program.blocks)
+    machines[0] = start
     for index in program.reverse_postorder:
-        machine = found[index] or start
+        machine = machines[index] or start
         for instruction in program.block_instructions(index):
             if "mode" not in instruction.decoded.opcode.implicit_writes:
                 continue
@@ -183,12 +183,12 @@ def entries(program: Program, start: FloatMode) -> list[FloatMode]:
             except Unsupported as error:
                 raise error.at(program, instruction) from None
         for successor in program.blocks[index].successors:
-            if found[successor] is None:
-                found[successor] = machine
-            elif found[successor] != machine:
+            if machines[successor] is None:
+                machines[successor] = machine
+            elif machines[successor] != machine:
                 where = program.instructions[program.blocks[successor].start]
                 raise Unsupported("MODE depends on the way taken").at(program, where)
-    return [machine or start for machine in found]
+    return [machine or start for machine in machines]
 
 
 def write(emitter: WaveEmitter, decoded: Decoded) -> None:

@@ -51,10 +51,10 @@ def build_move(out: Outlined) -> None:
             with scattered:
                 _scattered(out, quick)
         builder.ret(I32(0))
-    found = resolve(out)
-    _dead(out, found)
-    with out.each_lane(found.live) as lane:
-        address = lane_address(out, found, lane)
+    lanes = resolve(out)
+    _dead(out, lanes)
+    with out.each_lane(lanes.live) as lane:
+        address = lane_address(out, lanes, lane)
         _lane(out, lane, builder.inttoptr(address, PTR))
     builder.ret(I32(0))
 
@@ -105,13 +105,13 @@ def _scattered(out: Outlined, quick: Span) -> None:
 def _move_half_runs(out: Outlined, start: Any, pointers: list[Any]) -> None:
     """Move the four dwords of each of `_RUN` lanes from `start` on, which `pointers` point to."""
     builder, count = out.builder, transpose.HALF_RUN
-    row, own = ir.VectorType(I32, count), ir.VectorType(I32, out.access.dwords)
+    row, lane_kind = ir.VectorType(I32, count), ir.VectorType(I32, out.access.dwords)
     for first in range(0, _RUN, count):
         begin = builder.add(start, I64(first))
         slots = [out.slot(out.rows, index, begin) for index in range(out.access.dwords)]
         lanes = pointers[first : first + count]
         if out.access.action == "load":
-            loaded = [builder.load(lane, align=1, typ=own) for lane in lanes]
+            loaded = [builder.load(lane, align=1, typ=lane_kind) for lane in lanes]
             for value, slot in zip(transpose.from_lanes(builder, loaded), slots, strict=True):
                 builder.store(value, slot, align=16)
         else:
@@ -213,10 +213,10 @@ def _merged(out: Outlined, value: Any, slot: Any, kind: ir.Type, lanes: int) -> 
     builder = out.builder
     old = builder.load(slot, align=4, typ=kind)
     value = builder.and_(value, constant(0xFFFF, 32, lanes))
-    kept = 0xFFFF0000
+    keep_mask = 0xFFFF0000
     if "h" in out.access.detail:
-        value, kept = builder.shl(value, constant(16, 32, lanes)), 0xFFFF
-    return builder.or_(value, builder.and_(old, constant(kept, 32, lanes)))
+        value, keep_mask = builder.shl(value, constant(16, 32, lanes)), 0xFFFF
+    return builder.or_(value, builder.and_(old, constant(keep_mask, 32, lanes)))
 
 
 def _lane(out: Outlined, lane: Any, pointer: Any) -> None:
@@ -236,7 +236,7 @@ def _lane(out: Outlined, lane: Any, pointer: Any) -> None:
         builder.store(value, where, align=1)
 
 
-def _dead(out: Outlined, found: Resolved) -> None:
+def _dead(out: Outlined, lanes: Resolved) -> None:
     """Lanes out of bounds: loads give 0, stores are dropped.
 
     Every dword of a buffer access is checked on its own (AMD instruction set architecture guides,
@@ -248,9 +248,9 @@ def _dead(out: Outlined, found: Resolved) -> None:
     split = out.access.mode == "buffer" and out.access.bytes > 4
     if out.access.action == "store" and not split:
         return
-    with out.each_lane(found.dead) as lane:
+    with out.each_lane(lanes.dead) as lane:
         if split:
-            _dead_dwords(out, found, lane, [out.slot(out.rows, i, lane) for i in range(4)])
+            _dead_dwords(out, lanes, lane, [out.slot(out.rows, i, lane) for i in range(4)])
         else:
             for index in range(out.access.dwords):
                 slot = out.slot(out.rows, index, lane)
@@ -258,10 +258,10 @@ def _dead(out: Outlined, found: Resolved) -> None:
                 builder.store(value, slot)
 
 
-def _dead_dwords(out: Outlined, found: Resolved, lane: Any, slots: list[Any]) -> None:
+def _dead_dwords(out: Outlined, lanes: Resolved, lane: Any, slots: list[Any]) -> None:
     """The dwords of one lane, each where it lies in bounds, between memory and `slots`."""
     builder = out.builder
-    address = lane_address(out, found, lane, checked=False)
+    address = lane_address(out, lanes, lane, checked=False)
     inset = builder.sub(address, out.base)
     loads = out.access.action != "store"
     for index, slot in enumerate(slots[: out.access.dwords]):
@@ -297,7 +297,7 @@ def build_to_lds(out: Outlined) -> None:
     with builder.if_then(builder.and_(quick.good, fits), likely=True):
         _copy(out, quick, builder.inttoptr(builder.add(base, offset), PTR))
         builder.ret(I32(0))
-    found = resolve(out)
+    lanes = resolve(out)
     kind = ir.VectorType(I32, out.access.dwords)
     step, size = I64(out.access.lds_step), I64(4 * out.access.dwords)
 
@@ -308,16 +308,16 @@ def build_to_lds(out: Outlined) -> None:
             pointer = builder.inttoptr(builder.add(base, inset), PTR)
             builder.store(value, pointer, align=1)
 
-    with out.each_lane(found.live) as lane:
-        pointer = builder.inttoptr(lane_address(out, found, lane), PTR)
+    with out.each_lane(lanes.live) as lane:
+        pointer = builder.inttoptr(lane_address(out, lanes, lane), PTR)
         put(lane, _loaded(out, pointer))
     if out.access.mode == "buffer":
         row = out.room(kind)
-        with out.each_lane(found.dead) as lane:
+        with out.each_lane(lanes.dead) as lane:
             builder.store(constant(0, 32, out.access.dwords), row)
             if out.access.bytes > 4:
                 first = builder.inttoptr(builder.ptrtoint(row, I64), PTR)
-                _dead_dwords(out, found, lane, [element(builder, first, i, I32) for i in range(4)])
+                _dead_dwords(out, lanes, lane, [element(builder, first, i, I32) for i in range(4)])
             put(lane, out.get(row, kind))
     builder.ret(I32(0))
 

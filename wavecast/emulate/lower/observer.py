@@ -53,8 +53,8 @@ class Observer:
     ) -> None:
         """Ahead of an access of scalar memory at `address` (i64), `size` in bytes."""
 
-    def branch(self, emitter: WaveEmitter, instruction: Instruction, taken: Any) -> None:
-        """Ahead of a conditional branch; `taken` is its condition (i1)."""
+    def branch(self, emitter: WaveEmitter, instruction: Instruction, condition: Any) -> None:
+        """Ahead of a conditional branch; `condition` is its condition (i1)."""
 
     def leave(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         """Ahead of a barrier, where the wave stops to be resumed, and of the end of the program."""
@@ -103,9 +103,9 @@ class Observers(Observer):
         for observer in self.observers:
             observer.scalar_access(emitter, instruction, address, size)
 
-    def branch(self, emitter: WaveEmitter, instruction: Instruction, taken: Any) -> None:
+    def branch(self, emitter: WaveEmitter, instruction: Instruction, condition: Any) -> None:
         for observer in self.observers:
-            observer.branch(emitter, instruction, taken)
+            observer.branch(emitter, instruction, condition)
 
     def leave(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         for observer in self.observers:

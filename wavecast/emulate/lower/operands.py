@@ -33,8 +33,8 @@ def constant_bits(operand: Operand, role: OperandRole, bits: int) -> int:
     Unsupported.
     """
     if role.type in _PAIRS and bits == 64:
-        one = constant_bits(operand, replace(role, type="f32"), 32)
-        return one << 32 | one
+        half = constant_bits(operand, replace(role, type="f32"), 32)
+        return half << 32 | half
     text = operand.text.strip("|").lstrip("-") if operand.absolute else operand.text
     kind = role.type.partition("x")[0]
     if _FLOAT_TEXT.fullmatch(text):
@@ -89,9 +89,9 @@ def scalar_operand(emitter: Emitter, operand: Operand, role: OperandRole, bits: 
         if operand.text in ("scc", "src_scc"):
             return emitter.builder.zext(emitter.special("scc", 1), ir.IntType(bits))
         if role.type == "f32x2" and emitter.input.capabilities.packed_scalar_twice:
-            one = emitter.builder.zext(emitter.scalar_bits(first, 1), ir.IntType(64))
-            high = emitter.builder.shl(one, ir.Constant(ir.IntType(64), 32))
-            return emitter.builder.or_(one, high)
+            low = emitter.builder.zext(emitter.scalar_bits(first, 1), ir.IntType(64))
+            high = emitter.builder.shl(low, ir.Constant(ir.IntType(64), 32))
+            return emitter.builder.or_(low, high)
         value = emitter.scalar_bits(first, operand.bits.bit_count())
         width = value.type.width
         if width > bits:

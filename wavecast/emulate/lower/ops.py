@@ -158,9 +158,9 @@ class LlvmOps(Ops[Any]):
         return ir.VectorType(single, self.lanes) if self.lanes else single
 
     def _float(self, a: Any, fmt: FloatFormat) -> Any:
-        known = self._floats.get(id(a))
-        if known is not None and known[0] is a:
-            return known[1]
+        entry = self._floats.get(id(a))
+        if entry is not None and entry[0] is a:
+            return entry[1]
         value = self.builder.bitcast(a, self._type(fmt))
         self._floats[id(a)] = (a, value)
         return value

@@ -132,10 +132,10 @@ class Shapes:
                 elif use.argument:
                     arguments.append(use.argument)
                 source += role.access is not OperandAccess.WRITE
-        known = tuple(key)
-        name = self._names.get(known)
+        shape_key = tuple(key)
+        name = self._names.get(shape_key)
         if name is None:
-            name = self._names[known] = _outlined(emitter, instruction, shape_of(decoded))
+            name = self._names[shape_key] = _outlined(emitter, instruction, shape_of(decoded))
         emitter.call_text(name, arguments)
         emitter.forget(decoded.writes)
 
@@ -165,11 +165,11 @@ def _outlined(emitter: WaveEmitter, instruction: Instruction, shape: str) -> str
     kind = ir.FunctionType(ir.VoidType(), kinds)
     family = "vector" if decoded.opcode.is_vector else "scalar"
     label = f"{family}.{instruction.mnemonic}.{name}"
-    given = KernelInput(emitter.input.program, WaveLayout(lanes, VGPR_COUNT, 0), strip)
+    kernel_input = KernelInput(emitter.input.program, WaveLayout(lanes, VGPR_COUNT, 0), strip)
 
     def recipe(module: ir.Module) -> None:
         function = ir.Function(module, kind, runtime.OUTLINED + label)
-        ShapeEmitter(given, machine, function, decoded).build(instruction, overflow)
+        ShapeEmitter(kernel_input, machine, function, decoded).build(instruction, overflow)
 
     return runtime.outline(emitter.module, label, kind, recipe).name
 
@@ -195,9 +195,9 @@ class ShapeEmitter(Emitter):
     """The function of a shape: every operand has its own registers."""
 
     def __init__(
-        self, given: KernelInput, machine: FloatMode, function: ir.Function, decoded: Decoded
+        self, kernel_input: KernelInput, machine: FloatMode, function: ir.Function, decoded: Decoded
     ) -> None:
-        super().__init__(given, machine, function, "entry")
+        super().__init__(kernel_input, machine, function, "entry")
         self.allocate_scratch()
         self._values = iter(function.args[1:])
         self._rows: list[Any] = []
@@ -238,20 +238,20 @@ class ShapeEmitter(Emitter):
         start = element(builder, self.state, builder.zext(value, I64), I32)
         if kind is _Kind.SCALARS:
             return self._scalar(operand, start, operand.bits.bit_count())
-        own, count = len(self._rows), operand.count
+        first, count = len(self._rows), operand.count
         for index in range(count):
             self._rows.append(element(builder, start, index * self.layout.lanes, I32))
-        bits = span(VGPR_BASE, own, count)
-        return replace(operand, kind=OperandClass.VGPR, first=own, bits=bits)
+        bits = span(VGPR_BASE, first, count)
+        return replace(operand, kind=OperandClass.VGPR, first=first, bits=bits)
 
     def _scalar(self, operand: Operand, start: Any, count: int) -> Operand:
-        own, self._next_scalar = self._next_scalar, self._next_scalar + count
+        first, self._next_scalar = self._next_scalar, self._next_scalar + count
         for index in range(count):
             pointer = element(self.builder, start, index, I32)
-            self.scalars[SGPR_BASE + own + index] = pointer
+            self.scalars[SGPR_BASE + first + index] = pointer
         return replace(
-            operand, kind=OperandClass.SGPR, text=f"s{own}", first=own, count=count,
-            bits=span(SGPR_BASE, own, count), value=None,
+            operand, kind=OperandClass.SGPR, text=f"s{first}", first=first, count=count,
+            bits=span(SGPR_BASE, first, count), value=None,
         )  # fmt: skip
 
     def row(self, number: int) -> Any:
@@ -260,18 +260,20 @@ class ShapeEmitter(Emitter):
     def build(self, instruction: Instruction, overflow: bool) -> None:
         """Build the body; `overflow`: MODE.FP16_OVFL is a value. Raises Unsupported naming the
         instruction."""
-        own = Instruction(self.decoded, instruction.index, instruction.line, instruction.location)
+        shape_instruction = Instruction(
+            self.decoded, instruction.index, instruction.line, instruction.location
+        )
         if overflow:
             self._special("mode")
         try:
             if not instruction.opcode.is_vector:
-                scalar.compute(self, own.decoded)
+                scalar.compute(self, shape_instruction.decoded)
             elif is_lane_wise(instruction.decoded):
                 run = LaneRun(self)
-                run.add(own)
+                run.add(shape_instruction)
                 run.emit()
             else:
-                lower_whole(self, own)
+                lower_whole(self, shape_instruction)
         except Unsupported as error:
             raise error.at(self.input.program, instruction) from None
         self.builder.ret_void()

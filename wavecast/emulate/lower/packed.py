@@ -66,7 +66,7 @@ def writes_high_half(meaning: Semantics, decoded: Decoded) -> bool:
     """Whether op_sel sends the 16-bit result to the upper half of its register."""
     if meaning.element is not None or "op_sel" in meaning.modifiers:
         return False
-    return len(found := entries(decoded, "op_sel")) > _sources(decoded) and bool(found[-1])
+    return len(selects := entries(decoded, "op_sel")) > _sources(decoded) and bool(selects[-1])
 
 
 def _sources(decoded: Decoded) -> int:
@@ -112,12 +112,12 @@ def _half(ops: Ops[Any], value: Any, bits: int, upper: bool) -> Any:
 def _chosen(ops: Ops[Any], decoded: Decoded, values: list[Any]) -> list[Any]:
     picks, skip = entries(decoded, "op_sel"), own_inputs(decoded)
     roles = [role for role in decoded.roles if role.access is OperandAccess.READ]
-    found = list(values)
+    operands = list(values)
     for index, pick in enumerate(picks[: len(roles)]):
         if not pick:
             continue
         value = values[index + skip]
         if roles[index].dwords > 1:
             raise Unsupported("op_sel on an operand of more than 32 bits")
-        found[index + skip] = ops.lshr(value, ops.const(16, 32), 32)
-    return found
+        operands[index + skip] = ops.lshr(value, ops.const(16, 32), 32)
+    return operands

@@ -25,9 +25,9 @@ class ScalarRegisters:
 
     def scalar(self, position: int) -> Any:
         """The 32-bit value of a scalar register now."""
-        known = self._loaded.get(position)
-        if known is not None and known[0] is self.builder.block:
-            return known[1]
+        entry = self._loaded.get(position)
+        if entry is not None and entry[0] is self.builder.block:
+            return entry[1]
         value = load(self.builder, self.scalars[position], I32)
         self._loaded[position] = (self.builder.block, value)
         return value

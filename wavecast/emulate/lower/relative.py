@@ -134,24 +134,24 @@ def _scalar_move(
         return
     offset = _offset(emitter, target)
     reachable = _reachable(emitter, _first(to), to.count)
-    found: Any = I1(0)
+    hit: Any = I1(0)
     for distance, register in reachable:
         here = builder.icmp_unsigned("==", offset, I32(distance))
-        found = builder.or_(found, here)
+        hit = builder.or_(hit, here)
         old = emitter.scalar_bits(register, to.count)
         emitter.set_scalar_bits(register, builder.select(here, value, old))
-    _require(emitter, instruction, found)
+    _require(emitter, instruction, hit)
 
 
 def _selected(emitter: WaveEmitter, instruction: Instruction, origin: Operand, offset: Any) -> Any:
     builder = emitter.builder
     value: Any = ir.Constant(ir.IntType(32 * origin.count), 0)
-    found: Any = I1(0)
+    hit: Any = I1(0)
     for distance, register in _reachable(emitter, _first(origin), origin.count):
         here = builder.icmp_unsigned("==", offset, I32(distance))
-        found = builder.or_(found, here)
+        hit = builder.or_(hit, here)
         value = builder.select(here, emitter.scalar_bits(register, origin.count), value)
-    _require(emitter, instruction, found)
+    _require(emitter, instruction, hit)
     return value
 
 
@@ -182,8 +182,8 @@ def _set_mode(emitter: WaveEmitter, decoded: Decoded) -> None:
     starts = OpcodeFlag.INDEX_ON in flags
     if starts:
         _set_index(emitter, decoded)
-    kept = emitter.builder.and_(emitter.special("m0", 32), I32(0xFFFF0FFF))
-    emitter.set_special("m0", emitter.builder.or_(kept, I32(operands << 12)))
+    other_bits = emitter.builder.and_(emitter.special("m0", 32), I32(0xFFFF0FFF))
+    emitter.set_special("m0", emitter.builder.or_(other_bits, I32(operands << 12)))
     if starts or emitter.index_mode:
         emitter.index_mode = operands
 
@@ -192,8 +192,8 @@ def _set_index(emitter: WaveEmitter, decoded: Decoded) -> None:
     """M0[7:0]."""
     builder = emitter.builder
     source = scalar_operand(emitter, decoded.operands[0], decoded.roles[0], 32)
-    kept = builder.and_(emitter.special("m0", 32), I32(0xFFFFFF00))
-    emitter.set_special("m0", builder.or_(kept, builder.and_(source, I32(0xFF))))
+    other_bits = builder.and_(emitter.special("m0", 32), I32(0xFFFFFF00))
+    emitter.set_special("m0", builder.or_(other_bits, builder.and_(source, I32(0xFF))))
 
 
 def _indexed_operands(operand: Operand) -> int:

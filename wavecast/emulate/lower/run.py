@@ -65,8 +65,8 @@ class LaneRun:
 
     def blocks(self, decoded: Decoded) -> bool:
         """True when a scalar instruction must wait for the run."""
-        touched = decoded.reads | decoded.writes
-        return bool(touched & self.masks or decoded.writes & EXEC)
+        registers = decoded.reads | decoded.writes
+        return bool(registers & self.masks or decoded.writes & EXEC)
 
     def add(self, instruction: Instruction) -> None:
         decoded = instruction.decoded
@@ -87,9 +87,9 @@ class LaneRun:
         lanes, strip = emitter.layout.lanes, emitter.input.strip
         whole = emitter.exec_mask()
         written = _masks_written(self.entries)
-        known: dict[int, tuple[Any, Any]] = {}
+        splats: dict[int, tuple[Any, Any]] = {}
         prepared = [
-            [(part.decoded, part.inputs.prepare(builder, strip, known)) for part in _parts(entry)]
+            [(part.decoded, part.inputs.prepare(builder, strip, splats)) for part in _parts(entry)]
             for entry in self.entries
         ]
         full = builder.icmp_unsigned("==", whole, ir.Constant(whole.type, -1))
@@ -117,9 +117,9 @@ class LaneRun:
         for key, value in gathered.items():
             bits = builder.bitcast(builder.and_(frame.masks[key], active), ir.IntType(strip))
             wide = builder.zext(bits, ir.IntType(lanes)) if strip < lanes else bits
-            moved = builder.shl(wide, lane_shift(builder, start, lanes))
-            value.add_incoming(builder.or_(value, moved), builder.block)
-            frame.masks[key] = builder.or_(value, moved)
+            lane_mask = builder.shl(wide, lane_shift(builder, start, lanes))
+            value.add_incoming(builder.or_(value, lane_mask), builder.block)
+            frame.masks[key] = builder.or_(value, lane_mask)
         following = builder.add(index, I64(1))
         index.add_incoming(following, builder.block)
         last = builder.icmp_unsigned("==", following, I64(lanes // strip))
@@ -135,11 +135,11 @@ def _parts(entry: PendingInstruction) -> list[PendingInstruction]:
 
 def _masks_written(entries: list[PendingInstruction]) -> list[int]:
     """First register position of every lane mask the run writes."""
-    found: dict[int, None] = {}
+    keys: dict[int, None] = {}
     for entry in entries:
         for key in mask_keys(entry.decoded):
-            found[key] = None
-    return list(found)
+            keys[key] = None
+    return list(keys)
 
 
 def mask_keys(decoded: Decoded) -> list[int]:

@@ -41,7 +41,7 @@ Recipe = Callable[[ir.Module], None]
 """Adds one function to an empty module."""
 _lock = threading.Lock()
 _engines: list[Any] = []
-_known: set[str] = set()
+_symbols: set[str] = set()
 _recipes: dict[str, Recipe] = {}
 
 
@@ -51,9 +51,9 @@ class Missing(LookupError):
 
 def declare(module: ir.Module, access: MemoryAccess) -> ir.Function:
     """The function of an access, declared in `module`."""
-    found = module.globals.get(access.name)
-    if found is not None:
-        return found
+    declaration = module.globals.get(access.name)
+    if declaration is not None:
+        return declaration
     return ir.Function(module, function_type(access.lanes), access.name)
 
 
@@ -63,9 +63,9 @@ def outline(module: ir.Module, name: str, kind: ir.FunctionType, recipe: Recipe)
     The name, which `recipe` gives the function too, stands for all that the function depends on.
     """
     name = OUTLINED + name
-    found = module.globals.get(name)
-    if found is not None:
-        return found
+    declaration = module.globals.get(name)
+    if declaration is not None:
+        return declaration
     _recipes[name] = recipe
     return ir.Function(module, kind, name)
 
@@ -85,10 +85,10 @@ def provide(names: Iterable[str]) -> None:
     Raises Missing for one that is in no cache and was not declared in this process.
     """
     with _lock:
-        named = dict.fromkeys(names)
-        missing = [name for name in named if name not in _known]
+        symbols = dict.fromkeys(names)
+        missing = [name for name in symbols if name not in _symbols]
         if not missing:
-            _forget(named)
+            _forget(symbols)
             return
         store = DiskCache()
         objects = [_object(name, store) for name in missing]
@@ -101,8 +101,8 @@ def provide(names: Iterable[str]) -> None:
         for name in missing:
             binding.add_symbol(name, engine.get_function_address(name))
         _engines.append(engine)
-        _known.update(missing)
-        _forget(named)
+        _symbols.update(missing)
+        _forget(symbols)
 
 
 def _forget(names: Iterable[str]) -> None:
@@ -145,12 +145,12 @@ def _object(name: str, store: DiskCache) -> bytes:
 
 def stored(key: str, make: Callable[[], bytes], store: DiskCache) -> bytes:
     """Bytes of the cache, made where they are not there."""
-    known = store.get(key)
-    if isinstance(known, bytes):
-        return known
-    made = make()
-    store.put(key, made)
-    return made
+    entry = store.get(key)
+    if isinstance(entry, bytes):
+        return entry
+    data = make()
+    store.put(key, data)
+    return data
 
 
 def _compiled(name: str) -> bytes:

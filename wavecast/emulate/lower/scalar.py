@@ -66,8 +66,8 @@ def condition(emitter: WaveEmitter, instruction: Instruction) -> Any:
         if name != "scc" and lanes == 32:
             value = emitter.builder.zext(value, I64)
         inputs.append(value)
-    (taken,) = meaning.evaluate(_operations(emitter), *inputs)
-    return taken
+    (is_taken,) = meaning.evaluate(_operations(emitter), *inputs)
+    return is_taken
 
 
 def _operations(emitter: Emitter) -> LlvmOps:

@@ -85,25 +85,25 @@ def _atomic(emitter: WaveEmitter, instruction: Instruction, address: Any) -> Non
         return builder.or_(builder.zext(low, I64), high)
 
     data = value(first)
-    expected = value(first + memory.bytes // 4) if action == "cmpswap" else None
+    comparand = value(first + memory.bytes // 4) if action == "cmpswap" else None
     pointer = builder.inttoptr(address, PTR)
-    seen = load(builder, pointer, data.type, memory.bytes)
+    initial = load(builder, pointer, data.type, memory.bytes)
     before = builder.block
-    again, done = (builder.append_basic_block(name) for name in ("again", "done"))
+    again, exit_block = (builder.append_basic_block(name) for name in ("again", "done"))
     builder.branch(again)
     builder.position_at_end(again)
     old = builder.phi(data.type)
-    old.add_incoming(seen, before)
-    if expected is not None:
-        new = builder.select(builder.icmp_unsigned("==", old, expected), data, old)
+    old.add_incoming(initial, before)
+    if comparand is not None:
+        new = builder.select(builder.icmp_unsigned("==", old, comparand), data, old)
     elif action == "swap":
         new = data
     else:
         new = integer_result(builder, action, element_type, old, data)
     pair = builder.cmpxchg(pointer, old, new, "seq_cst", "seq_cst")
     old.add_incoming(builder.extract_value(pair, 0), again)
-    builder.cbranch(builder.extract_value(pair, 1), done, again)
-    builder.position_at_end(done)
+    builder.cbranch(builder.extract_value(pair, 1), exit_block, again)
+    builder.position_at_end(exit_block)
     if not instruction.writes:
         return
     emitter.set_scalar_bits(first, builder.trunc(old, I32) if wide else old)
@@ -172,10 +172,10 @@ def _buffer(
     if memory.kind is not MemoryKind.LOAD:
         raise Unsupported("scalar stores through a descriptor")
     builder = emitter.builder
-    found = buffers.descriptor(emitter, source)
-    stride = builder.zext(found.stride, I64)
-    one = builder.select(builder.icmp_unsigned("==", stride, I64(0)), I64(1), stride)
-    limit = builder.mul(found.records, one)
+    descriptor = buffers.descriptor(emitter, source)
+    stride = builder.zext(descriptor.stride, I64)
+    record_bytes = builder.select(builder.icmp_unsigned("==", stride, I64(0)), I64(1), stride)
+    limit = builder.mul(descriptor.records, record_bytes)
     unit = min(memory.bytes, 4)
     if unit == 4:
         inset = builder.and_(inset, I64(~3 & _ALL_ONES))
@@ -185,7 +185,7 @@ def _buffer(
         emitter.set_scalar_bits(register, I32(0))
         end = builder.add(start, I64(unit))
         with builder.if_then(builder.icmp_unsigned("<=", end, limit), likely=True):
-            address = builder.add(found.base, start)
+            address = builder.add(descriptor.base, start)
             emitter.listener.scalar_access(instruction, address, unit)
             _check(emitter, instruction, address, I64(unit))
             pointer = builder.inttoptr(address, PTR)

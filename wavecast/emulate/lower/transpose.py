@@ -54,10 +54,10 @@ def to_rows(builder: ir.IRBuilder, pieces: Sequence[Any], count: int) -> list[An
         return [shuffled(builder, pieces[0], pieces[1], each) for each in picks]
     rows = []
     for first in range(0, count, 2):
-        wanted = range(first, min(first + 2, count))
-        picks = [lane * count + row for row in wanted for lane in range(2 * lanes)]
+        indices = range(first, min(first + 2, count))
+        picks = [lane * count + row for row in indices for lane in range(2 * lanes)]
         low, high = (shuffled(builder, pieces[at], pieces[at + 1], picks) for at in (0, 2))
-        for half in range(len(wanted)):
+        for half in range(len(indices)):
             part = range(half * 2 * lanes, (half + 1) * 2 * lanes)
             rows.append(
                 shuffled(builder, low, high, [*part, *(low.type.count + pick for pick in part)])
@@ -110,12 +110,12 @@ def to_lanes(builder: ir.IRBuilder, rows: Sequence[Any]) -> list[Any]:
 
 def _interleaved(builder: ir.IRBuilder, vectors: Sequence[Any]) -> list[Any]:
     """Four vectors of 8: a transposition of four dwords by four in each half."""
-    found = []
+    outputs = []
     a, b, c, d = vectors
     for dwords in (_LOW_DWORDS, _HIGH_DWORDS):
         left, right = (shuffled(builder, x, y, dwords) for x, y in ((a, b), (c, d)))
-        found += [shuffled(builder, left, right, pairs) for pairs in (_LOW_PAIRS, _HIGH_PAIRS)]
-    return found
+        outputs += [shuffled(builder, left, right, pairs) for pairs in (_LOW_PAIRS, _HIGH_PAIRS)]
+    return outputs
 
 
 __all__ = [

@@ -79,9 +79,9 @@ class InstructionInputs:
         self.items = items
 
     def prepare(
-        self, builder: ir.IRBuilder, lanes: int, known: dict[int, tuple[Any, Any]]
+        self, builder: ir.IRBuilder, lanes: int, splats: dict[int, tuple[Any, Any]]
     ) -> list[Any]:
-        """Scalars as vectors, outside the loop over strips. `known` are those made before, by the
+        """Scalars as vectors, outside the loop over strips. `splats` are those made before, by the
         identity of their scalar, which is kept."""
         prepared = []
         for item in self.items:
@@ -89,9 +89,9 @@ class InstructionInputs:
                 value = modified(
                     LlvmOps(builder, 0, FloatMode()), item.value, item.operand, item.role, 0
                 )
-                if id(value) not in known:
-                    known[id(value)] = (value, splat(builder, value, lanes))
-                prepared.append(PlainInput(known[id(value)][1]))
+                if id(value) not in splats:
+                    splats[id(value)] = (value, splat(builder, value, lanes))
+                prepared.append(PlainInput(splats[id(value)][1]))
             elif isinstance(item, PlainInput):
                 prepared.append(PlainInput(splat(builder, item.value, lanes)))
             else:
@@ -103,8 +103,8 @@ def gather_inputs(emitter: Emitter, decoded: Decoded, pending: int) -> Instructi
     """Take the scalar inputs of an instruction now. `pending` are masks its run writes. Raises
     Unsupported."""
     meaning = semantics.of(decoded.opcode)
-    own = meaning.modifiers if meaning is not None else ()
-    unknown = set(decoded.modifiers) - _HANDLED - set(own)
+    modifiers = meaning.modifiers if meaning is not None else ()
+    unknown = set(decoded.modifiers) - _HANDLED - set(modifiers)
     if unknown:
         raise Unsupported(f"the modifier {sorted(unknown)[0]}")
     items: list[Any] = []
@@ -112,7 +112,7 @@ def gather_inputs(emitter: Emitter, decoded: Decoded, pending: int) -> Instructi
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
         if role.access is OperandAccess.WRITE:
             continue
-        if "neg_lo" in own:
+        if "neg_lo" in modifiers:
             operand = plain(operand)
         items.append(_input(emitter, decoded, operand, role, pending, source))
         source += 1
@@ -126,7 +126,7 @@ def gather_inputs(emitter: Emitter, decoded: Decoded, pending: int) -> Instructi
             items.append(MaskInput(value, key))
         else:
             items.append(PlainInput(emitter.special(name, 32)))
-    for name in own:
+    for name in modifiers:
         items.append(PlainInput(I32(modifier_value(decoded, name))))
     return InstructionInputs(items)
 
@@ -230,10 +230,10 @@ def selected(ops: Ops[Any], value: Any, select: str, signed: bool) -> Any:
     width = 8 if select.startswith("BYTE") else 16
     position = int(select[-1]) * width
     if not signed:
-        moved = ops.lshr(value, ops.const(position, 32), 32)
-        return ops.and_(moved, ops.const((1 << width) - 1, 32), 32)
-    moved = ops.shl(value, ops.const(32 - width - position, 32), 32)
-    return ops.ashr(moved, ops.const(32 - width, 32), 32)
+        bits = ops.lshr(value, ops.const(position, 32), 32)
+        return ops.and_(bits, ops.const((1 << width) - 1, 32), 32)
+    bits = ops.shl(value, ops.const(32 - width - position, 32), 32)
+    return ops.ashr(bits, ops.const(32 - width, 32), 32)
 
 
 def write_outputs(frame: StripFrame, decoded: Decoded, outputs: tuple[Any, ...]) -> None:
@@ -298,11 +298,11 @@ def placed(
         width = 8 if select.startswith("BYTE") else 16
         position = int(select[-1]) * width
     field = ((1 << width) - 1) << position
-    moved = ops.shl(value, ops.const(position, 32), 32)
+    bits = ops.shl(value, ops.const(position, 32), 32)
     if unused == "UNUSED_SEXT":
         top = ops.shl(value, ops.const(32 - width, 32), 32)
         return ops.shl(ops.ashr(top, ops.const(32 - width, 32), 32), ops.const(position, 32), 32)
-    result = ops.and_(moved, ops.const(field, 32), 32)
+    result = ops.and_(bits, ops.const(field, 32), 32)
     if unused == "UNUSED_PRESERVE":
         result = ops.or_(result, ops.and_(old(), ops.const(~field, 32), 32), 32)
     return result

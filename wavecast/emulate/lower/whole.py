@@ -55,10 +55,10 @@ class WholeOps(LlvmOps):
         return self.emitter.temporary
 
     def write_lane(self, old: Any, value: Any, lane: Any) -> Any:
-        one = self.builder.extract_element(value, I32(0))
+        scalar = self.builder.extract_element(value, I32(0))
         room = self._room(old)
         wide = self.builder.zext(self._number(lane), I64)
-        self.builder.store(one, element(self.builder, room, wide, I32))
+        self.builder.store(scalar, element(self.builder, room, wide, I32))
         return self.builder.load(room, align=8, typ=old.type)
 
     def gather(self, a: Any, lane: Any) -> Any:
@@ -87,14 +87,14 @@ class WholeOps(LlvmOps):
 def _shuffle_function(module: ir.Module, lanes: int) -> ir.Function:
     """`void shuffle(ptr data, ptr lanes)`: replace every lane number by that lane's dword."""
     name = f"shuffle{lanes}"
-    found = module.globals.get(name)
-    if found is not None:
-        return found
+    declaration = module.globals.get(name)
+    if declaration is not None:
+        return declaration
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR, PTR]), name)
     data, where = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     entry = builder.block
-    body, done = function.append_basic_block("body"), function.append_basic_block("done")
+    body, exit_block = function.append_basic_block("body"), function.append_basic_block("done")
     builder.branch(body)
     builder.position_at_end(body)
     index = builder.phi(I64)
@@ -105,8 +105,8 @@ def _shuffle_function(module: ir.Module, lanes: int) -> ir.Function:
     builder.store(value, slot)
     following = builder.add(index, I64(1))
     index.add_incoming(following, body)
-    builder.cbranch(builder.icmp_unsigned("==", following, I64(lanes)), done, body)
-    builder.position_at_end(done)
+    builder.cbranch(builder.icmp_unsigned("==", following, I64(lanes)), exit_block, body)
+    builder.position_at_end(exit_block)
     builder.ret_void()
     return function
 

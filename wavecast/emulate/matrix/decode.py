@@ -96,8 +96,8 @@ class ElementDecoder:
         exponent = self._and(magnitude, exponent_mask)
         smallest = rebias + (1 << F32.mantissa)
         lifted = self._as_float(builder.add(magnitude, self._constant(smallest)))
-        one = self._as_float(self._constant(smallest))
-        denormal = self._as_bits(builder.fsub(lifted, one))
+        implicit_one = self._as_float(self._constant(smallest))
+        denormal = self._as_bits(builder.fsub(lifted, implicit_one))
         is_denormal = builder.icmp_unsigned("==", exponent, self._constant(0))
         bits = builder.select(is_denormal, denormal, normal)
         if kind.specials is SpecialValues.IEEE:
@@ -116,9 +116,9 @@ class ElementDecoder:
             pattern = 1 << (kind.bits - 1)
         else:
             return value
-        found = self.builder.icmp_unsigned("==", self._and(raw, mask), self._constant(pattern))
+        is_nan = self.builder.icmp_unsigned("==", self._and(raw, mask), self._constant(pattern))
         nan = self._as_float(self._constant(_QUIET_NAN))
-        return self.builder.select(found, nan, value)
+        return self.builder.select(is_nan, nan, value)
 
     def round_to_xf32(self, value: Any) -> Any:
         """f32 rounded to 10 mantissa bits, to nearest, ties to even; NaN and infinity stay."""

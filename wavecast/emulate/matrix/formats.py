@@ -39,10 +39,10 @@ def element_format(name: str, target: str) -> ElementFormat:
 
 def encoding(name: str) -> Encoding:
     """The encoding of a float dtype. Raises UnknownName, ValueError for a dtype without one."""
-    found = lookup(name).encoding
-    if found is None:
+    kind = lookup(name).encoding
+    if kind is None:
         raise ValueError(f"{name} has no floating-point encoding")
-    return found
+    return kind
 
 
 F32: Final = encoding("float32")

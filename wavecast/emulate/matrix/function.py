@@ -49,9 +49,9 @@ def matrix_function(
 
 def spec_function(module: ir.Module, spec: MatrixSpec, host: Host) -> ir.Function:
     """As `matrix_function`, from a spec."""
-    known = module.globals.get(function_name(spec))
-    if known is not None:
-        return known
+    declaration = module.globals.get(function_name(spec))
+    if declaration is not None:
+        return declaration
     function = _function(module, function_name(spec), spec_type(spec), spec.parameters)
     body = _Body(function, spec, host)
     if spec.chains:
@@ -65,9 +65,9 @@ def source_function(module: ir.Module, spec: MatrixSpec, which: str, host: Host)
     """`void f(ptr array, ptr rows[, ptr scale])`: reads A or B (`which`) into `source_bytes` bytes
     of an array aligned to ALIGNMENT, for `chain_function`."""
     name = source_name(spec, which)
-    known = module.globals.get(name)
-    if known is not None:
-        return known
+    declaration = module.globals.get(name)
+    if declaration is not None:
+        return declaration
     scaled = ("scale",) if spec.shape.scaled else ()
     function = _function(module, name, source_type(spec), ("array", "rows", *scaled))
     builder = ir.IRBuilder(function.append_basic_block("entry"))
@@ -92,9 +92,9 @@ def chain_function(module: ir.Module, spec: MatrixSpec, host: Host) -> ir.Functi
     `links` points to what `links_table` makes of `count` >= 1 links.
     """
     name = chain_name(spec)
-    known = module.globals.get(name)
-    if known is not None:
-        return known
+    declaration = module.globals.get(name)
+    if declaration is not None:
+        return declaration
     addend = () if spec.c.constant is not None else ("c",)
     function = _function(module, name, chain_type(spec), ("d", *addend, "room", "links"))
     builder = ir.IRBuilder(function.append_basic_block("entry"))

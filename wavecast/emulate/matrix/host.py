@@ -51,5 +51,5 @@ def detect() -> Host:
     """The machine this runs on."""
     from wavecast.compile.processor import processor
 
-    found = processor()
-    return host(found.architecture, dict.fromkeys(found.flags, True))
+    cpu = processor()
+    return host(cpu.architecture, dict.fromkeys(cpu.flags, True))

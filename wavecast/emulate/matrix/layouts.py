@@ -74,9 +74,9 @@ class _Axes:
 
     def elements(self, count: int) -> list[Weight]:
         """`count` further bits of the element number."""
-        found = [(self.next_element << bit, 0) for bit in range(count)]
+        weights = [(self.next_element << bit, 0) for bit in range(count)]
         self.next_element <<= count
-        return found
+        return weights
 
 
 _SHORT_RUNS: Final = ("replicated", "short_runs")
@@ -93,11 +93,11 @@ def _log2(value: int) -> int:
 
 def lane_bits(first: int, end: int) -> list[Weight]:
     """Lane weights first, 2 * first … below end."""
-    found = []
+    weights = []
     while first < end:
-        found.append((0, first))
+        weights.append((0, first))
         first *= 2
-    return found
+    return weights
 
 
 def run_length(target: str, width: int, sparse: bool) -> int:
@@ -110,10 +110,10 @@ def run_length(target: str, width: int, sparse: bool) -> int:
 
 def _depth_lanes(target: str, lanes: int, width: int, first: int, groups: int) -> list[Weight]:
     """The lane bits that k uses above a lane's run."""
-    found = lane_bits(first, first * groups)
+    weights = lane_bits(first, first * groups)
     short = capabilities(target).matrix_layout in _SHORT_RUNS
     swapped = short and lanes == 64 and width < 16
-    return found[::-1] if swapped else found
+    return weights[::-1] if swapped else weights
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,15 +51,15 @@ def accumulating_loop(
     counter = builder.phi(I64)
     counter.add_incoming(I64(0), before)
     carried = [[builder.phi(value.type) for value in row] for row in sums]
-    found = body(counter, [list(row) for row in carried])
+    results = body(counter, [list(row) for row in carried])
     following = builder.add(counter, I64(step))
     counter.add_incoming(following, builder.block)
-    for phis, first, last in zip(carried, sums, found, strict=True):
+    for phis, first, last in zip(carried, sums, results, strict=True):
         for phi, start, end in zip(phis, first, last, strict=True):
             phi.add_incoming(start, before)
             phi.add_incoming(end, builder.block)
     close_loop(builder, builder.icmp_unsigned("<", following, count), loop, after)
-    return found
+    return results
 
 
 def close_loop(

@@ -95,8 +95,8 @@ class Reader:
             low = self.builder.lshr(low, constant(shift, 32, self.width))
         if shift + count > 32:
             high = self.register(register + 1)
-            moved = self.builder.shl(high, constant(32 - shift, 32, self.width))
-            low = self.builder.or_(low, moved)
+            upper = self.builder.shl(high, constant(32 - shift, 32, self.width))
+            low = self.builder.or_(low, upper)
         return low
 
     def double(self, first: int) -> Any:
@@ -144,44 +144,44 @@ class SourceConverter:
 
     def convert(self, pointer: Any, job: SourceJob, scratch: Any) -> None:
         """Read all of the operand at `pointer` into `scratch`."""
-        found = walk(job.layout, job.rows, job.depth, job.blocks, self.width)
-        lanes = [self._source_lane(job, lane) for lane, _ in found.strips]
-        targets = [self._position(job, indices) for _, indices in found.strips]
-        scales = [self._scale_lane(job, indices) for _, indices in found.strips]
+        traversal = walk(job.layout, job.rows, job.depth, job.blocks, self.width)
+        lanes = [self._source_lane(job, lane) for lane, _ in traversal.strips]
+        targets = [self._position(job, indices) for _, indices in traversal.strips]
+        scales = [self._scale_lane(job, indices) for _, indices in traversal.strips]
         name = "strips"
         lane_table = constant_table(self.builder.module, name, lanes)
         target_table = constant_table(self.builder.module, name, targets)
         scale_table = constant_table(self.builder.module, name, scales)
-        short = len(found.strips) * len(found.elements) <= _SHORT
-        with counted_loop(self.builder, len(found.strips), short=short) as strip:
+        short = len(traversal.strips) * len(traversal.elements) <= _SHORT
+        with counted_loop(self.builder, len(traversal.strips), short=short) as strip:
             reader = Reader(self.builder, pointer, self.spec.lanes, self.width)
             reader.start(table_entry(self.builder, lane_table, strip))
             base = table_entry(self.builder, target_table, strip)
             scale_base = table_entry(self.builder, scale_table, strip)
-            self._strip(reader, job, found, scratch, base, scale_base)
+            self._strip(reader, job, traversal, scratch, base, scale_base)
 
     def _strip(
         self,
         reader: Reader,
         job: SourceJob,
-        found: OperandWalk,
+        traversal: OperandWalk,
         scratch: Any,
         base: Any,
         scale_base: Any,
     ) -> None:
         step = 2 if self.paired else 1
         scaled: dict[int, Any] = {}
-        for number in range(0, len(found.elements), step):
-            value = self._value(reader, job, number, found.elements[number][1])
+        for number in range(0, len(traversal.elements), step):
+            value = self._value(reader, job, number, traversal.elements[number][1])
             if self.paired:
                 second = self._value(reader, job, number + 1, 1)
                 value = self._pair(value, second)
             if job.scale is not None:
-                lane = self._scale_lane(job, found.elements[number])
+                lane = self._scale_lane(job, traversal.elements[number])
                 if lane not in scaled:
                     scaled[lane] = self._scale(job, scale_base, lane)
                 value = self.builder.fmul(value, scaled[lane])
-            offset = self._position(job, found.elements[number])
+            offset = self._position(job, traversal.elements[number])
             index = self.builder.add(base, I64(offset))
             address = element(self.builder, scratch, index, self.item)
             self.builder.store(value, address, align=4)
@@ -236,17 +236,17 @@ def convert_index(
     """Write, for each stored k of A and each row, the first element of the row of B it meets."""
     shape = spec.shape
     layout = spec.index_layout
-    found = walk(layout, shape.m, shape.k // GROUP, 1, width)
+    traversal = walk(layout, shape.m, shape.k // GROUP, 1, width)
     module = builder.module
-    lane_table = constant_table(module, "index", [lane for lane, _ in found.strips])
-    group_table = constant_table(module, "index", [origin[1] for _, origin in found.strips])
-    rows_table = constant_table(module, "index", [origin[0] for _, origin in found.strips])
-    with counted_loop(builder, len(found.strips)) as strip:
+    lane_table = constant_table(module, "index", [lane for lane, _ in traversal.strips])
+    group_table = constant_table(module, "index", [origin[1] for _, origin in traversal.strips])
+    rows_table = constant_table(module, "index", [origin[0] for _, origin in traversal.strips])
+    with counted_loop(builder, len(traversal.strips)) as strip:
         reader = Reader(builder, pointer, spec.lanes, width)
         reader.start(table_entry(builder, lane_table, strip))
         group_base = table_entry(builder, group_table, strip)
         row_base = table_entry(builder, rows_table, strip)
-        for number, (row, group, _) in enumerate(found.elements):
+        for number, (row, group, _) in enumerate(traversal.elements):
             raw = reader.bits(number * INDEX_BITS + layout.first_bit, INDEX_BITS)
             this = builder.add(group_base, I64(group))
             for slot in range(2):

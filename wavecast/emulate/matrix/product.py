@@ -181,7 +181,7 @@ class Product:
         if arrays.offsets is None:
             first = builder.add(b_base, builder.mul(k, I64(self.spec.shape.n)))
             shared = self._b_row(arrays, first)
-        found = []
+        new_sums = []
         for row, running in enumerate(sums):
             index = builder.add(a_first, I64(row))
             b_row = shared
@@ -191,8 +191,8 @@ class Product:
             value = load(builder, address, self.item)
             factor = splat(builder, value, self.width)
             pairs = zip(running, b_row, strict=True)
-            found.append([self._multiply_add(factor, b, total) for total, b in pairs])
-        return found
+            new_sums.append([self._multiply_add(factor, b, total) for total, b in pairs])
+        return new_sums
 
     def _selected(self, arrays: Arrays, b_base: Any, index: Any) -> Any:
         address = element(self.builder, arrays.offsets, index, I32)
@@ -200,12 +200,12 @@ class Product:
         return self.builder.add(b_base, offset)
 
     def _b_row(self, arrays: Arrays, first: Any) -> list[Any]:
-        found = []
+        vectors = []
         for vector in range(self.tile.vectors):
             index = self.builder.add(first, I64(vector * self.width))
             address = element(self.builder, arrays.b, index, self.item)
-            found.append(load(self.builder, address, self.results.kind))
-        return found
+            vectors.append(load(self.builder, address, self.results.kind))
+        return vectors
 
     def _multiply_add(self, factor: Any, b: Any, total: Any) -> Any:
         if not self.spec.integer:
@@ -237,5 +237,7 @@ class Product:
         return self.builder.call(self._declare(name, kind), list(arguments))
 
     def _declare(self, name: str, kind: ir.FunctionType) -> Any:
-        known = self.builder.module.globals.get(name)
-        return known if known is not None else ir.Function(self.builder.module, kind, name)
+        declaration = self.builder.module.globals.get(name)
+        return (
+            declaration if declaration is not None else ir.Function(self.builder.module, kind, name)
+        )

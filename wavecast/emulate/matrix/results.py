@@ -148,9 +148,9 @@ class Results:
             if shift:
                 bits = self.builder.shl(bits, constant(shift, 32, self.width))
             if self.spec.half is not None:
-                kept = self._load_words(self.d, base, offset)
+                old = self._load_words(self.d, base, offset)
                 mask = constant(0xFFFF0000 >> shift, 32, self.width)
-                bits = self.builder.or_(bits, self.builder.and_(kept, mask))
+                bits = self.builder.or_(bits, self.builder.and_(old, mask))
             words[offset] = self.builder.or_(words[offset], bits) if offset in words else bits
         for offset, bits in words.items():
             self._store_words(bits, base, offset)

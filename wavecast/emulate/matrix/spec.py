@@ -214,24 +214,24 @@ def _modifiers(shape: MatrixShape, target: str) -> frozenset[str]:
         if shape.cd_type == "f64":
             return frozenset({"neg", "blgp"})
         return frozenset({"cbsz", "abid"} if shape.sparse else {"cbsz", "abid", "blgp"})
-    found = {"neg_lo", "neg_hi"}
+    modifiers = {"neg_lo", "neg_hi"}
     if shape.cd_type == "i32":
-        found.add("clamp")
+        modifiers.add("clamp")
     able = capabilities(target)
     if able.matrix_layout == "replicated" and shape.cd_type in ("f16", "bf16"):
-        found.add("op_sel")
+        modifiers.add("op_sel")
     if shape.sparse:
-        found.add("index_key")
+        modifiers.add("index_key")
     if able.matrix_reuse_hints:
-        found |= {"matrix_a_reuse", "matrix_b_reuse"}
+        modifiers |= {"matrix_a_reuse", "matrix_b_reuse"}
     if shape.a_type == "f8f6f4":
-        found |= {"matrix_a_fmt", "matrix_b_fmt"}
-    return frozenset(found)
+        modifiers |= {"matrix_a_fmt", "matrix_b_fmt"}
+    return frozenset(modifiers)
 
 
 def _numbers(decoded: Decoded, name: str, count: int) -> list[int]:
-    found = [int(text) for text in _NUMBER.findall(decoded.modifiers.get(name, ""))]
-    return (found + [0] * count)[:count]
+    numbers = [int(text) for text in _NUMBER.findall(decoded.modifiers.get(name, ""))]
+    return (numbers + [0] * count)[:count]
 
 
 def _number(decoded: Decoded, name: str) -> int:
@@ -242,8 +242,8 @@ def _source_types(decoded: Decoded, shape: MatrixShape, target: str) -> tuple[st
     if shape.a_type != "f8f6f4":
         return shape.a_type, shape.b_type
     if not _is_mfma(target):
-        named = [decoded.modifiers.get(f"matrix_{which}_fmt", "") for which in "ab"]
-        texts = [text or "MATRIX_FMT_FP8" for text in named]
+        formats = [decoded.modifiers.get(f"matrix_{which}_fmt", "") for which in "ab"]
+        texts = [text or "MATRIX_FMT_FP8" for text in formats]
         if any(text not in _MATRIX_FORMATS for text in texts):
             raise UnsupportedMatrix(decoded, "a matrix format is not known")
         return _MATRIX_FORMATS[texts[0]], _MATRIX_FORMATS[texts[1]]

@@ -120,10 +120,10 @@ class TracePlan:
 
     def counters(self) -> np.ndarray:
         """Counters that have counted nothing."""
-        made = hostmemory.zeros(self.words, np.uint64)
-        table = made[self.memory_word(0) :].reshape(-1, MEMORY_WORDS).view(np.int64)
+        counters = hostmemory.zeros(self.words, np.uint64)
+        table = counters[self.memory_word(0) :].reshape(-1, MEMORY_WORDS).view(np.int64)
         table[:, LEAST_STRIDE], table[:, MOST_STRIDE] = NO_STRIDE, ~NO_STRIDE
-        return made
+        return counters
 
 
 def record_words(lanes: int) -> int:
@@ -138,16 +138,16 @@ def per_lane(instruction: Instruction) -> bool:
 
 def _regions(program: Program, block: int) -> list[TraceRegion]:
     """The regions of a block that hold an instruction which runs once per active lane."""
-    found, start = [], None
+    regions, start = [], None
     for instruction in program.block_instructions(block):
         if start is None and per_lane(instruction):
             start = instruction.index
         if instruction.decoded.writes & EXEC and start is not None:
-            found.append(TraceRegion(block, start, instruction.index + 1))
+            regions.append(TraceRegion(block, start, instruction.index + 1))
             start = None
     if start is not None:
-        found.append(TraceRegion(block, start, program.blocks[block].stop))
-    return found
+        regions.append(TraceRegion(block, start, program.blocks[block].stop))
+    return regions
 
 
 __all__ = [

@@ -35,10 +35,10 @@ _WIDE = ir.VectorType(I64, _STEP)
 def build(out: Outlined) -> None:
     """Add to the counters at `rows` what the access would touch."""
     builder = out.builder
-    found = resolve(out, checked=False)
-    some = builder.icmp_unsigned("!=", found.live, out.mask(0))
+    lanes = resolve(out, checked=False)
+    some = builder.icmp_unsigned("!=", lanes.live, out.mask(0))
     with builder.if_then(some, likely=True):
-        _count(out, found.addresses, found.live)
+        _count(out, lanes.addresses, lanes.live)
     builder.ret(I32(0))
 
 
@@ -53,14 +53,14 @@ def extreme(out: Outlined, word: int, name: str, value: Any) -> None:
     """Keep the larger or smaller (`umax`, `smin`, `smax`) of a counter and an i64."""
     builder = out.builder
     slot = element(builder, out.rows, word, I64)
-    kept = out.intrinsic(f"llvm.{name}.i64", I64, load(builder, slot, I64, 8), value)
-    builder.store(kept, slot, align=8)
+    bound = out.intrinsic(f"llvm.{name}.i64", I64, load(builder, slot, I64, 8), value)
+    builder.store(bound, slot, align=8)
 
 
 def lanes_in(out: Outlined, mask: Any) -> Any:
     """How many lanes a mask has, i64."""
-    found = out.intrinsic(f"llvm.ctpop.i{out.lanes}", out.mask, mask)
-    return found if out.lanes == 64 else out.builder.zext(found, I64)
+    count = out.intrinsic(f"llvm.ctpop.i{out.lanes}", out.mask, mask)
+    return count if out.lanes == 64 else out.builder.zext(count, I64)
 
 
 def _count(out: Outlined, addresses: Any, live: Any) -> None:
@@ -206,9 +206,9 @@ class _Line:
                 (least, "smin", layout.NO_STRIDE),
                 (most, "smax", ~layout.NO_STRIDE),
             ):
-                seen = builder.select(mask, stride, constant(rest, 64, _STEP))
-                kept = out.intrinsic(f"llvm.{name}.v8i64", _WIDE, out.get(slot, _WIDE), seen)
-                builder.store(kept, slot)
+                candidates = builder.select(mask, stride, constant(rest, 64, _STEP))
+                bound = out.intrinsic(f"llvm.{name}.v8i64", _WIDE, out.get(slot, _WIDE), candidates)
+                builder.store(bound, slot)
         low = out.intrinsic("llvm.vector.reduce.smin.v8i64", I64, out.get(least, _WIDE))
         high = out.intrinsic("llvm.vector.reduce.smax.v8i64", I64, out.get(most, _WIDE))
         return builder.icmp_signed("<", low, I64(0)), low, high
@@ -217,14 +217,14 @@ class _Line:
         """Insertion sort: addresses of lanes are nearly in order, or few."""
         out, builder = self.out, self.out.builder
         at = out.room(I64, I64(1))
-        test, body, slide, move, insert, done = (
+        test, body, slide, move, insert, exit_block = (
             out.function.append_basic_block(name)
             for name in ("sort", "pick", "slide", "move", "place", "sorted")
         )
         builder.branch(test)
         builder.position_at_end(test)
         index = out.get(at, I64)
-        builder.cbranch(builder.icmp_unsigned("<", index, self.count), body, done)
+        builder.cbranch(builder.icmp_unsigned("<", index, self.count), body, exit_block)
         builder.position_at_end(body)
         value = load(builder, element(builder, self.first, index, I64), I64, 8)
         builder.branch(slide)
@@ -245,7 +245,7 @@ class _Line:
         builder.store(value, element(builder, self.first, hole, I64), align=8)
         builder.store(builder.add(index, I64(1)), at)
         builder.branch(test)
-        builder.position_at_end(done)
+        builder.position_at_end(exit_block)
         self._pad()
 
     def blocks(self, size: int) -> Any:
@@ -257,16 +257,16 @@ class _Line:
         with self._each_step() as start:
             value, before = self._pair(start)
             last = builder.lshr(builder.add(value, reach), amount)
-            seen = builder.lshr(builder.add(before, reach), amount)
+            previous_last = builder.lshr(builder.add(before, reach), amount)
             start_ = builder.sub(builder.lshr(value, amount), constant(1, 64, _STEP))
-            known = out.intrinsic("llvm.smax.v8i64", _WIDE, start_, seen)
-            builder.store(builder.add(out.get(total, _WIDE), builder.sub(last, known)), total)
-        added = out.intrinsic("llvm.vector.reduce.add.v8i64", I64, out.get(total, _WIDE))
+            lower = out.intrinsic("llvm.smax.v8i64", _WIDE, start_, previous_last)
+            builder.store(builder.add(out.get(total, _WIDE), builder.sub(last, lower)), total)
+        later_blocks = out.intrinsic("llvm.vector.reduce.add.v8i64", I64, out.get(total, _WIDE))
         first = load(builder, self.first, I64, 8)
         shift = I64(size.bit_length() - 1)
         end = builder.lshr(builder.add(first, I64(self.width - 1)), shift)
-        own = builder.add(builder.sub(end, builder.lshr(first, shift)), I64(1))
-        return builder.add(added, own)
+        first_blocks = builder.add(builder.sub(end, builder.lshr(first, shift)), I64(1))
+        return builder.add(later_blocks, first_blocks)
 
     def repeats(self) -> Any:
         """Lanes whose address is that of the lane before them in sorted order, i64."""
@@ -276,8 +276,8 @@ class _Line:
             value, before = self._pair(start)
             same = builder.icmp_unsigned("==", value, before)
             mask = builder.zext(builder.bitcast(same, ir.IntType(_STEP)), I64)
-            found = out.intrinsic("llvm.ctpop.i64", I64, mask)
-            builder.store(builder.add(out.get(total, I64), found), total)
+            count = out.intrinsic("llvm.ctpop.i64", I64, mask)
+            builder.store(builder.add(out.get(total, I64), count), total)
         # the copy before the first and those after the last are equal to their neighbours
         padding = builder.sub(builder.shl(self.steps, I64(3)), self.count)
         extra = builder.add(padding, I64(1))

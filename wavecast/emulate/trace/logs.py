@@ -74,19 +74,19 @@ class Logs:
 
     def blocks(self) -> dict[int, np.ndarray]:
         """Stream number -> blocks in order, u32."""
-        found: dict[int, list[np.ndarray]] = {}
+        by_stream: dict[int, list[np.ndarray]] = {}
         for chunks in self._blocks:
             entries = np.concatenate(chunks) if chunks else np.zeros(0, np.uint32)
             marks = np.flatnonzero(entries & layout.STREAM_BIT)
             # nothing is before the first mark: every log begins with one
             for part in np.split(entries, marks)[1:]:
                 stream = int(part[0]) & ~layout.STREAM_BIT
-                found.setdefault(stream, []).append(part[1:])
-        return {stream: np.concatenate(parts) for stream, parts in found.items()}
+                by_stream.setdefault(stream, []).append(part[1:])
+        return {stream: np.concatenate(parts) for stream, parts in by_stream.items()}
 
     def accesses(self) -> dict[int, np.ndarray]:
         """Stream number -> records in order, u64[m, words]; the stream bits are cleared."""
-        found = {}
+        by_stream = {}
         for chunks in self._accesses:
             if not chunks:
                 continue
@@ -94,8 +94,8 @@ class Logs:
             streams = records[:, 0] >> np.uint64(32)
             records[:, 0] &= np.uint64(0xFFFFFFFF)
             for stream in np.unique(streams).tolist():
-                found[stream] = records[streams == stream]
-        return found
+                by_stream[stream] = records[streams == stream]
+        return by_stream
 
 
 __all__ = ["Logs", "Reduce"]

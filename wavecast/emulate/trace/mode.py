@@ -79,27 +79,27 @@ class TraceMode:
     def key(self, target: str) -> str:
         banks = lds_banks(target)
         served = [
-            (found.groups, found.banks)
+            (bank_phases.groups, bank_phases.banks)
             for width in _WIDTHS
             for write in (False, True)
             for lanes in (32, 64)
-            for found in (phases(target, width, write, lanes, banks),)
+            for bank_phases in (phases(target, width, write, lanes, banks),)
         ]
         return digest("trace", self.memory, bool(self.streams), served)
 
     def plan(self, native: NativeKernel) -> TracePlan:
         """The plan of a kernel, made once."""
-        known = self._plans.get(id(native))
-        if known is None:
-            known = self._plans[id(native)] = native, TracePlan.of(native.kernel.program)
-        return known[1]
+        entry = self._plans.get(id(native))
+        if entry is None:
+            entry = self._plans[id(native)] = native, TracePlan.of(native.kernel.program)
+        return entry[1]
 
     def add(self, trace: Trace) -> None:
         """Collect the trace of a launch."""
         if self.together:
-            for number, known in enumerate(self.traces):
-                if known.same_launch(trace):
-                    self.traces[number] = known.plus(trace)
+            for number, total in enumerate(self.traces):
+                if total.same_launch(trace):
+                    self.traces[number] = total.plus(trace)
                     return
         self.traces.append(trace)
 
@@ -208,11 +208,11 @@ class TraceWatch(LaunchWatch):
             return ()
         blocks, accesses = self.logs.blocks(), self.logs.accesses()
         none = np.zeros((0, self.logs.words), np.uint64)
-        found = []
+        streams = []
         for stream in sorted(blocks):
             group, wave = divmod(stream, self.waves)
             path, records = blocks[stream], accesses.get(stream, none)
-            found.append(
+            streams.append(
                 Stream(
                     self.launch.workgroup(int(self.sampled[group])),
                     wave,
@@ -226,7 +226,7 @@ class TraceWatch(LaunchWatch):
                     and not program.blocks[path[-1]].successors,
                 )
             )
-        return tuple(found)
+        return tuple(streams)
 
 
 _MERGED = {
@@ -250,7 +250,7 @@ def _merged(plan: TracePlan, threads: list[np.ndarray]) -> np.ndarray:
 def _memory(
     program: Program, plan: TracePlan, total: np.ndarray, executions: np.ndarray
 ) -> dict[int, MemoryCounts]:
-    found = {}
+    by_index = {}
     for number, index in enumerate(plan.memory):
         start = plan.memory_word(number)
         words = total[start : start + layout.MEMORY_WORDS].view(np.int64).tolist()
@@ -281,8 +281,8 @@ def _memory(
                 least_stride=words[layout.LEAST_STRIDE],
                 most_stride=words[layout.MOST_STRIDE],
             )
-        found[index] = counts
-    return found
+        by_index[index] = counts
+    return by_index
 
 
 _STRIDED = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT, Space.SCRATCH})

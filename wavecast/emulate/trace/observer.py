@@ -72,8 +72,8 @@ class TraceObserver(Observer):
         with builder.if_then(self.recording, likely=False):
             builder.call(_note_function(emitter.module), [emitter.context, entry])
         # a wave that is not recorded has no number: it looks at the first one's
-        own = builder.select(self.recording, stream, I64(0))
-        self.room = element(builder, word(layout.ROOM, PTR), own, I64)
+        slot = builder.select(self.recording, stream, I64(0))
+        self.room = element(builder, word(layout.ROOM, PTR), slot, I64)
 
     def block(self, emitter: WaveEmitter, block: Block) -> None:
         self._add(emitter, block.index, I64(1))
@@ -94,12 +94,12 @@ class TraceObserver(Observer):
             lanes = I64(emitter.layout.lanes)
             builder.call(_partial_function(emitter.module), [slots, wide, lanes])
 
-    def branch(self, emitter: WaveEmitter, instruction: Instruction, taken: Any) -> None:
+    def branch(self, emitter: WaveEmitter, instruction: Instruction, condition: Any) -> None:
         block = next(
             block.index for block in emitter.input.program.blocks
             if block.start <= instruction.index < block.stop
         )  # fmt: skip
-        self._add(emitter, self.plan.taken_word(block), emitter.builder.zext(taken, I64))
+        self._add(emitter, self.plan.taken_word(block), emitter.builder.zext(condition, I64))
 
     def access(
         self,
@@ -146,9 +146,9 @@ class TraceObserver(Observer):
         """Where a wave is recorded and has entries left; takes one."""
         builder = emitter.builder
         with builder.if_then(self.recording, likely=False):
-            left = load(builder, self.room, I64, 8)
-            with builder.if_then(builder.icmp_signed(">", left, I64(0))):
-                builder.store(builder.sub(left, I64(1)), self.room, align=8)
+            entries = load(builder, self.room, I64, 8)
+            with builder.if_then(builder.icmp_signed(">", entries, I64(0))):
+                builder.store(builder.sub(entries, I64(1)), self.room, align=8)
                 yield
 
     def _count(
@@ -163,14 +163,16 @@ class TraceObserver(Observer):
         word = self.plan.memory_word(self._memory[instruction.index])
         slots = element(emitter.builder, self.counters, word, I64)
         use = use_of(instruction.memory.kind)
-        seen = MemoryAccess("count", access.mode, access.lanes, access.bytes, use)
+        request = MemoryAccess("count", access.mode, access.lanes, access.bytes, use)
         build: Callable[[Outlined], None] = lines.build
-        known = ""
+        variant = ""
         if access.mode == "local":
-            found = phases(self.target, access.bytes, use == "write", access.lanes, self.banks)
-            known = digest(found.groups, found.banks)[:16]
-            build = partial(passes.build, phases=found)
-        _call(emitter, seen, known, build, target, slots)
+            bank_phases = phases(
+                self.target, access.bytes, use == "write", access.lanes, self.banks
+            )
+            variant = digest(bank_phases.groups, bank_phases.banks)[:16]
+            build = partial(passes.build, phases=bank_phases)
+        _call(emitter, request, variant, build, target, slots)
 
     def _record(
         self,
@@ -180,9 +182,9 @@ class TraceObserver(Observer):
         size: int,
         target: AccessTarget,
     ) -> None:
-        seen = MemoryAccess("record", mode, emitter.layout.lanes, size)
+        request = MemoryAccess("record", mode, emitter.layout.lanes, size)
         number = emitter.builder.inttoptr(I64(instruction.index), PTR)
-        _call(emitter, seen, "", record.build, target, number)
+        _call(emitter, request, "", record.build, target, number)
 
     def _scalar_lines(
         self,
@@ -203,22 +205,23 @@ class TraceObserver(Observer):
             shift = I64(bytes_.bit_length() - 1)
             end = builder.lshr(builder.add(address, I64(size - 1)), shift)
             start = builder.lshr(address if first else builder.sub(address, I64(1)), shift)
-            added = builder.sub(end, start)
-            added = builder.add(added, I64(1)) if first else added
-            self._add(emitter, word + layout.BLOCKS_32 + offset, added)
+            count = builder.sub(end, start)
+            count = builder.add(count, I64(1)) if first else count
+            self._add(emitter, word + layout.BLOCKS_32 + offset, count)
 
 
 def _call(
     emitter: WaveEmitter,
     access: MemoryAccess,
-    known: str,
+    variant: str,
     build: Callable[[Outlined], None],
     target: AccessTarget,
     rows: Any,
 ) -> None:
-    """Call an outlined function that looks at an access; `known` names what else it depends on."""
+    """Call an outlined function that looks at an access; `variant` names what else it depends
+    on."""
     name = f"trace.{access.action}.{access.mode}.{access.lanes}.{access.bytes}.{access.detail}"
-    name = f"{name}.{known}" if known else name
+    name = f"{name}.{variant}" if variant else name
 
     def recipe(alone: ir.Module) -> None:
         build(Outlined(alone, access, runtime.OUTLINED + name))
@@ -242,9 +245,9 @@ def _internal(module: ir.Module, name: str, result: ir.Type, *kinds: ir.Type) ->
 
 def _find_function(module: ir.Module) -> ir.Function:
     """`i64 find(ptr numbers, i64 length, i64 number)`: its index in a sorted list, or -1."""
-    found = module.globals.get("trace.find")
-    if found is not None:
-        return found
+    declaration = module.globals.get("trace.find")
+    if declaration is not None:
+        return declaration
     function = _internal(module, "trace.find", I64, PTR, I64, I64)
     numbers, length, number = function.args
     entry, test, look, step, hit, miss = (
@@ -276,9 +279,9 @@ def _find_function(module: ir.Module) -> ir.Function:
 
 def _partial_function(module: ir.Module) -> ir.Function:
     """`void partial(ptr slots, i64 mask, i64 lanes)`: a region runs with some lanes off."""
-    found = module.globals.get("trace.partial")
-    if found is not None:
-        return found
+    declaration = module.globals.get("trace.partial")
+    if declaration is not None:
+        return declaration
     function = _internal(module, "trace.partial", ir.VoidType(), PTR, I64, I64)
     slots, mask, lanes = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))
@@ -297,9 +300,9 @@ def _partial_function(module: ir.Module) -> ir.Function:
 
 def _note_function(module: ir.Module) -> ir.Function:
     """`void note(ptr context, i32 entry)`: append to the block log."""
-    found = module.globals.get("trace.note")
-    if found is not None:
-        return found
+    declaration = module.globals.get("trace.note")
+    if declaration is not None:
+        return declaration
     function = _internal(module, "trace.note", ir.VoidType(), PTR, I32)
     context, entry = function.args
     builder = ir.IRBuilder(function.append_basic_block("entry"))

@@ -38,10 +38,10 @@ _MOST: Final = 32
 def build(out: Outlined, phases: Phases) -> None:
     """Add to the counters at `rows` what the access, served in `phases`, asks of the banks."""
     builder = out.builder
-    found = resolve(out, checked=False)
-    some = builder.icmp_unsigned("!=", found.live, out.mask(0))
+    lanes = resolve(out, checked=False)
+    some = builder.icmp_unsigned("!=", lanes.live, out.mask(0))
     with builder.if_then(some, likely=True):
-        _Banks(out, phases, found.addresses, found.live).count()
+        _Banks(out, phases, lanes.addresses, lanes.live).count()
     builder.ret(I32(0))
 
 
@@ -105,15 +105,15 @@ class _Banks:
             count = len(group)
             kind = ir.VectorType(ir.IntType(bits), count)
             order = ir.Constant(ir.VectorType(I32, count), list(group))
-            own = builder.shuffle_vector(bank, bank, order)
-            asked = constant((1 << out.access.dwords) - 1, bits, count)
-            asked = out.intrinsic(f"llvm.fshl.v{count}i{bits}", kind, asked, asked, own)
+            group_banks = builder.shuffle_vector(bank, bank, order)
+            demand = constant((1 << out.access.dwords) - 1, bits, count)
+            demand = out.intrinsic(f"llvm.fshl.v{count}i{bits}", kind, demand, demand, group_banks)
             small = ir.IntType(bits)
-            union = out.intrinsic(f"llvm.vector.reduce.or.v{count}i{bits}", small, asked)
-            used = out.intrinsic(f"llvm.ctpop.i{bits}", small, union)
-            different = builder.icmp_unsigned("==", used, small(count * out.access.dwords))
-            with builder.if_else(different, likely=True) as (one, more):
-                with one:
+            union = out.intrinsic(f"llvm.vector.reduce.or.v{count}i{bits}", small, demand)
+            bank_count = out.intrinsic(f"llvm.ctpop.i{bits}", small, union)
+            different = builder.icmp_unsigned("==", bank_count, small(count * out.access.dwords))
+            with builder.if_else(different, likely=True) as (single, more):
+                with single:
                     self._add(I64(1))
                 with more:
                     self._one(group)
@@ -122,14 +122,14 @@ class _Banks:
         """Count one group bank by bank."""
         out, builder = self.out, self.out.builder
         name = f"lanes.{group[0]}"
-        listed: Any = out.module.globals.get(name)
+        table: Any = out.module.globals.get(name)
         kind = ir.ArrayType(I32, len(group))
-        if listed is None:
-            listed = ir.GlobalVariable(out.module, kind, name)
-            listed.initializer = ir.Constant(kind, list(group))
-            listed.global_constant = True
-            listed.linkage = "internal"
-        lanes = builder.gep(listed, [I64(0)], source_etype=I32)
+        if table is None:
+            table = ir.GlobalVariable(out.module, kind, name)
+            table.initializer = ir.Constant(kind, list(group))
+            table.global_constant = True
+            table.linkage = "internal"
+        lanes = builder.gep(table, [I64(0)], source_etype=I32)
         mask = self.live if out.lanes == 64 else builder.zext(self.live, I64)
         self._add(builder.call(self.slow, [self.room, lanes, I64(len(group)), mask]))
 
@@ -157,7 +157,7 @@ def _busiest(out: Outlined, banks: int) -> ir.Function:
     room, bank_words = ir.ArrayType(I32, banks * _MOST), ir.ArrayType(I32, banks)
     slots = builder.alloca(room), builder.alloca(bank_words)
     builder.store(ir.Constant(bank_words, None), slots[1])
-    seen, filled = (builder.inttoptr(builder.ptrtoint(slot, I64), PTR) for slot in slots)
+    queues, filled = (builder.inttoptr(builder.ptrtoint(slot, I64), PTR) for slot in slots)
     most = builder.alloca(I64)
     builder.store(I64(0), most)
     with _loop(builder, I64(0), count) as index:
@@ -171,7 +171,7 @@ def _busiest(out: Outlined, banks: int) -> ir.Function:
             with _loop(builder, first, builder.add(last, I64(1))) as dword:
                 bank = builder.and_(dword, I64(banks - 1))
                 slot = element(builder, filled, bank, I32)
-                queue = element(builder, seen, builder.mul(bank, I64(_MOST)), I32)
+                queue = element(builder, queues, builder.mul(bank, I64(_MOST)), I32)
                 _ask(builder, out, slot, queue, builder.trunc(dword, I32), most)
     builder.ret(load(builder, most, I64, 8))
     return function
@@ -186,14 +186,14 @@ def _ask(
     new: Any = I1(1)
     if out.access.detail != "atomic":
         with builder.goto_entry_block():
-            known = builder.alloca(I1)
-        builder.store(I1(0), known)
+            flag = builder.alloca(I1)
+        builder.store(I1(0), flag)
         with _loop(builder, I64(0), length) as index:
             same = builder.icmp_unsigned(
                 "==", load(builder, element(builder, queue, index, I32), I32), dword
             )
-            builder.store(builder.or_(load(builder, known, I1, 1), same), known)
-        new = builder.not_(load(builder, known, I1, 1))
+            builder.store(builder.or_(load(builder, flag, I1, 1), same), flag)
+        new = builder.not_(load(builder, flag, I1, 1))
     with builder.if_then(new):
         builder.store(dword, element(builder, queue, length, I32))
         longer = builder.add(length, I64(1))

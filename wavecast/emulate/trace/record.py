@@ -31,10 +31,10 @@ def build(out: Outlined) -> None:
         builder.store(I64(1), element(builder, record, 1, I64), align=8)
         builder.store(out.base, addresses, align=8)
     else:
-        found = resolve(out, checked=False)
-        live = found.live if lanes == 64 else builder.zext(found.live, I64)
+        accesses = resolve(out, checked=False)
+        live = accesses.live if lanes == 64 else builder.zext(accesses.live, I64)
         builder.store(live, element(builder, record, 1, I64), align=8)
-        value = load(builder, found.addresses, ir.VectorType(I64, lanes), 8)
+        value = load(builder, accesses.addresses, ir.VectorType(I64, lanes), 8)
         builder.store(_relative(out, value), addresses, align=8)
     fill = builder.add(_word(out, layout.ACCESS_FILL), I64(1))
     builder.store(fill, element(builder, out.context, layout.ACCESS_FILL, I64), align=8)
@@ -72,10 +72,10 @@ def _relative(out: Outlined, value: Any) -> Any:
     if out.access.mode == "private":
         size = splat(builder, _word(out, state.SCRATCH_BYTES), lanes)
         numbers = ir.Constant(ir.VectorType(I64, lanes), list(range(lanes)))
-        own = builder.add(
+        base = builder.add(
             splat(builder, _word(out, state.SCRATCH_BASE), lanes), builder.mul(size, numbers)
         )
-        return builder.sub(value, own)
+        return builder.sub(value, base)
     return value
 
 

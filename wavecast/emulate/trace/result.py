@@ -191,13 +191,13 @@ class Trace:
 
     def class_counts(self) -> dict[str, int]:
         """Wave-instructions by cost class, the most frequent first."""
-        found: dict[str, int] = {}
+        by_class: dict[str, int] = {}
         counts = self.instruction_counts.tolist()
         for instruction, count in zip(self.program.instructions, counts, strict=True):
             if count:
                 name = instruction.opcode.cost_class
-                found[name] = found.get(name, 0) + count
-        return dict(sorted(found.items(), key=lambda item: -item[1]))
+                by_class[name] = by_class.get(name, 0) + count
+        return dict(sorted(by_class.items(), key=lambda item: -item[1]))
 
     def __repr__(self) -> str:
         return (

@@ -14,16 +14,16 @@ Workgroup = int | tuple[int, ...]
 """A workgroup by its number, x fastest, or by its coordinates (x), (x, y) or (x, y, z)."""
 
 
-def numbers(grid: Grid, chosen: Iterable[Workgroup]) -> np.ndarray:
+def numbers(grid: Grid, workgroups: Iterable[Workgroup]) -> np.ndarray:
     """The sorted numbers (int64) of workgroups. Raises UsageError for one outside the grid."""
-    return np.array(sorted({_number(grid, workgroup) for workgroup in chosen}), np.int64)
+    return np.array(sorted({_number(grid, workgroup) for workgroup in workgroups}), np.int64)
 
 
 def sampled(grid: Grid, count: int, among: np.ndarray | None) -> np.ndarray:
     """The numbers of `count` workgroups distributed over the grid, or over those of `among`."""
     if among is not None:
-        picked = [among[(2 * n + 1) * len(among) // (2 * count)] for n in range(count)]
-        return np.unique(np.array(picked, np.int64))
+        picks = [among[(2 * n + 1) * len(among) // (2 * count)] for n in range(count)]
+        return np.unique(np.array(picks, np.int64))
     return numbers(grid, spaced_workgroups(grid, count))
 
 

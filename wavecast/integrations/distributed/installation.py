@@ -42,8 +42,8 @@ def install(patches: Patches, gpus: Gpus) -> RankThreads:
     registry._set_thread_isolation_mode(True)
     patches.callback(registry._set_thread_isolation_mode, False)
 
-    def create(options: Any, given: Any) -> EmulatedGroup:
-        del given
+    def create(options: Any, backend_options: Any) -> EmulatedGroup:
+        del backend_options
         members = list(options.global_ranks_in_group) or list(range(options.group_size))
         name, rank = str(options.group_id), options.group_rank
         return EmulatedGroup(gpus, shared, name, members, rank)
@@ -53,32 +53,39 @@ def install(patches: Patches, gpus: Gpus) -> RankThreads:
     signature = inspect.signature(start)
 
     @functools.wraps(start)
-    def init_process_group(*args: Any, **named: Any) -> None:
+    def init_process_group(*args: Any, **kwargs: Any) -> None:
         if os.getpid() != process:
             raise UsageError(
                 "init_process_group: emulated ranks are threads, and this is another process",
                 hint="start ranks with torch.multiprocessing.spawn or wavecast run --gpus N",
             )
-        given = signature.bind(*args, **named).arguments
-        rank, world = _given(given, "rank", "RANK"), _given(given, "world_size", "WORLD_SIZE")
+        arguments = signature.bind(*args, **kwargs).arguments
+        rank, world = (
+            _given(arguments, "rank", "RANK"),
+            _given(arguments, "world_size", "WORLD_SIZE"),
+        )
         if not 1 <= world <= gpus.count or not 0 <= rank < world:
             raise UsageError(
                 f"init_process_group: rank {rank} of {world}; the node has {gpus.count} GPUs",
                 hint=f"one rank per GPU: 0 to {gpus.count - 1}",
             )
-        given |= {"backend": _backend(given.get("backend")), "rank": rank, "world_size": world}
-        given |= {"store": given.get("store") or store, "init_method": None}
-        start(**given)
+        arguments |= {
+            "backend": _backend(arguments.get("backend")),
+            "rank": rank,
+            "world_size": world,
+        }
+        arguments |= {"store": arguments.get("store") or store, "init_method": None}
+        start(**arguments)
 
     new_group = distributed_c10d.new_group
     group_signature = inspect.signature(new_group)
 
     @functools.wraps(new_group)
-    def emulated_new_group(*args: Any, **named: Any) -> Any:
-        given = group_signature.bind(*args, **named).arguments
-        if given.get("backend") is not None:
-            given["backend"] = _backend(given["backend"])
-        return new_group(**given)
+    def emulated_new_group(*args: Any, **kwargs: Any) -> Any:
+        arguments = group_signature.bind(*args, **kwargs).arguments
+        if arguments.get("backend") is not None:
+            arguments["backend"] = _backend(arguments["backend"])
+        return new_group(**arguments)
 
     for owner in (distributed_c10d, dist, device_mesh):
         for name, value in (
@@ -107,13 +114,13 @@ def _register(patches: Patches, create: Any) -> None:
         backend.default_device_backend_map,
     )
     before = [dict(table) for table in tables]
-    listed = list(backend.backend_list)
+    backends = list(backend.backend_list)
 
     def forget() -> None:
         for table, content in zip(tables, before, strict=True):
             table.clear()
             table.update(content)
-        backend.backend_list[:] = listed
+        backend.backend_list[:] = backends
         if hasattr(backend, NAME.upper()):
             delattr(backend, NAME.upper())
 
@@ -121,9 +128,9 @@ def _register(patches: Patches, create: Any) -> None:
     patches.callback(forget)
 
 
-def _given(given: dict[str, Any], name: str, variable: str) -> int:
+def _given(arguments: dict[str, Any], name: str, variable: str) -> int:
     """A number that a call gives, or a launcher in a variable. Raises UsageError."""
-    value = given.get(name, -1)
+    value = arguments.get(name, -1)
     if value is not None and value >= 0:
         return value
     text = os.environ.get(variable)
@@ -149,17 +156,17 @@ def _separate_meshes(patches: Patches, mesh: Any) -> None:
     and let ranks propagate shardings one after another: modes of fake tensors are, too."""
     init, lock = mesh.__init__, threading.RLock()
 
-    seen: set[str] = set()
+    attributes: set[str] = set()
 
     @functools.wraps(init)
-    def with_thread(self: Any, *args: Any, **named: Any) -> None:
+    def with_thread(self: Any, *args: Any, **kwargs: Any) -> None:
         with lock:
-            if "_fake_mode_lock" not in seen:
+            if "_fake_mode_lock" not in attributes:
                 from torch.distributed.tensor._sharding_prop import ShardingPropagator
 
-                seen.add("_fake_mode_lock")
+                attributes.add("_fake_mode_lock")
                 patches.attribute(ShardingPropagator, "_fake_mode_lock", lock)
-        init(self, *args, **named)
+        init(self, *args, **kwargs)
         self._thread_id = threading.get_ident()
 
     patches.attribute(mesh, "__init__", with_thread)

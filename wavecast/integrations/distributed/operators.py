@@ -94,13 +94,13 @@ def _group(name: str) -> Any:
     """The emulated process group of a name. Raises UsageError for another one."""
     from wavecast.integrations.distributed.process_group import EmulatedGroup
 
-    found = _c10d._resolve_process_group(name)
-    if not isinstance(found, EmulatedGroup):
+    group = _c10d._resolve_process_group(name)
+    if not isinstance(group, EmulatedGroup):
         raise UsageError(
             f"group {name!r} is not of the backend 'wavecast'",
             hint="products over ranks need symmetric memory; use wavecast.device(…, count=N)",
         )
-    return found
+    return group
 
 
 __all__ = ["install"]

@@ -137,7 +137,7 @@ class EmulatedGroup(dist.ProcessGroup):
             for parts, x in zip(outs, inputs, strict=True):
                 self._gather_list(group, parts, x)
 
-        return self._launched(run, [one for parts in outs for one in parts])
+        return self._launched(run, [tensor for parts in outs for tensor in parts])
 
     def allgather_coalesced(
         self, outs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None
@@ -213,10 +213,10 @@ class EmulatedGroup(dist.ProcessGroup):
         del opts
 
         def run(group: RankGroup | None) -> None:
-            counts = [one.numel() for one in outs]
+            counts = [tensor.numel() for tensor in outs]
             flat = torch.empty(sum(counts), dtype=outs[0].dtype, device=f"cuda:{self._gpu}")
-            x = torch.cat([one.detach().reshape(-1) for one in inputs])
-            self._all_to_all(group, flat, x, counts, [one.numel() for one in inputs])
+            x = torch.cat([tensor.detach().reshape(-1) for tensor in inputs])
+            self._all_to_all(group, flat, x, counts, [tensor.numel() for tensor in inputs])
             for out, part in zip(outs, flat.split(counts), strict=True):
                 out.detach().copy_(part.view(out.shape))
 
@@ -225,8 +225,8 @@ class EmulatedGroup(dist.ProcessGroup):
     def barrier(self, opts: Any = None) -> QueueWork:
         """Wait until all ranks have called it."""
         del opts
-        one = torch.ones(1, device="cuda")
-        work = self._launched(lambda group: self._all_reduce(group, one, one, None), [])
+        token = torch.ones(1, device="cuda")
+        work = self._launched(lambda group: self._all_reduce(group, token, token, None), [])
         work.wait()
         return work
 
@@ -248,15 +248,15 @@ class EmulatedGroup(dist.ProcessGroup):
     def fused(self, call: Callable[[RankGroup], Tensor]) -> Tensor:
         """What `call` gives for this rank of the group, behind the current stream and waited for.
         Raises UsageError in a group of one rank."""
-        found: list[Tensor] = []
+        results: list[Tensor] = []
 
         def run(group: RankGroup | None) -> None:
             if group is None:
                 raise UsageError("a product over ranks needs two ranks or more")
-            found.append(call(group))
+            results.append(call(group))
 
-        self._launched(run, found).wait()
-        return found[0]
+        self._launched(run, results).wait()
+        return results[0]
 
     @property
     def _gpu(self) -> int:
@@ -356,8 +356,8 @@ class EmulatedGroup(dist.ProcessGroup):
         shape = (len(parts), *x.shape)
         whole = torch.empty(shape, dtype=x.dtype, device=f"cuda:{self._gpu}")
         self._all_gather(group, whole, x)
-        for part, found in zip(parts, whole, strict=True):
-            part.detach().copy_(found.view(part.shape))
+        for part, row in zip(parts, whole, strict=True):
+            part.detach().copy_(row.view(part.shape))
 
     def _reduce_scatter(self, group: RankGroup | None, out: Tensor, x: Tensor, opts: Any) -> None:
         size = len(self._ranks) * out.numel()

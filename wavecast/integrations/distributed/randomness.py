@@ -64,9 +64,9 @@ class RankRandom:
 
     def _wrapped(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
-        def run(*args: Any, **named: Any) -> Any:
+        def run(*args: Any, **kwargs: Any) -> Any:
             with self.own():
-                return original(*args, **named)
+                return original(*args, **kwargs)
 
         return run
 

@@ -63,8 +63,10 @@ class RankThreads:
             "ROLE_RANK": rank,
             "ROLE_WORLD_SIZE": world,
         }
-        named = {name: str(value) for name, value in (local | group).items()} | _ADDRESS
-        state = RankState({os.fsencode(name): os.fsencode(one) for name, one in named.items()})
+        variables = {name: str(value) for name, value in (local | group).items()} | _ADDRESS
+        state = RankState(
+            {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
+        )
         with self.entered(state):
             yield
 
@@ -101,16 +103,16 @@ class RankVariables(MutableMapping[Any, Any]):
         return {**self._process, **self._own}
 
     def __getitem__(self, key: Any) -> Any:
-        own = self._own
-        return own[key] if key in own else self._process[key]
+        variables = self._own
+        return variables[key] if key in variables else self._process[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
         (self._own if key in self._own else self._process)[key] = value
 
     def __delitem__(self, key: Any) -> None:
-        own = self._own
-        if key in own:
-            del own[key]
+        variables = self._own
+        if key in variables:
+            del variables[key]
             self._process.pop(key, None)
         else:
             del self._process[key]

@@ -40,11 +40,11 @@ class SharedGroups:
 def operation(opts: Any, x: Tensor) -> str:
     """The reduction that options ask for. Raises UsageError for one that no kernel does."""
     op = "SUM" if opts is None else getattr(opts.reduceOp, "op", opts.reduceOp).name
-    known = _BOOLEAN if x.dtype is torch.bool else _OPS
-    if op not in known:
+    operators = _BOOLEAN if x.dtype is torch.bool else _OPS
+    if op not in operators:
         dtype = str(x.dtype).removeprefix("torch.")
-        raise UsageError(f"reduction {op} of {dtype}; supported: {', '.join(known)}")
-    return known[op]
+        raise UsageError(f"reduction {op} of {dtype}; supported: {', '.join(operators)}")
+    return operators[op]
 
 
 def reduced(x: Tensor) -> Tensor:

@@ -8,13 +8,13 @@ from typing import Any
 from wavecast.kernels import gpu
 
 
-def emulated_do_bench(fn: Callable[[], Any], **named: Any) -> Any:
+def emulated_do_bench(fn: Callable[[], Any], **kwargs: Any) -> Any:
     """What `triton.testing.do_bench` says inside `wavecast.device` or a capture; None outside."""
     if gpu.emulated is None:
         return None
     from triton.testing import do_bench
 
-    return do_bench(fn, **named)
+    return do_bench(fn, **kwargs)
 
 
 __all__ = ["emulated_do_bench"]

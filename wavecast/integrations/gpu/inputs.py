@@ -24,31 +24,31 @@ class MakeThere(Make):
         self, shape: Sequence[int], dtype: str | torch.dtype, scale: float = 1.0
     ) -> torch.Tensor:
         kind = self.dtype(dtype) if isinstance(dtype, str) else dtype
-        drawn = self._empty(shape, kind).normal_(0.0, scale, generator=self._there)
+        tensor = self._empty(shape, kind).normal_(0.0, scale, generator=self._there)
         if kind in FP8:
             limit = torch.finfo(kind).max
-            drawn = drawn.clamp_(-limit, limit)
-        return drawn.to(kind)
+            tensor = tensor.clamp_(-limit, limit)
+        return tensor.to(kind)
 
     def uniform(
         self, shape: Sequence[int], dtype: str | torch.dtype, low: float = 0.0, high: float = 1.0
     ) -> torch.Tensor:
         kind = self.dtype(dtype) if isinstance(dtype, str) else dtype
-        drawn = self._empty(shape, kind).uniform_(low, high, generator=self._there)
-        return drawn.to(kind)
+        tensor = self._empty(shape, kind).uniform_(low, high, generator=self._there)
+        return tensor.to(kind)
 
     def integers(
         self, shape: Sequence[int], low: int, high: int, dtype: str | torch.dtype = "int64"
     ) -> torch.Tensor:
         kind = self.dtype(dtype) if isinstance(dtype, str) else dtype
         there = self.device
-        drawn = torch.randint(low, high, tuple(shape), generator=self._there, device=there)
-        return drawn.to(kind)
+        tensor = torch.randint(low, high, tuple(shape), generator=self._there, device=there)
+        return tensor.to(kind)
 
     def _empty(self, shape: Sequence[int], kind: torch.dtype) -> torch.Tensor:
         """Of the dtype itself where torch draws it, of float16 for narrower ones."""
-        drawn = kind if kind in _DIRECT else torch.float16
-        return torch.empty(tuple(shape), dtype=drawn, device=self.device)
+        dtype = kind if kind in _DIRECT else torch.float16
+        return torch.empty(tuple(shape), dtype=dtype, device=self.device)
 
 
 def seed(number: int) -> None:

@@ -53,13 +53,13 @@ def profile_script(
         trace = Path(folder) / "trace.json"
         command = [sys.executable, "-c", _PROFILED, str(path), str(trace), *arguments]
         try:
-            done = subprocess.run(
+            process = subprocess.run(
                 command, capture_output=True, text=True, timeout=timeout, check=False
             )
         except subprocess.TimeoutExpired:
             raise CaptureError(f"{path.name} ran for more than {timeout:g} s") from None
-        if done.returncode:
-            last = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        if process.returncode:
+            last = (process.stderr.strip().splitlines() or ["no message"])[-1]
             raise CaptureError(f"{path.name} failed: {last}")
         return kernel_runs(trace)
 
@@ -79,6 +79,6 @@ def kernel_runs(trace: Path) -> tuple[KernelRun, ...]:
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{trace.name}: no trace of torch's profiler: {error}") from None
     return tuple(
-        KernelRun(name, grid, len(found), median(found), tuple(found))
-        for (name, grid), found in times.items()
+        KernelRun(name, grid, len(durations), median(durations), tuple(durations))
+        for (name, grid), durations in times.items()
     )

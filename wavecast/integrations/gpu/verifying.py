@@ -40,12 +40,12 @@ class Filled(TorchFunctionMode):
         kwargs: dict | None = None,
     ) -> Any:
         del types
-        given = kwargs or {}
-        made = func(*args, **given)
-        if func in _MAKERS and given.get("out") is None and made.device.type != "meta":
+        keywords = kwargs or {}
+        result = func(*args, **keywords)
+        if func in _MAKERS and keywords.get("out") is None and result.device.type != "meta":
             with torch._C.DisableTorchFunction():
-                made.untyped_storage().fill_(self._byte)
-        return made
+                result.untyped_storage().fill_(self._byte)
+        return result
 
 
 def operator_problems(
@@ -55,11 +55,11 @@ def operator_problems(
     themselves; what is wrong) of a call on new inputs, the reference in float64 on the same
     device, or on the host if it does not run there. Raises what the call raises, torch's
     OutOfMemoryError among it."""
-    given = operator.inputs(MakeThere(seed, device), **sizes)
-    expected = _expected(operator, given)
+    inputs = operator.inputs(MakeThere(seed, device), **sizes)
+    expected = _expected(operator, inputs)
     _poison_freed(expected.values(), device)
     with Filled(POISON):
-        got = _on_host(verify.results(operator.call, given, operator.mutates))
+        got = _on_host(verify.results(operator.call, inputs, operator.mutates))
     problems = verify.compared(operator, got, expected, sizes)
     error = None
     if operator.compare is None and list(got) == list(expected):
@@ -68,9 +68,9 @@ def operator_problems(
     return error, tuple(problems)
 
 
-def _expected(operator: Operator, given: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+def _expected(operator: Operator, inputs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     """The reference's results."""
-    wide = verify.widened(operator, given)
+    wide = verify.widened(operator, inputs)
     try:
         return _on_host(verify.results(operator.reference, wide, operator.mutates))
     except torch.cuda.OutOfMemoryError:
@@ -78,7 +78,7 @@ def _expected(operator: Operator, given: Mapping[str, Any]) -> dict[str, torch.T
     except (
         Exception
     ):  # references need only run on the host; there it is raised again, if it is one
-        wide = _host_arguments(verify.widened(operator, given))
+        wide = _host_arguments(verify.widened(operator, inputs))
         return _on_host(verify.results(operator.reference, wide, operator.mutates))
 
 
@@ -86,19 +86,19 @@ def _host_arguments(value: Any) -> Any:
     if isinstance(value, torch.Tensor):
         return value.cpu()
     if isinstance(value, dict):
-        return {name: _host_arguments(one) for name, one in value.items()}
+        return {name: _host_arguments(argument) for name, argument in value.items()}
     if isinstance(value, (list, tuple)):
-        return type(value)(_host_arguments(one) for one in value)
+        return type(value)(_host_arguments(element) for element in value)
     return value
 
 
-def unwritten(made: Callable[[], Callable[[], Any]]) -> str | None:
+def unwritten(make: Callable[[], Callable[[], Any]]) -> str | None:
     """What a function without a reference leaves unwritten in the tensors it returns, None for
-    nothing: values that are NaN in memory full of NaN, but not in zeroed memory. `made` gives the
+    nothing: values that are NaN in memory full of NaN, but not in zeroed memory. `make` gives the
     same call, with the same inputs, each time."""
     results = []
     for byte in (0, POISON):
-        call = made()
+        call = make()
         with Filled(byte):
             results.append([tensor.detach().clone() for tensor in _tensors(call())])
     for number, (zeros, ones) in enumerate(zip(*results, strict=True)):
@@ -110,10 +110,10 @@ def unwritten(made: Callable[[], Callable[[], Any]]) -> str | None:
     return None
 
 
-def _poison_freed(expected: Iterable[torch.Tensor], device: str) -> None:
+def _poison_freed(outputs: Iterable[torch.Tensor], device: str) -> None:
     """Blocks of the outputs' sizes, in float64 down to 8 bits, are filled and given back: the
     allocator hands them out again."""
-    for tensor in expected:
+    for tensor in outputs:
         blocks = []
         for width in (1, 2, 4, 8):
             blocks.append(torch.empty(tensor.numel() * width, dtype=torch.uint8, device=device))
@@ -129,9 +129,9 @@ def _tensors(result: Any) -> list[torch.Tensor]:
     if isinstance(result, torch.Tensor):
         return [result]
     if isinstance(result, (list, tuple)):
-        return [tensor for one in result for tensor in _tensors(one)]
+        return [tensor for element in result for tensor in _tensors(element)]
     if isinstance(result, dict):
-        return [tensor for one in result.values() for tensor in _tensors(one)]
+        return [tensor for value in result.values() for tensor in _tensors(value)]
     return []
 
 

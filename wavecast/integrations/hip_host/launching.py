@@ -91,8 +91,8 @@ class Launcher:
         ranges = [*(self.allocations if self.checks else map(_pages, self.allocations)), *data]
         if any(module.has(name) for name in _OUTPUT):
             ranges.append((BASE, BASE + SYSTEM))
-        described = self._arguments(kernel, segment) if self.checks or self.predicts else ()
-        launch = Launch(code, (*grid,), (*block,), described, segment, dynamic_lds)  # type: ignore[arg-type]
+        arguments = self._arguments(kernel, segment) if self.checks or self.predicts else ()
+        launch = Launch(code, (*grid,), (*block,), arguments, segment, dynamic_lds)  # type: ignore[arg-type]
         module.share_data(self.emulator.translate(code))
         key = readable(code.kernel), grid, block
         entry = self.kernels.setdefault(key, LaunchedKernel(*key))
@@ -116,8 +116,8 @@ class Launcher:
         try:
             with np.errstate(all="ignore"):
                 status, result = 0, function(call) or b""
-        except InvalidCall as refused:
-            status, result = refused.status, b""
+        except InvalidCall as error:
+            status, result = error.status, b""
         key = f"{call.readable} {call.described}".rstrip(), (), ()
         entry = self.kernels.setdefault(key, LaunchedKernel(*key, seconds=None, why=_ON_HOST))
         entry.launches += 1
@@ -159,18 +159,21 @@ class Launcher:
     def _arguments(self, kernel: ModuleKernel, segment: bytes) -> tuple[Argument, ...]:
         """The arguments as checks and predictions name them."""
         parameters = {parameter.offset: parameter for parameter in kernel.code.parameters}
-        found = []
-        for number, one in enumerate(kernel.arguments, 1):
-            parameter = parameters.get(one.offset) or Parameter(
-                one.name or f"argument {number}", one.type_name, one.offset, one.size
+        arguments = []
+        for number, argument in enumerate(kernel.arguments, 1):
+            parameter = parameters.get(argument.offset) or Parameter(
+                argument.name or f"argument {number}",
+                argument.type_name,
+                argument.offset,
+                argument.size,
             )
-            raw = segment[one.offset : one.offset + one.size]
-            if one.kind == "global_buffer" and one.size == 8:
-                found.append(self._pointer(parameter, struct.unpack("<Q", raw)[0]))
+            raw = segment[argument.offset : argument.offset + argument.size]
+            if argument.kind == "global_buffer" and argument.size == 8:
+                arguments.append(self._pointer(parameter, struct.unpack("<Q", raw)[0]))
             else:
-                value = int.from_bytes(raw, "little") if one.size <= 8 else raw
-                found.append(Argument(parameter.name, "scalar", parameter.type, value=value))
-        return tuple(found)
+                value = int.from_bytes(raw, "little") if argument.size <= 8 else raw
+                arguments.append(Argument(parameter.name, "scalar", parameter.type, value=value))
+        return tuple(arguments)
 
     def _pointer(self, parameter: Parameter, address: int) -> Argument:
         for first, end in self.allocations:

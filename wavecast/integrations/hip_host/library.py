@@ -34,9 +34,9 @@ def runtime_folder() -> Path:
         return folder
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".made-", dir=folder.parent) as made:
-            _make(Path(made), [path for path in sources if path.suffix == ".c"])
-            _publish(Path(made), folder)
+        with tempfile.TemporaryDirectory(prefix=".made-", dir=folder.parent) as staging:
+            _make(Path(staging), [path for path in sources if path.suffix == ".c"])
+            _publish(Path(staging), folder)
     except OSError as error:
         raise InputError(f"cannot write {folder}: {error.strerror or error}") from error
     return folder
@@ -55,13 +55,13 @@ def _make(folder: Path, sources: list[Path]) -> None:
 
 def _versions(table: str) -> dict[str, list[str]]:
     """Versions of symbols -> the functions that came with them, in order."""
-    found: dict[str, list[str]] = {}
+    versions: dict[str, list[str]] = {}
     for line in table.splitlines():
         if line.endswith(":"):
-            found[line[:-1]] = []
+            versions[line[:-1]] = []
         elif not line.startswith("#"):
-            found[next(reversed(found))] += line.split()
-    return found
+            versions[next(reversed(versions))] += line.split()
+    return versions
 
 
 def _version_script(versions: dict[str, list[str]]) -> str:
@@ -69,8 +69,8 @@ def _version_script(versions: dict[str, list[str]]) -> str:
     The first version has all other functions too."""
     nodes, before = [], ""
     for version, names in versions.items():
-        listed = "".join(f"  {name};\n" for name in (names if before else ("*",)))
-        nodes.append(f"{version} {{\nglobal:\n{listed}}}{before};\n")
+        symbols = "".join(f"  {name};\n" for name in (names if before else ("*",)))
+        nodes.append(f"{version} {{\nglobal:\n{symbols}}}{before};\n")
         before = f" {version}"
     return "".join(nodes)
 
@@ -89,11 +89,11 @@ def _stubs(versions: dict[str, list[str]]) -> str:
     return head + "\n".join(dict.fromkeys(lines)) + "\n"
 
 
-def _publish(made: Path, folder: Path) -> None:
+def _publish(staging: Path, folder: Path) -> None:
     """Move what was made to its folder, at once; another process may have been faster."""
-    complete = made.with_name(f"{made.name}.complete")
-    made.rename(complete)
-    made.mkdir()
+    complete = staging.with_name(f"{staging.name}.complete")
+    staging.rename(complete)
+    staging.mkdir()
     try:
         complete.rename(folder)
     except OSError:

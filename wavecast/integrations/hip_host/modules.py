@@ -85,7 +85,7 @@ class LoadedModule:
 
     def has(self, variable: str) -> bool:
         """Whether the code has a variable of this name."""
-        return any(one.name == variable for one in self.variables)
+        return any(symbol.name == variable for symbol in self.variables)
 
     def share_data(self, native: NativeKernel) -> None:
         """Make a translated kernel use the module's data."""
@@ -108,7 +108,7 @@ class LoadedModule:
                     descriptor.scratch_bytes,
                     len(arguments),
                 ),
-                *(struct.pack("<II", one.offset, one.size) for one in arguments),
+                *(struct.pack("<II", argument.offset, argument.size) for argument in arguments),
             ]
         parts.append(struct.pack("<I", len(self.variables)))
         for variable in self.variables:
@@ -129,11 +129,11 @@ def load(image: bytes, target: str, arena: Arena) -> LoadedModule:
 def _member(image: bytes, target: str) -> bytes:
     if not bundle.is_bundle(image):
         return image
-    found = bundle.members(image)
-    for member in found:
+    members = bundle.members(image)
+    for member in members:
         if member.target.split(":")[0] == target:
             return member.data
-    there = ", ".join(dict.fromkeys(member.target for member in found)) or "no GPU"
+    there = ", ".join(dict.fromkeys(member.target for member in members)) or "no GPU"
     raise InputError(f"the program has code for {there}, not for {target}", hint="give --arch")
 
 

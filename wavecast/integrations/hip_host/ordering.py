@@ -86,10 +86,11 @@ class ProgramOrder:
         event, device, at, *words = _MESSAGE.unpack(message)
         location = self._location(at, accesses=event == OrderEvent.HOST_ACCESS)
         self._take(OrderEvent(event), device, location, words)
-        found = [
-            struct.pack("<3Q", one.first, one.end, one.written) for one in self.memory.unwaited()
+        records = [
+            struct.pack("<3Q", access.first, access.end, access.written)
+            for access in self.memory.unwaited()
         ]
-        return b"".join(found)
+        return b"".join(records)
 
     @property
     def active(self) -> bool:
@@ -101,14 +102,14 @@ class ProgramOrder:
         program: Program,
         ranges: Sequence[AddressInterval],
         shadows: Sequence[tuple[np.ndarray, ...]],
-        named: Callable[[int], str],
+        name_of: Callable[[int], str],
     ) -> list[Report]:
         """A launch, which the program has told of, has ended: what races with it. `shadows` are
-        its records by range, `named` is what an address is called."""
+        its records by range, `name_of` is what an address is called."""
         device, stream, location = self._launches
         name = readable(program.name)
         work = self._order.submit(device, stream, name, location, program)
-        return self.memory.launched(work, ranges, shadows, named) if self.active else []
+        return self.memory.launched(work, ranges, shadows, name_of) if self.active else []
 
     def _take(
         self, event: OrderEvent, device: int, location: SourceLocation | None, words: list[int]
@@ -193,7 +194,11 @@ class ProgramOrder:
         offset = int.from_bytes(data[32:40], "little")
         count, size = (int.from_bytes(data[at : at + 2], "little") for at in (56, 54))
         starts = [data[offset + n * size : offset + (n + 1) * size] for n in range(count)]
-        loaded = [int.from_bytes(one[16:24], "little") for one in starts if one[:4] == b"\1\0\0\0"]
+        loaded = [
+            int.from_bytes(header[16:24], "little")
+            for header in starts
+            if header[:4] == b"\1\0\0\0"
+        ]
         return min(loaded, default=0) & ~0xFFF
 
 

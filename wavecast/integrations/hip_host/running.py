@@ -78,19 +78,19 @@ class ProgramRun:
                 with socket.socket(socket.AF_UNIX) as listener:
                     listener.bind(str(path))
                     listener.listen()
-                    ended = _run(command, _environment(library, path), listener, serve)
+                    status = _run(command, _environment(library, path), listener, serve)
         finally:
             arena.close()
-        return ProgramExit(ended, tuple(launcher.kernels.values()), connected)
+        return ProgramExit(status, tuple(launcher.kernels.values()), connected)
 
     def _order(self, command: Sequence[str]) -> ProgramOrder | None:
         """What compares the works of a process with each other."""
         if self.checking is None:
             return None
         written = self.checking.followed = WrittenBytes()
-        found = ProgramOrder(self.device.target, self.checking.found, Path(command[0]), written)
-        self.checking.works = found
-        return found
+        order = ProgramOrder(self.device.target, self.checking.found, Path(command[0]), written)
+        self.checking.works = order
+        return order
 
 
 def _environment(library: Path, path: Path) -> dict[str, str]:
@@ -134,13 +134,13 @@ def _refusing(
     """Serve one process while a thread refuses others."""
     import threading
 
-    done = threading.Event()
+    stop = threading.Event()
 
     def refuse() -> None:
         with selectors.DefaultSelector() as selector:
             selector.register(listener, selectors.EVENT_READ)
-            while not done.is_set():
-                if selector.select(0.2) and not done.is_set():
+            while not stop.is_set():
+                if selector.select(0.2) and not stop.is_set():
                     other, _ = listener.accept()
                     with other:
                         other.sendall(_BUSY)
@@ -150,7 +150,7 @@ def _refusing(
     try:
         serve(connection)
     finally:
-        done.set()
+        stop.set()
         thread.join()
 
 

@@ -128,10 +128,10 @@ class ProgramSession:
         (name, source), headers, expressions, options = (
             [next(texts) for _ in range(count)] for count in counts
         )
-        named = dict(zip(headers[::2], headers[1::2], strict=True))
+        includes = dict(zip(headers[::2], headers[1::2], strict=True))
         try:
             code, symbols = compile_source(
-                source, self.device.target, options, name=name, headers=named,
+                source, self.device.target, options, name=name, headers=includes,
                 expressions=expressions, checked=self.launcher.checks,
             )  # fmt: skip
         except CompileError as error:
@@ -140,7 +140,7 @@ class ProgramSession:
 
     def _data(self) -> list[AddressRange]:
         """The data of all modules."""
-        return [one for other in self._modules.values() for one in other.ranges]
+        return [address_range for other in self._modules.values() for address_range in other.ranges]
 
     def _occupancy(self, message: bytes) -> bytes:
         from wavecast.analyze.occupancy import kernel_occupancy
@@ -148,8 +148,8 @@ class ProgramSession:
         module, kernel, threads, dynamic_lds = struct.unpack("<Q3I", message)
         descriptor = self._modules[module].kernels[kernel].descriptor
         lds_bytes = descriptor.lds_bytes + dynamic_lds
-        found = kernel_occupancy(self.device, descriptor, lds_bytes, threads)
-        return struct.pack("<I", found.workgroups)
+        occupancy = kernel_occupancy(self.device, descriptor, lds_bytes, threads)
+        return struct.pack("<I", occupancy.workgroups)
 
     def _unload(self, message: bytes) -> bytes:
         (module,) = struct.unpack("<Q", message)

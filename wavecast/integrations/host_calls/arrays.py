@@ -29,18 +29,18 @@ _BITS: Final = {1: torch.uint8, 2: torch.int16}
 
 def torch_dtype(dtype: Any) -> torch.dtype:
     """The dtype in PyTorch. Raises UsageError for a dtype that PyTorch does not have."""
-    found = _TORCH.get(np.dtype(dtype))
-    if found is None:
+    equivalent = _TORCH.get(np.dtype(dtype))
+    if equivalent is None:
         raise UsageError(f"PyTorch has no dtype {np.dtype(dtype).name}")
-    return found
+    return equivalent
 
 
 def numpy_dtype(dtype: torch.dtype) -> np.dtype[Any]:
     """The dtype in numpy. Raises UsageError for a dtype that numpy does not have."""
-    found = _NUMPY.get(dtype)
-    if found is None:
+    equivalent = _NUMPY.get(dtype)
+    if equivalent is None:
         raise UsageError(f"numpy has no dtype {dtype}")
-    return found
+    return equivalent
 
 
 def tensor(array: np.ndarray[Any, Any]) -> torch.Tensor:

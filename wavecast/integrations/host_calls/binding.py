@@ -36,42 +36,48 @@ def device(selector: str = "gfx942") -> Iterator[None]:
 
 def names() -> tuple[str, ...]:
     """The names of all operators that take arrays: those that take no lists of tensors."""
-    return tuple(name for name, one in registry.operators().items() if not _has_lists(one))
+    return tuple(
+        name for name, operator in registry.operators().items() if not _has_lists(operator)
+    )
 
 
 @cache
 def signature(name: str) -> tuple[inspect.Signature, tuple[str, ...]]:
     """The parameters of an operator by its name, and those of them that are tensors. Raises
     UsageError for an operator of lists of tensors."""
-    found = registry.operator(name)
-    if _has_lists(found):
+    operator = registry.operator(name)
+    if _has_lists(operator):
         raise UsageError(f"{name} takes lists of tensors; only wavecast.ops has it")
-    parameters = inspect.signature(found.call, eval_str=True)
-    tensors = (n for n, one in parameters.parameters.items() if "Tensor" in str(one.annotation))
+    parameters = inspect.signature(operator.call, eval_str=True)
+    tensors = (
+        n for n, parameter in parameters.parameters.items() if "Tensor" in str(parameter.annotation)
+    )
     return parameters, tuple(tensors)
 
 
 def bind(
     name: str,
     args: tuple[Any, ...],
-    named: dict[str, Any],
+    kwargs: dict[str, Any],
     as_array: Callable[[Any], Any],
     is_array: Callable[[Any], bool],
 ) -> tuple[HostCall, tuple[Any, ...]]:
     """A call of an operator, and its arrays, which `as_array` makes of what is given for tensors.
     Raises ArgumentError for an array where a Python value is expected."""
     parameters, tensors = signature(name)
-    bound = parameters.bind(*args, **named)
+    bound = parameters.bind(*args, **kwargs)
     bound.apply_defaults()
-    given = bound.arguments
-    found = {one: as_array(given[one]) for one in tensors if given[one] is not None}
+    arguments = bound.arguments
+    operands = {
+        tensor: as_array(arguments[tensor]) for tensor in tensors if arguments[tensor] is not None
+    }
     plain = []
-    for argument, value in given.items():
-        if argument not in found and is_array(value):
+    for argument, value in arguments.items():
+        if argument not in operands and is_array(value):
             raise ArgumentError(f"{name}: {argument} must be a Python value, not an array")
-        plain.append((argument, None if argument in found else _plain(value)))
-    ranks = tuple((one, len(value.shape)) for one, value in found.items())
-    return HostCall(name, tuple(plain), ranks, _target.get()), tuple(found.values())
+        plain.append((argument, None if argument in operands else _plain(value)))
+    ranks = tuple((tensor, len(value.shape)) for tensor, value in operands.items())
+    return HostCall(name, tuple(plain), ranks, _target.get()), tuple(operands.values())
 
 
 def _plain(value: Any) -> Any:
@@ -88,7 +94,7 @@ def _plain(value: Any) -> Any:
 def _has_lists(operator: Operator) -> bool:
     """Whether an operator takes lists of tensors; lists of numbers are plain arguments."""
     types = map(str, operator.call.__annotations__.values())
-    return any("list" in one and "Tensor" in one for one in types)
+    return any("list" in annotation and "Tensor" in annotation for annotation in types)
 
 
 __all__ = ["bind", "device", "names", "signature"]

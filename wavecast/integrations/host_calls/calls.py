@@ -46,41 +46,41 @@ class HostCall:
         """The description of the operator."""
         return registry.operator(self.name)
 
-    def results(self, *given: torch.Tensor) -> Tensors:
+    def results(self, *inputs: torch.Tensor) -> Tensors:
         """The results of the call on tensors, on the GPU or the fake tensors at hand. What it
         writes is copied first."""
-        values = self.bound(given)
+        values = self.bound(inputs)
         for name in self.operator.mutates:
             values[name] = values[name].clone()
-        found = function(self.name)(**values)
-        results = found if isinstance(found, tuple) else () if found is None else (found,)
+        output = function(self.name)(**values)
+        results = output if isinstance(output, tuple) else () if output is None else (output,)
         return *results, *(values[name] for name in self.operator.mutates)
 
-    def shapes(self, given: Sequence[Any]) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
+    def shapes(self, inputs: Sequence[Any]) -> list[tuple[tuple[int, ...], np.dtype[Any]]]:
         """Shapes and dtypes of the results, of arrays with these shapes and dtypes."""
         with FakeTensorMode():
-            found = self.results(*map(_fake, given))
-        return [(tuple(one.shape), arrays.numpy_dtype(one.dtype)) for one in found]
+            results = self.results(*map(_fake, inputs))
+        return [(tuple(result.shape), arrays.numpy_dtype(result.dtype)) for result in results]
 
-    def run(self, *given: Any) -> Arrays:
+    def run(self, *inputs: Any) -> Arrays:
         """The results as arrays of numpy, in leading dimensions beyond the call's own, which
         `jax.vmap` adds, one for each."""
         ranks = [rank for _, rank in self.tensors]
         at_once = not self.operator.mutates
         return self.on_host(
-            lambda tensors: _mapped(self.results, tensors, ranks, at_once=at_once), given
+            lambda tensors: _mapped(self.results, tensors, ranks, at_once=at_once), inputs
         )
 
-    def bound(self, given: Sequence[Any]) -> dict[str, Any]:
-        """All arguments by name, with `given` in the order of `tensors`."""
+    def bound(self, inputs: Sequence[Any]) -> dict[str, Any]:
+        """All arguments by name, with `inputs` in the order of `tensors`."""
         names = (name for name, _ in self.tensors)
-        return {**dict(self.arguments), **dict(zip(names, given, strict=True))}
+        return {**dict(self.arguments), **dict(zip(names, inputs, strict=True))}
 
-    def on_host(self, compute: Callable[[Sequence[torch.Tensor]], Tensors], given: Any) -> Arrays:
+    def on_host(self, compute: Callable[[Sequence[torch.Tensor]], Tensors], inputs: Any) -> Arrays:
         """What `compute` makes of arrays of numpy, on the GPU of the call."""
-        tensors = [arrays.tensor(np.asarray(one)) for one in given]
+        tensors = [arrays.tensor(np.asarray(array)) for array in inputs]
         with _LOCK, self._device():
-            return tuple(arrays.array(one) for one in compute(tensors))
+            return tuple(arrays.array(tensor) for tensor in compute(tensors))
 
     def _device(self) -> AbstractContextManager[Any]:
         if gpu.emulated is not None:
@@ -100,59 +100,67 @@ class HostGradient:
     needed: tuple[int, ...]
     results: tuple[tuple[int, bool], ...]
 
-    def run(self, *given: Any) -> Arrays:
-        """The gradients as arrays of numpy. `given` are the arrays of the call, its results, and
+    def run(self, *operands: Any) -> Arrays:
+        """The gradients as arrays of numpy. `operands` are the arrays of the call, its results, and
         the gradients of those results that are of floats."""
         ranks = [rank for _, rank in self.call.tensors]
         ranks += [rank for rank, _ in self.results]
         ranks += [rank for rank, floats in self.results if floats]
         return self.call.on_host(
-            lambda tensors: _mapped(self._backward, tensors, ranks, at_once=False), given
+            lambda tensors: _mapped(self._backward, tensors, ranks, at_once=False), operands
         )
 
-    def defined(self, given: Sequence[Any], results: Sequence[Any]) -> tuple[int, ...]:
+    def defined(self, inputs: Sequence[Any], results: Sequence[Any]) -> tuple[int, ...]:
         """The numbers of `needed` that the operator has a gradient for, of arrays and results with
         these shapes and dtypes."""
-        floats = [one for one, (_, is_float) in zip(results, self.results, strict=True) if is_float]
+        floats = [
+            result for result, (_, is_float) in zip(results, self.results, strict=True) if is_float
+        ]
         with FakeTensorMode():
-            found = self._formula(*map(_fake, (*given, *results, *floats)))
+            gradients = self._formula(*map(_fake, (*inputs, *results, *floats)))
         names = [self.call.tensors[number][0] for number in self.needed]
         return tuple(
             number
             for number, name in zip(self.needed, names, strict=True)
-            if found.get(name) is not None
+            if gradients.get(name) is not None
         )
 
-    def _backward(self, *given: torch.Tensor) -> Tensors:
+    def _backward(self, *operands: torch.Tensor) -> Tensors:
         names = [self.call.tensors[number][0] for number in self.needed]
-        found = self._formula(*given)
+        gradients = self._formula(*operands)
         return tuple(
-            self._gradient(name, found.get(name), given[number])
+            self._gradient(name, gradients.get(name), operands[number])
             for name, number in zip(names, self.needed, strict=True)
         )
 
-    def _formula(self, *given: torch.Tensor) -> dict[str, Any]:
+    def _formula(self, *operands: torch.Tensor) -> dict[str, Any]:
         """The gradients that the operator's formula has, by argument."""
         count = len(self.call.tensors)
-        inputs, rest = given[:count], given[count:]
+        inputs, rest = operands[:count], operands[count:]
         results, gradients = rest[: len(self.results)], iter(rest[len(self.results) :])
         grads = [next(gradients) if floats else None for _, floats in self.results]
         values = self.call.bound(inputs)
-        wanted = {self.call.tensors[number][0] for number in self.needed}
-        ctx = _Context(tuple(name in wanted for name in values))
+        names = {self.call.tensors[number][0] for number in self.needed}
+        ctx = _Context(tuple(name in names for name in values))
         formula = self.call.operator.gradient
         assert formula is not None
         output = results[0] if len(results) == 1 else results
         formula.setup(ctx=ctx, inputs=tuple(values.values()), output=output)
-        found = formula.backward(ctx, *grads)
-        return dict(zip(values, found if isinstance(found, tuple) else (found,), strict=False))
+        input_grads = formula.backward(ctx, *grads)
+        return dict(
+            zip(
+                values,
+                input_grads if isinstance(input_grads, tuple) else (input_grads,),
+                strict=False,
+            )
+        )
 
-    def _gradient(self, name: str, found: Any, value: torch.Tensor) -> torch.Tensor:
+    def _gradient(self, name: str, gradient: Any, value: torch.Tensor) -> torch.Tensor:
         operator = self.call.operator
         assert operator.gradient is not None
-        if found is None and name not in operator.gradient.constants:
+        if gradient is None and name not in operator.gradient.constants:
             raise UsageError(f"{operator.name} has no gradient with respect to {name}")
-        return torch.zeros_like(value) if found is None else found
+        return torch.zeros_like(value) if gradient is None else gradient
 
 
 def _fake(array: Any) -> torch.Tensor:
@@ -169,28 +177,30 @@ def _mapped(
 ) -> Tensors:
     """`compute` over the leading dimensions that all tensors have beyond `ranks`; those of size 1
     are for every element of the others. With `at_once`, by `torch.vmap`."""
-    if all(one.ndim == rank for one, rank in zip(tensors, ranks, strict=True)):
+    if all(tensor.ndim == rank for tensor, rank in zip(tensors, ranks, strict=True)):
         return compute(*tensors)
-    size = max(one.shape[0] for one in tensors)
-    shared = [one.shape[0] != size or size == 1 for one in tensors]
+    size = max(tensor.shape[0] for tensor in tensors)
+    shared = [tensor.shape[0] != size or size == 1 for tensor in tensors]
     if (
         at_once
         and size > 1
-        and all(one.ndim == n + 1 for one, n in zip(tensors, ranks, strict=True))
+        and all(tensor.ndim == n + 1 for tensor, n in zip(tensors, ranks, strict=True))
     ):
-        dims = tuple(None if one else 0 for one in shared)
-        own = [one[0] if same else one for one, same in zip(tensors, shared, strict=True)]
-        return torch.vmap(compute, in_dims=dims)(*own)
-    found = [
+        dims = tuple(None if is_shared else 0 for is_shared in shared)
+        operands = [
+            tensor[0] if same else tensor for tensor, same in zip(tensors, shared, strict=True)
+        ]
+        return torch.vmap(compute, in_dims=dims)(*operands)
+    outputs = [
         _mapped(
             compute,
-            [one[0 if same else number] for one, same in zip(tensors, shared, strict=True)],
+            [tensor[0 if same else number] for tensor, same in zip(tensors, shared, strict=True)],
             ranks,
             at_once=at_once,
         )
         for number in range(size)
     ]
-    return tuple(torch.stack(parts) for parts in zip(*found, strict=True))
+    return tuple(torch.stack(parts) for parts in zip(*outputs, strict=True))
 
 
 class _Context:

@@ -28,9 +28,9 @@ def function(name: str) -> Callable[..., Any]:
     binding.signature(name)
 
     @functools.wraps(registry.operator(name).call)
-    def run(*args: Any, **named: Any) -> Any:
-        call, given = binding.bind(name, args, named, jnp.asarray, _is_array)
-        results = _differentiable(call)(*given)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        call, operands = binding.bind(name, args, kwargs, jnp.asarray, _is_array)
+        results = _differentiable(call)(*operands)
         return results[0] if len(results) == 1 else results
 
     return run
@@ -44,27 +44,29 @@ def _is_array(value: Any) -> bool:
 def _differentiable(call: HostCall) -> Callable[..., tuple[jax.Array, ...]]:
     """The call as a function of its arrays, with its derivative where the operator has one."""
 
-    def run(*given: Any) -> tuple[jax.Array, ...]:
-        return _callback(call.run, _results(call, given), given)
+    def run(*operands: Any) -> tuple[jax.Array, ...]:
+        return _callback(call.run, _results(call, operands), operands)
 
     if call.operator.gradient is None:
         return run
     differentiable = jax.custom_vjp(run)
 
-    def forward(*given: CustomVJPPrimal) -> Any:
-        values = [one.value for one in given]
+    def forward(*primals: CustomVJPPrimal) -> Any:
+        values = [primal.value for primal in primals]
         results = run(*values)
-        needed = tuple(n for n, one in enumerate(given) if one.perturbed and _floats(one.value))
-        return results, (_Static(needed), values, results)
+        indices = tuple(
+            n for n, primal in enumerate(primals) if primal.perturbed and _floats(primal.value)
+        )
+        return results, (_Static(indices), values, results)
 
     def backward(saved: Any, grads: Sequence[Any]) -> tuple[Any, ...]:
-        needed, values, results = saved
-        shapes = tuple((one.ndim, _floats(one)) for one in results)
-        dense = [_dense(one) for one, (_, floats) in zip(grads, shapes, strict=True) if floats]
-        wanted = [jax.ShapeDtypeStruct(values[n].shape, values[n].dtype) for n in needed.value]
-        gradient = HostGradient(call, needed.value, shapes)
-        found = _callback(gradient.run, wanted, (*values, *results, *dense))
-        by_number = dict(zip(needed.value, found, strict=True))
+        indices, values, results = saved
+        shapes = tuple((result.ndim, _floats(result)) for result in results)
+        dense = [_dense(grad) for grad, (_, floats) in zip(grads, shapes, strict=True) if floats]
+        structs = [jax.ShapeDtypeStruct(values[n].shape, values[n].dtype) for n in indices.value]
+        gradient = HostGradient(call, indices.value, shapes)
+        gradients = _callback(gradient.run, structs, (*values, *results, *dense))
+        by_number = dict(zip(indices.value, gradients, strict=True))
         return tuple(by_number.get(number) for number in range(len(values)))
 
     differentiable.defvjp(forward, backward, symbolic_zeros=True)
@@ -72,24 +74,24 @@ def _differentiable(call: HostCall) -> Callable[..., tuple[jax.Array, ...]]:
 
 
 def _callback(
-    run: Callable[..., Any], results: Sequence[jax.ShapeDtypeStruct], given: Sequence[Any]
+    run: Callable[..., Any], results: Sequence[jax.ShapeDtypeStruct], operands: Sequence[Any]
 ) -> tuple[jax.Array, ...]:
     """A call of the host whose results have these shapes and dtypes."""
 
     def converted(*values: Any) -> tuple[Any, ...]:
-        found = run(*values)
+        outputs = run(*values)
         return tuple(
-            one.astype(to.dtype, copy=False) for one, to in zip(found, results, strict=True)
+            output.astype(to.dtype, copy=False) for output, to in zip(outputs, results, strict=True)
         )
 
-    return jax.pure_callback(converted, tuple(results), *given, vmap_method="expand_dims")
+    return jax.pure_callback(converted, tuple(results), *operands, vmap_method="expand_dims")
 
 
-def _results(call: HostCall, given: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
+def _results(call: HostCall, operands: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:
     """Shapes and dtypes of the results; int64 is what JAX makes of it."""
     return [
         jax.ShapeDtypeStruct(shape, jax.dtypes.canonicalize_dtype(dtype))
-        for shape, dtype in call.shapes(given)
+        for shape, dtype in call.shapes(operands)
     ]
 
 

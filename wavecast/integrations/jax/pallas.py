@@ -52,7 +52,7 @@ class PallasKernel:
     results: tuple[tuple[tuple[int, ...], Any], ...]
     aliases: tuple[tuple[int, int], ...]
 
-    def launch(self, *given: Any) -> tuple[np.ndarray[Any, Any], ...]:
+    def launch(self, *operands: Any) -> tuple[np.ndarray[Any, Any], ...]:
         """Launches the kernel on the device at hand; its results."""
         driver = _active()
         if driver is None:
@@ -61,14 +61,14 @@ class PallasKernel:
                 hint="trace and run it within the same wavecast.device or wavecast run",
             )
         with _LOCK:
-            inputs = [arrays.tensor(np.array(one)) for one in given]
+            inputs = [arrays.tensor(np.array(array)) for array in operands]
             outputs = [
                 torch.empty(shape, dtype=arrays.torch_dtype(dtype)) for shape, dtype in self.results
             ]
             for argument, result in self.aliases:
                 outputs[result] = inputs[argument]
             _compiled(self, driver)[self.grid](*inputs, *outputs)
-        return tuple(arrays.array(one) for one in outputs)
+        return tuple(arrays.array(output) for output in outputs)
 
 
 def _lower(ctx: Any, *nodes: Any, **parameters: Any) -> Any:
@@ -79,9 +79,9 @@ def _lower(ctx: Any, *nodes: Any, **parameters: Any) -> Any:
     if driver is None or parameters["interpret"] or not plain:
         return pallas_call._pallas_call_lowering(ctx, *nodes, **parameters)
     kernel = _kernel(ctx, driver, settings or core.CompilerParams(), parameters)
-    results = [jax.ShapeDtypeStruct(one.shape, one.dtype) for one in ctx.avals_out]
+    results = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in ctx.avals_out]
     return mlir.lower_fun(
-        lambda *given: jax.pure_callback(kernel.launch, tuple(results), *given),
+        lambda *operands: jax.pure_callback(kernel.launch, tuple(results), *operands),
         multiple_results=True,
     )(ctx, *nodes)
 
@@ -96,21 +96,21 @@ def _kernel(
         raise UsageError(
             "Pallas for Triton has no dynamic grid, scalar prefetch or mesh of devices"
         )
-    found = lowering.lower_jaxpr_to_triton_module(
+    result = lowering.lower_jaxpr_to_triton_module(
         jaxpr, mapping, "rocm" if amd else "cuda", capability, mlir_ctx=ctx.module_context
     )
     about = jaxpr.debug_info
-    x, y, z, *_ = (*found.grid, 1, 1, 1)
+    x, y, z, *_ = (*result.grid, 1, 1, 1)
     where = _FUNCTION.match(about.func_src_info or "")
     source = (where["file"], int(where["line"])) if where else ("", 0)
     stages = settings.num_stages or (1 if amd else 3)
     return PallasKernel(
-        text=_located(found.module.operation, source),
+        text=_located(result.module.operation, source),
         grid=(x, y, z),
         names=tuple(about.arg_names or ()),
         options=(("num_warps", settings.num_warps or 4), ("num_stages", stages)),
         source=source,
-        results=tuple((tuple(one.shape), np.dtype(one.dtype)) for one in ctx.avals_out),
+        results=tuple((tuple(aval.shape), np.dtype(aval.dtype)) for aval in ctx.avals_out),
         aliases=tuple(parameters["input_output_aliases"]),
     )
 
@@ -122,7 +122,7 @@ def _located(module: Any, source: tuple[str, int]) -> str:
     file, line = source
     if not file:
         return text
-    return _UNKNOWN.sub(lambda found: f"{found[1]} = loc({json.dumps(file)}:{line}:0)", text)
+    return _UNKNOWN.sub(lambda match: f"{match[1]} = loc({json.dumps(file)}:{line}:0)", text)
 
 
 _kernels: Final[dict[tuple[str, int], Any]] = {}
@@ -131,22 +131,22 @@ _kernels: Final[dict[tuple[str, int], Any]] = {}
 def _compiled(kernel: PallasKernel, driver: CaptureDriver) -> Any:
     """The kernel compiled by Triton for a device, once."""
     digest = hashlib.sha256(repr((kernel.text, kernel.options)).encode()).hexdigest()
-    found = _kernels.get((digest, driver.number))
-    if found is None:
+    binary = _kernels.get((digest, driver.number))
+    if binary is None:
         import triton
 
         with tempfile.TemporaryDirectory() as folder:
             path = Path(folder) / "pallas.ttir"
             path.write_text(kernel.text)
-            found = triton.compile(
+            binary = triton.compile(
                 str(path), target=driver.get_current_target(), options=dict(kernel.options)
             )
-        types = tuple(found.src.signature.values())
+        types = tuple(binary.src.signature.values())
         if len(kernel.names) == len(types):
-            found.src.signature = dict(zip(kernel.names, types, strict=True))
-        found.src.fn = _Function(*kernel.source)
-        _kernels[digest, driver.number] = found
-    return found
+            binary.src.signature = dict(zip(kernel.names, types, strict=True))
+        binary.src.fn = _Function(*kernel.source)
+        _kernels[digest, driver.number] = binary
+    return binary
 
 
 class _Function:
@@ -177,8 +177,8 @@ class _Function:
 def _active() -> CaptureDriver | None:
     from triton.runtime.driver import driver
 
-    found = driver.__dict__.get("_active")
-    return found if isinstance(found, CaptureDriver) else None
+    instance = driver.__dict__.get("_active")
+    return instance if isinstance(instance, CaptureDriver) else None
 
 
 jax.config.update("jax_cpu_enable_async_dispatch", False)  # a device ends with its block

@@ -27,7 +27,7 @@ from wavecast.wording import count
 
 _FLOATS: Final = {name: "<" + lookup(name).struct for name in ("float16", "float32", "float64")}
 _INTEGERS: Final = {
-    one.name: "<" + one.struct for one in DTYPES.values() if one.is_integer and one.struct
+    dtype.name: "<" + dtype.struct for dtype in DTYPES.values() if dtype.is_integer and dtype.struct
 }
 _FLOAT_OF_SIZE: Final = {4: "<f", 8: "<d"}
 _ADDRESS_BYTES: Final = 8
@@ -47,19 +47,26 @@ class ArgumentSlot:
     def shown(self) -> str:
         """`argument 2 (x: float*)`, as errors name it; numbers count from 1."""
         name, type_ = self.parameter.name, self.parameter.type
-        known = f"{name}: {type_}" if name and type_ else name or type_
-        return f"argument {self.number}" + (f" ({known})" if known.strip("*") else "")
+        label = f"{name}: {type_}" if name and type_ else name or type_
+        return f"argument {self.number}" + (f" ({label})" if label.strip("*") else "")
 
 
 def slots_of(
     descriptors: Sequence[KernelArgument], parameters: Sequence[Parameter]
 ) -> tuple[ArgumentSlot, ...]:
     """The visible arguments in order. Triton's code has some that its source does not have."""
-    visible = [one for one in descriptors if not one.kind.startswith("hidden_")]
-    known = {parameter.offset: parameter for parameter in parameters}
+    visible = [
+        descriptor for descriptor in descriptors if not descriptor.kind.startswith("hidden_")
+    ]
+    by_offset = {parameter.offset: parameter for parameter in parameters}
     return tuple(
-        ArgumentSlot(number, one, known.get(one.offset) or Parameter("", "", one.offset, one.size))
-        for number, one in enumerate(visible, 1)
+        ArgumentSlot(
+            number,
+            descriptor,
+            by_offset.get(descriptor.offset)
+            or Parameter("", "", descriptor.offset, descriptor.size),
+        )
+        for number, descriptor in enumerate(visible, 1)
     )
 
 
@@ -144,8 +151,10 @@ def _by_value(slot: ArgumentSlot, value: Any, kernel: str) -> bytes:
     raw = raw_bytes(value)
     if raw is not None:
         if len(raw) != size:
-            needed = count(size, "byte")
-            raise LaunchError(f"{kernel}: {slot.shown} has {needed}, the value has {len(raw)}")
+            expected_size = count(size, "byte")
+            raise LaunchError(
+                f"{kernel}: {slot.shown} has {expected_size}, the value has {len(raw)}"
+            )
         return raw
     if isinstance(value, (tuple, list)) or (isinstance(value, np.ndarray) and value.ndim == 1):
         return _vector(slot, value, kernel)

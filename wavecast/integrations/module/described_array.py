@@ -42,16 +42,16 @@ class DescribedArray:
 
     def array(self) -> Any:
         """A new array, or a tensor where numpy lacks the dtype."""
-        found = _zeros(self.dtype, self.shape)
+        array = _zeros(self.dtype, self.shape)
         if self.zero:
-            return found
-        flat, position = found.reshape(-1), 0
+            return array
+        flat, position = array.reshape(-1), 0
         for block in self.blocks():
-            if not isinstance(found, np.ndarray):
+            if not isinstance(array, np.ndarray):
                 block = _torch().from_numpy(block)
             flat[position : position + len(block)] = block
             position += len(block)
-        return found
+        return array
 
 
 def described(dtype: Dtype, shape: tuple[int, ...], content: str, call: Any) -> DescribedArray:
@@ -90,14 +90,14 @@ def of_file(path: Path) -> DescribedArray:
     """The array of a .npy file. Raises InputError."""
     files.check_regular(path)
     try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
+        array = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError, MemoryError, OverflowError, SyntaxError) as error:
         raise InputError(f"{path} is not an array of numpy: {error}") from None
-    if not isinstance(found, np.ndarray):
+    if not isinstance(array, np.ndarray):
         raise InputError(f"{path} is an archive of arrays, not one array")
-    if found.dtype.fields is not None:
-        found = found.view(f"V{found.dtype.itemsize}")
-    return DescribedArray(found.dtype.name, found.shape, found.nbytes, lambda: blocks_of(found))
+    if array.dtype.fields is not None:
+        array = array.view(f"V{array.dtype.itemsize}")
+    return DescribedArray(array.dtype.name, array.shape, array.nbytes, lambda: blocks_of(array))
 
 
 def blocks_of(array: Any) -> Blocks:

@@ -96,16 +96,16 @@ class Function:
         """
         if threads is not None and threads < 1:
             raise UsageError(f"{threads} host threads: at least one is needed")
-        launch, touched = self.described(grid, block, values, dynamic_lds, memory)
+        launch, launch_memory = self.described(grid, block, values, dynamic_lds, memory)
         if 0 in launch.grid:
             return
         try:
-            self._emulator.run(launch, touched.ranges, threads=threads)
+            self._emulator.run(launch, launch_memory.ranges, threads=threads)
         except ExecutionError as error:
             if self._reports is not None:  # they are not the next launch's
                 error.reports = tuple(self._reports.take())
             raise
-        touched.check_unchanged()
+        launch_memory.check_unchanged()
         if self._reports is not None:
             self._reports.raise_errors()
 
@@ -134,8 +134,8 @@ class Function:
         """
         from wavecast.perfmodel.predict import predict
 
-        asked = self._for(grid, block, values, device, dynamic_lds, memory)
-        return predict(self._profile(asked, warm, polluting_bytes), asked[-1], what_if=what_if)
+        sample = self._for(grid, block, values, device, dynamic_lds, memory)
+        return predict(self._profile(sample, warm, polluting_bytes), sample[-1], what_if=what_if)
 
     def executed(
         self,
@@ -150,8 +150,8 @@ class Function:
     ) -> LaunchProfile:
         """The profile of an executed sample of a launch, for `wavecast.perfmodel.predict.predict`.
         Arguments and errors are those of `predict`."""
-        asked = self._for(grid, block, values, device, dynamic_lds, memory)
-        return self._profile(asked, warm, polluting_bytes)
+        sample = self._for(grid, block, values, device, dynamic_lds, memory)
+        return self._profile(sample, warm, polluting_bytes)
 
     def sample(
         self,
@@ -170,13 +170,13 @@ class Function:
 
     def _profile(
         self,
-        asked: tuple[Launch, Sequence[tuple[int, int]], Device],
+        sample: tuple[Launch, Sequence[tuple[int, int]], Device],
         warm: bool,
         polluting_bytes: float,
     ) -> LaunchProfile:
         from wavecast.sampling.executed import profile_of_sample
 
-        return profile_of_sample(*asked, warm=warm, polluting_bytes=polluting_bytes)
+        return profile_of_sample(*sample, warm=warm, polluting_bytes=polluting_bytes)
 
     def _for(
         self,
@@ -187,10 +187,10 @@ class Function:
         dynamic_lds: int,
         memory: Sequence[Any],
     ) -> tuple[Launch, Sequence[tuple[int, int]], Device]:
-        launch, touched = self.described(grid, block, values, dynamic_lds, memory)
+        launch, launch_memory = self.described(grid, block, values, dynamic_lds, memory)
         if 0 in launch.grid:
             raise LaunchError(f"{self.name}: a grid of {grid} has no workgroup to predict")
-        return launch, touched.ranges, devices.load(device) if device else self._device
+        return launch, launch_memory.ranges, devices.load(device) if device else self._device
 
     def described(
         self,
@@ -201,20 +201,22 @@ class Function:
         memory: Sequence[Any],
     ) -> tuple[Launch, Memory]:
         """The launch, and the memory it may touch. Raises LaunchError as a call does."""
-        touched = Memory(self.name)
+        launch_memory = Memory(self.name)
         groups = self._dimensions(grid, "grid", 0, MAX_GROUPS)
         items = self._dimensions(block, "block", 1, 1024)
         if not isinstance(dynamic_lds, int):
             raise LaunchError(f"{self.name}: dynamic_lds={dynamic_lds!r} is not a number of bytes")
         self._check_size(groups, items, dynamic_lds)
-        segment, described = self._segment(values, touched)
+        segment, launch_arguments = self._segment(values, launch_memory)
         for index, array in enumerate(memory):
-            touched.add(array, f"memory[{index}]")
-        return Launch(self.code, groups, items, described, segment, dynamic_lds), touched
+            launch_memory.add(array, f"memory[{index}]")
+        return Launch(
+            self.code, groups, items, launch_arguments, segment, dynamic_lds
+        ), launch_memory
 
     def __repr__(self) -> str:
-        shown = ", ".join(f"{p.type} {p.name}".strip() or "?" for p in self.parameters)
-        return f"<kernel {self.name}({shown}) for {self.code.target}>"
+        parameters = ", ".join(f"{p.type} {p.name}".strip() or "?" for p in self.parameters)
+        return f"<kernel {self.name}({parameters}) for {self.code.target}>"
 
     def _segment(self, values: Sequence[Any], memory: Memory) -> tuple[bytes, tuple[Argument, ...]]:
         size = self._descriptor.kernarg_bytes
@@ -233,8 +235,8 @@ class Function:
     def _dimensions(self, value: Dimensions, what: str, least: int, most: int) -> Any:
         """Three numbers, those left out being 1."""
         try:
-            given = value if isinstance(value, Sequence) else (value,)
-            numbers = [operator.index(number) for number in given]
+            sizes = value if isinstance(value, Sequence) else (value,)
+            numbers = [operator.index(number) for number in sizes]
         except TypeError:
             numbers = []
         if not 1 <= len(numbers) <= 3:

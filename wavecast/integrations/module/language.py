@@ -98,10 +98,10 @@ def _array(dtype: str, shape: str, content: str) -> DescribedArray:
         sizes = (-1,)
     if min(sizes) < 0 or len(sizes) > _DIMENSIONS:
         raise UsageError(f"{shape!r} is not a shape", hint="such as f32[64x128]")
-    known = _DTYPES.get(dtype)
-    if known is None:
+    kind = _DTYPES.get(dtype)
+    if kind is None:
         raise UnknownName("dtype", dtype, _DTYPES)
-    return described(known, sizes, content, _CALL.fullmatch(content.strip()))
+    return described(kind, sizes, content, _CALL.fullmatch(content.strip()))
 
 
 def _number(text: str) -> int | float:

@@ -40,13 +40,13 @@ class Module(Mapping[str, Function]):
 
     def __getitem__(self, name: str) -> Function:
         """Raises UnknownKernel."""
-        found = self._named(name)
-        if len(found) == 1:
-            return found[0]
-        what = "several kernels are" if found else "no kernel is"
-        listed = ", ".join(_shown(function) for function in found or self.values())
+        functions = self._named(name)
+        if len(functions) == 1:
+            return functions[0]
+        what = "several kernels are" if functions else "no kernel is"
+        names = ", ".join(_shown(function) for function in functions or self.values())
         where = f" in {self.source}" if self.source else ""
-        raise UnknownKernel(f"{what} called {name!r}{where}", hint=f"there are {listed}")
+        raise UnknownKernel(f"{what} called {name!r}{where}", hint=f"there are {names}")
 
     def __contains__(self, name: object) -> bool:
         return isinstance(name, str) and len(self._named(name)) == 1
@@ -64,12 +64,12 @@ class Module(Mapping[str, Function]):
         exact = self._functions.get(name)
         if exact is not None:
             return [exact]
-        found = []
+        functions = []
         for function in self._functions.values():
             qualified = function.name.removesuffix("<…>")
             if name in (qualified, qualified.rpartition("::")[2]):
-                found.append(function)
-        return found
+                functions.append(function)
+        return functions
 
 
 def load(
@@ -105,8 +105,8 @@ def load(
     from wavecast.emulate.mode import Modes
 
     target = devices.load(arch).target if arch else ""
-    asked = gathering(check)
-    codes = _codes(code, target, options, checked=asked is not None)
+    check_reports = gathering(check)
+    codes = _codes(code, target, options, checked=check_reports is not None)
     source = str(code) if isinstance(code, (str, Path)) else codes[0].source
     targets = list(dict.fromkeys(item.target for item in codes))
     if not codes[0].is_amd:
@@ -117,12 +117,12 @@ def load(
             hint=f'choose one: arch="{targets[0]}"',
         )
     device = devices.load(arch or targets[0])
-    reports = asked if asked is not None else Reports()
+    reports = check_reports if check_reports is not None else Reports()
     checking = None
-    if asked is not None:
+    if check_reports is not None:
         checking = CheckMode(reports.add, CANARY, numbers=reports.numbers, device=device)
     modes = [mode for mode in (checking, trace) if mode is not None]
-    orders = OrderChecks(reports.add) if asked is not None and reports.determinism else None
+    orders = OrderChecks(reports.add) if check_reports is not None and reports.determinism else None
     emulator = Emulator(threads, Modes.of(modes), max_instructions, orders)
     raised = None if reports is check else reports
     functions = [Function(item, device, emulator, raised) for item in codes]

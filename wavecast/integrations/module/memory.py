@@ -97,11 +97,11 @@ class Memory:
 
     def _lend(self, first: int, end: int, what: str) -> int:
         """The address of the launch's copy of read-only memory; one copy per allocation."""
-        known = self._lent.get(first)
-        if known is None:
+        loan = self._lent.get(first)
+        if loan is None:
             original = _bytes_at(first, end)
-            known = self._lent[first] = (what, original, original.copy())
-        return known[2].__array_interface__["data"][0]
+            loan = self._lent[first] = (what, original, original.copy())
+        return loan[2].__array_interface__["data"][0]
 
     def _tensor(self, torch: Any, tensor: Any, what: str) -> HostArray:
         if tensor.device.type != "cpu":
@@ -121,10 +121,10 @@ class Memory:
             raise LaunchError(f"{self.kernel}: {what} is a tensor without memory") from error
         shape, strides = tuple(tensor.shape), tuple(tensor.stride())
         last = sum((count - 1) * step for count, step in zip(shape, strides, strict=True))
-        needed = (tensor.storage_offset() + last + 1) * tensor.element_size()
-        if tensor.numel() and needed > size:
+        extent = (tensor.storage_offset() + last + 1) * tensor.element_size()
+        if tensor.numel() and extent > size:
             raise LaunchError(
-                f"{self.kernel}: {what} was freed: its storage has {size:,} of {needed:,} bytes"
+                f"{self.kernel}: {what} was freed: its storage has {size:,} of {extent:,} bytes"
             )
         dtype = str(tensor.dtype).removeprefix("torch.")
         return HostArray(address, first, first + size, dtype, shape, strides)

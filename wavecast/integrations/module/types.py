@@ -41,8 +41,8 @@ def vector_type(type_name: str) -> tuple[str, int]:
         return "uint32", 3
     if name in _VECTORS_OF_HALVES:
         return _VECTORS_OF_HALVES[name], 2
-    found = _VECTOR.fullmatch(name)
-    return (scalar_dtype(found[1]), int(found[2])) if found else ("", 0)
+    match = _VECTOR.fullmatch(name)
+    return (scalar_dtype(match[1]), int(match[2])) if match else ("", 0)
 
 
 def itemsize(dtype: str) -> int:
@@ -65,8 +65,8 @@ def fits(dtype: str, element: str) -> bool:
 
 def _part(dtype: str) -> str:
     """The dtype of the real and the imaginary part of a complex dtype, itself for any other."""
-    found = lookup(dtype) if is_dtype(dtype) else None
-    return found.element if found is not None and found.family is Family.COMPLEX else dtype
+    info = lookup(dtype) if is_dtype(dtype) else None
+    return info.element if info is not None and info.family is Family.COMPLEX else dtype
 
 
 def _is_integer(dtype: str) -> bool:

@@ -127,8 +127,8 @@ def _line(report: Report) -> str:
     return f"{head} {report.message}"
 
 
-def _counted(number: int, one: str, several: str) -> str:
-    return f"{number:,} {one if number == 1 else several}"
+def _counted(number: int, singular: str, several: str) -> str:
+    return f"{number:,} {singular if number == 1 else several}"
 
 
 def _share_of_processors() -> int:

@@ -82,12 +82,12 @@ class SglangAttentionBackend(AttentionBackend):
         forward_batch: Any,
         save_kv_cache: bool = True,
         sinks: Tensor | None = None,
-        **named: Any,
+        **kwargs: Any,
     ) -> Tensor:
         """Write keys and values [tokens, heads, head] to the cache, and attend with queries
         [tokens, heads · head] to it. Raises NotImplementedError for attention that is not
         causal, with another width of values, or with arguments of special backends."""
-        return self._forward(q, k, v, layer, forward_batch, save_kv_cache, sinks, named)
+        return self._forward(q, k, v, layer, forward_batch, save_kv_cache, sinks, kwargs)
 
     def forward_decode(
         self,
@@ -98,10 +98,10 @@ class SglangAttentionBackend(AttentionBackend):
         forward_batch: Any,
         save_kv_cache: bool = True,
         sinks: Tensor | None = None,
-        **named: Any,
+        **kwargs: Any,
     ) -> Tensor:
         """As `forward_extend`, with one query per sequence."""
-        return self._forward(q, k, v, layer, forward_batch, save_kv_cache, sinks, named)
+        return self._forward(q, k, v, layer, forward_batch, save_kv_cache, sinks, kwargs)
 
     def _forward(
         self,
@@ -112,9 +112,9 @@ class SglangAttentionBackend(AttentionBackend):
         forward_batch: Any,
         save_kv_cache: bool,
         sinks: Tensor | None,
-        named: dict[str, Any],
+        kwargs: dict[str, Any],
     ) -> Tensor:
-        _refuse(layer, named)
+        _refuse(layer, kwargs)
         batch: Any = self.forward_metadata
         heads, width = layer.tp_q_head_num, layer.qk_head_dim
         scales = self._scales(layer)
@@ -124,7 +124,7 @@ class SglangAttentionBackend(AttentionBackend):
             slots = forward_batch.out_cache_loc.to(torch.int64)
             _write(k.reshape(shape), v.reshape(shape), keys, values, slots, **scales)
         window = layer.sliding_window_size
-        found = _attend(
+        output = _attend(
             q.reshape(-1, heads, width),
             keys,
             values,
@@ -137,33 +137,35 @@ class SglangAttentionBackend(AttentionBackend):
             sinks=sinks,
             **scales,
         )
-        return found.reshape(-1, heads * width)
+        return output.reshape(-1, heads * width)
 
     def _pages(self, layer: Any) -> tuple[Tensor, Tensor]:
         """Keys and values [pages, page size, heads, head], in the memory of the cache."""
         pool = self.token_to_kv_pool
         buffers = pool.get_key_buffer(layer.layer_id), pool.get_value_buffer(layer.layer_id)
-        return tuple(one.view(-1, self.page_size, *one.shape[1:]) for one in buffers)  # pyright: ignore[reportReturnType]
+        return tuple(buffer.view(-1, self.page_size, *buffer.shape[1:]) for buffer in buffers)  # pyright: ignore[reportReturnType]
 
     def _scales(self, layer: Any) -> dict[str, Tensor]:
         """Scales of a cache of 8 bits; those that a checkpoint lacks are 1."""
         if self.token_to_kv_pool.dtype.itemsize > 1:
             return {}
-        given = {"k_scale": layer.k_scale_float, "v_scale": layer.v_scale_float}
-        return {name: torch.tensor(1.0 if one is None else one) for name, one in given.items()}
+        scales = {"k_scale": layer.k_scale_float, "v_scale": layer.v_scale_float}
+        return {
+            name: torch.tensor(1.0 if scale is None else scale) for name, scale in scales.items()
+        }
 
 
-def _refuse(layer: Any, named: dict[str, Any]) -> None:
+def _refuse(layer: Any, kwargs: dict[str, Any]) -> None:
     """Raises NotImplementedError for what the kernels of a paged cache lack."""
-    refused = {
+    features = {
         "cross attention": layer.is_cross_attention,
         f"attention of type {layer.attn_type}": layer.attn_type != AttentionType.DECODER,
         "values of another width than keys": layer.v_head_dim != layer.qk_head_dim,
         "temperatures by position": layer.xai_temperature_len > 0,
-        **{f"the argument {name}": value is not None for name, value in named.items()},
+        **{f"the argument {name}": value is not None for name, value in kwargs.items()},
     }
-    for what, given in refused.items():
-        if given:
+    for what, is_used in features.items():
+        if is_used:
             raise NotImplementedError(f"{what} over a paged cache")
 
 

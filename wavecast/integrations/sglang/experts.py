@@ -22,7 +22,7 @@ _ACTIVATIONS: Final = ("silu", "gelu")
 
 
 def route(
-    self: Any, hidden_states: Tensor, router_logits: Tensor, **named: Any
+    self: Any, hidden_states: Tensor, router_logits: Tensor, **kwargs: Any
 ) -> StandardTopKOutput:
     """The experts of every token by `router_logits` [tokens, experts], as int32 indices
     [tokens, top_k] with weights. Raises NotImplementedError for what `moe_route` lacks: functions
@@ -30,19 +30,19 @@ def route(
     ones, experts placed on several GPUs."""
     config = self.topk_config
     grouped = config.use_grouped_topk and config.num_expert_group > 1
-    refused = {
+    features = {
         "a function of the model": config.custom_routing_function is not None,
         f"scores by {config.scoring_func}": config.scoring_func not in ("softmax", "sigmoid"),
         "groups compared by their best expert": grouped and config.correction_bias is None,
         "shared experts among the routed ones": config.num_shared_topk_slots > 0,
-        **{f"the argument {name}": value is not None for name, value in named.items()},
+        **{f"the argument {name}": value is not None for name, value in kwargs.items()},
     }
-    _raise("routing by", refused)
+    _raise("routing by", features)
     groups = {}
     if grouped:
         groups = {"groups": config.num_expert_group, "top_groups": config.topk_group}
     scale = config.routed_scaling_factor if config.apply_routed_scaling_factor_on_output else None
-    weights, chosen = _route(
+    weights, indices = _route(
         router_logits,
         config.top_k,
         config.scoring_func,
@@ -51,7 +51,7 @@ def route(
         scale=1.0 if scale is None else float(scale),
         **groups,
     )
-    return StandardTopKOutput(weights, chosen.to(torch.int32), router_logits)
+    return StandardTopKOutput(weights, indices.to(torch.int32), router_logits)
 
 
 def options(config: Any) -> dict[str, Any]:
@@ -82,20 +82,20 @@ def options(config: Any) -> dict[str, Any]:
 def multiply(self: Any, layer: Any, dispatch_output: Any) -> StandardCombineInput:
     """What the chosen experts make of the hidden states [tokens, model]. Raises as `options`."""
     x = dispatch_output.hidden_states
-    given = options(self.moe_runner_config)
-    weights, chosen, _ = dispatch_output.topk_output
+    settings = options(self.moe_runner_config)
+    weights, indices, _ = dispatch_output.topk_output
     bias = (_half(getattr(layer, name, None), x) for name in ("w13_weight_bias", "w2_weight_bias"))
-    tensors = (x, weights, chosen.to(torch.int32), layer.w13_weight, layer.w2_weight, *bias)
-    return StandardCombineInput(hidden_states=_experts(*tensors, **given))
+    tensors = (x, weights, indices.to(torch.int32), layer.w13_weight, layer.w2_weight, *bias)
+    return StandardCombineInput(hidden_states=_experts(*tensors, **settings))
 
 
 def _half(bias: Tensor | None, x: Tensor) -> Tensor | None:
     return None if bias is None else bias.to(x.dtype)
 
 
-def _raise(what: str, refused: dict[str, bool]) -> None:
-    for name, given in refused.items():
-        if given:
+def _raise(what: str, features: dict[str, bool]) -> None:
+    for name, is_used in features.items():
+        if is_used:
             raise NotImplementedError(f"{what} {name}")
 
 

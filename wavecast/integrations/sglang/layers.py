@@ -35,14 +35,14 @@ def rms_norm(
     """The norm of `x` [..., hidden], or of `x + residual` with that sum. Raises NotImplementedError
     for a variance of a part of the columns, residuals in float32, and values rounded before they
     are multiplied."""
-    refused = {
+    features = {
         "a variance of a part of the columns": self.variance_size_override is not None,
         "a residual in float32": self.fp32_residual,
         "another dtype than its input's": self.override_orig_dtype is not None,
         "values rounded before the weights": self.cast_x_before_out_mul,
     }
-    for what, given in refused.items():
-        if given:
+    for what, is_used in features.items():
+        if is_used:
             raise NotImplementedError(f"RMSNorm with {what}")
     weight = self.weight.data if self.has_weight else None
     if residual is None:
@@ -95,8 +95,8 @@ def rotary(
     if fused_set_kv_buffer_arg is not None:
         raise NotImplementedError("rotary embeddings that write the cache, too")
     where = positions if offsets is None else positions + offsets
-    found = rotated(_rope, self, self.cos_sin_cache.to(query.dtype), where, query, key)
-    return found[0], found[1]
+    outputs = rotated(_rope, self, self.cos_sin_cache.to(query.dtype), where, query, key)
+    return outputs[0], outputs[1]
 
 
 def _added(residual: Tensor, more: Tensor | None) -> Tensor:

@@ -53,13 +53,13 @@ METHODS: Final[dict[type[Any], type[Any]]] = {
 
 def convert(model: torch.nn.Module) -> int:
     """Replace the methods of a model's layers that the library covers; how many there were."""
-    found = 0
+    count = 0
     for layer in model.modules():
         method = METHODS.get(type(getattr(layer, "quant_method", None)))
         if method is not None:
             layer.quant_method = method()
-            found += 1
-    return found
+            count += 1
+    return count
 
 
 __all__ = ["METHODS", "SglangEmbedding", "SglangLinear", "convert"]

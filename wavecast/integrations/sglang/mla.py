@@ -71,12 +71,12 @@ class SglangLatentBackend(SglangAttentionBackend):
         slots = forward_batch.out_cache_loc.to(torch.int64)
         _write(kv_a, k_pe.reshape(kv_a.shape[0], -1), cache, slots, scale)
         batch: Any = self.forward_metadata
-        found = gathered(cache, batch.pages, batch.lengths)
+        latents = gathered(cache, batch.pages, batch.lengths)
         if scale is not None:
-            found = (found.float() * scale).to(q.dtype)
-        expanded = layer.kv_b_proj(found[:, : self.kv_lora_rank].contiguous())[0]
-        expanded = expanded.view(found.shape[0], q.shape[1], -1)
-        rotated = found[:, None, self.kv_lora_rank :].expand(-1, q.shape[1], -1)
+            latents = (latents.float() * scale).to(q.dtype)
+        expanded = layer.kv_b_proj(latents[:, : self.kv_lora_rank].contiguous())[0]
+        expanded = expanded.view(latents.shape[0], q.shape[1], -1)
+        rotated = latents[:, None, self.kv_lora_rank :].expand(-1, q.shape[1], -1)
         keys = torch.cat([expanded[..., : self.qk_nope_head_dim], rotated], dim=-1)
         return q, keys, expanded[..., self.qk_nope_head_dim :].contiguous()
 
@@ -89,11 +89,11 @@ class SglangLatentBackend(SglangAttentionBackend):
         forward_batch: Any,
         save_kv_cache: bool = True,
         sinks: Tensor | None = None,
-        **named: Any,
+        **kwargs: Any,
     ) -> Tensor:
         """Attention of new tokens over keys and values of `prepare_prefill_qkv`. Raises
         NotImplementedError for other ones, and for what the kernel lacks."""
-        self._refuse(layer, sinks, named)
+        self._refuse(layer, sinks, kwargs)
         if save_kv_cache:
             raise NotImplementedError("latent attention of new tokens with absorbed weights")
         heads, width = layer.tp_q_head_num, layer.qk_head_dim
@@ -103,11 +103,11 @@ class SglangLatentBackend(SglangAttentionBackend):
         batch: Any = self.forward_metadata
         starts_k = starts_of(batch.lengths)
         most = int(batch.starts.diff().max()), int(batch.lengths.max())
-        found, _ = _prefill(
+        output, _ = _prefill(
             q_nope, q_rope, k_nope, k_rope[:, 0], v.view(-1, heads, layer.v_head_dim),
             batch.starts, starts_k, *most, True, float(layer.scaling),
         )  # fmt: skip
-        return found.reshape(-1, heads * layer.v_head_dim)
+        return output.reshape(-1, heads * layer.v_head_dim)
 
     def forward_decode(
         self,
@@ -118,12 +118,12 @@ class SglangLatentBackend(SglangAttentionBackend):
         forward_batch: Any,
         save_kv_cache: bool = True,
         sinks: Tensor | None = None,
-        **named: Any,
+        **kwargs: Any,
     ) -> Tensor:
         """One query [heads · (latent + rope)] per sequence with absorbed weights; `k` [sequences,
         1, latent + rope] is written to the cache before. Raises NotImplementedError for what the
         kernel lacks."""
-        self._refuse(layer, sinks, named)
+        self._refuse(layer, sinks, kwargs)
         width = self.kv_lora_rank + self.qk_rope_head_dim
         cache, scale = self._latent(layer)
         if save_kv_cache:
@@ -132,11 +132,11 @@ class SglangLatentBackend(SglangAttentionBackend):
             parts = new[:, : self.kv_lora_rank], new[:, self.kv_lora_rank :]
             _write(*parts, cache, slots, scale)
         batch: Any = self.forward_metadata
-        found = _decode(
+        output = _decode(
             q.reshape(-1, layer.tp_q_head_num, width), cache, batch.pages, batch.lengths,
             float(layer.scaling), scale, self.qk_rope_head_dim,
         )  # fmt: skip
-        return found.reshape(-1, layer.tp_q_head_num * self.kv_lora_rank)
+        return output.reshape(-1, layer.tp_q_head_num * self.kv_lora_rank)
 
     def _latent(self, layer: Any) -> tuple[Tensor, Tensor | None]:
         """The cache [pages, page size, latent + rope], and its scale where it has 8 bits."""
@@ -147,15 +147,15 @@ class SglangLatentBackend(SglangAttentionBackend):
             return cache, None
         return cache, torch.tensor(1.0 if layer.k_scale_float is None else layer.k_scale_float)
 
-    def _refuse(self, layer: Any, sinks: Tensor | None, named: dict[str, Any]) -> None:
-        refused = {
+    def _refuse(self, layer: Any, sinks: Tensor | None, kwargs: dict[str, Any]) -> None:
+        features = {
             "a window": layer.sliding_window_size > 0,
             "a soft cap": bool(layer.logit_cap),
             "sinks": sinks is not None,
-            **{f"the argument {name}": value is not None for name, value in named.items()},
+            **{f"the argument {name}": value is not None for name, value in kwargs.items()},
         }
-        for what, given in refused.items():
-            if given:
+        for what, is_used in features.items():
+            if is_used:
                 raise NotImplementedError(f"latent attention with {what}")
 
 

@@ -69,13 +69,13 @@ class SglangFp8Linear(Fp8LinearMethod):
             scale = convert_to_channelwise(layer.weight_scale.data, layer.logical_widths)
         if not bool((scale > 0).all()):  # as SGLang initialises them
             raise ValueError("scales of fp8 weights that SGLang has not read from the checkpoint")
-        given = layer.input_scale
+        input_scale = layer.input_scale
         if _fp8() == torch.float8_e4m3fnuz:
-            weight, scale, given = normalize_e4m3fn_to_e4m3fnuz(weight, scale, given)
+            weight, scale, input_scale = normalize_e4m3fn_to_e4m3fnuz(weight, scale, input_scale)
         name = "weight_scale_inv" if self.block_quant else "weight_scale"
         layer.weight = parameter(weight)
         setattr(layer, name, parameter(scale.float() if self.block_quant else scale.flatten()))
-        layer.input_scale = None if given is None else parameter(given.data.max())
+        layer.input_scale = None if input_scale is None else parameter(input_scale.data.max())
 
     def apply(self, layer: Any, x: Tensor, bias: Tensor | None = None) -> Tensor:
         """`x` [..., inputs], rounded to fp8, times the layer's weight [outputs, inputs] transposed,
@@ -85,8 +85,8 @@ class SglangFp8Linear(Fp8LinearMethod):
         rows, dtype = x.reshape(-1, x.shape[-1]), layer.weight.dtype
         if self.block_quant:
             codes, scale = _by_group(rows, dtype, SQUARE)
-            found = _block(codes, layer.weight, scale, layer.weight_scale_inv, x.dtype)
-            found = found if bias is None else found + bias
+            output = _block(codes, layer.weight, scale, layer.weight_scale_inv, x.dtype)
+            output = output if bias is None else output + bias
         else:
             if layer.input_scale is None:
                 codes, scale = _by_token(rows, dtype)
@@ -94,8 +94,8 @@ class SglangFp8Linear(Fp8LinearMethod):
                 codes, scale = _by_tensor(rows, layer.input_scale, dtype)
             weight = layer.weight.t()
             scales = (scale.reshape(-1), layer.weight_scale)
-            found = _scaled(codes, weight, *scales, bias, out_dtype=x.dtype)
-        return found.view(*x.shape[:-1], -1)
+            output = _scaled(codes, weight, *scales, bias, out_dtype=x.dtype)
+        return output.view(*x.shape[:-1], -1)
 
 
 class SglangFp8MoE(Fp8MoEMethod):
@@ -115,35 +115,38 @@ class SglangFp8MoE(Fp8MoEMethod):
         """Weights remain e4m3fn, which the operator converts where a GPU has another format. Scales
         by tensor become equal ones of squares; gate and up get the larger of theirs."""
         for name, shards in (("w13", 2), ("w2", 1)):
-            ended = f"{name}_weight_scale_inv"
+            attribute = f"{name}_weight_scale_inv"
             if not self.block_quant:
                 weight = getattr(layer, f"{name}_weight").data
                 scale = getattr(layer, f"{name}_weight_scale").data.view(-1, shards)
                 weight, scale = by_square(weight, scale)
                 setattr(layer, f"{name}_weight", parameter(weight))
             else:
-                scale = getattr(layer, ended).data
-            setattr(layer, ended, parameter(scale.float()))
+                scale = getattr(layer, attribute).data
+            setattr(layer, attribute, parameter(scale.float()))
 
     def apply(self, layer: Any, dispatch_output: Any) -> StandardCombineInput:
         """What the chosen experts make of the hidden states [tokens, model], which are rounded to
         fp8 with a scale per 128 columns. Raises NotImplementedError as `experts.options`, and for
         biases and gates and ups that alternate."""
-        given = options(self.moe_runner_config)
-        if given.pop("interleaved", False) or getattr(layer, "w13_weight_bias", None) is not None:
+        settings = options(self.moe_runner_config)
+        if (
+            settings.pop("interleaved", False)
+            or getattr(layer, "w13_weight_bias", None) is not None
+        ):
             raise NotImplementedError("experts of fp8 with a bias or alternating rows")
-        weights, chosen, _ = dispatch_output.topk_output
-        found = _experts(
+        weights, indices, _ = dispatch_output.topk_output
+        output = _experts(
             dispatch_output.hidden_states,
             weights,
-            chosen.to(torch.int32),
+            indices.to(torch.int32),
             layer.w13_weight,
             layer.w13_weight_scale_inv,
             layer.w2_weight,
             layer.w2_weight_scale_inv,
-            **given,
+            **settings,
         )
-        return StandardCombineInput(hidden_states=found)
+        return StandardCombineInput(hidden_states=output)
 
 
 class SglangFp8Config(Fp8Config):

@@ -53,18 +53,18 @@ def register_layers() -> None:
         WEIGHT_LOADER_V2_SUPPORTED.append(name)
 
 
-def on_emulated_gpu(original: Callable[..., Any], *args: Any, **named: Any) -> Any:
+def on_emulated_gpu(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """A step of a model, on the emulated GPU."""
     with emulated():
-        return original(*args, **named)
+        return original(*args, **kwargs)
 
 
-def with_calls(state: Any, *args: Any, **named: Any) -> Any:
+def with_calls(state: Any, *args: Any, **kwargs: Any) -> Any:
     """What a scheduler tells of its state, with the calls of operators under "wavecast"."""
     from wavecast.integrations.sglang.served import calls
 
-    told = {f"{layer} {operator}": count for (layer, operator), count in calls.items()}
-    state.internal_state[NAME] = told
+    counts = {f"{layer} {operator}": count for (layer, operator), count in calls.items()}
+    state.internal_state[NAME] = counts
     return state
 
 

@@ -15,16 +15,16 @@ SUPPORTED: Final = ("0.5.23",)
 def check() -> str:
     """The version of SGLang. Raises MissingTool without SGLang, UsageError for another release."""
     try:
-        found = version("sglang")
+        release = version("sglang")
     except PackageNotFoundError:
         hint = install_hint("sglang")
         raise MissingTool("SGLang is not installed", hint=hint) from None
-    if found not in SUPPORTED:
+    if release not in SUPPORTED:
         raise UsageError(
-            f"SGLang {found}: wavecast works with {', '.join(SUPPORTED)}",
+            f"SGLang {release}: wavecast works with {', '.join(SUPPORTED)}",
             hint="unset WAVECAST_SGLANG, or install a release that wavecast works with",
         )
-    return found
+    return release
 
 
 __all__ = ["SUPPORTED", "check"]

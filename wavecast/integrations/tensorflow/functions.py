@@ -29,13 +29,13 @@ def function(name: str) -> Callable[..., Any]:
 
     @tf.autograph.experimental.do_not_convert
     @functools.wraps(registry.operator(name).call)
-    def run(*args: Any, **named: Any) -> Any:
-        call, given = binding.bind(name, args, named, tf.convert_to_tensor, tf.is_tensor)
-        unknown = [one for one, tensor in zip(call.tensors, given, strict=True)
+    def run(*args: Any, **kwargs: Any) -> Any:
+        call, operands = binding.bind(name, args, kwargs, tf.convert_to_tensor, tf.is_tensor)
+        unknown = [argument for argument, tensor in zip(call.tensors, operands, strict=True)
                    if not tensor.shape.is_fully_defined()]  # fmt: skip
         if unknown:
             raise UsageError(f"{name}: the shape of {unknown[0][0]} is not known when it is traced")
-        results = _differentiable(call)(*given)
+        results = _differentiable(call)(*operands)
         return results[0] if len(results) == 1 else tuple(results)
 
     return run
@@ -45,27 +45,31 @@ def function(name: str) -> Callable[..., Any]:
 def _differentiable(call: HostCall) -> Callable[..., list[Any]]:
     """The call as a function of its tensors, with its derivative where the operator has one."""
 
-    def run(*given: Any) -> list[Any]:
-        return _on_host(call.run, call.shapes([_described(one) for one in given]), given)
+    def run(*operands: Any) -> list[Any]:
+        return _on_host(
+            call.run, call.shapes([_described(operand) for operand in operands]), operands
+        )
 
     if call.operator.gradient is None:
         return run
 
     @tf.custom_gradient
-    def differentiable(*given: Any) -> Any:
-        results = run(*given)
+    def differentiable(*operands: Any) -> Any:
+        results = run(*operands)
 
         def backward(*grads: Any) -> list[Any]:
-            shapes = tuple((len(one.shape), one.dtype.is_floating) for one in results)
-            floats = tuple(n for n, one in enumerate(given) if one.dtype.is_floating)
-            dense = [one for one, (_, is_float) in zip(grads, shapes, strict=True) if is_float]
-            described = [list(map(_described, some)) for some in (given, results)]
-            needed = HostGradient(call, floats, shapes).defined(*described)
-            gradient = HostGradient(call, needed, shapes)
-            wanted = [(tuple(given[n].shape), given[n].dtype.as_numpy_dtype) for n in needed]
-            found = _on_host(gradient.run, wanted, (*given, *results, *dense))
-            by_number = dict(zip(needed, found, strict=True))
-            return [by_number.get(number) for number in range(len(given))]
+            shapes = tuple((len(result.shape), result.dtype.is_floating) for result in results)
+            floats = tuple(n for n, operand in enumerate(operands) if operand.dtype.is_floating)
+            dense = [grad for grad, (_, is_float) in zip(grads, shapes, strict=True) if is_float]
+            signatures = [list(map(_described, some)) for some in (operands, results)]
+            indices = HostGradient(call, floats, shapes).defined(*signatures)
+            gradient = HostGradient(call, indices, shapes)
+            outputs = [
+                (tuple(operands[n].shape), operands[n].dtype.as_numpy_dtype) for n in indices
+            ]
+            gradients = _on_host(gradient.run, outputs, (*operands, *results, *dense))
+            by_number = dict(zip(indices, gradients, strict=True))
+            return [by_number.get(number) for number in range(len(operands))]
 
         return results, backward
 
@@ -73,7 +77,7 @@ def _differentiable(call: HostCall) -> Callable[..., list[Any]]:
 
 
 def _on_host(
-    run: Callable[..., Any], results: Sequence[tuple[tuple[int, ...], Any]], given: Sequence[Any]
+    run: Callable[..., Any], results: Sequence[tuple[tuple[int, ...], Any]], operands: Sequence[Any]
 ) -> list[Any]:
     """A call of the host whose results have these shapes and dtypes."""
     if not results:
@@ -82,9 +86,13 @@ def _on_host(
     def listed(*values: Any) -> list[np.ndarray[Any, Any]]:
         return list(run(*values))
 
-    found = tf.numpy_function(listed, list(given), [tf.as_dtype(dtype) for _, dtype in results])
-    found = found if isinstance(found, (list, tuple)) else [found]  # one, in eager mode
-    return [tf.ensure_shape(one, shape) for one, (shape, _) in zip(found, results, strict=True)]
+    outputs = tf.numpy_function(
+        listed, list(operands), [tf.as_dtype(dtype) for _, dtype in results]
+    )
+    outputs = outputs if isinstance(outputs, (list, tuple)) else [outputs]  # one, in eager mode
+    return [
+        tf.ensure_shape(output, shape) for output, (shape, _) in zip(outputs, results, strict=True)
+    ]
 
 
 class _described:

@@ -50,8 +50,8 @@ class KerasRMSNorm(_SameShape):
 
     settings = ("epsilon",)
 
-    def __init__(self, epsilon: float = 1e-6, **named: Any) -> None:
-        super().__init__(**named)
+    def __init__(self, epsilon: float = 1e-6, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.epsilon = epsilon
 
     def build(self, input_shape: Any) -> None:
@@ -68,8 +68,8 @@ class KerasLayerNorm(_SameShape):
 
     settings = ("epsilon",)
 
-    def __init__(self, epsilon: float = 1e-5, **named: Any) -> None:
-        super().__init__(**named)
+    def __init__(self, epsilon: float = 1e-5, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.epsilon = epsilon
 
     def build(self, input_shape: Any) -> None:
@@ -89,9 +89,9 @@ class KerasAttention(_SameShape):
     settings = ("heads", "head_dim", "kv_heads", "causal")
 
     def __init__(
-        self, heads: int, head_dim: int, kv_heads: int = 0, causal: bool = True, **named: Any
+        self, heads: int, head_dim: int, kv_heads: int = 0, causal: bool = True, **kwargs: Any
     ) -> None:
-        super().__init__(**named)
+        super().__init__(**kwargs)
         self.heads, self.head_dim, self.causal = heads, head_dim, causal
         self.kv_heads = kv_heads or heads
         if heads % self.kv_heads:
@@ -114,8 +114,8 @@ class KerasAttention(_SameShape):
             tf.reshape(part, (batch, tokens, count, self.head_dim))
             for part, count in zip(parts, counts, strict=True)
         )
-        found, _ = _operator("attention")(q, k, v, self.causal)
-        merged = tf.reshape(found, (batch, tokens, self.heads * self.head_dim))
+        output, _ = _operator("attention")(q, k, v, self.causal)
+        merged = tf.reshape(output, (batch, tokens, self.heads * self.head_dim))
         return _operator("matmul")(merged, _cast(self.out, x))
 
 
@@ -124,8 +124,8 @@ class KerasGatedMLP(_SameShape):
 
     settings = ("units",)
 
-    def __init__(self, units: int, **named: Any) -> None:
-        super().__init__(**named)
+    def __init__(self, units: int, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
         self.units = units
 
     def build(self, input_shape: Any) -> None:
@@ -147,9 +147,9 @@ class KerasExperts(_SameShape):
     settings = ("experts", "top_k", "units", "scoring")
 
     def __init__(
-        self, experts: int, top_k: int, units: int, scoring: str = "softmax", **named: Any
+        self, experts: int, top_k: int, units: int, scoring: str = "softmax", **kwargs: Any
     ) -> None:
-        super().__init__(**named)
+        super().__init__(**kwargs)
         if not 1 <= top_k <= experts:
             raise UsageError(f"top_k is {top_k} of {experts} experts")
         self.experts, self.top_k, self.units, self.scoring = experts, top_k, units, scoring
@@ -165,10 +165,10 @@ class KerasExperts(_SameShape):
         """`x` [..., hidden]. Raises ArgumentError."""
         rows = tf.reshape(x, (-1, x.shape[-1]))
         logits = _operator("matmul")(rows, _cast(self.router, x))
-        weights, chosen = _operator("moe_route")(logits, self.top_k, self.scoring)
+        weights, indices = _operator("moe_route")(logits, self.top_k, self.scoring)
         products = (_cast(self.gate_up, x), _cast(self.down, x))
-        found = _operator("moe_experts")(rows, weights, chosen, *products)
-        return tf.reshape(found, x.shape)
+        output = _operator("moe_experts")(rows, weights, indices, *products)
+        return tf.reshape(output, x.shape)
 
 
 class KerasConvolution(_Rebuilt):
@@ -190,9 +190,9 @@ class KerasConvolution(_Rebuilt):
         dilation_rate: int | Sequence[int] = 1,
         groups: int = 1,
         activation: str = "none",
-        **named: Any,
+        **kwargs: Any,
     ) -> None:
-        super().__init__(**named)
+        super().__init__(**kwargs)
         self.filters, self.groups, self.activation = filters, groups, activation
         self.kernel_size, self.padding = tuple(kernel_size), padding
         if not 1 <= len(self.kernel_size) <= 3:
@@ -233,12 +233,12 @@ class KerasConvolution(_Rebuilt):
         last = len(self.kernel_size) + 1
         inner = range(1, last)
         kernel = tf.transpose(_cast(self.kernel, x), (last, last - 1, *range(last - 1)))
-        found = _operator("convolution")(
+        output = _operator("convolution")(
             tf.transpose(x, (0, last, *inner)), kernel, _cast(self.bias, x),
             list(self.strides), [before for before, _ in padded], list(self.dilation_rate),
             self.groups, self.activation,
         )  # fmt: skip
-        return tf.transpose(found, (0, *range(2, last + 1), 1))
+        return tf.transpose(output, (0, *range(2, last + 1), 1))
 
     def _padded(self, shape: Any) -> list[tuple[int, int]]:
         """Zeros before and after each spatial dimension of an input, as TensorFlow adds them: of an
@@ -246,18 +246,18 @@ class KerasConvolution(_Rebuilt):
         if self.padding == "valid":
             return [(0, 0)] * len(self.kernel_size)
         sizes = zip(shape[1:-1], self.kernel_size, self.strides, self.dilation_rate, strict=True)
-        found = []
+        padding = []
         for size, kernel, stride, dilation in sizes:
             read = (-(-size // stride) - 1) * stride + dilation * (kernel - 1) + 1
             zeros = max(read - size, 0)
-            found.append((zeros // 2, zeros - zeros // 2))
-        return found
+            padding.append((zeros // 2, zeros - zeros // 2))
+        return padding
 
-    def _sizes(self, name: str, given: int | Sequence[int]) -> tuple[int, ...]:
-        found = (given,) * len(self.kernel_size) if isinstance(given, int) else tuple(given)
-        if len(found) != len(self.kernel_size):
-            raise UsageError(f"{name} {found}: one number, or {len(self.kernel_size)}")
-        return found
+    def _sizes(self, name: str, value: int | Sequence[int]) -> tuple[int, ...]:
+        sizes = (value,) * len(self.kernel_size) if isinstance(value, int) else tuple(value)
+        if len(sizes) != len(self.kernel_size):
+            raise UsageError(f"{name} {sizes}: one number, or {len(self.kernel_size)}")
+        return sizes
 
 
 def _cast(weight: Any, x: Any) -> Any:

@@ -43,16 +43,18 @@ def kernel(
     that `torch.func.grad` and its like, and gradients of gradients, come to it level by level.
     """
     function = _function(overload, gradient)
-    defaults = [one.default_value for one in overload._schema.arguments if not one.kwarg_only]
+    defaults = [
+        argument.default_value for argument in overload._schema.arguments if not argument.kwarg_only
+    ]
 
-    def differentiable(keys: Any, *args: Any, **named: Any) -> Any:
+    def differentiable(keys: Any, *args: Any, **kwargs: Any) -> Any:
         full = (*args, *defaults[len(args) :])  # the dispatcher leaves out what is a default
         differentiated = _is_differentiated(full)
         if not differentiated and _ends_at_device(keys):
-            found = replayed(full, named)
-            if found is not MISSED:
-                return found
-        call = _Dispatch(keys, named, torch.is_grad_enabled(), torch._C._is_fwd_grad_enabled())
+            result = replayed(full, kwargs)
+            if result is not MISSED:
+                return result
+        call = _Dispatch(keys, kwargs, torch.is_grad_enabled(), torch._C._is_fwd_grad_enabled())
         if not differentiated:
             return _below(overload, call, full)
         with enable_single_level_autograd_function():
@@ -63,26 +65,26 @@ def kernel(
 
 def _is_differentiated(values: Sequence[Any]) -> bool:
     if torch.is_grad_enabled():
-        for one in values:
-            if isinstance(one, Tensor) and one.requires_grad:
+        for value in values:
+            if isinstance(value, Tensor) and value.requires_grad:
                 return True
     if forward_ad._current_level < 0:
         return False
-    tensors = [one for one in values if isinstance(one, Tensor)]
-    return any(forward_ad.unpack_dual(one).tangent is not None for one in tensors)
+    tensors = [tensor for tensor in values if isinstance(tensor, Tensor)]
+    return any(forward_ad.unpack_dual(tensor).tangent is not None for tensor in tensors)
 
 
 def _ends_at_device(keys: Any) -> bool:
     """Whether the next kernel after those of autograd is that of a CPU or a GPU."""
     bits = keys.raw_repr()
-    found = _next_is_device.get(bits)
-    if found is None:
+    is_device = _next_is_device.get(bits)
+    if is_device is None:
         rest = keys & torch._C._after_autograd_keyset
         for name in ("ADInplaceOrView", "BackendSelect"):  # neither has a kernel of an operator
             rest = rest.remove(getattr(torch._C.DispatchKey, name))
         key = torch._C._dispatch_key_name(rest.highestPriorityTypeId())
-        found = _next_is_device[bits] = key in ("CPU", "CUDA")
-    return found
+        is_device = _next_is_device[bits] = key in ("CPU", "CUDA")
+    return is_device
 
 
 def _below(overload: Any, call: _Dispatch, values: Sequence[Any]) -> Any:
@@ -98,15 +100,15 @@ def _below(overload: Any, call: _Dispatch, values: Sequence[Any]) -> Any:
 def _function(overload: Any, gradient: Gradient | None) -> Any:
     """The `torch.autograd.Function` of one level."""
     name = f"{overload.namespace}::{overload._opname}"
-    labels = [one.name for one in overload._schema.arguments]
+    labels = [argument.name for argument in overload._schema.arguments]
 
     def forward(ctx: Any, *values: Any) -> Any:
         *inputs, call = values
-        found = _below(overload, call, inputs)
+        output = _below(overload, call, inputs)
         if gradient is not None:
-            named = {"keyword_only_inputs": call.named} if call.named else {}
-            gradient.setup(ctx=ctx, inputs=tuple(inputs), output=found, **named)
-        return found
+            keywords = {"keyword_only_inputs": call.named} if call.named else {}
+            gradient.setup(ctx=ctx, inputs=tuple(inputs), output=output, **keywords)
+        return output
 
     def backward(ctx: Any, *grads: Any) -> tuple[Any, ...]:
         if gradient is None:
@@ -114,14 +116,14 @@ def _function(overload: Any, gradient: Gradient | None) -> Any:
         every = ctx.needs_input_grad
         ctx.needs_input_grad = every[:-1]
         try:
-            found = gradient.backward(ctx, *grads)
+            input_grads = gradient.backward(ctx, *grads)
         finally:
             ctx.needs_input_grad = every
-        found = found if isinstance(found, tuple) else (found,)
-        for label, needed, grad in zip(labels, every, found, strict=False):
-            if needed and grad is None and label not in gradient.constants:
+        input_grads = input_grads if isinstance(input_grads, tuple) else (input_grads,)
+        for label, needs_grad, grad in zip(labels, every, input_grads, strict=False):
+            if needs_grad and grad is None and label not in gradient.constants:
                 raise NotImplementedError(f"{name} has no gradient with respect to {label}")
-        return *found, None
+        return *input_grads, None
 
     def jvp(ctx: Any, *tangents: Any) -> Any:
         raise NotImplementedError(
@@ -131,7 +133,9 @@ def _function(overload: Any, gradient: Gradient | None) -> Any:
     methods = {"forward": forward, "backward": backward, "jvp": jvp}
     kind = f"GeneratedBackwardFor_{name.replace('::', '_')}"
     return type(
-        kind, (_SingleLevelFunction,), {key: staticmethod(one) for key, one in methods.items()}
+        kind,
+        (_SingleLevelFunction,),
+        {key: staticmethod(method) for key, method in methods.items()},
     )
 
 

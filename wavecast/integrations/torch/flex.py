@@ -47,13 +47,13 @@ def flex_attention(
         raise UsageError(f"query of {query.dim()} dimensions, not [batch, heads, tokens, width]")
     if query.shape[1] != key.shape[1] and not enable_gqa:
         raise UsageError("heads of queries share those of keys only with enable_gqa=True")
-    found = Modified()
+    modifier = Modified()
     if score_mod is not None:
-        found = found.joined(read_score(traced(score_mod, SCORE), query.shape[1]))
+        modifier = modifier.joined(read_score(traced(score_mod, SCORE), query.shape[1]))
     mask = getattr(block_mask, "mask_mod", block_mask)
     if mask is not None:
-        found = found.joined(read_mask(traced(mask, MASK)))
-    out, lse = attended(query, key, value, found, scale)
+        modifier = modifier.joined(read_mask(traced(mask, MASK)))
+    out, lse = attended(query, key, value, modifier, scale)
     return (out, lse) if return_lse else out
 
 
@@ -80,7 +80,7 @@ def attended(
         "alibi": None if modified.alibi is None else modified.alibi.to(query.device).contiguous(),
         "soft_cap": modified.soft_cap,
     }
-    q, k, v = (one.transpose(1, 2) for one in lowered(query, key, value))
+    q, k, v = (tensor.transpose(1, 2) for tensor in lowered(query, key, value))
     if modified.documents is not None:
         return _packed(q, k, v, modified.documents, options)
     out, lse = torch.ops.wavecast.attention(q, k, v, **options)
@@ -98,13 +98,14 @@ def _packed(
     begins = torch.ones_like(rows, dtype=torch.bool)
     begins[:, 1:] = rows[:, 1:] != rows[:, :-1]
     if any(
-        int(row.unique().numel()) != int(own.sum()) for row, own in zip(rows, begins, strict=True)
+        int(row.unique().numel()) != int(row_begins.sum())
+        for row, row_begins in zip(rows, begins, strict=True)
     ):
         raise UsageError("documents whose tokens are not neighbours")
     end = torch.tensor([batch * tokens], device=q.device)
     starts = torch.cat([begins.flatten().nonzero()[:, 0], end]).to(torch.int32)
     longest = int(starts.diff().max())
-    flat = (one.reshape(batch * tokens, *one.shape[2:]) for one in (q, k, v))
+    flat = (tensor.reshape(batch * tokens, *tensor.shape[2:]) for tensor in (q, k, v))
     out, lse = torch.ops.wavecast.attention_varlen(
         *flat, starts, starts, longest, longest, **options
     )

@@ -37,15 +37,15 @@ def _experts(model: Any, account: Replaced) -> None:
         from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
     except ImportError:  # older releases have loops in every model
         return
-    found = [
+    modules = [
         (path, module)
         for path, module in model.named_modules()
         if hasattr(module, "gate_up_proj") and hasattr(module, "is_transposed")
     ]
-    if not found:
+    if not modules:
         return
     before = getattr(model.config, "_experts_implementation", None)
-    reasons = {path: _no_experts(module) for path, module in found}
+    reasons = {path: _no_experts(module) for path, module in modules}
     for path, reason in reasons.items():
         if reason:
             account.left.append(Left(path, "experts", reason))
@@ -58,7 +58,7 @@ def _experts(model: Any, account: Replaced) -> None:
         model.config._experts_implementation = before
 
     account.undoing.append(back)
-    for path, module in found:
+    for path, module in modules:
         account.done.append(Done(path, type(module).__name__, "moe_experts"))
 
 
@@ -84,7 +84,7 @@ def experts(
     biases = (module.gate_up_proj_bias, module.down_proj_bias) if module.has_bias else (None, None)
     hidden, w1, w2, *biases = lowered(hidden_states, w1, w2, *biases)
     clamped = hasattr(module, "limit")
-    found = torch.ops.wavecast.moe_experts(
+    output = torch.ops.wavecast.moe_experts(
         hidden,
         top_k_weights.float(),
         top_k_index.to(torch.int32),
@@ -96,7 +96,7 @@ def experts(
         limit=module.limit if clamped else 7.0,
         interleaved=not module.is_concatenated,
     )
-    return found.to(hidden_states.dtype)
+    return output.to(hidden_states.dtype)
 
 
 __all__ = ["ACTIVATIONS", "experts", "replace"]

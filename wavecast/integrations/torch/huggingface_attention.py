@@ -32,12 +32,12 @@ OPERATOR: Final = "attention"
 def replace(model: Any, account: Replaced) -> None:
     """Have a model of transformers look up the library's attention."""
     before = getattr(model.config, "_attn_implementation", None)
-    layers = {path: one for path, one in model.named_modules() if _looks_up(type(one))}
+    layers = {path: layer for path, layer in model.named_modules() if _looks_up(type(layer))}
     account.left += [
-        Left(path, type(one).__name__, "does not look its attention up")
-        for path, one in model.named_modules()
-        if "Attention" in type(one).__name__
-        and not any(_looks_up(type(part)) for part in one.modules())
+        Left(path, type(module).__name__, "does not look its attention up")
+        for path, module in model.named_modules()
+        if "Attention" in type(module).__name__
+        and not any(_looks_up(type(part)) for part in module.modules())
     ]
     if before is None or not hasattr(model, "set_attn_implementation") or not layers:
         return
@@ -45,10 +45,12 @@ def replace(model: Any, account: Replaced) -> None:
     register()
     model.set_attn_implementation(name)
     if model.config._attn_implementation != name:
-        kept = f"{type(model).__name__} keeps {before}"
-        account.left += [Left(path, type(one).__name__, kept) for path, one in layers.items()]
+        reason = f"{type(model).__name__} keeps {before}"
+        account.left += [Left(path, type(layer).__name__, reason) for path, layer in layers.items()]
         return
-    account.pending += [Done(path, type(one).__name__, OPERATOR) for path, one in layers.items()]
+    account.pending += [
+        Done(path, type(layer).__name__, OPERATOR) for path, layer in layers.items()
+    ]
 
     def back() -> None:
         model.set_attn_implementation(before)
@@ -71,8 +73,8 @@ def _knows_windows(model: nn.Module) -> bool:
 
     if "q_length" not in inspect.signature(sdpa_mask).parameters:
         return False
-    parts = [one for one in model.modules() if isinstance(one, PreTrainedModel)]
-    return all(getattr(one, "_supports_flash_attn", False) for one in parts)
+    parts = [module for module in model.modules() if isinstance(module, PreTrainedModel)]
+    return all(getattr(module, "_supports_flash_attn", False) for module in parts)
 
 
 def register() -> None:
@@ -97,7 +99,7 @@ def mask(
     local_size: int | None = None,
     allow_is_causal_skip: bool = True,
     config: Any = None,
-    **named: Any,
+    **kwargs: Any,
 ) -> Tensor | None:
     """A mask function of transformers: None where causal attention, in the layer's window, from the
     last query at the last key is all there is to it; else the mask of its sdpa."""
@@ -121,7 +123,7 @@ def mask(
         local_size=local_size,
         allow_is_causal_skip=False,  # sdpa aligns the first query with the first key
         config=config,
-        **named,
+        **kwargs,
     )
 
 
@@ -138,8 +140,8 @@ def _all_seen(padding: Tensor | None, kv_length: int, kv_offset: int) -> bool:
 
     if is_tracing(padding) or padding.dim() != 2:
         return False  # a graph cannot depend on its values
-    kept = padding[:, kv_offset : kv_offset + kv_length]
-    return kept.shape[1] == kv_length and bool(kept.all())
+    visible = padding[:, kv_offset : kv_offset + kv_length]
+    return visible.shape[1] == kv_length and bool(visible.all())
 
 
 def attention(
@@ -151,21 +153,21 @@ def attention(
     dropout: float = 0.0,
     scaling: float | None = None,
     is_causal: bool | None = None,
-    **named: Any,
+    **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """An attention function of transformers: [batch, heads, tokens, width] in, tokens before heads
     out. Without a mask the last query is aligned with the last key. What the operator does not have
     goes to transformers' own, and into the account of the model."""
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
-    window = _window(module, named) if causal else None
+    window = _window(module, kwargs) if causal else None
     left = -1 if window is None else window - 1
-    reason = _left_why(query, key, value, attention_mask, named)
+    reason = _left_why(query, key, value, attention_mask, kwargs)
     note(module, OPERATOR, reason)
     if reason:
         if attention_mask is None and causal:
             attention_mask = _causal(query.shape[2], key.shape[2], left, query.device)
-        return _own(module, query, key, value, attention_mask, dropout, scaling, causal, named)
-    q, k, v = (one.transpose(1, 2) for one in lowered(query, key, value))
+        return _own(module, query, key, value, attention_mask, dropout, scaling, causal, kwargs)
+    q, k, v = (tensor.transpose(1, 2) for tensor in lowered(query, key, value))
     out, _ = torch.ops.wavecast.attention(
         q,
         k,
@@ -173,8 +175,8 @@ def attention(
         causal=causal,
         scale=scaling,
         left=left,
-        sinks=named.get("s_aux"),
-        soft_cap=named.get("softcap") or 0.0,
+        sinks=kwargs.get("s_aux"),
+        soft_cap=kwargs.get("softcap") or 0.0,
         dropout=dropout,
         seed=int(torch.randint(2**31, ())) if dropout else 0,
     )
@@ -190,7 +192,7 @@ def masked_attention(
     dropout: float = 0.0,
     scaling: float | None = None,
     is_causal: bool | None = None,
-    **named: Any,
+    **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """`attention` by the conventions of sdpa: windows are masks, and where causal attention has
     more keys than queries, but more than one, the first query is aligned with the first key."""
@@ -198,15 +200,15 @@ def masked_attention(
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
     if causal and attention_mask is None and 1 < queries < key.shape[2]:
         key, value = key[:, :, :queries], value[:, :, :queries]
-    named["sliding_window"] = None
-    return attention(module, query, key, value, attention_mask, dropout, scaling, causal, **named)
+    kwargs["sliding_window"] = None
+    return attention(module, query, key, value, attention_mask, dropout, scaling, causal, **kwargs)
 
 
-def _window(module: Any, named: dict[str, Any]) -> int | None:
+def _window(module: Any, kwargs: dict[str, Any]) -> int | None:
     """How many keys a query sees, itself among them: as told, else as the configuration says of
     this layer."""
-    if "sliding_window" in named:
-        return named["sliding_window"]
+    if "sliding_window" in kwargs:
+        return kwargs["sliding_window"]
     config, number = getattr(module, "config", None), getattr(module, "layer_idx", None)
     kinds = getattr(config, "layer_types", None)
     if kinds is None or number is None or kinds[number] != "sliding_attention":
@@ -215,11 +217,11 @@ def _window(module: Any, named: dict[str, Any]) -> int | None:
 
 
 def _left_why(
-    query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, named: dict[str, Any]
+    query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, kwargs: dict[str, Any]
 ) -> Reason:
-    if named.get("position_bias") is not None:
+    if kwargs.get("position_bias") is not None:
         return "a bias of positions"
-    if named.get("cache") is not None:
+    if kwargs.get("cache") is not None:
         return "a paged cache"
     operands = (query, key, value, attention_mask)
     return why_not(F.scaled_dot_product_attention, operands, {"enable_gqa": True})
@@ -229,8 +231,8 @@ def _causal(queries: int, keys: int, left: int, device: torch.device) -> Tensor:
     """What may be seen, [1, 1, queries, keys], the last query at the last key."""
     i = torch.arange(keys - queries, keys, device=device)[:, None]
     j = torch.arange(keys, device=device)[None, :]
-    seen = j <= i
-    return (seen & (j >= i - left) if left >= 0 else seen)[None, None]
+    visible = j <= i
+    return (visible & (j >= i - left) if left >= 0 else visible)[None, None]
 
 
 def _own(
@@ -242,20 +244,20 @@ def _own(
     dropout: float,
     scaling: float | None,
     causal: bool,
-    named: dict[str, Any],
+    kwargs: dict[str, Any],
 ) -> tuple[Tensor, None]:
     """Transformers' attention: sdpa, or, for the caps and sinks that has not, the model's own."""
-    if named.get("softcap") is None and named.get("s_aux") is None:
+    if kwargs.get("softcap") is None and kwargs.get("s_aux") is None:
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
         return sdpa_attention_forward(
-            module, query, key, value, attention_mask, dropout, scaling, causal, **named
+            module, query, key, value, attention_mask, dropout, scaling, causal, **kwargs
         )
     if attention_mask is not None and attention_mask.dtype == torch.bool:
         hidden = torch.full_like(attention_mask, torch.finfo(query.dtype).min, dtype=query.dtype)
         attention_mask = hidden.masked_fill(attention_mask, 0.0)
     out, _ = _eager(module)(
-        module, query, key, value, attention_mask, scaling=scaling, dropout=dropout, **named
+        module, query, key, value, attention_mask, scaling=scaling, dropout=dropout, **kwargs
     )
     return out, None
 
@@ -263,9 +265,9 @@ def _own(
 def _eager(module: nn.Module) -> Any:
     """The attention written out in the file of a module's class, or of a class that it extends."""
     for kind in type(module).__mro__:
-        found = getattr(sys.modules.get(kind.__module__), "eager_attention_forward", None)
-        if found is not None:
-            return found
+        function = getattr(sys.modules.get(kind.__module__), "eager_attention_forward", None)
+        if function is not None:
+            return function
     raise NotImplementedError(f"{type(module).__name__} has no attention written out")
 
 

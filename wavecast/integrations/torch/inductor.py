@@ -77,13 +77,13 @@ class InductorPass(CustomGraphPass):
             function = getattr(torch.Tensor, function, None)
         if function not in SUBSTITUTES:
             return
-        found, name = SUBSTITUTES[function], nodes.name(node)
+        substitute, name = SUBSTITUTES[function], nodes.name(node)
         reason = why_not(function, nodes.values(node.args), nodes.named_values(node.kwargs))
         if reason:
             self.replaced.left.append(Left(node.name, name, reason))
             return
-        node.op, node.target = "call_function", found.call
-        self._report(node, name, found.operator)
+        node.op, node.target = "call_function", substitute.call
+        self._report(node, name, substitute.operator)
 
 
 def replace_operators(note: Callable[[str], None]) -> None:

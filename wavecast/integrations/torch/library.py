@@ -87,12 +87,12 @@ def function(name: str) -> Callable[..., Any]:
     repeated = repeated_calls(name)
 
     @functools.wraps(operator.call)
-    def run(*args: Any, **named: Any) -> Any:
+    def run(*args: Any, **kwargs: Any) -> Any:
         if not torch.compiler.is_dynamo_compiling():
-            found = repeated.eager(args, named)
-            if found is not MISSED:
-                return found
-        return overload(*args, **named)
+            result = repeated.eager(args, kwargs)
+            if result is not MISSED:
+                return result
+        return overload(*args, **kwargs)
 
     return run
 
@@ -106,31 +106,33 @@ def _implementation(
 
     @_disable_dynamo
     def prepared(
-        key: tuple[Any, ...] | None, tensors: list[Tensor], args: Any, named: dict[str, Any]
+        key: tuple[Any, ...] | None, tensors: list[Tensor], args: Any, kwargs: dict[str, Any]
     ) -> Any:
-        given = {**dict(zip(repeated.names, args, strict=False)), **named}
-        device = device_of(operator.name, given)
+        arguments = {**dict(zip(repeated.names, args, strict=False)), **kwargs}
+        device = device_of(operator.name, arguments)
         if gpu.emulated is None and device.type == "cpu":
-            refuse(operator, given)
-            return reference(**given)
+            refuse(operator, arguments)
+            return reference(**arguments)
         with torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext():
-            return repeated.call(key, tensors, given)
+            return repeated.call(key, tensors, arguments)
 
-    def implementation(*args: Any, **named: Any) -> Any:
-        key, tensors = repeated.replayable(args, named)
+    def implementation(*args: Any, **kwargs: Any) -> Any:
+        key, tensors = repeated.replayable(args, kwargs)
         call = None if key is None else repeated.find(key)
-        return prepared(key, tensors, args, named) if call is None else call.run(tensors)
+        return prepared(key, tensors, args, kwargs) if call is None else call.run(tensors)
 
     return implementation
 
 
-def device_of(operator: str, given: Mapping[str, Any]) -> torch.device:
+def device_of(operator: str, arguments: Mapping[str, Any]) -> torch.device:
     """Where all tensors of a call lie. Raises ArgumentError."""
-    found = {name: one.device for name, value in given.items() for one in _tensors(value)}
-    devices = set(found.values())
+    by_name = {
+        name: tensor.device for name, value in arguments.items() for tensor in _tensors(value)
+    }
+    devices = set(by_name.values())
     if len(devices) > 1:
-        listed = ", ".join(f"{name} on {device}" for name, device in found.items())
-        raise ArgumentError(f"{operator}: tensors on several devices: {listed}")
+        summary = ", ".join(f"{name} on {device}" for name, device in by_name.items())
+        raise ArgumentError(f"{operator}: tensors on several devices: {summary}")
     return devices.pop() if devices else torch.device("cpu")
 
 
@@ -138,18 +140,22 @@ def _fresh(function: Callable[..., Any]) -> Callable[..., Any]:
     """A function whose results share no memory with its arguments, nor with each other: PyTorch
     relies on it. References may return an argument that they had nothing to do with."""
 
-    def run(*args: Any, **named: Any) -> Any:
-        found = function(*args, **named)
-        used = {one.untyped_storage()._cdata for one in _tensors((*args, *named.values()))}
+    def run(*args: Any, **kwargs: Any) -> Any:
+        output = function(*args, **kwargs)
+        storages = {
+            tensor.untyped_storage()._cdata for tensor in _tensors((*args, *kwargs.values()))
+        }
 
         def own(result: Tensor) -> Tensor:
             memory = result.untyped_storage()._cdata
-            if memory in used:
+            if memory in storages:
                 return result.clone()
-            used.add(memory)
+            storages.add(memory)
             return result
 
-        return own(found) if isinstance(found, Tensor) else tuple(own(one) for one in found)
+        return (
+            own(output) if isinstance(output, Tensor) else tuple(own(element) for element in output)
+        )
 
     return run
 
@@ -158,7 +164,7 @@ def _tensors(value: Any) -> list[Tensor]:
     if isinstance(value, Tensor):
         return [value]
     if isinstance(value, (list, tuple)):
-        return [one for one in value if isinstance(one, Tensor)]
+        return [element for element in value if isinstance(element, Tensor)]
     return []
 
 

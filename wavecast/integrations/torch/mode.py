@@ -26,16 +26,16 @@ class _Substituting(TorchFunctionMode):
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
         del types
-        named = dict(kwargs or {})
+        keywords = dict(kwargs or {})
         if func not in SUBSTITUTES:
-            return func(*args, **named)
-        found, name = SUBSTITUTES[func], func.__name__
-        reason = why_not(func, args, named)
+            return func(*args, **keywords)
+        substitute, name = SUBSTITUTES[func], func.__name__
+        reason = why_not(func, args, keywords)
         if reason:
             self._account.left.append(Left("", name, reason))
-            return func(*args, **named)
-        self._account.done.append(Done("", name, found.operator))
-        return found.call(*args, **named)
+            return func(*args, **keywords)
+        self._account.done.append(Done("", name, substitute.operator))
+        return substitute.call(*args, **keywords)
 
 
 @contextlib.contextmanager

@@ -97,11 +97,11 @@ def replace(model: nn.Module, *, attention: bool = True) -> Replaced:
 
 def _unknown(model: nn.Module, account: Replaced) -> list[Left]:
     """Modules with direct parameters that are not in the account."""
-    said = {one.where for one in (*account.done, *account.pending, *account.left)}
+    paths = {entry.where for entry in (*account.done, *account.pending, *account.left)}
     return [
         Left(path, type(module).__name__, "of no kind that has a replacement")
         for path, module in model.named_modules()
-        if path not in said and next(module.parameters(recurse=False), None) is not None
+        if path not in paths and next(module.parameters(recurse=False), None) is not None
     ]
 
 
@@ -111,13 +111,13 @@ def _answered(
     why_not: Callable[[Any, Tensor], Reason],
     forward: Callable[[Any, Tensor], Any],
     *args: Any,
-    **named: Any,
+    **kwargs: Any,
 ) -> Any:
     """The forward of a replaced module."""
-    usual = len(args) == 1 and not named and isinstance(args[0], Tensor)
+    usual = len(args) == 1 and not kwargs and isinstance(args[0], Tensor)
     reason = why_not(module, args[0]) if usual else "arguments of another form"
     note(module, operator, reason)
-    return type(module).forward(module, *args, **named) if reason else forward(module, *args)
+    return type(module).forward(module, *args, **kwargs) if reason else forward(module, *args)
 
 
 def _probed(module: nn.Module, swap: Swap) -> tuple[Reason, Callable[..., Any]]:
@@ -146,13 +146,13 @@ def _probed(module: nn.Module, swap: Swap) -> tuple[Reason, Callable[..., Any]]:
 def _odd_parameters(module: nn.Module) -> Iterator[None]:
     """Random values instead of a module's own: those of a new model are ones and zeros, which hide
     what is done with them."""
-    own = [(one, one.data) for one in module.parameters(recurse=False)]
+    originals = [(tensor, tensor.data) for tensor in module.parameters(recurse=False)]
     try:
-        for parameter, values in own:
+        for parameter, values in originals:
             parameter.data = torch.randn_like(values)
         yield
     finally:
-        for parameter, values in own:
+        for parameter, values in originals:
             parameter.data = values
 
 

@@ -55,15 +55,15 @@ class Replaced:
     def __str__(self) -> str:
         """Counts by kind, then what is not decided, then what was left, one line each; then what
         was predicted."""
-        counts = Counter((one.what, one.operator) for one in self.done)
+        counts = Counter((entry.what, entry.operator) for entry in self.done)
         lines = [f"{n} x {what} -> {operator}" for (what, operator), n in counts.items()]
-        asked = Counter((one.what, one.operator) for one in self.pending)
+        pending = Counter((entry.what, entry.operator) for entry in self.pending)
         lines += [
             f"{n} x {what} -> {operator}, if a call permits; none yet, compiled graphs not counted"
-            for (what, operator), n in asked.items()
+            for (what, operator), n in pending.items()
         ]
-        kept = Counter((one.what, one.why) for one in self.left)
-        lines += [f"{n} x {what} left: {why}" for (what, why), n in kept.items()]
+        remaining = Counter((entry.what, entry.why) for entry in self.left)
+        lines += [f"{n} x {what} left: {why}" for (what, why), n in remaining.items()]
         lines = lines or ["nothing to replace"]
         if self.predicted is not None:
             lines += ["", str(self.predicted)]
@@ -77,7 +77,7 @@ class _Followed:
     noted: set[str | None]
 
 
-_followed: Final[weakref.WeakKeyDictionary[nn.Module, _Followed]] = weakref.WeakKeyDictionary()
+_records: Final[weakref.WeakKeyDictionary[nn.Module, _Followed]] = weakref.WeakKeyDictionary()
 """Modules of replaced models. A copy of a module is not among them, nor does anything come of one
 whose account nobody kept."""
 
@@ -86,11 +86,11 @@ def follow(model: nn.Module, account: Replaced) -> None:
     """Have calls of the modules of a model entered into its account from now on."""
     modules = dict(model.named_modules())
     for path, module in modules.items():
-        _followed[module] = _Followed(path, weakref.ref(account), set())
+        _records[module] = _Followed(path, weakref.ref(account), set())
 
     def back() -> None:
         for module in modules.values():
-            _followed.pop(module, None)
+            _records.pop(module, None)
 
     account.undoing.append(back)
 
@@ -98,17 +98,17 @@ def follow(model: nn.Module, account: Replaced) -> None:
 def note(module: nn.Module, operator: str, reason: str | None) -> None:
     """Record a call of a module that `operator` replaced, or did not for `reason`: once per module
     and reason. Calls in compiled graphs are not recorded."""
-    if torch.compiler.is_compiling() or module not in _followed:
+    if torch.compiler.is_compiling() or module not in _records:
         return
-    followed = _followed[module]
-    account = followed.account()
-    if account is None or reason in followed.noted:
+    record = _records[module]
+    account = record.account()
+    if account is None or reason in record.noted:
         return
-    followed.noted.add(reason)
+    record.noted.add(reason)
     name = type(module).__name__
-    account.pending = [one for one in account.pending if one.where != followed.path]
-    done = Done(followed.path, name, operator)
-    entry = done if reason is None else Left(followed.path, name, reason)
+    account.pending = [other for other in account.pending if other.where != record.path]
+    replacement = Done(record.path, name, operator)
+    entry = replacement if reason is None else Left(record.path, name, reason)
     entries: list[Any] = account.done if reason is None else account.left
     if entry not in entries:
         entries.append(entry)

@@ -50,8 +50,8 @@ _owner: Any = None
 
 def refusals() -> Mapping[str, frozenset[str]]:
     """Why calls are not replayed, by operator."""
-    found = {name: one.refusals() for name, one in _repeated.items()}
-    return {name: reasons for name, reasons in found.items() if reasons}
+    by_operator = {name: calls.refusals() for name, calls in _repeated.items()}
+    return {name: reasons for name, reasons in by_operator.items() if reasons}
 
 
 def repeated_calls(name: str) -> RepeatedCalls:
@@ -61,8 +61,8 @@ def repeated_calls(name: str) -> RepeatedCalls:
 
 def forget() -> None:
     """Forget all recorded calls."""
-    for one in _repeated.values():
-        one.clear()
+    for calls in _repeated.values():
+        calls.clear()
 
 
 recording.on_forget(forget)
@@ -75,7 +75,9 @@ class RepeatedCalls:
         parameters = inspect.signature(operator.call).parameters
         self.names = tuple(parameters)
         self._defaults = {
-            name: one.default for name, one in parameters.items() if one.default is not one.empty
+            name: parameter.default
+            for name, parameter in parameters.items()
+            if parameter.default is not parameter.empty
         }
         self._tail = tuple(self._defaults.get(name) for name in self.names)
         self._call = call
@@ -89,20 +91,20 @@ class RepeatedCalls:
 
     def refusals(self) -> frozenset[str]:
         """Why signatures are not replayed."""
-        return frozenset(one for one in self._calls.values() if isinstance(one, str))
+        return frozenset(entry for entry in self._calls.values() if isinstance(entry, str))
 
     def __len__(self) -> int:
-        return sum(isinstance(one, RecordedCall) for one in self._calls.values())
+        return sum(isinstance(entry, RecordedCall) for entry in self._calls.values())
 
-    def values(self, args: Sequence[Any], named: Mapping[str, Any]) -> tuple[Any, ...]:
+    def values(self, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
         """The arguments of a call in the order of its parameters."""
         count = len(args)
-        if not named:
+        if not kwargs:
             return (*args, *self._tail[count:])
         rest = zip(self.names[count:], self._tail[count:], strict=True)
-        return (*args, *(named.get(name, default) for name, default in rest))
+        return (*args, *(kwargs.get(name, default) for name, default in rest))
 
-    def eager(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def eager(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a recorded call where PyTorch's dispatcher has nothing else to do for these
         arguments, else `MISSED`."""
         if (
@@ -118,61 +120,61 @@ class RepeatedCalls:
         ):
             return MISSED
         tensors: list[Tensor] = []
-        found: Any = self._calls.get(_signature(self.values(args, named), tensors))
-        if found.__class__ is not RecordedCall:
+        call: Any = self._calls.get(_signature(self.values(args, kwargs), tensors))
+        if call.__class__ is not RecordedCall:
             return MISSED
-        for at in found.doubtful:
+        for at in call.doubtful:
             if tensors[at].is_neg():
                 return MISSED
         if _records_gradients():
-            for one in tensors:
-                if one.requires_grad:
+            for tensor in tensors:
+                if tensor.requires_grad:
                     return MISSED
-        return found.run(tensors) if found.device < 0 or found.is_here() else MISSED
+        return call.run(tensors) if call.device < 0 or call.is_here() else MISSED
 
     def replayable(
-        self, args: tuple[Any, ...], named: dict[str, Any]
+        self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[Any, ...] | None, list[Tensor]]:
         """(the key of a call below the dispatcher, its tensors); None where it may be neither
         recorded nor replayed."""
         if recording.blocked or _function_modes() or _dispatch_modes():
             return None, []
         tensors: list[Tensor] = []
-        return _signature(self.values(args, named), tensors), tensors
+        return _signature(self.values(args, kwargs), tensors), tensors
 
-    def below(self, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def below(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The result of a recorded call, or `MISSED`, for tensors that need nothing but a kernel of
         their device."""
-        key, tensors = self.replayable(args, named)
-        found = None if key is None else self.find(key)
-        return MISSED if found is None else found.run(tensors)
+        key, tensors = self.replayable(args, kwargs)
+        call = None if key is None else self.find(key)
+        return MISSED if call is None else call.run(tensors)
 
     def find(self, key: tuple[Any, ...]) -> RecordedCall | None:
         """The call recorded under a key, if Triton's driver is the one it was recorded for."""
-        found = self._calls.get(key)
-        if isinstance(found, RecordedCall) and driver._active is _owner and found.is_here():
-            return found
+        call = self._calls.get(key)
+        if isinstance(call, RecordedCall) and driver._active is _owner and call.is_here():
+            return call
         return None
 
     def call(
-        self, key: tuple[Any, ...] | None, tensors: list[Tensor], given: Mapping[str, Any]
+        self, key: tuple[Any, ...] | None, tensors: list[Tensor], arguments: Mapping[str, Any]
     ) -> Any:
         """Run a call that was not found; the second of a signature is recorded."""
         global _owner
         if key is None:
-            return self._call(**given)
+            return self._call(**arguments)
         if driver._active is not _owner:
             forget()
             _owner = driver._active
-        found = self._calls.get(key)
-        if found is None:
+        entry = self._calls.get(key)
+        if entry is None:
             while len(self._calls) >= _SIGNATURES:
                 self._calls.pop(next(iter(self._calls)), None)
             self._calls[key] = _SEEN
-        distinct = len({id(one) for one in tensors}) == len(tensors)
-        if found is not _SEEN or driver._active is None or not distinct:
-            return self._call(**given)
-        result, recorded = record(self._call, given, tensors)
+        distinct = len({id(tensor) for tensor in tensors}) == len(tensors)
+        if entry is not _SEEN or driver._active is None or not distinct:
+            return self._call(**arguments)
+        result, recorded = record(self._call, arguments, tensors)
         self._calls[key] = recorded.reason if isinstance(recorded, Unreplayable) else recorded
         return result
 

@@ -30,20 +30,20 @@ def register(operator: Operator) -> None:
     names = tuple(inspect.signature(operator.call).parameters)
     count = len(overload._schema.returns)
 
-    def strategies(*args: Any, **named: Any) -> list[Strategy]:
-        given = {**dict(zip(names, args, strict=False)), **named}
-        tensors = {name: one for name, one in given.items() if hasattr(one, "ndim")}
-        found = [
+    def strategies(*args: Any, **kwargs: Any) -> list[Strategy]:
+        arguments = {**dict(zip(names, args, strict=False)), **kwargs}
+        tensors = {name: value for name, value in arguments.items() if hasattr(value, "ndim")}
+        placements = [
             ({}, [Replicate()] * count),
-            *_batches(operator, tensors, given, count),
-            *_dimensions(operator, tensors, given),
+            *_batches(operator, tensors, arguments, count),
+            *_dimensions(operator, tensors, arguments),
         ]
         return [
             (
                 list(results),
-                [placed.get(name, Replicate()) if name in tensors else None for name in given],
+                [placed.get(name, Replicate()) if name in tensors else None for name in arguments],
             )
-            for placed, results in found
+            for placed, results in placements
         ]
 
     register_sharding(overload)(strategies)
@@ -54,11 +54,11 @@ Placed = tuple[Mapping[str, Any], Sequence[Any]]
 
 
 def _batches(
-    operator: Operator, tensors: Mapping[str, Any], given: Mapping[str, Any], count: int
+    operator: Operator, tensors: Mapping[str, Any], arguments: Mapping[str, Any], count: int
 ) -> Iterator[Placed]:
     """Shards of the dimensions over which the operator is a batch of calls."""
     batch = operator.batch
-    if batch is None or batch.unless(**given):
+    if batch is None or batch.unless(**arguments):
         return
     along = [name for name in batch.along if name in tensors]
     if batch.merged:
@@ -67,7 +67,7 @@ def _batches(
         shapes = {tuple(tensors[name].shape) for name in along}
         dimensions = tensors[along[0]].ndim if len(shapes) == 1 else 0
     else:
-        specs = {one.name: one for one in operator.tensors.arguments} if operator.tensors else {}
+        specs = {spec.name: spec for spec in operator.tensors.arguments} if operator.tensors else {}
         dimensions = min(
             (_several(specs[name], tensors[name]) if name in specs else 0 for name in along),
             default=0,
@@ -77,40 +77,40 @@ def _batches(
 
 
 def _dimensions(
-    operator: Operator, tensors: Mapping[str, Any], given: Mapping[str, Any]
+    operator: Operator, tensors: Mapping[str, Any], arguments: Mapping[str, Any]
 ) -> Iterator[Placed]:
     """Shards of named dimensions whose elements are computed apart, or summed."""
     signature = operator.tensors
     if signature is None:
         return
-    specs = {one.name: one for one in signature.arguments if one.name in tensors}
-    leading = max((_several(one, tensors[name]) for name, one in specs.items()), default=0)
+    specs = {spec.name: spec for spec in signature.arguments if spec.name in tensors}
+    leading = max((_several(spec, tensors[name]) for name, spec in specs.items()), default=0)
     for name in operator.independent:
-        results = [_shard(name, one, leading) for one in signature.results]
+        results = [_shard(name, spec, leading) for spec in signature.results]
         yield _along(name, specs, leading), results
     for name, unless in operator.summed.items():
-        if not unless(**given):
+        if not unless(**arguments):
             yield _along(name, specs, leading), [Partial() for _ in signature.results]
 
 
 def _several(spec: TensorSpec, tensor: Any) -> int:
     """The number of dimensions that `...` covers, 0 where the signature has none."""
-    fixed = sum(not one.leading for one in spec.dimensions)
+    fixed = sum(not dimension.leading for dimension in spec.dimensions)
     return tensor.ndim - fixed if fixed < len(spec.dimensions) else 0
 
 
 def _along(name: str, specs: Mapping[str, TensorSpec], leading: int) -> Mapping[str, Any]:
-    found = {tensor: _shard(name, spec, leading) for tensor, spec in specs.items()}
-    return {tensor: shard for tensor, shard in found.items() if shard != Replicate()}
+    shards = {tensor: _shard(name, spec, leading) for tensor, spec in specs.items()}
+    return {tensor: shard for tensor, shard in shards.items() if shard != Replicate()}
 
 
 def _shard(name: str, spec: TensorSpec, leading: int) -> Any:
     """A shard of a named dimension; a replica of a tensor without it."""
-    names = [one.name for one in spec.dimensions]
+    names = [dimension.name for dimension in spec.dimensions]
     if name not in names:
         return Replicate()
     position = names.index(name)
-    after = any(one.leading for one in spec.dimensions[:position])
+    after = any(dimension.leading for dimension in spec.dimensions[:position])
     return Shard(position - 1 + leading if after else position)
 
 

@@ -36,15 +36,15 @@ class Substitute:
 
 def floating(*tensors: Any) -> Reason:
     """The reason against tensors (or None) as operands: operators take one floating dtype."""
-    given = [one for one in tensors if one is not None]
-    if not all(isinstance(one, Tensor) for one in given):
+    operands = [tensor for tensor in tensors if tensor is not None]
+    if not all(isinstance(operand, Tensor) for operand in operands):
         return "an argument is not a tensor"
-    odd = [one.dtype for one in given if one.dtype not in FLOATS]
+    odd = [operand.dtype for operand in operands if operand.dtype not in FLOATS]
     if odd:
         return f"dtype {str(odd[0]).removeprefix('torch.')}"
-    if len({one.dtype for one in given}) > 1:
+    if len({operand.dtype for operand in operands}) > 1:
         return "several dtypes"
-    return "a tensor is empty" if any(_is_empty(one) for one in given) else None
+    return "a tensor is empty" if any(_is_empty(operand) for operand in operands) else None
 
 
 def _is_empty(tensor: Tensor) -> bool:
@@ -53,12 +53,14 @@ def _is_empty(tensor: Tensor) -> bool:
 
 def lowered(*tensors: Any) -> list[Any]:
     """What autocast makes of the operands of a product."""
-    return [_cast(one, lambda kind: torch.get_autocast_dtype(kind)) for one in tensors]
+    return [_cast(tensor, lambda kind: torch.get_autocast_dtype(kind)) for tensor in tensors]
 
 
 def _widened(*tensors: Any) -> list[Any]:
     """What autocast makes of the operands of a norm: only on GPUs it casts them."""
-    return [_cast(one, lambda kind: None if kind == "cpu" else torch.float32) for one in tensors]
+    return [
+        _cast(tensor, lambda kind: None if kind == "cpu" else torch.float32) for tensor in tensors
+    ]
 
 
 def _cast(value: Any, target: Callable[[str], torch.dtype | None]) -> Any:
@@ -104,10 +106,10 @@ def _no_matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Reason:
 def _rms_norm_eps(dtype: torch.dtype) -> float:
     """The `eps` that PyTorch's rms_norm has by default. Its documentation says that of the dtype;
     releases differ, and take that of float32."""
-    own, wide = torch.finfo(dtype).eps, torch.finfo(torch.float32).eps
+    eps, wide = torch.finfo(dtype).eps, torch.finfo(torch.float32).eps
     with torch._C.DisableTorchFunction(), _disable_current_modes():
-        found = F.rms_norm(torch.full((1,), 0.01, dtype=dtype), (1,))
-    return own if float(found) < 0.95 else wide
+        output = F.rms_norm(torch.full((1,), 0.01, dtype=dtype), (1,))
+    return eps if float(output) < 0.95 else wide
 
 
 RMS_NORM_EPS: Final = {dtype: _rms_norm_eps(dtype) for dtype in FLOATS}
@@ -171,7 +173,7 @@ def attention(
     enable_gqa: bool = False,
 ) -> Tensor:
     """`torch.nn.functional.scaled_dot_product_attention` of [batch, heads, tokens, width]."""
-    q, k, v = (one.transpose(1, 2) for one in lowered(query, key, value))
+    q, k, v = (tensor.transpose(1, 2) for tensor in lowered(query, key, value))
     out, _ = torch.ops.wavecast.attention(q, k, v, causal=is_causal, scale=scale)
     return out.transpose(1, 2)
 
@@ -289,10 +291,10 @@ SUBSTITUTES: Final[Mapping[Any, Substitute]] = {
 """Function of PyTorch -> its substitute."""
 
 
-def why_not(function: Any, args: Sequence[Any], named: Mapping[str, Any]) -> Reason:
+def why_not(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Reason:
     """The reason against a call of a function in the table."""
     try:
-        return SUBSTITUTES[function].why_not(*args, **named)
+        return SUBSTITUTES[function].why_not(*args, **kwargs)
     except TypeError:
         return "arguments of another form"
 

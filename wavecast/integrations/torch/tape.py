@@ -78,21 +78,21 @@ class RecordedCall:
         result = self.result
         if result.__class__ is int:
             return numbered[result]  # pyright: ignore[reportArgumentType, reportCallIssue]
-        return None if result is None else tuple(numbered[one] for one in result)  # pyright: ignore[reportGeneralTypeIssues]
+        return None if result is None else tuple(numbered[number] for number in result)  # pyright: ignore[reportGeneralTypeIssues]
 
 
 def record(
-    call: Callable[..., Any], given: Mapping[str, Any], tensors: Sequence[Tensor]
+    call: Callable[..., Any], arguments: Mapping[str, Any], tensors: Sequence[Tensor]
 ) -> tuple[Any, RecordedCall | Unreplayable]:
-    """(the result of `call(**given)`, its recording); `tensors` are those among `given`."""
+    """(the result of `call(**given)`, its recording); `tensors` are those among `arguments`."""
     tape = _Tape(tensors)
     with recording.recording(tape.launched) as launches:
         tape.launches = launches
         with tape:
-            result = call(**given)
-    found = tape.recorded(result)
+            result = call(**arguments)
+    outcome = tape.recorded(result)
     tape.launches = None  # which refers to the tape: its tensors end with this call
-    return result, found
+    return result, outcome
 
 
 @dataclass
@@ -112,8 +112,8 @@ class _Tape(TorchDispatchMode):
 
     def __post_init__(self) -> None:
         super().__init__()
-        for one in self.arguments:
-            self._number(one)
+        for tensor in self.arguments:
+            self._number(tensor)
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple = (), kwargs: Mapping[str, Any] | None = None
@@ -129,7 +129,7 @@ class _Tape(TorchDispatchMode):
         """Write a launch down."""
         if self.reason:
             return
-        values, filled, described = list(launch.values), [], []
+        values, filled, descriptors = list(launch.values), [], []
         for at, value in enumerate(values):
             descriptor = isinstance(value, TensorDescriptor)
             tensor = value.base if descriptor else value
@@ -143,35 +143,35 @@ class _Tape(TorchDispatchMode):
             if descriptor:
                 values[at] = copy.copy(value)
                 values[at].base = None
-                described.append((at, number))
+                descriptors.append((at, number))
             else:
                 values[at] = None
                 filled.append((at, number))
-        reads = tuple(number for _, number in (*filled, *described))
-        run = _launching(launch, values, tuple(filled), tuple(described))
+        reads = tuple(number for _, number in (*filled, *descriptors))
+        run = _launching(launch, values, tuple(filled), tuple(descriptors))
         self.steps.append(_Step(run, reads, (), pure=False))
 
     def recorded(self, result: Any) -> RecordedCall | Unreplayable:
         """The call, once it has ended with `result`."""
         reason = self.reason or self.launches.refused
-        found = result if isinstance(result, tuple) else () if result is None else (result,)
-        numbers = [self.numbers.get(id(one)) for one in found]
+        results = result if isinstance(result, tuple) else () if result is None else (result,)
+        numbers = [self.numbers.get(id(tensor)) for tensor in results]
         if not reason and None in numbers:
             reason = "a result that the call did not make"
         if reason:
             return Unreplayable(reason)
-        needed = {one for one in numbers if one is not None}
+        live = {number for number in numbers if number is not None}
         steps: list[Run] = []
         for step in reversed(self.steps):
-            if not step.pure or needed.intersection(step.makes):
-                needed.update(step.reads)
+            if not step.pure or live.intersection(step.makes):
+                live.update(step.reads)
                 steps.append(step.run)
         returned: Any = tuple(numbers)
         if not isinstance(result, tuple):
             returned = None if result is None else numbers[0]
-        device = next((one.get_device() for one in self.tensors), -1)
+        device = next((tensor.get_device() for tensor in self.tensors), -1)
         spare = (None,) * (len(self.tensors) - len(self.arguments))
-        doubtful = tuple(at for at, one in enumerate(self.arguments) if _is_doubtful(one))
+        doubtful = tuple(at for at, tensor in enumerate(self.arguments) if _is_doubtful(tensor))
         return RecordedCall(tuple(reversed(steps)), spare, returned, device, doubtful)
 
     def _number(self, tensor: Tensor) -> int:
@@ -184,14 +184,14 @@ class _Tape(TorchDispatchMode):
     def _computed(self, func: Any, args: tuple, kwargs: dict[str, Any], result: Any) -> None:
         name = func._schema.name
         leaves, spec = tree_flatten((args, kwargs))
-        reads = [one for one in leaves if isinstance(one, Tensor)]
-        if name in _READS_DATA or any(id(one) not in self.numbers for one in reads):
+        reads = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+        if name in _READS_DATA or any(id(tensor) not in self.numbers for tensor in reads):
             why = "looks at data" if name in _READS_DATA else "is of a tensor the call did not make"
             self.reason = f"{name} {why}"
             return
         results = [result] if isinstance(result, Tensor) else result
         if not isinstance(results, (list, tuple)) or not all(
-            isinstance(one, Tensor) for one in results
+            isinstance(tensor, Tensor) for tensor in results
         ):
             self.reason = f"{name} returns something else than tensors"
             return
@@ -203,26 +203,26 @@ class _Tape(TorchDispatchMode):
             self.reason = "aten::as_strided at an offset into memory"
             return
         mutable = func._schema.is_mutable
-        before = tuple(self._number(one) for one in reads)
-        made = tuple(self._number(one) for one in results)
-        if not mutable and reads and all(_is_view(one, reads[0]) for one in results):
-            for number, view in zip(made, results, strict=True):
+        before = tuple(self._number(tensor) for tensor in reads)
+        outputs = tuple(self._number(tensor) for tensor in results)
+        if not mutable and reads and all(_is_view(tensor, reads[0]) for tensor in results):
+            for number, view in zip(outputs, results, strict=True):
                 self._viewed(number, view, before[0])
             return
         if name in _EMPTY:
-            run = _allocating(made[0], results[0], torch.empty, torch.empty_strided)
+            run = _allocating(outputs[0], results[0], torch.empty, torch.empty_strided)
         elif name in _ZEROS and results[0].is_contiguous():
-            run = _allocating(made[0], results[0], torch.zeros, None)
+            run = _allocating(outputs[0], results[0], torch.zeros, None)
         else:
             filled = [
-                (at, self.numbers[id(one)])
-                for at, one in enumerate(leaves)
-                if isinstance(one, Tensor)
+                (at, self.numbers[id(leaf)])
+                for at, leaf in enumerate(leaves)
+                if isinstance(leaf, Tensor)
             ]
-            static = [None if isinstance(one, Tensor) else one for one in leaves]
-            run = _computing(func, static, spec, filled, made, isinstance(result, Tensor))
+            static = [None if isinstance(leaf, Tensor) else leaf for leaf in leaves]
+            run = _computing(func, static, spec, filled, outputs, isinstance(result, Tensor))
         pure = not mutable and torch.Tag.nondeterministic_seeded not in func.tags
-        self.steps.append(_Step(run, before if name not in _EMPTY | _ZEROS else (), made, pure))
+        self.steps.append(_Step(run, before if name not in _EMPTY | _ZEROS else (), outputs, pure))
 
     def _viewed(self, number: int, view: Tensor, of: int) -> None:
         """Make a view of the tensor that a tensor is a view of itself, in one step. A kernel gets
@@ -280,7 +280,7 @@ def _computing(
     static: list[Any],
     spec: TreeSpec,
     filled: Sequence[tuple[int, int]],
-    made: tuple[int, ...],
+    outputs: tuple[int, ...],
     single: bool,
 ) -> Run:
     """What PyTorch computes, by the same function of its library."""
@@ -290,9 +290,9 @@ def _computing(
         for at, number in filled:
             leaves[at] = numbered[number]
         args, kwargs = tree_unflatten(leaves, spec)
-        found = func(*args, **kwargs)
-        for number, one in zip(made, (found,) if single else found, strict=True):
-            numbered[number] = one
+        result = func(*args, **kwargs)
+        for number, tensor in zip(outputs, (result,) if single else result, strict=True):
+            numbered[number] = tensor
 
     return run
 
@@ -301,7 +301,7 @@ def _launching(
     launch: RecordedLaunch,
     values: list[Any],
     filled: tuple[tuple[int, int], ...],
-    described: tuple[tuple[int, int], ...],
+    descriptors: tuple[tuple[int, int], ...],
 ) -> Run:
     """A launch of a compiled kernel on the current stream, with Triton's hooks."""
     kernel, (x, y, z) = launch.kernel, launch.grid
@@ -311,17 +311,17 @@ def _launching(
     runtime = knobs.runtime
 
     def run(numbered: Tensors) -> None:
-        given = values.copy()
+        arguments = values.copy()
         for at, number in filled:
-            given[at] = numbered[number]
-        for at, number in described:
-            given[at] = copy.copy(values[at])
-            given[at].base = numbered[number]
+            arguments[at] = numbered[number]
+        for at, number in descriptors:
+            arguments[at] = copy.copy(values[at])
+            arguments[at].base = numbered[number]
         stream = stream_of(device)
         entering, leaving, metadata = runtime.launch_enter_hook, runtime.launch_exit_hook, None
         if entering is not None and entering.calls:
-            metadata = kernel.launch_metadata(launch.grid, stream, *given)
-        start(x, y, z, stream, function, packed, metadata, entering, leaving, *given)
+            metadata = kernel.launch_metadata(launch.grid, stream, *arguments)
+        start(x, y, z, stream, function, packed, metadata, entering, leaving, *arguments)
 
     return run
 

@@ -46,17 +46,17 @@ def verify(
     With `check` emulated launches are watched for races, missing waits, uninitialised reads and
     more. Raises what the operator raises.
     """
-    given = operator.inputs(Make(seed), **sizes)
-    expected = results(operator.reference, widened(operator, given), operator.mutates)
+    inputs = operator.inputs(Make(seed), **sizes)
+    expected = results(operator.reference, widened(operator, inputs), operator.mutates)
     reports = Reports()
     if arch is None:
-        given = {name: _moved(value, "cuda") for name, value in given.items()}
+        inputs = {name: _moved(value, "cuda") for name, value in inputs.items()}
         with choice.watched() as decisions:
-            got = results(operator.call, given, operator.mutates)
+            got = results(operator.call, inputs, operator.mutates)
         got = {name: tensor.cpu() for name, tensor in got.items()}
     else:
         with device(arch, check=reports if check else False), choice.watched() as decisions:
-            got = results(operator.call, given, operator.mutates)
+            got = results(operator.call, inputs, operator.mutates)
     problems = compared(operator, got, expected, sizes)
     problems += [f"check: {report}" for report in reports.errors] if check else []
     error = None
@@ -71,39 +71,41 @@ def _moved(value: Any, device: str) -> Any:
     if isinstance(value, torch.Tensor):
         return value.to(device)
     if isinstance(value, (list, tuple)):
-        return type(value)(_moved(one, device) for one in value)
+        return type(value)(_moved(element, device) for element in value)
     return value
 
 
-def results(call: Any, given: Mapping[str, Any], mutated: tuple[str, ...]) -> dict[str, Any]:
+def results(call: Any, arguments: Mapping[str, Any], mutated: tuple[str, ...]) -> dict[str, Any]:
     """What a call returns and writes, by name: `result 0`, `argument x`."""
-    returned = call(**given)
+    returned = call(**arguments)
     if returned is None:
         returned = ()
     elif isinstance(returned, torch.Tensor):
         returned = (returned,)
-    found = {f"result {index}": tensor for index, tensor in enumerate(returned)}
+    tensors = {f"result {index}": tensor for index, tensor in enumerate(returned)}
     for name in mutated:
-        written = given[name]
+        written = arguments[name]
         if isinstance(written, torch.Tensor):
-            found[f"argument {name}"] = written
+            tensors[f"argument {name}"] = written
         else:
-            found |= {f"argument {name}[{index}]": one for index, one in enumerate(written)}
-    return found
+            tensors |= {
+                f"argument {name}[{index}]": element for index, element in enumerate(written)
+            }
+    return tensors
 
 
-def widened(operator: Operator, given: Mapping[str, Any]) -> dict[str, Any]:
+def widened(operator: Operator, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments with floating tensors as float64 (copies of all, so that nothing is shared)."""
 
     def wide(value: Any, keep: bool) -> Any:
         if isinstance(value, torch.Tensor):
-            kept = keep or value.dtype not in FLOATING
-            return value.clone() if kept else value.double()
+            is_exact = keep or value.dtype not in FLOATING
+            return value.clone() if is_exact else value.double()
         if isinstance(value, (list, tuple)):
-            return type(value)(wide(one, keep) for one in value)
+            return type(value)(wide(element, keep) for element in value)
         return value
 
-    return {name: wide(value, name in operator.exact) for name, value in given.items()}
+    return {name: wide(value, name in operator.exact) for name, value in arguments.items()}
 
 
 def compared(
@@ -115,12 +117,12 @@ def compared(
         return [wrong] if wrong else []
     if list(got) != list(expected):
         return [f"results are {', '.join(got)}, expected {', '.join(expected)}"]
-    found = []
+    problems = []
     for name, tensor in got.items():
         wrong = difference(tensor, expected[name], operator.tolerance)
         if wrong:
-            found.append(f"{name}: {wrong}")
-    return found
+            problems.append(f"{name}: {wrong}")
+    return problems
 
 
 def difference(got: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) -> str | None:
@@ -133,23 +135,23 @@ def difference(got: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) 
     if got.dtype not in FLOATING:
         wrong = int((got != expected.to(got.dtype)).sum())
         return f"{wrong} of {got.numel()} differ" if wrong else None
-    right, found = expected.double(), got.double()
+    right, actual = expected.double(), got.double()
     odd = ~torch.isfinite(right)
-    same = torch.where(right.isnan(), found.isnan(), found == right)
-    if bool((odd & ~same).any()) or bool((~odd & ~torch.isfinite(found)).any()):
-        return f"{int((torch.isfinite(found) == odd).sum())} values are not finite, or should be"
-    right, found = right.masked_fill(odd, 0.0), found.masked_fill(odd, 0.0)
-    allowed = _allowed(right, got.dtype, tolerance)
-    error = (found - right).abs()
-    beyond = error > allowed
+    same = torch.where(right.isnan(), actual.isnan(), actual == right)
+    if bool((odd & ~same).any()) or bool((~odd & ~torch.isfinite(actual)).any()):
+        return f"{int((torch.isfinite(actual) == odd).sum())} values are not finite, or should be"
+    right, actual = right.masked_fill(odd, 0.0), actual.masked_fill(odd, 0.0)
+    bound = _allowed(right, got.dtype, tolerance)
+    error = (actual - right).abs()
+    beyond = error > bound
     if not bool(beyond.any()):
         return None
-    ratio = error / allowed.clamp_min(1e-300)
+    ratio = error / bound.clamp_min(1e-300)
     worst = int(ratio.argmax())
     index = tuple(int(i) for i in torch.unravel_index(torch.tensor(worst), got.shape))
     return (
         f"{int(beyond.sum())} of {got.numel()} beyond tolerance, worst at {index}: "
-        f"{float(found.flatten()[worst]):.6g}, expected {float(right.flatten()[worst]):.6g} "
+        f"{float(actual.flatten()[worst]):.6g}, expected {float(right.flatten()[worst]):.6g} "
         f"({float(ratio.flatten()[worst]):.3g} times the tolerance)"
     )
 
@@ -163,13 +165,13 @@ def excess(got: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) -> f
         return 0.0
     if got.dtype not in FLOATING:
         return 0.0 if torch.equal(got, expected.to(got.dtype)) else float("inf")
-    right, found = expected.double(), got.double()
-    same = (right == found) | (right.isnan() & found.isnan())
-    if bool((~same & ~(torch.isfinite(right) & torch.isfinite(found))).any()):
+    right, actual = expected.double(), got.double()
+    same = (right == actual) | (right.isnan() & actual.isnan())
+    if bool((~same & ~(torch.isfinite(right) & torch.isfinite(actual))).any()):
         return float("inf")
     right = right.masked_fill(~torch.isfinite(right), 0.0)
-    allowed = _allowed(right, got.dtype, tolerance)
-    error = (found - right).abs().masked_fill(same, 0.0) / allowed.clamp_min(1e-300)
+    bound = _allowed(right, got.dtype, tolerance)
+    error = (actual - right).abs().masked_fill(same, 0.0) / bound.clamp_min(1e-300)
     return float(error.max())
 
 

@@ -41,9 +41,9 @@ def install(patches: Patches, facts: DeviceFacts, heard: Heard | None = None) ->
     of libraries by generated code."""
     import torch
 
-    done = ExitStack()
-    patches.callback(done.close)
-    trace = functools.cache(lambda: _prepare_dynamo(patches, done))
+    cleanup = ExitStack()
+    patches.callback(cleanup.close)
+    trace = functools.cache(lambda: _prepare_dynamo(patches, cleanup))
     generate = functools.cache(lambda: _prepare_inductor(patches, facts, heard))
     inductor: Any = torch._TorchCompileInductorWrapper
     patches.attribute(torch, "compile", _after(trace, torch.compile))
@@ -62,9 +62,9 @@ def install(patches: Patches, facts: DeviceFacts, heard: Heard | None = None) ->
 
 def _after(prepare: Callable[[], object], original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def prepared(*args: Any, **named: Any) -> Any:
+    def prepared(*args: Any, **kwargs: Any) -> Any:
         prepare()
-        return original(*args, **named)
+        return original(*args, **kwargs)
 
     return prepared
 
@@ -78,9 +78,9 @@ def _move_to_cpu(model: Any) -> None:
                 node.kwargs = {**node.kwargs, "device": on_cpu(node.kwargs["device"])}
 
 
-def _prepare_dynamo(patches: Patches, done: ExitStack) -> None:
+def _prepare_dynamo(patches: Patches, cleanup: ExitStack) -> None:
     """Have traced tensors say what others say (`mode.CudaOnCpu`). Whatever is compiled is to be
-    forgotten when all is `done`."""
+    forgotten when all is `cleanup`."""
     import torch
     import torch._dynamo
     from torch._dynamo.variables.ctx_manager import CUDADeviceVariable
@@ -100,17 +100,17 @@ def _prepare_dynamo(patches: Patches, done: ExitStack) -> None:
         patches.attribute(TensorVariable, method, answer)
 
     # Functions of `torch.cuda`, gathered as they are at the time, and what Triton can do here.
-    answered = [one for one in vars(triton).values() if hasattr(one, "cache_clear")]
-    for known in (TorchInGraphFunctionVariable._get_handlers, *answered):
-        known.cache_clear()
-        done.callback(known.cache_clear)
+    answered = [member for member in vars(triton).values() if hasattr(member, "cache_clear")]
+    for function in (TorchInGraphFunctionVariable._get_handlers, *answered):
+        function.cache_clear()
+        cleanup.callback(function.cache_clear)
     for name in ("_exchange_fn", "_maybe_exchange_fn"):
         patches.attribute(CUDADeviceVariable, name, staticmethod(_only_device))
     saying("device", torch.device("cuda", 0))
     saying("is_cuda", True)
     saying("is_cpu", False)
     convert_frame: Any = torch._dynamo.convert_frame
-    forget = functools.cache(lambda: done.callback(torch._dynamo.reset))
+    forget = functools.cache(lambda: cleanup.callback(torch._dynamo.reset))
     patches.attribute(convert_frame, "_compile", _after(forget, convert_frame._compile))
 
 
@@ -141,28 +141,28 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts, heard: Heard | None)
     )
     flex.install(patches)
     patches.attribute(GraphLowering, "compile_to_module", _remembered(GraphLowering, heard))
-    described, here = _described(hints.DeviceProperties, facts), _interface()
+    device_properties, here = _described(hints.DeviceProperties, facts), _interface()
     cpu = device_interface.CpuInterface
     patches.attribute(cpu, "device", here.device)
-    patches.attribute(hints.DeviceProperties, "create", lambda _: described)
+    patches.attribute(hints.DeviceProperties, "create", lambda _: device_properties)
     autotuner = triton_heuristics.CachingAutotuner
     patches.attribute(autotuner, "get_device_interface", lambda _: here)
     for name in ("set_driver_to_cpu", "set_driver_to_gpu"):
         patches.attribute(triton_helpers, name, lambda: None)
 
-    def predicted(_: Any, fn: Callable[[], Any], *args: Any, **named: Any) -> Any:
-        del args, named
+    def predicted(_: Any, fn: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
+        del args, kwargs
         return triton.testing.do_bench(fn)
 
     patches.attribute(benchmarking.Benchmarker, "benchmark", predicted)
-    chosen = autotuner.autotune_to_one_config
-    patches.attribute(autotuner, "autotune_to_one_config", library_calls.unheard(chosen))
+    autotune = autotuner.autotune_to_one_config
+    patches.attribute(autotuner, "autotune_to_one_config", library_calls.unheard(autotune))
     bench = autotuner.bench
 
     @functools.wraps(bench)
-    def trial(self: Any, launcher: Any, *args: Any, **named: Any) -> Any:
+    def trial(self: Any, launcher: Any, *args: Any, **kwargs: Any) -> Any:
         with gpu.trying(launcher.config):
-            return bench(self, launcher, *args, **named)
+            return bench(self, launcher, *args, **kwargs)
 
     patches.attribute(autotuner, "bench", trial)
 
@@ -190,12 +190,12 @@ def _remembered(lowering: Any, heard: Heard | None) -> Callable[..., Any]:
 
 def _described(kind: Any, facts: DeviceFacts) -> Any:
     """The device as inductor describes it to Triton."""
-    known = properties(facts)
+    attributes = properties(facts)
     return kind(
         type="hip" if facts.is_amd else "cuda",
         index=0,
-        cc=facts.target if facts.is_amd else 10 * known.major + known.minor,
-        **{name: getattr(known, name) for name in kind._fields if name not in _NAMED},
+        cc=facts.target if facts.is_amd else 10 * attributes.major + attributes.minor,
+        **{name: getattr(attributes, name) for name in kind._fields if name not in _NAMED},
     )
 
 

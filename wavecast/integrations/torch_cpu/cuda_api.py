@@ -70,7 +70,7 @@ def install(
 def properties(facts: DeviceFacts) -> SimpleNamespace:
     """`torch.cuda.get_device_properties`, from the known facts."""
     major, minor = facts.capability
-    found: dict[str, Any] = {
+    fields: dict[str, Any] = {
         "name": facts.name,
         "major": major,
         "minor": minor,
@@ -86,12 +86,12 @@ def properties(facts: DeviceFacts) -> SimpleNamespace:
         "regs_per_multiprocessor": 65536,
     }
     if facts.memory_bytes is not None:
-        found["total_memory"] = facts.memory_bytes
+        fields["total_memory"] = facts.memory_bytes
     if facts.l2_bytes is not None:
-        found["L2_cache_size"] = facts.l2_bytes
+        fields["L2_cache_size"] = facts.l2_bytes
     if facts.is_amd:
-        found["gcnArchName"] = facts.target
-    return SimpleNamespace(**found)
+        fields["gcnArchName"] = facts.target
+    return SimpleNamespace(**fields)
 
 
 def _queries(facts: DeviceFacts) -> dict[str, Any]:
@@ -113,13 +113,13 @@ def _queries(facts: DeviceFacts) -> dict[str, Any]:
         **dict.fromkeys(_NOTHING_TO_DO),
         **dict.fromkeys(_NO_BYTES, 0),
     }
-    found = {name: _always(value) for name, value in constants.items()}
-    found["mem_get_info"] = _memory(facts)
+    replacements = {name: _always(value) for name, value in constants.items()}
+    replacements["mem_get_info"] = _memory(facts)
     # The profiler is switched on and off; there is nothing to switch.
-    found["cudart"] = _always(
+    replacements["cudart"] = _always(
         SimpleNamespace(cudaProfilerStart=_always(0), cudaProfilerStop=_always(0))
     )
-    return found
+    return replacements
 
 
 def _memory(facts: DeviceFacts) -> Callable[..., tuple[int, int]]:
@@ -165,8 +165,8 @@ def _alias(original: Any) -> Any:
         return original
 
     @functools.wraps(original)
-    def same(*args: Any, **named: Any) -> Any:
-        return original(*args, **named)
+    def same(*args: Any, **kwargs: Any) -> Any:
+        return original(*args, **kwargs)
 
     return same
 
@@ -194,11 +194,11 @@ def _accelerator() -> dict[str, Any]:
         **dict.fromkeys(("current_device_index", "current_device_idx"), 0),
         **dict.fromkeys(("set_device_index", "set_device_idx", "set_stream")),
     }
-    found = {name: _always(value) for name, value in constants.items()}
+    replacements = {name: _always(value) for name, value in constants.items()}
     for name, ours in _SAME.items():
         if hasattr(torch.accelerator, name):
-            found[name] = _alias(getattr(torch.cuda, ours))
-    return found
+            replacements[name] = _alias(getattr(torch.cuda, ours))
+    return replacements
 
 
 _SAME = {

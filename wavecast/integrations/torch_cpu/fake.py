@@ -27,10 +27,10 @@ def install(patches: Patches, gpus: Gpus | None = None) -> None:
     original: Any = vars(FakeTensor)["device"]
 
     def device(tensor: Any) -> torch.device:
-        found = original.fget(tensor)
+        storage_device = original.fget(tensor)
         compiling = CompileContext.try_get() or TracingContext.try_get()
-        if found.type != "cpu" or compiling is not None:
-            return found
+        if storage_device.type != "cpu" or compiling is not None:
+            return storage_device
         return devices[gpus.current if gpus else 0]
 
     patches.attribute(FakeTensor, "device", property(device, original.fset))

@@ -25,19 +25,19 @@ def install(patches: Patches) -> None:
     def lower_for_gpu(query: Any, *rest: Any) -> Any:
         """The first question of the lowering is where the query is; the answer to all others is
         that of the tensors in the graph."""
-        asked = Patches()
+        lowering_patches = Patches()
 
         def answer(box: Any) -> Any:
             if box is not query:
                 return get_device(box)
-            asked.restore()
+            lowering_patches.restore()
             return gpu
 
-        asked.attribute(ir.TensorBox, "get_device", answer)
+        lowering_patches.attribute(ir.TensorBox, "get_device", answer)
         try:
             return lowering(query, *rest)
         finally:
-            asked.restore()
+            lowering_patches.restore()
 
     patches.attribute(flex_attention, "lower_cpu", lower_for_gpu)
     heuristics = choices.InductorChoices.get_config_heuristics

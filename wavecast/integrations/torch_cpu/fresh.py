@@ -57,20 +57,20 @@ class FreshMemory(TorchFunctionMode):
         kwargs: dict | None = None,
     ) -> Any:
         del types
-        given = kwargs or {}
+        keywords = kwargs or {}
         if self._torch.compiler.is_compiling():  # Dynamo traces this method
-            return func(*args, **given)
+            return func(*args, **keywords)
         if func in self._resizers:
             with self._torch._C.DisableTorchFunction():
-                return self._resize(func, args, given)
-        result = func(*args, **given)
-        if func in self._makers and given.get("out") is None:
+                return self._resize(func, args, keywords)
+        result = func(*args, **keywords)
+        if func in self._makers and keywords.get("out") is None:
             with self._torch._C.DisableTorchFunction():
                 if not _has_content(func, args):
                     self._fill(result)
         elif self.written:
             with self._torch._C.DisableTorchFunction():
-                self.host.called(func, args, given)
+                self.host.called(func, args, keywords)
         return result
 
     def _fill(self, tensor: Any) -> None:
@@ -87,9 +87,9 @@ class FreshMemory(TorchFunctionMode):
         marks = self.host.marks(storage).copy()
         result = func(*args, **kwargs)
         storage = args[0].untyped_storage()
-        added = storage.nbytes() - marks.size
-        if added > 0 and not self.host.allocated(args[0], marks):
-            fill(storage.data_ptr() + marks.size, added)
+        growth = storage.nbytes() - marks.size
+        if growth > 0 and not self.host.allocated(args[0], marks):
+            fill(storage.data_ptr() + marks.size, growth)
         return result
 
 

@@ -121,10 +121,10 @@ class Gpus:
         engine = torch.autograd.graph._engine_run_backward
 
         @functools.wraps(engine)
-        def run_backward(*args: Any, **named: Any) -> Any:
+        def run_backward(*args: Any, **kwargs: Any) -> Any:
             self._chosen.backward += 1
             try:
-                return engine(*args, **named)
+                return engine(*args, **kwargs)
             finally:
                 self._chosen.backward -= 1
 
@@ -151,10 +151,10 @@ class Gpus:
 def storage(tensor: Any) -> Any:
     """The storage of a tensor, None for one without memory (fake, functional and sparse ones)."""
     try:
-        found = tensor.untyped_storage()
+        memory = tensor.untyped_storage()
     except (NotImplementedError, RuntimeError):
         return None
-    return found if found.device.type == "cpu" else None
+    return memory if memory.device.type == "cpu" else None
 
 
 def owner(tensor: Any) -> int | None:
@@ -165,9 +165,9 @@ def owner(tensor: Any) -> int | None:
 
 def assign(tensor: Any, gpu: int) -> None:
     """Let the memory of a tensor belong to a GPU or the host."""
-    found = storage(tensor)
-    if found is not None:
-        setattr(found, _OWNER, gpu)
+    memory = storage(tensor)
+    if memory is not None:
+        setattr(memory, _OWNER, gpu)
 
 
 def owned() -> Iterator[tuple[int, int, int]]:
@@ -176,10 +176,10 @@ def owned() -> Iterator[tuple[int, int, int]]:
         if issubclass(type(item), torch.Tensor) and item.layout is torch.strided:
             gpu = owner(item)
             if gpu is not None:
-                found = item.untyped_storage()
+                memory = item.untyped_storage()
                 with contextlib.suppress(RuntimeError):  # fake tensors have no address
-                    first = found.data_ptr()
-                    yield gpu, first, first + found.nbytes()
+                    first = memory.data_ptr()
+                    yield gpu, first, first + memory.nbytes()
 
 
 __all__ = ["HOST", "Gpus", "assign", "owned", "owner", "storage"]

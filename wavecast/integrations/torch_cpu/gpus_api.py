@@ -20,10 +20,10 @@ def replacements(gpus: Gpus) -> dict[str, Any]:
         "current_device": lambda: gpus.current,
         "set_device": lambda device: _done(gpus.select(gpus.index(device))),
         "synchronize": lambda device=None: gpus.node.synchronize(gpus.index(device)),
-        "can_device_access_peer": lambda one, other: gpus.index(one) != gpus.index(other),
+        "can_device_access_peer": lambda device, other: gpus.index(device) != gpus.index(other),
         "current_stream": lambda device=None: stream._of(gpus.index(device)),
         "default_stream": lambda device=None: stream._of(gpus.index(device), 0),
-        "set_stream": lambda chosen: gpus.select_stream(chosen.device_index, chosen.cuda_stream),
+        "set_stream": lambda target: gpus.select_stream(target.device_index, target.cuda_stream),
         "_exchange_device": gpus.select,
         "_maybe_exchange_device": gpus.select,
     }
@@ -44,15 +44,15 @@ def bindings(gpus: Gpus) -> dict[str, Callable[..., Any]]:
 
 def accelerator(gpus: Gpus) -> dict[str, Callable[..., Any]]:
     """Names of `torch.accelerator`, likewise."""
-    found: dict[str, Callable[..., Any]] = {
+    functions: dict[str, Callable[..., Any]] = {
         "device_count": lambda: gpus.count,
         "synchronize": lambda device=None: gpus.node.synchronize(gpus.index(device)),
     }
     for name in ("current_device_index", "current_device_idx"):
-        found[name] = lambda: gpus.current
+        functions[name] = lambda: gpus.current
     for name in ("set_device_index", "set_device_idx"):
-        found[name] = lambda device: _done(gpus.select(gpus.index(device)))
-    return found
+        functions[name] = lambda device: _done(gpus.select(gpus.index(device)))
+    return functions
 
 
 def _done(_: Any) -> None:
@@ -73,11 +73,11 @@ def _kinds(gpus: Gpus) -> dict[str, type]:
 
         @classmethod
         def _of(cls, gpu: int, number: int | None = None) -> QueueStream:
-            found = cls.__new__(cls)
-            found.device_index, found.priority, found._before = gpu, 0, []
+            stream = cls.__new__(cls)
+            stream.device_index, stream.priority, stream._before = gpu, 0, []
             number = gpus.stream(gpu) if number is None else number
-            found.cuda_stream = found.native_handle = found.stream_id = number
-            return found
+            stream.cuda_stream = stream.native_handle = stream.stream_id = number
+            return stream
 
         @property
         def device(self) -> Any:
@@ -183,8 +183,8 @@ def _kinds(gpus: Gpus) -> dict[str, type]:
         """The device of a tensor entered."""
 
         def __init__(self, tensor: Any) -> None:
-            found = owner(tensor)
-            super().__init__(None if found in (None, HOST) else found)
+            gpu = owner(tensor)
+            super().__init__(None if gpu in (None, HOST) else gpu)
 
     class StreamContext:
         """A stream entered; None changes nothing."""

@@ -66,45 +66,45 @@ class SeveralGpus(CudaOnCpu):
         self.gpus = gpus
         tensor: Any = torch.Tensor
         self._answers |= {
-            tensor.device.__get__: lambda one, *_: _device(self._index(one)),
-            tensor.is_cuda.__get__: lambda one, *_: self._index(one) != HOST,
-            tensor.is_cpu.__get__: lambda one, *_: self._index(one) == HOST,
+            tensor.device.__get__: lambda x, *_: _device(self._index(x)),
+            tensor.is_cuda.__get__: lambda x, *_: self._index(x) != HOST,
+            tensor.is_cpu.__get__: lambda x, *_: self._index(x) == HOST,
             tensor.get_device: self._index,
             torch.get_device: self._index,
             tensor.cuda: self._cuda,
-            tensor.cpu: lambda one, *_, **__: self._moved(one, HOST),
+            tensor.cpu: lambda x, *_, **__: self._moved(x, HOST),
         }
 
     def __torch_function__(
         self, func: Any, types: Iterable[type], args: tuple = (), kwargs: dict | None = None
     ) -> Any:
-        given = kwargs or {}
+        keywords = kwargs or {}
         name = getattr(func, "__name__", "")
         if func in self._answers:
-            return super().__torch_function__(func, types, args, given)
-        tensors = _tensors((args, given))
-        owners = {found for one in tensors if (found := owner(one)) is not None}
-        asked = self._asked(name, args, given)
-        if name == "to" and asked is not None:
-            return self._to_device(func, types, args, given, asked)
+            return super().__torch_function__(func, types, args, keywords)
+        tensors = _tensors((args, keywords))
+        owners = {gpu for tensor in tensors if (gpu := owner(tensor)) is not None}
+        target = self._asked(name, args, keywords)
+        if name == "to" and target is not None:
+            return self._to_device(func, types, args, keywords, target)
         reads = name not in _NO_DATA and not (name == "__getitem__" and _is_view(args))
         if tensors and reads:
             self._check_same(name, tensors)
             self.gpus.wait(owners)
         if name in _RANDOM:
             with self.gpus.drawing():
-                result = super().__torch_function__(func, types, args, given)
+                result = super().__torch_function__(func, types, args, keywords)
         else:
-            result = super().__torch_function__(func, types, args, given)
-        new = asked if asked is not None else max(owners, default=None)
+            result = super().__torch_function__(func, types, args, keywords)
+        new = target if target is not None else max(owners, default=None)
         if new is not None:
             self._assign(result, new, tensors)
         return result
 
     def _index(self, tensor: Any) -> int:
         """The number that a tensor calls its device: where none was asked for, the current one."""
-        found = owner(tensor)
-        return self.gpus.current if found is None else found
+        gpu = owner(tensor)
+        return self.gpus.current if gpu is None else gpu
 
     def _asked(self, name: str, args: tuple, kwargs: dict[str, Any]) -> int | None:
         """The GPU, or the host, that a call names as the device of its result."""
@@ -151,11 +151,13 @@ class SeveralGpus(CudaOnCpu):
         """Raises RuntimeError for tensors of several devices, as PyTorch does."""
         if name in _ACROSS:
             return
-        found = {
-            gpu for one in tensors if (gpu := owner(one)) is not None and (one.dim() or gpu >= 0)
+        owners = {
+            gpu
+            for tensor in tensors
+            if (gpu := owner(tensor)) is not None and (tensor.dim() or gpu >= 0)
         }
-        if len(found) > 1:
-            first, second = sorted((str(_device(gpu)) for gpu in found), reverse=True)[:2]
+        if len(owners) > 1:
+            first, second = sorted((str(_device(gpu)) for gpu in owners), reverse=True)[:2]
             raise RuntimeError(
                 "Expected all tensors to be on the same device, but found at least two devices, "
                 f"{first} and {second}! (in {name})"
@@ -163,23 +165,25 @@ class SeveralGpus(CudaOnCpu):
 
     def _assign(self, result: Any, gpu: int, tensors: list[Any]) -> None:
         """Let memory that a call has made belong to a device."""
-        for one in _tensors(result):
-            found = storage(one)
-            if found is None or owner(one) is not None:
+        for tensor in _tensors(result):
+            memory = storage(tensor)
+            if memory is None or owner(tensor) is not None:
                 continue
-            if all(storage(other) is not found for other in tensors):
-                assign(one, gpu)
+            if all(storage(other) is not memory for other in tensors):
+                assign(tensor, gpu)
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:
     """The tensors in a call, those with memory that others wrap (DTensor) included."""
-    found = [values] if isinstance(values, torch.Tensor) else tree_leaves(values)
-    found = [one for one in found if isinstance(one, torch.Tensor)]
-    for one in found:
-        if type(one) not in _PLAIN and is_traceable_wrapper_subclass(one):
-            names, _ = one.__tensor_flatten__()
-            found += [getattr(one, name) for name in names if hasattr(getattr(one, name), "dim")]
-    return [one for one in found if isinstance(one, torch.Tensor)]
+    tensors = [values] if isinstance(values, torch.Tensor) else tree_leaves(values)
+    tensors = [leaf for leaf in tensors if isinstance(leaf, torch.Tensor)]
+    for tensor in tensors:
+        if type(tensor) not in _PLAIN and is_traceable_wrapper_subclass(tensor):
+            names, _ = tensor.__tensor_flatten__()
+            tensors += [
+                getattr(tensor, name) for name in names if hasattr(getattr(tensor, name), "dim")
+            ]
+    return [leaf for leaf in tensors if isinstance(leaf, torch.Tensor)]
 
 
 _PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
@@ -191,7 +195,7 @@ def _device(index: int) -> torch.device:
 
 def _is_view(args: tuple) -> bool:
     """Whether an index has no tensors: such an index makes a view."""
-    return not any(isinstance(one, (torch.Tensor, list)) for one in tree_leaves(args[1:]))
+    return not any(isinstance(leaf, (torch.Tensor, list)) for leaf in tree_leaves(args[1:]))
 
 
 __all__ = ["SeveralGpus"]

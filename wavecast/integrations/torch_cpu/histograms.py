@@ -15,7 +15,7 @@ def install(patches: Patches) -> None:
     import torch
     from torch._subclasses.fake_tensor import FakeTensorMode
 
-    own: Any = torch.library.get_kernel("aten::histc", "CPU")
+    original: Any = torch.library.get_kernel("aten::histc", "CPU")
     cpu = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
     in_python: Any = torch.ops.aten.histc.default
     own_sizes = in_python.py_kernels[torch._C.DispatchKey.Meta]
@@ -25,7 +25,7 @@ def install(patches: Patches) -> None:
         values: torch.Tensor, bins: int = 100, min: float = 0, max: float = 0
     ) -> torch.Tensor:
         if values.dtype.is_floating_point or values.dtype.is_complex:
-            return own.call_boxed(cpu, values, bins, min, max)
+            return original.call_boxed(cpu, values, bins, min, max)
         return _counts(values, bins, int(min), int(max))
 
     @functools.wraps(torch.histc)
@@ -47,11 +47,11 @@ def install(patches: Patches) -> None:
 def _replace_in_python(patches: Patches, operator: Any, key: Any, kernel: Any) -> None:
     """Replace the kernel that PyTorch's dispatcher in Python, which Dynamo uses, has in a table of
     its own."""
-    table, known = operator.py_kernels, operator._dispatch_cache
+    table, cache = operator.py_kernels, operator._dispatch_cache
 
     def put(kernel: Any) -> None:
         table[key] = kernel
-        known.clear()
+        cache.clear()
 
     patches.callback(put, table[key])
     put(kernel)
@@ -67,8 +67,8 @@ def _counts(values: Any, bins: int, low: int, high: int) -> Any:
     if bins < 1 or low > high:
         raise RuntimeError(f"torch.histc(): {bins} bins from {low} to {high}")
     wide = values.long()
-    counted = wide[(wide >= low) & (wide <= high)]
-    number = ((counted - low) * bins // (high - low)).clamp(max=bins - 1)
+    selection = wide[(wide >= low) & (wide <= high)]
+    number = ((selection - low) * bins // (high - low)).clamp(max=bins - 1)
     return number.bincount(minlength=bins).to(values.dtype)
 
 

@@ -39,8 +39,8 @@ class HostWrites:
     def marks(self, storage: torch.UntypedStorage) -> np.ndarray:
         """For every byte of a storage, 1 where it has been written; all that is not followed
         has."""
-        known = self.written.at(storage.data_ptr())
-        return np.ones(storage.nbytes(), np.uint8) if known is None else known.written
+        block = self.written.at(storage.data_ptr())
+        return np.ones(storage.nbytes(), np.uint8) if block is None else block.written
 
     def allocated(self, tensor: torch.Tensor, before: np.ndarray | None = None) -> bool:
         """Follow the new storage of a tensor of single bytes or 16-bit integers. False for others:
@@ -98,12 +98,12 @@ def _written(
 ) -> Iterator[torch.Tensor]:
     """The tensors that a call of a name may write."""
     yield from _tensors([kwargs.get("out")])
-    given = [*args, *kwargs.values()]
+    arguments = [*args, *kwargs.values()]
     updates = name.endswith("_") and not name.endswith("__")
     if updates or name in _OPERATORS or name in _MOVES:
-        yield from _tensors(given[:1])
+        yield from _tensors(arguments[:1])
     elif isinstance(func, (torch._ops.OpOverload, torch._ops.OpOverloadPacket)):
-        yield from _tensors(given)
+        yield from _tensors(arguments)
 
 
 def _tensors(values: Sequence[Any]) -> Iterator[torch.Tensor]:

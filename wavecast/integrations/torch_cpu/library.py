@@ -106,7 +106,7 @@ def _numbers_apart(name: str, function: Callable) -> Callable:
     import torch
 
     try:
-        own: Any = torch.library.get_kernel(name, "CPU")
+        original: Any = torch.library.get_kernel(name, "CPU")
         schema = torch._C._get_schema(*_overload(name))
     except RuntimeError:
         return function
@@ -123,7 +123,7 @@ def _numbers_apart(name: str, function: Callable) -> Callable:
             torch.tensor(item, dtype=dtype) if index in tensors else item
             for index, item in enumerate(args)
         ]
-        return own.call_boxed(cpu, *values, **kwargs)
+        return original.call_boxed(cpu, *values, **kwargs)
 
     return run
 

@@ -41,21 +41,21 @@ def unsupported() -> frozenset[Any]:
         torch.bfloat16: torch.ops.mkldnn._is_mkldnn_bf16_supported,
         torch.float16: torch.ops.mkldnn._is_mkldnn_fp16_supported,
     }
-    return frozenset(dtype for dtype, known in supported.items() if not known())
+    return frozenset(dtype for dtype, is_supported in supported.items() if not is_supported())
 
 
 def _widened(name: str, slow: frozenset[Any]) -> Callable[..., Any]:
     import torch
 
-    own: Any = torch.library.get_kernel(f"aten::{name}", "CPU")
+    original: Any = torch.library.get_kernel(f"aten::{name}", "CPU")
     cpu = torch._C.DispatchKeySet(torch._C.DispatchKey.CPU)
 
     @functools.wraps(getattr(torch, name))
     def product(*tensors: torch.Tensor, **factors: Any) -> torch.Tensor:
         dtypes = {tensor.dtype for tensor in tensors}
         if len(dtypes) > 1 or not dtypes <= slow:
-            return own.call_boxed(cpu, *tensors, **factors)
-        wide = own.call_boxed(cpu, *(tensor.float() for tensor in tensors), **factors)
+            return original.call_boxed(cpu, *tensors, **factors)
+        wide = original.call_boxed(cpu, *(tensor.float() for tensor in tensors), **factors)
         return wide.to(tensors[0].dtype)
 
     return product

@@ -104,14 +104,14 @@ class CudaGenerator(torch._C.Generator):
     def _current(self) -> State:
         """The pair that names the state the CPU generator is in."""
         content = self.cpu.get_state()
-        known = self._named.get(_digest(content))
-        if known is None:
+        state = self._named.get(_digest(content))
+        if state is None:
             if self.cpu.initial_seed() != self._seeded:
                 self._seed, self._offset = self.cpu.initial_seed(), 0
-            known = self._seed, self._offset + _STEP
-            self._remember(known, content)
-        self._seed, self._offset = known
-        return known
+            state = self._seed, self._offset + _STEP
+            self._remember(state, content)
+        self._seed, self._offset = state
+        return state
 
     def _enter(self, state: State) -> None:
         self._seed, self._offset = state

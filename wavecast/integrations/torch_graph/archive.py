@@ -98,12 +98,12 @@ def _document(path: Path) -> Mapping[str, Any]:
     except (OSError, EOFError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         raise InputError(f"{path} is not an archive that can be read: {error}") from error
     try:
-        found = files.parse_json(text)
+        document = files.parse_json(text)
     except ValueError as error:
         raise InputError(f"{path.name}: {_GRAPH} is not JSON: {error}") from error
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise InputError(f"{path.name}: {_GRAPH} is not an object")
-    return found
+    return document
 
 
 class _Program:
@@ -118,7 +118,7 @@ class _Program:
     def run(self) -> ModuleGraph:
         parameters = 0
         stored: list[torch.Tensor] = []
-        given: list[torch.Tensor] = []
+        inputs: list[torch.Tensor] = []
         fake = FakeTensorMode(allow_non_fake_inputs=True)
         with fake:
             for argument, spec in zip(self._graph["inputs"], self._specs, strict=True):
@@ -127,10 +127,10 @@ class _Program:
                 except RuntimeError as error:  # PyTorch's own, of sizes that no tensor has
                     raise ValueError(in_one_line(error)) from error
                 if isinstance(value, torch.Tensor):
-                    (given if "user_input" in spec else stored).append(value)
+                    (inputs if "user_input" in spec else stored).append(value)
                     parameters += value.numel() if "parameter" in spec else 0
         weight_bytes = self._recorder.keep(stored)
-        input_bytes = self._recorder.keep(given)
+        input_bytes = self._recorder.keep(inputs)
         for node in self._graph["nodes"]:
             try:
                 with unlogged_failures(), fake, self._recorder, torch.no_grad():
@@ -159,8 +159,8 @@ class _Program:
             return self._values[name]
         ((kind, value),) = argument.items()
         if kind in ("as_sym_int", "as_sym_float", "as_sym_bool") and "as_name" in value:
-            known = self._graph[f"{kind.removeprefix('as_')}_values"][value["as_name"]]
-            self._values[value["as_name"]] = _size(known)
+            symbol = self._graph[f"{kind.removeprefix('as_')}_values"][value["as_name"]]
+            self._values[value["as_name"]] = _size(symbol)
             return None
         return self._argument(argument)
 
@@ -169,14 +169,14 @@ class _Program:
         stack = node.get("metadata", {}).get("nn_module_stack", "")
         if stack:
             self._recorder.module = stack.split(";")[-1].split(",")[1]
-        args, named = [], {}
-        for given in node["inputs"]:
-            value = self._argument(given["arg"])
-            if given.get("kind") == 2:
-                named[given["name"]] = value
+        args, kwargs = [], {}
+        for argument in node["inputs"]:
+            value = self._argument(argument["arg"])
+            if argument.get("kind") == 2:
+                kwargs[argument["name"]] = value
             else:
                 args.append(value)
-        result = function(*args, **named)
+        result = function(*args, **kwargs)
         outputs = node["outputs"]
         results = result if len(outputs) > 1 and isinstance(result, tuple | list) else (result,)
         for output, value in zip(outputs, results, strict=False):
@@ -192,10 +192,10 @@ class _Program:
                 hint="give the module itself: script.py:factory",
             )
         packet = getattr(torch.ops.aten, parts[3], None)
-        found = getattr(packet, parts[4], None) if isinstance(packet, OpOverloadPacket) else None
-        if not isinstance(found, OpOverload):
+        overload = getattr(packet, parts[4], None) if isinstance(packet, OpOverloadPacket) else None
+        if not isinstance(overload, OpOverload):
             raise InputError(f"{self._name}: PyTorch {torch.__version__} has no {target}")
-        return self._choices.of(found)
+        return self._choices.of(overload)
 
     def _argument(self, argument: Mapping[str, Any]) -> Any:
         ((kind, value),) = argument.items()
@@ -205,15 +205,15 @@ class _Program:
             case "as_tensor":
                 return self._values[value["name"]]
             case "as_tensors":
-                return [self._values[one["name"]] for one in value]
+                return [self._values[tensor["name"]] for tensor in value]
             case "as_optional_tensors":
-                return [self._argument(one) for one in value]
+                return [self._argument(element) for element in value]
             case "as_optional_tensor":
                 return self._argument(value)
             case "as_sym_int" | "as_sym_float" | "as_sym_bool":
                 return self._symbol(value)
             case "as_sym_ints" | "as_sym_floats" | "as_sym_bools":
-                return [self._symbol(one) for one in value]
+                return [self._symbol(symbol) for symbol in value]
             case "as_scalar_type":
                 return _DTYPES[value]
             case "as_memory_format":
@@ -240,8 +240,8 @@ class _Program:
         if kind == "as_tensor":
             self._values[name["name"]] = value
         elif kind == "as_tensors":
-            for one, part in zip(name, value, strict=True):
-                self._values[one["name"]] = part
+            for spec, part in zip(name, value, strict=True):
+                self._values[spec["name"]] = part
         elif kind in ("as_sym_int", "as_sym_float", "as_sym_bool") and "as_name" in name:
             self._values[name["as_name"]] = value
 

@@ -70,17 +70,17 @@ def compiled_graph(
     Raises UsageError for an output without gradients, CompileError for a kernel that does not
     compile, CaptureError where the module does not compile or looks at values.
     """
-    args, named = called_with(inputs)
+    args, kwargs = called_with(inputs)
     recorder = LaunchRecorder()
     weights = {
         name: _empty(tensor)
         for tensors in (module.named_parameters(), module.named_buffers())
         for name, tensor in tensors
     }
-    args, named = tree_map_only(torch.Tensor, _empty, (args, named))
+    args, kwargs = tree_map_only(torch.Tensor, _empty, (args, kwargs))
 
-    def run(own: Mapping[str, torch.Tensor], *args: Any, **named: Any) -> Any:
-        return functional_call(module, dict(own), args, named)
+    def run(state: Mapping[str, torch.Tensor], *args: Any, **kwargs: Any) -> Any:
+        return functional_call(module, dict(state), args, kwargs)
 
     try:
         with (
@@ -90,10 +90,10 @@ def compiled_graph(
             torch.set_grad_enabled(train),
         ):
             compiled = torch.compile(run)
-            kept = (*weights.values(), *tree_leaves((args, named)))
-            recorder.keep(one for one in kept if isinstance(one, torch.Tensor))
+            leaves = (*weights.values(), *tree_leaves((args, kwargs)))
+            recorder.keep(leaf for leaf in leaves if isinstance(leaf, torch.Tensor))
             with recorder:
-                output = compiled(weights, *args, **named)
+                output = compiled(weights, *args, **kwargs)
                 if train:
                     results, gradients = _gradients(output)
                     recorder.phase = "backward"
@@ -130,9 +130,9 @@ class LaunchRecorder(OperatorRecorder):
 
     def spec(self, tensor: torch.Tensor) -> TensorSizes:
         """As of any recorder. Launches name storages by their address."""
-        found = super().spec(tensor)
-        self._addresses[tensor.untyped_storage().data_ptr()] = found.storage
-        return found
+        sizes = super().spec(tensor)
+        self._addresses[tensor.untyped_storage().data_ptr()] = sizes.storage
+        return sizes
 
     def launched(self, launch: Launch) -> None:
         """Record a launch, after the calls so far."""
@@ -158,47 +158,47 @@ class LaunchRecorder(OperatorRecorder):
         args: tuple[Any, ...] = (),
         kwargs: Mapping[str, Any] | None = None,
     ) -> Any:
-        named = dict(kwargs or {})
+        keywords = dict(kwargs or {})
         if func.namespace in _EXECUTED:
-            return func(*args, **named)
+            return func(*args, **keywords)
         if func.is_view:
-            return super().__torch_dispatch__(func, types, args, named)
+            return super().__torch_dispatch__(func, types, args, keywords)
         if func.overloadpacket.__name__ in _READS_VALUES:
             raise CaptureError(f"{func} looks at values, which the tensors do not have")
-        result = _uncomputed(func, args, named)
+        result = _uncomputed(func, args, keywords)
         if self.trial:
             return result
-        read = {key: value for key, value in named.items() if key != "out"}
+        read = {key: value for key, value in keywords.items() if key != "out"}
         self.record(func, args, read, result)
         return result
 
 
-def _uncomputed(func: Any, args: tuple[Any, ...], named: Mapping[str, Any]) -> Any:
+def _uncomputed(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """The result of an operator, with the sizes it has and without values."""
-    written = mutated(func, args, named)
+    written = mutated(func, args, kwargs)
     if written:
         return written[0] if len(func._schema.returns) == 1 else tuple(written)
     # Compilation asks the same mode for layouts.
     with FakeTensorMode():
-        fakes, by_name = tree_map_only(torch.Tensor, _empty, (args, dict(named)))
-        made = func(*fakes, **by_name)
-    return tree_map_only(torch.Tensor, _empty, made)
+        fakes, by_name = tree_map_only(torch.Tensor, _empty, (args, dict(kwargs)))
+        result = func(*fakes, **by_name)
+    return tree_map_only(torch.Tensor, _empty, result)
 
 
 def _empty(tensor: torch.Tensor) -> torch.Tensor:
     """A tensor of these sizes on the CPU. Nobody touches its memory."""
-    found = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu")
-    return found.requires_grad_(tensor.requires_grad)
+    empty = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device="cpu")
+    return empty.requires_grad_(tensor.requires_grad)
 
 
 def _gradients(output: Any) -> tuple[list[torch.Tensor], list[torch.Tensor]]:
     """What has a gradient: the loss of the output, else every result; and gradients of them."""
     loss = output.get("loss") if isinstance(output, Mapping) else getattr(output, "loss", None)
     leaves = [loss] if isinstance(loss, torch.Tensor) else tree_leaves(output)
-    found = [one for one in leaves if isinstance(one, torch.Tensor) and one.requires_grad]
-    if not found:
+    roots = [leaf for leaf in leaves if isinstance(leaf, torch.Tensor) and leaf.requires_grad]
+    if not roots:
         raise UsageError("the output has no tensor with a gradient")
-    return found, [torch.empty_like(one) for one in found]
+    return roots, [torch.empty_like(root) for root in roots]
 
 
 @contextlib.contextmanager
@@ -208,18 +208,18 @@ def _without_trials(recorder: LaunchRecorder) -> Iterator[None]:
     from torch._inductor import compile_fx, config
     from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
-    chosen = CachingAutotuner.autotune_to_one_config
+    autotune = CachingAutotuner.autotune_to_one_config
     devices: Any = vars(compile_fx)["get_inputs_devices"]
 
-    def unrecorded(self: Any, *args: Any, **named: Any) -> Any:
+    def unrecorded(self: Any, *args: Any, **kwargs: Any) -> Any:
         recorder.trial = True
         try:
-            return chosen(self, *args, **named)
+            return autotune(self, *args, **kwargs)
         finally:
             recorder.trial = False
 
     def or_cpu(inputs: Any, graph: Any) -> list[torch.device]:
-        return [one for one in devices(inputs, graph) if one] or [torch.device("cpu")]
+        return [device for device in devices(inputs, graph) if device] or [torch.device("cpu")]
 
     patches = Patches()
     guards: Any = vars(torch._C)["_dynamo"].guards
@@ -240,8 +240,8 @@ def _without_trials(recorder: LaunchRecorder) -> Iterator[None]:
 def _kept(allocate: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """The allocator, whose buffers the active recorder keeps, so that no two have one address."""
 
-    def allocated(*args: Any, **named: Any) -> torch.Tensor:
-        tensor = allocate(*args, **named)
+    def allocated(*args: Any, **kwargs: Any) -> torch.Tensor:
+        tensor = allocate(*args, **kwargs)
         if _active and not _active[-1].trial:
             _active[-1].spec(tensor)
         return tensor

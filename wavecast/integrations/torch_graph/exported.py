@@ -26,7 +26,7 @@ def exported_graph(program: Any, name: str = "") -> ModuleGraph:
     parameters = 0
     stored: list[torch.Tensor] = []
     values: list[Any] = []
-    given: list[torch.Tensor] = []
+    inputs: list[torch.Tensor] = []
     with fake:
         for node in program.graph.nodes:
             if node.op != "placeholder":
@@ -34,10 +34,10 @@ def exported_graph(program: Any, name: str = "") -> ModuleGraph:
             value = _value(node.meta.get("val"))
             values.append(value)
             if isinstance(value, torch.Tensor):
-                (stored if node.name in weights else given).append(value)
+                (stored if node.name in weights else inputs).append(value)
             if node.name in signature.inputs_to_parameters:
                 parameters += value.numel()
-    weight_bytes, input_bytes = recorder.keep(stored), recorder.keep(given)
+    weight_bytes, input_bytes = recorder.keep(stored), recorder.keep(inputs)
     try:
         with unlogged_failures(), fake, recorder, torch.no_grad():
             _Recorded(program.graph_module, recorder).run(*values)

@@ -59,7 +59,7 @@ def module_graph(
         raise UnknownName("optimizer", optimizer, OPTIMIZERS)
     if optimizer and not train:
         raise UsageError("an optimizer needs training", hint="train=True, or --train")
-    args, named = called_with(inputs)
+    args, kwargs = called_with(inputs)
     name = name or type(module).__name__
     fake = FakeTensorMode(allow_non_fake_inputs=True)
     recorder = OperatorRecorder()
@@ -67,17 +67,17 @@ def module_graph(
     with fake:
         weights = _fakes(dict(module.named_parameters()))
         buffers = _fakes(dict(module.named_buffers()))
-        args, named = tree_map_only(torch.Tensor, _fake, (args, named))
+        args, kwargs = tree_map_only(torch.Tensor, _fake, (args, kwargs))
     parameter_bytes = recorder.keep((*weights.values(), *buffers.values()))
     input_bytes = recorder.keep(
-        leaf for leaf in tree_leaves((args, named)) if isinstance(leaf, torch.Tensor)
+        leaf for leaf in tree_leaves((args, kwargs)) if isinstance(leaf, torch.Tensor)
     )
     notes: list[str] = []
     state_bytes = 0.0
     try:
         with unlogged_failures(), _following(module, recorder), _faked(module, fake):
             with fake, CudaOnCpu(torch), choices, recorder, torch.set_grad_enabled(train):
-                output = functional_call(module, {**weights, **buffers}, args, named)
+                output = functional_call(module, {**weights, **buffers}, args, kwargs)
             if train:
                 loss, words = _loss(output, fake)
                 notes.append(_LOSS.format(words))
@@ -100,7 +100,7 @@ def module_graph(
         input_bytes=input_bytes,
         state_bytes=state_bytes,
         stored=frozenset(recorder.stored),
-        classes={path: type(one).__name__ for path, one in module.named_modules()},
+        classes={path: type(submodule).__name__ for path, submodule in module.named_modules()},
         notes=(*notes, *sorted(choices.notes)),
     )
 
@@ -124,8 +124,8 @@ def _fakes(tensors: Mapping[str, torch.Tensor]) -> dict[str, torch.Tensor]:
 
 def _fake(tensor: torch.Tensor) -> torch.Tensor:
     """A tensor of these sizes on the CPU of the fake mode that is active."""
-    found = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
-    return found.requires_grad_(tensor.requires_grad)
+    empty = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype)
+    return empty.requires_grad_(tensor.requires_grad)
 
 
 @contextlib.contextmanager
@@ -142,22 +142,22 @@ def unlogged_failures() -> Iterator[None]:
 @contextlib.contextmanager
 def _following(module: nn.Module, recorder: OperatorRecorder) -> Iterator[None]:
     """Tell the recorder which module runs."""
-    paths = {one: path for path, one in module.named_modules()}
+    paths = {submodule: path for path, submodule in module.named_modules()}
     stack: list[str] = []
 
-    def enter(one: nn.Module, _args: Any) -> None:
+    def enter(submodule: nn.Module, _args: Any) -> None:
         stack.append(recorder.module)
-        recorder.module = paths.get(one, recorder.module)
+        recorder.module = paths.get(submodule, recorder.module)
 
-    def leave(_one: nn.Module, _args: Any, _output: Any) -> None:
+    def leave(_submodule: nn.Module, _args: Any, _output: Any) -> None:
         recorder.module = stack.pop()
 
     hooks = [
         hook
-        for one in paths
+        for submodule in paths
         for hook in (
-            one.register_forward_pre_hook(enter, prepend=True),
-            one.register_forward_hook(leave),
+            submodule.register_forward_pre_hook(enter, prepend=True),
+            submodule.register_forward_hook(leave),
         )
     ]
     try:
@@ -178,20 +178,22 @@ def _faked(module: nn.Module, fake: FakeTensorMode) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def attributes(module: nn.Module, made: Callable[[torch.Tensor], torch.Tensor]) -> Iterator[None]:
-    """Replace the tensors that modules keep as plain attributes by what is `made` of them."""
-    own = [
-        (vars(one), name, value)
-        for one in module.modules()
-        for name, value in vars(one).items()
+def attributes(
+    module: nn.Module, convert: Callable[[torch.Tensor], torch.Tensor]
+) -> Iterator[None]:
+    """Replace the tensors that modules keep as plain attributes by what is `convert` of them."""
+    originals = [
+        (vars(submodule), name, value)
+        for submodule in module.modules()
+        for name, value in vars(submodule).items()
         if isinstance(value, torch.Tensor)
     ]
-    for values, name, value in own:
-        values[name] = made(value)
+    for values, name, value in originals:
+        values[name] = convert(value)
     try:
         yield
     finally:
-        for values, name, value in own:
+        for values, name, value in originals:
             values[name] = value
 
 
@@ -217,25 +219,25 @@ def _step(optimizer: str, weights: Mapping[str, torch.Tensor], recorder: Operato
 
     Outside of the fake mode, so that the number of the step has a value."""
     parameters = [weight for weight in weights.values() if weight.grad is not None]
-    made = OPTIMIZERS[optimizer](parameters)
-    made.step()
+    instance = OPTIMIZERS[optimizer](parameters)
+    instance.step()
     states = [
         value
-        for state in made.state.values()
+        for state in instance.state.values()
         for value in state.values()
         if isinstance(value, torch.Tensor) and value.numel() > 1
     ]
     state_bytes = recorder.keep(states)
     recorder.phase = "optimizer"
     with recorder:
-        made.step()
+        instance.step()
     return state_bytes
 
 
 def in_one_line(error: BaseException) -> str:
     """Class and message of another library's error."""
-    said = " ".join(str(error).split())
-    return f"{type(error).__name__}: {said[:_LONGEST]}{' …' if len(said) > _LONGEST else ''}"
+    message = " ".join(str(error).split())
+    return f"{type(error).__name__}: {message[:_LONGEST]}{' …' if len(message) > _LONGEST else ''}"
 
 
 __all__ = ["OPTIMIZERS", "attributes", "called_with", "in_one_line", "module_graph"]

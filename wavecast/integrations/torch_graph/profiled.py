@@ -49,14 +49,13 @@ class UnknownCall(UsageError):
 
 
 def calls(
-    name: str, sizes: str, dtypes: str, strides: str, values: str, *, listed: str = "float"
+    name: str, sizes: str, dtypes: str, strides: str, values: str, *, list_dtype: str = "float"
 ) -> tuple[OperatorCall, ...]:
     """The calls that one operator of a profile makes, one unless PyTorch divides it.
 
-    The texts are JSON arrays with an element per argument. `listed` is the C++ type of tensors in
-    lists, which profiles do not name. Raises UnknownCall where the profile has no sizes, or for an
-    operator that PyTorch does not have with such arguments.
-    """
+    The texts are JSON arrays with an element per argument. `list_dtype` is the C++ type of tensors
+    in lists, which profiles do not name. Raises UnknownCall where the profile has no sizes, or for
+    an operator that PyTorch does not have with such arguments."""
     if not sizes:
         raise UnknownCall(f"{name} has no sizes")
     try:
@@ -65,14 +64,14 @@ def calls(
         texts = json.loads(values) if values else ["" for _ in shapes]
     except (ValueError, TypeError, RecursionError) as error:
         raise UnknownCall(f"{name}: {error}") from None
-    if not all(isinstance(one, list) for one in (shapes, types, steps, texts)):
+    if not all(isinstance(column, list) for column in (shapes, types, steps, texts)):
         raise UnknownCall(f"{name} has sizes, dtypes, strides or values that are not lists")
-    given = list(zip(shapes, types, steps, texts, strict=False))
+    rows = list(zip(shapes, types, steps, texts, strict=False))
     for overload in _overloads(name, len(shapes)):
         try:
             arguments = [
-                _argument(schema, *one, listed)
-                for schema, one in zip(overload._schema.arguments, given, strict=False)
+                _argument(schema, *row, list_dtype)
+                for schema, row in zip(overload._schema.arguments, rows, strict=False)
             ]
             return _recorded(overload, arguments)
         except (RuntimeError, TypeError, ValueError, NotImplementedError):
@@ -90,58 +89,59 @@ def _overloads(name: str, count: int) -> list[Any]:
         packet = getattr(getattr(torch.ops, namespace), operator)
     except (AttributeError, RuntimeError):
         raise UnknownCall(f"{name} is not an operator of PyTorch") from None
-    found = [getattr(packet, overload) for overload in packet.overloads()]
+    overloads = [getattr(packet, overload) for overload in packet.overloads()]
     fitting = [
-        one
-        for one in found
-        if len(one._schema.arguments) >= count
-        and all(added.has_default_value() for added in one._schema.arguments[count:])
+        overload
+        for overload in overloads
+        if len(overload._schema.arguments) >= count
+        and all(extra.has_default_value() for extra in overload._schema.arguments[count:])
     ]
     return sorted(
         fitting,
-        key=lambda one: (
-            len(one._schema.arguments),
-            any(argument.is_out for argument in one._schema.arguments),
+        key=lambda overload: (
+            len(overload._schema.arguments),
+            any(argument.is_out for argument in overload._schema.arguments),
         ),
     )
 
 
 def _recorded(overload: Any, arguments: Sequence[Any]) -> tuple[OperatorCall, ...]:
     positional: list[Any] = []
-    named: dict[str, Any] = {}
+    keywords: dict[str, Any] = {}
     for schema, value in zip(overload._schema.arguments, arguments, strict=False):
         if schema.kwarg_only:
-            named[schema.name] = value
+            keywords[schema.name] = value
         else:
             positional.append(value)
     recorder = OperatorRecorder()
     with torch.no_grad(), recorder:
-        overload(*positional, **named)
+        overload(*positional, **keywords)
     return tuple(recorder.calls)
 
 
-def _argument(schema: Any, sizes: Any, dtype: str, strides: Any, text: str, listed: str) -> Any:
+def _argument(schema: Any, sizes: Any, dtype: str, strides: Any, text: str, list_dtype: str) -> Any:
     """The value of an argument. Raises ValueError for one that does not fit the schema."""
-    wanted = str(schema.type)
-    if dtype in _TYPES and "Tensor" in wanted:
+    schema_type = str(schema.type)
+    if dtype in _TYPES and "Tensor" in schema_type:
         return _tensor(sizes, strides, dtype)
-    if dtype in _LISTS and sizes and "Tensor" in wanted:
+    if dtype in _LISTS and sizes and "Tensor" in schema_type:
         each = strides if isinstance(strides, list) and len(strides) == len(sizes) else None
         return [
-            _tensor(one, each[number] if each else [], listed) for number, one in enumerate(sizes)
+            _tensor(shape, each[number] if each else [], list_dtype)
+            for number, shape in enumerate(sizes)
         ]
-    if "Tensor" in wanted:
+    if "Tensor" in schema_type:
         if dtype not in ("", "Scalar", "None") or text not in ("", "None"):
             raise ValueError(f"{schema.name} is {dtype}")
         return None
     if text == "":
         return schema.default_value if schema.has_default_value() else None
-    return _value(wanted, text)
+    return _value(schema_type, text)
 
 
-def _value(wanted: str, text: str) -> Any:
+def _value(schema_type: str, text: str) -> Any:
     """A number, truth value, list or name. A device becomes that of meta tensors."""
-    if "Device" in wanted or text.startswith(("cuda", "cpu")):
+    if "Device" in schema_type or text.startswith(("cuda", "cpu")):
         return torch.device("meta")
     if text in ("True", "False", "None"):
         return {"True": True, "False": False, "None": None}[text]
@@ -152,11 +152,11 @@ def _value(wanted: str, text: str) -> Any:
             value = float(text)  # C++ writes 0. and inf
         except ValueError:
             return text
-    if "ScalarType" in wanted:
+    if "ScalarType" in schema_type:
         return _SCALAR_TYPES[int(value)]
-    if "Layout" in wanted or "MemoryFormat" in wanted:
+    if "Layout" in schema_type or "MemoryFormat" in schema_type:
         return None
-    if "float" in wanted.lower() and isinstance(value, int):
+    if "float" in schema_type.lower() and isinstance(value, int):
         return float(value)
     return value
 

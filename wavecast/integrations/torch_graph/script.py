@@ -35,19 +35,19 @@ def script_module(path: str | Path, factory: str) -> Iterator[tuple[Any, Any, st
     if not path.is_file():
         raise InputError(f"no such script: {path}")
     with _output_to_stderr(), _importable(path.resolve().parent):
-        found = _function(path, factory)
+        function = _function(path, factory)
         try:
             with _WithoutValues(), CudaOnCpu(torch):
-                made = found()
+                result = function()
         except WavecastError:
             raise
         except (Exception, SystemExit) as error:  # of any kind: the script is somebody else's
             raise CaptureError(f"{factory}() fails: {ending(error, path)}") from error
-        if not (isinstance(made, tuple | list) and len(made) == 2):
+        if not (isinstance(result, tuple | list) and len(result) == 2):
             raise UsageError(
-                f"{factory}() returns a {type(made).__name__}", hint="return (module, inputs)"
+                f"{factory}() returns a {type(result).__name__}", hint="return (module, inputs)"
             )
-        yield (*made, f"{path.name}:{factory}")
+        yield (*result, f"{path.name}:{factory}")
 
 
 def script_graph(
@@ -69,14 +69,14 @@ class _WithoutValues(FunctionMode):
         }
     )
 
-    def call(self, func: Any, args: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def call(self, func: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         if func is torch.Tensor.cuda:
             return args[0]  # without values it is on every device
         if func in self._MAKERS:
-            named["device"] = "meta"
-            named.pop("generator", None)
-            named.pop("pin_memory", None)
-        return func(*args, **named)
+            kwargs["device"] = "meta"
+            kwargs.pop("generator", None)
+            kwargs.pop("pin_memory", None)
+        return func(*args, **kwargs)
 
 
 def _function(path: Path, factory: str) -> Callable[[], Any]:
@@ -90,11 +90,11 @@ def _function(path: Path, factory: str) -> Callable[[], Any]:
     except (Exception, SystemExit) as error:  # of any kind: the script is somebody else's
         sys.modules.pop(spec.name, None)
         raise CaptureError(f"{path.name} fails: {ending(error, path)}") from error
-    found = getattr(module, factory, None)
-    if not callable(found):
-        names = [name for name, one in vars(module).items() if callable(one) and name[0] != "_"]
+    function = getattr(module, factory, None)
+    if not callable(function):
+        names = [name for name, value in vars(module).items() if callable(value) and name[0] != "_"]
         raise UnknownName(f"function of {path.name}", factory, names)
-    return found
+    return function
 
 
 @contextlib.contextmanager

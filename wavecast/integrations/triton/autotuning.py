@@ -41,8 +41,8 @@ class AutotunerWatch:
         """(the configuration of the launch in progress, whether it is a trial)."""
         if self._trials:
             return describe(self._trials[-1]), True
-        chosen = [getattr(tuner, "best_config", None) for tuner in self._running]
-        return "; ".join(describe(config) for config in chosen if config is not None), False
+        configs = [getattr(tuner, "best_config", None) for tuner in self._running]
+        return "; ".join(describe(config) for config in configs if config is not None), False
 
     @contextlib.contextmanager
     def on_trial(self, config: Any) -> Iterator[None]:
@@ -65,14 +65,14 @@ class AutotunerWatch:
     def _watched_run(self, original: Callable) -> Callable:
         @functools.wraps(original)
         def run(tuner: Any, *args: Any, **kwargs: Any) -> Any:
-            wanted = self._recorder.wants(tuner.base_fn.__name__)
-            chosen = self.choose(tuner, args, kwargs) if self.choose and wanted else None
+            is_recorded = self._recorder.wants(tuner.base_fn.__name__)
+            config = self.choose(tuner, args, kwargs) if self.choose and is_recorded else None
             self._running.append(tuner)
             self._chosen.append(False)
             configurations = tuner.configs
             try:
-                if chosen is not None:
-                    tuner.configs = [chosen]
+                if config is not None:
+                    tuner.configs = [config]
                 return original(tuner, *args, **kwargs)
             finally:
                 tuner.configs = configurations
@@ -123,13 +123,13 @@ def own_choices(patches: Patches) -> None:
     runs are not used, and ours are not stored."""
     from triton.runtime.autotuner import Autotuner
 
-    seen: dict[int, Any] = {}
+    tuners: dict[int, Any] = {}
     original = Autotuner.run
 
     @functools.wraps(original)
     def run(tuner: Any, *args: Any, **kwargs: Any) -> Any:
-        if id(tuner) not in seen:
-            seen[id(tuner)] = tuner
+        if id(tuner) not in tuners:
+            tuners[id(tuner)] = tuner
             patches.attribute(tuner, "cache", {})
         return original(tuner, *args, **kwargs)
 
@@ -140,13 +140,13 @@ def own_choices(patches: Patches) -> None:
 
 def describe(config: Any) -> str:
     """A configuration as `BLOCK_M=128, BLOCK_N=64, num_warps=4, num_stages=2`."""
-    shown = dict(config.kwargs)
-    shown["num_warps"] = config.num_warps
-    shown["num_stages"] = config.num_stages
+    settings = dict(config.kwargs)
+    settings["num_warps"] = config.num_warps
+    settings["num_stages"] = config.num_stages
     for name, usual in (("num_ctas", 1), ("maxnreg", None)):
         if getattr(config, name, usual) != usual:
-            shown[name] = getattr(config, name)
-    return ", ".join(f"{name}={value}" for name, value in shown.items())
+            settings[name] = getattr(config, name)
+    return ", ".join(f"{name}={value}" for name, value in settings.items())
 
 
 def _call_once(kernel_call: Callable[[], None], quantiles: Any = None, **_: Any) -> list[float]:

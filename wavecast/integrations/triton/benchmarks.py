@@ -19,24 +19,24 @@ def install(patches: Patches, recorder: Recorder) -> None:
 
     from wavecast.integrations.torch_cpu.skipping import SkipHeavy
 
-    def timer(fn: Callable[[], Any], *args: Any, **named: Any) -> Any:
+    def timer(fn: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
         del args
         recorder.note(NOT_MEASURED)
         with SkipHeavy():
             fn()
-        return _no_time(named.get("quantiles"), named.get("return_mode", "mean"))
+        return _no_time(kwargs.get("quantiles"), kwargs.get("return_mode", "mean"))
 
     for name in _TIMERS:
         if hasattr(testing, name):
             patches.attribute(testing, name, timer)
 
-    def run(mark: Any, *args: Any, **named: Any) -> Any:
+    def run(mark: Any, *args: Any, **kwargs: Any) -> Any:
         del args
         for setting in ("show_plots", "print_data", "save_path", "return_df", "diff_col"):
-            named.pop(setting, None)
+            kwargs.pop(setting, None)
         several = isinstance(mark.benchmarks, (list, tuple))
         for benchmark in mark.benchmarks if several else [mark.benchmarks]:
-            _sweep(mark.fn, benchmark, named, recorder)
+            _sweep(mark.fn, benchmark, kwargs, recorder)
 
     patches.attribute(testing.Mark, "run", run)
 
@@ -47,7 +47,7 @@ def _no_time(quantiles: Any, return_mode: str) -> Any:
     return [math.nan] if return_mode == "all" else math.nan
 
 
-def _sweep(function: Callable, benchmark: Any, named: dict, recorder: Recorder) -> None:
+def _sweep(function: Callable, benchmark: Any, kwargs: dict, recorder: Recorder) -> None:
     sizes = list(benchmark.x_vals)
     ends = [sizes[0], sizes[-1]] if len(sizes) > 1 else sizes
     if len(sizes) > 2:
@@ -58,4 +58,4 @@ def _sweep(function: Callable, benchmark: Any, named: dict, recorder: Recorder) 
         values = size if isinstance(size, (list, tuple)) else [size] * len(benchmark.x_names)
         point = dict(zip(benchmark.x_names, values, strict=True))
         for line in benchmark.line_vals:
-            function(**point, **{benchmark.line_arg: line}, **benchmark.args, **named)
+            function(**point, **{benchmark.line_arg: line}, **benchmark.args, **kwargs)

@@ -32,8 +32,8 @@ from wavecast.kernels.sizes import call_inputs
 
 _METADATA_ONLY: Final = frozenset(
     f"aten::{name}"
-    for made in ("empty", "zeros", "ones", "full")
-    for name in (f"new_{made}", f"{made}_like", "new_empty_strided")
+    for factory in ("empty", "zeros", "ones", "full")
+    for name in (f"new_{factory}", f"{factory}_like", "new_empty_strided")
 )
 """Operators that read only sizes and dtype of their tensors."""
 _EMPTY: Final = frozenset(
@@ -123,9 +123,9 @@ class _Recording:
     def __post_init__(self) -> None:
         for name, tensor in _named(self.inputs):
             if tensor.numel():
-                known = self.storages.get(tensor.untyped_storage().data_ptr())
-                if known is not None:
-                    raise self._refused(f"{name} and {known.argument} share memory")
+                alias = self.storages.get(tensor.untyped_storage().data_ptr())
+                if alias is not None:
+                    raise self._refused(f"{name} and {alias.argument} share memory")
                 updated = name.split(".")[0] in self.operator.mutates
                 role = BufferRole.UPDATED if updated else BufferRole.INPUT
                 storage = self._add(tensor, _Content.ARGUMENT, name)
@@ -136,12 +136,14 @@ class _Recording:
         """Before PyTorch computes. Raises UsageError for what a plan cannot repeat."""
         if schema.name in _METADATA_ONLY:
             return
-        tensors = [one for one in tree_leaves((args, kwargs)) if isinstance(one, torch.Tensor)]
+        tensors = [
+            tensor for tensor in tree_leaves((args, kwargs)) if isinstance(tensor, torch.Tensor)
+        ]
         if schema.name in _FILLS and self._content(tensors[0]) is not _Content.KNOWN:
             self._fill(tensors[0], kwargs.get("value", args[1] if len(args) > 1 else 0))
             return
         if schema.is_mutable or not _is_view(schema):
-            unknown = [one for one in tensors if self._content(one) is not _Content.KNOWN]
+            unknown = [tensor for tensor in tensors if self._content(tensor) is not _Content.KNOWN]
             if unknown:
                 label = self._label(unknown[0])
                 raise self._refused(f"it computes {schema.name} of {label} on the host")
@@ -149,9 +151,9 @@ class _Recording:
     def made(self, schema: Any, result: Any) -> None:
         """After PyTorch computed `result`."""
         content = _Content.EMPTY if schema.name in _EMPTY else _Content.KNOWN
-        for one in tree_leaves(result):
-            if isinstance(one, torch.Tensor) and one.numel() and self._found(one) is None:
-                self._add(one, content)
+        for leaf in tree_leaves(result):
+            if isinstance(leaf, torch.Tensor) and leaf.numel() and self._found(leaf) is None:
+                self._add(leaf, content)
 
     def launched(self, launch: Launch) -> None:
         """A launch; its pointers are looked up among the storages."""
@@ -175,10 +177,10 @@ class _Recording:
 
     def plan(self, sizes: Sizes, device: Device, results: Any) -> CallPlan:
         """The plan, with the results of the call as outputs."""
-        found = [one for one in tree_leaves(results) if isinstance(one, torch.Tensor)]
-        for number, tensor in enumerate(found):
+        outputs = [leaf for leaf in tree_leaves(results) if isinstance(leaf, torch.Tensor)]
+        for number, tensor in enumerate(outputs):
             if tensor.numel():
-                self._result(f"out{number}" if len(found) > 1 else "out", tensor)
+                self._result(f"out{number}" if len(outputs) > 1 else "out", tensor)
         steps, operator = tuple(self.steps), self.operator.name
         buffers = tuple(self.buffers)
         return CallPlan(operator, dict(sizes), device.id, device.target, buffers, steps)
@@ -187,11 +189,11 @@ class _Recording:
         storage = self._found(tensor)
         if storage is None or storage.buffer is None:
             raise self._refused(f"no kernel writes its result {name}")
-        known = self.buffers[storage.buffer]
-        if known.role is BufferRole.UPDATED:
+        buffer = self.buffers[storage.buffer]
+        if buffer.role is BufferRole.UPDATED:
             return
-        if known.role is not BufferRole.WORKSPACE:
-            raise self._refused(f"its result {name} is its {known.role} {known.name}")
+        if buffer.role is not BufferRole.WORKSPACE:
+            raise self._refused(f"its result {name} is its {buffer.role} {buffer.name}")
         if tensor.data_ptr() != storage.first or _extent(tensor) != storage.bytes:
             raise self._refused(f"its result {name} is part of a larger buffer")
         self.buffers[storage.buffer] = _described(name, BufferRole.OUTPUT, tensor)
@@ -211,10 +213,10 @@ class _Recording:
 
     def _assign(self, storage: _Storage) -> None:
         """Gives a storage that a launch uses its buffer: a constant if the host computed it."""
-        known = storage.content is _Content.KNOWN
-        content = ctypes.string_at(storage.first, storage.bytes) if known else b""
+        is_constant = storage.content is _Content.KNOWN
+        content = ctypes.string_at(storage.first, storage.bytes) if is_constant else b""
         pattern = _pattern(content)
-        if known and not pattern:
+        if is_constant and not pattern:
             if self._has_addresses(content):
                 raise self._refused("it passes a table of addresses")
             storage.buffer = self._memory("table", BufferRole.CONSTANT, content)
@@ -227,7 +229,7 @@ class _Recording:
 
     def _memory(self, name: str, role: BufferRole, content: bytes, size: int = 0) -> int:
         """Adds a buffer of bytes, numbered among those of its role."""
-        number = sum(one.role is role for one in self.buffers)
+        number = sum(buffer.role is role for buffer in self.buffers)
         size = size or len(content)
         self.buffers.append(Buffer(f"{name}{number}", role, "uint8", (size,), (1,), size, content))
         return len(self.buffers) - 1
@@ -250,8 +252,8 @@ class _Recording:
     def _has_addresses(self, content: bytes) -> bool:
         words = np.frombuffer(content[: len(content) // 8 * 8], np.uint64)
         return any(
-            bool(((words >= one.first) & (words < one.first + one.bytes)).any())
-            for one in self.storages.values()
+            bool(((words >= storage.first) & (words < storage.first + storage.bytes)).any())
+            for storage in self.storages.values()
         )
 
     def _add(self, tensor: torch.Tensor, content: _Content, argument: str = "") -> _Storage:
@@ -264,12 +266,12 @@ class _Recording:
 
     def _content(self, tensor: torch.Tensor) -> _Content:
         """The host knows the bytes of tensors from before the call, except arguments."""
-        found = self._found(tensor) if tensor.numel() else None
-        return _Content.KNOWN if found is None else found.content
+        storage = self._found(tensor) if tensor.numel() else None
+        return _Content.KNOWN if storage is None else storage.content
 
     def _label(self, tensor: torch.Tensor) -> str:
-        found = self._found(tensor)
-        return f"{found.argument}" if found and found.argument else "memory of the call"
+        storage = self._found(tensor)
+        return f"{storage.argument}" if storage and storage.argument else "memory of the call"
 
     def _refused(self, why: str) -> UsageError:
         return UsageError(f"{self.operator.name} cannot be exported: {why}")
@@ -281,12 +283,12 @@ def _named(inputs: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
         if isinstance(value, torch.Tensor):
             yield name, value
         elif isinstance(value, Sequence) and not isinstance(value, str):
-            yield from _named({f"{name}.{number}": one for number, one in enumerate(value)})
+            yield from _named({f"{name}.{number}": element for number, element in enumerate(value)})
 
 
 def _is_view(schema: Any) -> bool:
     returns: Iterable[Any] = schema.returns
-    return any(one.alias_info is not None for one in returns)
+    return any(result.alias_info is not None for result in returns)
 
 
 def _extent(tensor: torch.Tensor) -> int:

@@ -54,8 +54,8 @@ class CaptureCache:
     def __init__(self, job: Job) -> None:
         self._script = os.path.abspath(job.script)
         devices = [asdict(device) for device in job.devices]
-        asked = [self._script, job.arguments, devices, job.kernels, job.configurations]
-        self._key = key("captures", _FORMAT, asked)
+        request = [self._script, job.arguments, devices, job.kernels, job.configurations]
+        self._key = key("captures", _FORMAT, request)
         self._source = state(self._script)
         variables = {n: v for n, v in os.environ.items() if n not in _NOT_THE_SCRIPT_S}
         self._conditions = digest(
@@ -64,12 +64,12 @@ class CaptureCache:
 
     def load(self) -> StoredCapture | None:
         """The stored capture, None where there is none or something has changed."""
-        known = DiskCache().get(self._key)
-        if not isinstance(known, dict) or known.get("conditions") != self._conditions:
+        entry = DiskCache().get(self._key)
+        if not isinstance(entry, dict) or entry.get("conditions") != self._conditions:
             return None
-        if not RunDependencies.unpacked(known["dependencies"]).unchanged():
+        if not RunDependencies.unpacked(entry["dependencies"]).unchanged():
             return None
-        return StoredCapture(known["frames"], known["time"])
+        return StoredCapture(entry["frames"], entry["time"])
 
     def store(
         self,
@@ -86,7 +86,7 @@ class CaptureCache:
             {
                 "conditions": self._conditions,
                 "dependencies": all_of_them.packed(),
-                "frames": {target: list(found) for target, found in frames.items()},
+                "frames": {target: list(target_frames) for target, target_frames in frames.items()},
                 "time": time.time(),
             },
         )

@@ -87,8 +87,8 @@ class _Forked:
         self._process = processes.fork(lambda: import_module(worker).main(str(folder)))
 
     def poll(self) -> int | None:
-        if self.returncode is None and (ended := processes.poll(self._process)) is not None:
-            self.returncode = -ended.signal or ended.code
+        if self.returncode is None and (status := processes.poll(self._process)) is not None:
+            self.returncode = -status.signal or status.code
         return self.returncode
 
     def wait(self, timeout: float | None = None) -> int:

@@ -34,8 +34,8 @@ def register_usage(kernel: Any) -> tuple[int, int]:
     if kernel.metadata.target.backend == "cuda":
         registers, local = cubin.usage(elf.read(kernel.asm["cubin"]))
         return registers, local // _REGISTER_BYTES
-    found = metadata.descriptors_from_assembly(kernel.asm["amdgcn"])[kernel.name]
-    return found.vgprs + found.agprs, found.vgpr_spills
+    descriptor = metadata.descriptors_from_assembly(kernel.asm["amdgcn"])[kernel.name]
+    return descriptor.vgprs + descriptor.agprs, descriptor.vgpr_spills
 
 
 def compiler() -> str:

@@ -24,14 +24,14 @@ def explain(error: BaseException, function: Any) -> str:
     message = getattr(innermost, "error_message", None) or str(innermost)
     if not message.strip() and innermost.__cause__ is not None:
         message = str(innermost.__cause__)
-    if shown := _REPR.fullmatch(message.strip()):  # Triton gives the `repr` of Python's errors
-        message = f"{shown['type']}: {shown['message']}"
+    if match := _REPR.fullmatch(message.strip()):  # Triton gives the `repr` of Python's errors
+        message = f"{match['type']}: {match['message']}"
     line = " ".join(message.split()) or type(innermost).__name__
     if not hasattr(innermost, "error_message") and type(innermost) is not RuntimeError:
         line = line if ":" in line else f"{type(innermost).__name__}: {line}"
     printed = isolation.diagnostic(isolation.printed(error))
-    said = f": {printed}" if printed and printed not in line else ""
-    return line + said + _where(error, function)
+    diagnostic = f": {printed}" if printed and printed not in line else ""
+    return line + diagnostic + _where(error, function)
 
 
 def _where(error: BaseException, function: Any) -> str:

@@ -37,11 +37,11 @@ class RunDependencies:
         """Whether everything is as it was when this was made."""
         modules = frozenset(self.modules)
         return (
-            all(state(path) == known for path, known in self.paths.items())
-            and all(size_and_time(path) == known for path, known in self.installed.items())
-            and all(listing(path) == known for path, known in self.listed.items())
+            all(state(path) == stamp for path, stamp in self.paths.items())
+            and all(size_and_time(path) == stamp for path, stamp in self.installed.items())
+            and all(listing(path) == names for path, names in self.listed.items())
             and all(
-                importable(path, modules) == tuple(known) for path, known in self.imported.items()
+                importable(path, modules) == tuple(names) for path, names in self.imported.items()
             )
         )
 
@@ -65,20 +65,20 @@ def united(several: Sequence[RunDependencies]) -> RunDependencies | None:
     """What several runs of a script depended on; None where a path changed between them."""
     paths: dict[str, str] = {}
     installed: dict[str, str] = {}
-    listed: dict[str, str] = {}
-    for one in several:
+    listings: dict[str, str] = {}
+    for run in several:
         for all_of_them, some in (
-            (paths, one.paths),
-            (installed, one.installed),
-            (listed, one.listed),
+            (paths, run.paths),
+            (installed, run.installed),
+            (listings, run.listed),
         ):
-            for path, known in some.items():
-                if all_of_them.setdefault(path, known) != known:
+            for path, stamp in some.items():
+                if all_of_them.setdefault(path, stamp) != stamp:
                     return None
-    modules = frozenset[str]().union(*(one.modules for one in several))
-    folders = {folder for one in several for folder in one.imported}
+    modules = frozenset[str]().union(*(run.modules for run in several))
+    folders = {folder for run in several for folder in run.imported}
     imported = {folder: importable(folder, modules) for folder in folders}
-    return RunDependencies(paths, installed, listed, imported, modules)
+    return RunDependencies(paths, installed, listings, imported, modules)
 
 
 def state(path: str) -> str:

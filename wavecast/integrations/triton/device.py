@@ -86,9 +86,9 @@ def device(
     from wavecast.integrations.triton.node_checks import NodeChecks
 
     facts = device_facts(arch)
-    asked = gathering(check)
-    checked = asked is not None
-    reports = asked if asked is not None else Reports()
+    check_reports = gathering(check)
+    checked = check_reports is not None
+    reports = check_reports if check_reports is not None else Reports()
     tracing = TraceMode() if trace is True else trace or None
     written = WrittenBytes()
     watching: list[Mode] = [] if tracing is None else [tracing]

@@ -62,11 +62,11 @@ def _printed(work: Callable[[], str]) -> tuple[str, str]:
             return work()
 
         try:
-            made = isolated(run)
+            output = isolated(run)
         except Unsupported as error:
             raise CompileError("the compiler crashed") from error
         file.seek(0)
-        return file.read().decode(errors="replace"), made
+        return file.read().decode(errors="replace"), output
 
 
 class _Reached(Exception):

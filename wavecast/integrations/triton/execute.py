@@ -158,14 +158,14 @@ class ExecutingHooks:
         return Launch(code, grid, (code.workgroup_size, 1, 1), (), data, code.dynamic_lds)
 
     def _load(self, kernel: Any) -> LoadedKernel:
-        found = self._loaded.get(id(kernel))
-        if found is None:
+        loaded_kernel = self._loaded.get(id(kernel))
+        if loaded_kernel is None:
             import triton
 
             code = code_object(kernel, triton.__version__)
             if self.emulator.mode is not None:
                 code = self._with_allocations(code, kernel)
-            found = LoadedKernel(
+            loaded_kernel = LoadedKernel(
                 kernel,
                 code,
                 slots(kernel),
@@ -173,8 +173,8 @@ class ExecutingHooks:
                 scratch_offsets(kernel),
                 makes_pointers(code.stages),
             )
-            self._loaded[id(kernel)] = found
-        return found
+            self._loaded[id(kernel)] = loaded_kernel
+        return loaded_kernel
 
     def _with_allocations(self, code: CodeObject, kernel: Any) -> CodeObject:
         """The code with what checks compare accesses of shared memory with."""

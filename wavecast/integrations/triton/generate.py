@@ -28,19 +28,19 @@ def generated(code: CodeObject, text: str, device: Device) -> CodeObject:
     CompileError where Triton refuses the text or its process dies.
     """
     try:
-        made = isolated(partial(_generated, text, code.options, device))
+        artifacts = isolated(partial(_generated, text, code.options, device))
     except Unsupported as error:
         raise CompileError(f"{code.kernel}: {_CRASHED}") from error
-    return with_machine_code(code, made["amdgcn"], made["hsaco"], text)
+    return with_machine_code(code, artifacts["amdgcn"], artifacts["hsaco"], text)
 
 
 def assembled(code: CodeObject, text: str, device: Device) -> CodeObject:
     """A captured kernel with other assembly, assembled by Triton. Raises CompileError."""
     try:
-        made = isolated(partial(_assembled, text, code.options, device))
+        artifacts = isolated(partial(_assembled, text, code.options, device))
     except Unsupported as error:
         raise CompileError(f"{code.kernel}: {_CRASHED}") from error
-    return with_machine_code(code, text, made["hsaco"])
+    return with_machine_code(code, text, artifacts["hsaco"])
 
 
 def with_machine_code(code: CodeObject, assembly: str, binary: bytes, llir: str = "") -> CodeObject:

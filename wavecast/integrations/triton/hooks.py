@@ -80,8 +80,8 @@ class Hooks:
     def _watched_run(self, original: Callable) -> Callable:
         @functools.wraps(original)
         def run(function: Any, *args: Any, **kwargs: Any) -> Any:
-            wanted = self.recorder.wants(function.fn.__name__) or self.autotuners.trying
-            if not wanted:
+            is_recorded = self.recorder.wants(function.fn.__name__) or self.autotuners.trying
+            if not is_recorded:
                 self.recorder.filtered[function.fn.__name__] = None
                 if self.sampler is None or not self.sampler.runs((*args, *kwargs.values())):
                     return None
@@ -91,12 +91,12 @@ class Hooks:
 
     def _watched_compile(self, original: Callable) -> Callable:
         @functools.wraps(original)
-        def _do_compile(function: Any, key: str, *rest: Any, **named: Any) -> Any:
+        def _do_compile(function: Any, key: str, *rest: Any, **kwargs: Any) -> Any:
             identity = (id(function), key)
             if identity in self._refused:
                 return None
             try:
-                return original(function, key, *rest, **named)
+                return original(function, key, *rest, **kwargs)
             except complaints.Refused:
                 raise
             except Exception as error:
@@ -138,15 +138,15 @@ class Hooks:
         except WavecastError as error:
             self.recorder.fail(kernel.name, "launch", error.message, error.hint)
             return
-        wanted = self.recorder.wants(kernel.name)
+        is_recorded = self.recorder.wants(kernel.name)
         if self.sampler is not None:
             layout = self._code(kernel)[1]
-            if wanted and not self.recorder.knows(launch):
+            if is_recorded and not self.recorder.knows(launch):
                 profiles = self.sampler.sample(launch, kernel, layout, values)
                 self.recorder.launches.profiles.add(launch, profiles)
             if not trial:
                 self.sampler.run(launch, kernel, layout, values)
-        if wanted:
+        if is_recorded:
             self.recorder.record(launch, trial=trial)
 
     def described(

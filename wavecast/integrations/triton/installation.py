@@ -31,12 +31,12 @@ def stored_key(make: Callable[[], str], folder: Path) -> str:
     """The result of `make` for the installation in `folder`, from the cache where it is there."""
     store = DiskCache()
     entry = key("triton", list(_files(str(folder))))
-    known = store.get(entry)
-    if isinstance(known, str):
-        return known
-    found = make()
-    store.put(entry, found)
-    return found
+    hit = store.get(entry)
+    if isinstance(hit, str):
+        return hit
+    result = make()
+    store.put(entry, result)
+    return result
 
 
 @functools.cache

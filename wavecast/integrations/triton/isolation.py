@@ -119,14 +119,14 @@ def _telling(make_backend: Callable) -> Callable:
     """A backend lists its stages when, and only when, a kernel is to be compiled."""
 
     @functools.wraps(make_backend)
-    def told(*args: Any, **named: Any) -> Any:
-        backend = make_backend(*args, **named)
+    def told(*args: Any, **kwargs: Any) -> Any:
+        backend = make_backend(*args, **kwargs)
         stages = backend.add_stages
 
-        def add_stages(*args: Any, **named: Any) -> Any:
+        def add_stages(*args: Any, **kwargs: Any) -> Any:
             if _state.asking:
                 raise _Needed
-            return stages(*args, **named)
+            return stages(*args, **kwargs)
 
         backend.add_stages = add_stages
         return backend
@@ -152,48 +152,48 @@ def _apart(compile_kernel: Callable) -> Callable:
     """`triton.compile`, in a fork where the kernel is not in the cache."""
 
     @functools.wraps(compile_kernel)
-    def compiled(*args: Any, **named: Any) -> Any:
+    def compiled(*args: Any, **kwargs: Any) -> Any:
         if _state.direct:
-            return compile_kernel(*args, **named)
+            return compile_kernel(*args, **kwargs)
         try:
             with _during("asking"):
-                return compile_kernel(*args, **named)
+                return compile_kernel(*args, **kwargs)
         except _Needed:
             pass
-        call = functools.partial(compile_kernel, *args, **named)
+        call = functools.partial(compile_kernel, *args, **kwargs)
         try:
-            told = rehearse(call)
+            rehearsal = rehearse(call)
         except Crashed as crash:
-            kernel, target = _about(*args, **named)
+            kernel, target = _about(*args, **kwargs)
             raise Crashed(
                 crash.reason, kernel=kernel, target=target, log=crash.log, hint=crash.hint
             ) from None
-        if told.raised:
-            return _raising(call, told)
-        sys.stdout.write(told.out)
-        sys.stderr.write(told.err)
+        if rehearsal.raised:
+            return _raising(call, rehearsal)
+        sys.stdout.write(rehearsal.out)
+        sys.stderr.write(rehearsal.err)
         with _from_cache():
             return call()
 
     return compiled
 
 
-def _about(source: Any = None, target: Any = None, *_: Any, **named: Any) -> tuple[str, str]:
+def _about(source: Any = None, target: Any = None, *_: Any, **kwargs: Any) -> tuple[str, str]:
     """The names of the kernel and of the target `triton.compile` is called for."""
     from triton.runtime.driver import driver
 
-    source = named.get("src", source)
-    target = named.get("target", target) or driver.active.get_current_target()
+    source = kwargs.get("src", source)
+    target = kwargs.get("target", target) or driver.active.get_current_target()
     return getattr(source, "name", "") or Path(str(source)).stem, target_name(target)
 
 
-def _raising(call: Callable[[], object], told: Rehearsed) -> object:
+def _raising(call: Callable[[], object], rehearsal: Rehearsed) -> object:
     """The exception of the fork, raised once more here."""
     try:
         return call()
     except Exception as error:
         with contextlib.suppress(AttributeError):
-            error._wavecast_printed = told.err  # type: ignore[attr-defined]
+            error._wavecast_printed = rehearsal.err  # type: ignore[attr-defined]
         raise
 
 
@@ -216,30 +216,30 @@ def rehearse(call: Callable[[], object]) -> Rehearsed:
     Raises Crashed when the fork dies of a signal, ends by itself or exceeds the limits of
     compilers.
     """
-    allowed = limits.of_compilers()
+    process_limits = limits.of_compilers()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
         reader, writer = os.pipe()
         try:
-            child = _fork(lambda: _run(call, allowed, writer, out.fileno(), err.fileno()))
-            ended = processes.wait(child)
+            child = _fork(lambda: _run(call, process_limits, writer, out.fileno(), err.fileno()))
+            status = processes.wait(child)
             os.set_blocking(reader, False)  # forks of other threads have the writer too
             os.close(writer)
             writer = -1
-            told = _told(reader)
+            message = _told(reader)
         finally:
             os.close(reader)
             if writer >= 0:
                 os.close(writer)
-        said = Rehearsed(told == _RAISED, _text(out), _text(err))
-    if told == _NO_MEMORY or not told:
-        number = ended.signal if ended is not None else 0
-        log = "MemoryError" if told else said.err
-        exceeded = processes.exceeded_limit(allowed, number, log)
+        rehearsal = Rehearsed(message == _RAISED, _text(out), _text(err))
+    if message == _NO_MEMORY or not message:
+        number = status.signal if status is not None else 0
+        log = "MemoryError" if message else rehearsal.err
+        exceeded = processes.exceeded_limit(process_limits, number, log)
         if exceeded:
             hint = f"{limits.SECONDS} and {limits.GIB} change its limits"
-            raise Crashed(f"the compiler was stopped: {exceeded}", log=said.err, hint=hint)
-        raise Crashed(_ending(ended, said.err), log=said.err)
-    return said
+            raise Crashed(f"the compiler was stopped: {exceeded}", log=rehearsal.err, hint=hint)
+        raise Crashed(_ending(status, rehearsal.err), log=rehearsal.err)
+    return rehearsal
 
 
 def _fork(work: Callable[[], NoReturn]) -> int:
@@ -263,19 +263,19 @@ def _text(file: IO[bytes]) -> str:
     return file.read().decode(errors="replace")
 
 
-def _ending(ended: processes.Ended | None, log: str) -> str:
-    said = diagnostic(log)
-    if ended is not None and ended.signal:
-        how = f"the compiler crashed ({ended.signal_name})"
-        if ended.signal == signal.SIGKILL and not said:
-            said = "perhaps the system has no memory left"
+def _ending(status: processes.Ended | None, log: str) -> str:
+    reason = diagnostic(log)
+    if status is not None and status.signal:
+        how = f"the compiler crashed ({status.signal_name})"
+        if status.signal == signal.SIGKILL and not reason:
+            reason = "perhaps the system has no memory left"
     else:
         how = "the compiler ended its process"
-    return f"{how}: {said}" if said else how
+    return f"{how}: {reason}" if reason else how
 
 
 def _run(
-    call: Callable[[], object], allowed: ProcessLimits, writer: int, out: int, err: int
+    call: Callable[[], object], process_limits: ProcessLimits, writer: int, out: int, err: int
 ) -> NoReturn:
     """In the fork: call, tell how that went, end."""
     try:
@@ -286,7 +286,7 @@ def _run(
         os.dup2(err, 2)
         sys.stdout = open(1, "w", errors="replace", closefd=False)  # noqa: SIM115
         sys.stderr = open(2, "w", errors="replace", closefd=False)  # noqa: SIM115
-        processes.limit_self(allowed)
+        processes.limit_self(process_limits)
         with in_this_process():
             try:
                 call()

@@ -110,15 +110,15 @@ def _argument(name: str, kind: str, value: Any) -> Argument:
     if kind == "constexpr":
         return Argument(name, "constant", value=plain(value))
     if hasattr(value, "block_shape"):
-        described = _tensor(name, value.base, tuple(value.shape), tuple(value.strides))
+        tensor = _tensor(name, value.base, tuple(value.shape), tuple(value.strides))
         return Argument(
             name,
             "descriptor",
-            dtype=described.dtype,
-            shape=described.shape,
-            strides=described.strides,
-            bytes=described.bytes,
-            storage=described.storage,
+            dtype=tensor.dtype,
+            shape=tensor.shape,
+            strides=tensor.strides,
+            bytes=tensor.bytes,
+            storage=tensor.storage,
             value=tuple(int(size) for size in value.block_shape),
         )
     if hasattr(value, "data_ptr"):

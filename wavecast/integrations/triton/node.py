@@ -31,8 +31,8 @@ class NodeHooks(ExecutingHooks):
     rank_threads: RankThreads
     checks: NodeChecks | None = None
 
-    def __init__(self, node: GpuNode, emulator: Emulator, *args: Any, **named: Any) -> None:
-        super().__init__(*args, emulator=emulator, **named)
+    def __init__(self, node: GpuNode, emulator: Emulator, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, emulator=emulator, **kwargs)
         self.node = node
         self.threads = max(1, emulator.threads // node.count)
         self._launching = threading.RLock()
@@ -45,9 +45,9 @@ class NodeHooks(ExecutingHooks):
         run = JITFunction.run
 
         @functools.wraps(run)
-        def alone(*args: Any, **named: Any) -> Any:
+        def alone(*args: Any, **kwargs: Any) -> Any:
             with self._launching:  # Triton's caches are not made for several threads
-                result = run(*args, **named)
+                result = run(*args, **kwargs)
             if self.gpus.backward:
                 self.gpus.wait({self.gpus.current})
             return result
@@ -120,13 +120,13 @@ class NodeHooks(ExecutingHooks):
             team=self.node.team,
             member=TeamMember(f"GPU {here}", memory_of),
         )
-        kept = [values]
+        references = [values]
 
         def execute() -> None:
             try:
                 run()
             finally:
-                kept.clear()
+                references.clear()
 
         self.gpus.queue().submit(execute)
 

@@ -51,10 +51,10 @@ class NodeChecks:
 
         @functools.wraps(enter)
         def entered(condition: threading.Condition) -> Any:
-            found = enter(condition)
+            result = enter(condition)
             if condition is not internal:
                 streams.take(condition)
-            return found
+            return result
 
         @functools.wraps(leave)
         def left(condition: threading.Condition, *error: Any) -> Any:

@@ -91,9 +91,9 @@ class RunObserver:
             for able in (os.supports_dir_fd, os.supports_fd, os.supports_follow_symlinks):
                 if original in able:
                     able.add(asking)
-        asked = _AskedModules(self._names)
-        sys.meta_path.insert(0, asked)  # type: ignore[arg-type]
-        patches.callback(sys.meta_path.remove, asked)
+        finder = _AskedModules(self._names)
+        sys.meta_path.insert(0, finder)  # type: ignore[arg-type]
+        patches.callback(sys.meta_path.remove, finder)
         self._started = time.time_ns()
         sys.addaudithook(self._audit)
 
@@ -117,19 +117,19 @@ class RunObserver:
                 installed.add(file)
             else:
                 self._touch(file)
-        touched = {path for path in self._touched if not lies_in(path, self._ignored)}
-        installed |= {path for path in touched if self._is_installed(path)}
-        touched -= installed
-        if any(self._has_changed(path) for path in touched - self._written):
+        paths = {path for path in self._touched if not lies_in(path, self._ignored)}
+        installed |= {path for path in paths if self._is_installed(path)}
+        paths -= installed
+        if any(self._has_changed(path) for path in paths - self._written):
             return "a file changed while it ran"
         names = {"__init__"} | {
             part for name in (*self._names, *sys.modules) for part in name.split(".")
         }
-        listed = {path for path in self._listed if not lies_in(path, self._ignored)}
+        directories = {path for path in self._listed if not lies_in(path, self._ignored)}
         return RunDependencies(
-            {path: state(path) for path in touched},
+            {path: state(path) for path in paths},
             {path: size_and_time(path) for path in installed},
-            {path: listing(path) for path in listed if not self._is_installed(path)},
+            {path: listing(path) for path in directories if not self._is_installed(path)},
             {path: importable(path, names) for path in folders},
             names,
         )
@@ -151,10 +151,10 @@ class RunObserver:
 
     def _opened(self, path: object, flags: object) -> None:
         """Note an open file: read, or replaced. What is appended to a file depends on nothing."""
-        asked = flags if isinstance(flags, int) else os.O_RDONLY
-        if asked & os.O_TRUNC:
+        mode = flags if isinstance(flags, int) else os.O_RDONLY
+        if mode & os.O_TRUNC:
             self._writes(path)
-        elif asked & os.O_EXCL or not (asked & os.O_CREAT and asked & os.O_ACCMODE == os.O_WRONLY):
+        elif mode & os.O_EXCL or not (mode & os.O_CREAT and mode & os.O_ACCMODE == os.O_WRONLY):
             for name in _paths(path):
                 self._touch(_source(name) if "__pycache__" in name else name)
 
@@ -175,20 +175,20 @@ class RunObserver:
     def _look(self, path: str) -> str:
         """What tells one file at a path from another, cheap to ask."""
         try:
-            found = self._stat(path)
+            status = self._stat(path)
         except (OSError, ValueError):
             return ""
-        if stat.S_ISDIR(found.st_mode):
+        if stat.S_ISDIR(status.st_mode):
             return FOLDER
-        return f"{found.st_ino} {found.st_size} {found.st_mtime_ns}"
+        return f"{status.st_ino} {status.st_size} {status.st_mtime_ns}"
 
     def _asking(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
-        def asking(path: Any, *args: Any, **named: Any) -> Any:
+        def asking(path: Any, *args: Any, **kwargs: Any) -> Any:
             if not self._ended:
                 for name in _paths(path):
                     self._touch(name)
-            return original(path, *args, **named)
+            return original(path, *args, **kwargs)
 
         return asking
 
@@ -214,8 +214,8 @@ class RunObserver:
             if name in self._loaded or not isinstance(file, str):
                 continue
             standard = lies_in(file, library) and not lies_in(file, packages)
-            own = name.split(".")[0] in _THROUGH_PYTHON
-            if file.endswith(tuple(EXTENSION_SUFFIXES)) and not standard and not own:
+            is_through_python = name.split(".")[0] in _THROUGH_PYTHON
+            if file.endswith(tuple(EXTENSION_SUFFIXES)) and not standard and not is_through_python:
                 yield name
 
     def _of_tools(self, frame: FrameType | None) -> bool:

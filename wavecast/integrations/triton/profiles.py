@@ -50,9 +50,9 @@ class CapturedLaunches(list[Launch]):
 
     def called(self, call: OperatorCall, lines: tuple[str, ...]) -> None:
         """Add a call of a library, or count it once more."""
-        for index, known in enumerate(self.library_calls):
-            if known.lines == lines and known.call == call:
-                self.library_calls[index] = replace(known, count=known.count + 1)
+        for index, entry in enumerate(self.library_calls):
+            if entry.lines == lines and entry.call == call:
+                self.library_calls[index] = replace(entry, count=entry.count + 1)
                 return
         self.library_calls.append(GraphLibraryCall(call, lines))
 

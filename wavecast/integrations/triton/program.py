@@ -45,13 +45,13 @@ def program_of(path: Path, arguments: Sequence[str]) -> Callable[[], None]:
 
 def starts_processes(path: Path) -> bool:
     """Whether a script imports a module that starts processes. Raises SyntaxError."""
-    named: set[str] = set()
+    modules: set[str] = set()
     for node in ast.walk(ast.parse(_source(path), str(path))):
         if isinstance(node, ast.Import):
-            named |= {alias.name for alias in node.names}
+            modules |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            named |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
-    return any(f"{name}.".startswith(_SPAWNING) for name in named)
+            modules |= {f"{node.module}.{alias.name}" for alias in node.names} | {str(node.module)}
+    return any(f"{name}.".startswith(_SPAWNING) for name in modules)
 
 
 def _source(path: Path) -> str:
@@ -77,23 +77,23 @@ def ending(error: BaseException, path: Path) -> str | None:
         if error.code in (None, 0):
             return None
         return f"SystemExit: {error.code}"
-    said = " ".join(str(error).split())
-    if len(said) > _LONGEST:
-        said = said[:_LONGEST] + " …"
-    text = f"{type(error).__name__}: {said}" if said else type(error).__name__
+    message = " ".join(str(error).split())
+    if len(message) > _LONGEST:
+        message = message[:_LONGEST] + " …"
+    text = f"{type(error).__name__}: {message}" if message else type(error).__name__
     if isinstance(error, SyntaxError) and error.filename:
         return f"SyntaxError: {error.msg} ({Path(error.filename).name}:{error.lineno})"
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename == str(path)]
-    return f"{text} ({path.name}:{own[-1].lineno})" if own else text
+    script_frames = [frame for frame in frames if frame.filename == str(path)]
+    return f"{text} ({path.name}:{script_frames[-1].lineno})" if script_frames else text
 
 
 def own_traceback(error: BaseException, path: Path) -> str:
     """The traceback of an error as Python prints it, from the script's own frames on; without
     frames for a script that did not start."""
     frames = traceback.TracebackException.from_exception(error)
-    own = [index for index, frame in enumerate(frames.stack) if frame.filename == str(path)]
-    del frames.stack[: own[0] if own else len(frames.stack)]
+    indices = [index for index, frame in enumerate(frames.stack) if frame.filename == str(path)]
+    del frames.stack[: indices[0] if indices else len(frames.stack)]
     return "".join(frames.format())
 
 

@@ -28,7 +28,7 @@ def makes_pointers(stages: Mapping[str, Any]) -> bool:
 def only_indices(arguments: Iterable[Any]) -> bool:
     """Whether the tensors among a kernel's arguments are all of integers of more than 8 bits, which
     may be indices."""
-    tensors = [one.dtype for one in arguments if hasattr(one, "untyped_storage")]
+    tensors = [argument.dtype for argument in arguments if hasattr(argument, "untyped_storage")]
     return bool(tensors) and all(
         not kind.is_floating_point and not kind.is_complex and kind.itemsize > 1 for kind in tensors
     )
@@ -56,7 +56,9 @@ def reachable(
         elif value is not None and value != 0:
             everything = True
     if everything:
-        ranges |= dict.fromkeys(sorted(_live(), key=lambda found: found[1] - found[0]))
+        ranges |= dict.fromkeys(
+            sorted(_live(), key=lambda address_range: address_range[1] - address_range[0])
+        )
     return list(ranges)
 
 

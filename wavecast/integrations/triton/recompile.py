@@ -35,29 +35,29 @@ def recompiled(
 
     Parameters and their offsets stay: the text must declare the same ones. Raises CompileError.
     """
-    wanted = {**code.options, **options}
-    store, entry = DiskCache(), _key(code, text, wanted)
-    known = store.get(entry) if entry else None
-    if isinstance(known, dict):
-        return wire.decode_code(known)
-    made = _compiled(code, text, wanted, device)
+    all_options = {**code.options, **options}
+    store, entry = DiskCache(), _key(code, text, all_options)
+    hit = store.get(entry) if entry else None
+    if isinstance(hit, dict):
+        return wire.decode_code(hit)
+    result = _compiled(code, text, all_options, device)
     if entry:
-        store.put(entry, wire.encode_code(made))
-    return made
+        store.put(entry, wire.encode_code(result))
+    return result
 
 
-def _key(code: CodeObject, text: str, wanted: Mapping[str, object]) -> str:
+def _key(code: CodeObject, text: str, all_options: Mapping[str, object]) -> str:
     """The entry of a result; "" where Triton is told to compile always, or is not installed."""
     installed = installation.identity()
     settings = {name: value for name, value in os.environ.items() if name.startswith(_SETTINGS)}
     if not installed or _ALWAYS in settings:
         return ""
-    options = {name: repr(value) for name, value in wanted.items()}
+    options = {name: repr(value) for name, value in all_options.items()}
     return digest.key("recompiled", installed, settings, wire.encode_code(code), text, options)
 
 
 def _compiled(
-    code: CodeObject, text: str, wanted: Mapping[str, object], device: Device
+    code: CodeObject, text: str, all_options: Mapping[str, object], device: Device
 ) -> CodeObject:
     import triton
 
@@ -72,12 +72,14 @@ def _compiled(
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # of the user's compilation, already shown
-                kernel = triton.compile(str(source), gpu_target(facts_of(device)), dict(wanted))
+                kernel = triton.compile(
+                    str(source), gpu_target(facts_of(device)), dict(all_options)
+                )
         except CompileError:
             raise
         except Exception as error:  # of Triton's passes: any type
-            said = " ".join(str(error).split()) or type(error).__name__
-            raise CompileError(f"{code.kernel}: {said}") from error
+            message = " ".join(str(error).split()) or type(error).__name__
+            raise CompileError(f"{code.kernel}: {message}") from error
         finally:
             patches.restore()
     return compiled_again(kernel, code)

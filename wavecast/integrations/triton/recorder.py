@@ -84,9 +84,9 @@ class Recorder:
             if self._on_launch:
                 self._on_launch(launch)
         elif index not in self._trials and not trial:
-            known = self.launches[index]
-            lines = tuple(dict.fromkeys((*known.model_lines, *launch.model_lines)))
-            self.launches[index] = replace(known, count=known.count + 1, model_lines=lines)
+            entry = self.launches[index]
+            lines = tuple(dict.fromkeys((*entry.model_lines, *launch.model_lines)))
+            self.launches[index] = replace(entry, count=entry.count + 1, model_lines=lines)
         if trial:
             self._trials.add(index)
         else:

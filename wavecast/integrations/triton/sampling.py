@@ -39,14 +39,14 @@ class Sampler:
     ) -> dict[str, LaunchProfile]:
         """The profile of an executed sample of the launch, by the name of the device. Caches are
         empty, as for profiles from code; memory stays as it is."""
-        found = {}
+        profiles = {}
         for device in self._devices:
             try:
                 ranges = _ranges(kernel, layout, values)
-                found[device.id] = profile_of_sample(launch, ranges, device, warm=False)
+                profiles[device.id] = profile_of_sample(launch, ranges, device, warm=False)
             except WavecastError as error:
                 self._note(f"{kernel.name} on {device.id}: no executed sample: {error.message}")
-        return found
+        return profiles
 
     def runs(self, arguments: Iterable[Any]) -> bool:
         """Whether a kernel of these arguments is run: it sees nothing but indices, or all are."""

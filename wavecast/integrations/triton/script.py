@@ -68,7 +68,7 @@ class Capture:
     @property
     def all_launches(self) -> list[Launch]:
         """The launches on all targets."""
-        return [launch for found in self.launches.values() for launch in found]
+        return [launch for launches in self.launches.values() for launch in launches]
 
 
 def capture_script(
@@ -111,8 +111,8 @@ def capture_script(
         raise InputError(f"{path} is not a Python script, but a source of HIP or C++")
     facts: dict[str, DeviceFacts] = {}
     for device in devices:
-        known = device if isinstance(device, DeviceFacts) else facts_of(device)
-        facts.setdefault(known.target, known)
+        entry = device if isinstance(device, DeviceFacts) else facts_of(device)
+        facts.setdefault(entry.target, entry)
     Recorder("", kernels=kernels, configurations=configs)  # refuses a bad pattern early
     job = Job(
         script=str(path),
@@ -131,9 +131,9 @@ def capture_script(
     job = replace(job, settings=settings or {})
     cache = None if worker or job.settings else cache_of(job, caching)
     if cache is not None:
-        known = cache.load() if caching == "use" else None
-        if known is not None:
-            return _replayed(path, facts, known, on_launch, kernels)
+        entry = cache.load() if caching == "use" else None
+        if entry is not None:
+            return _replayed(path, facts, entry, on_launch, kernels)
         job = replace(job, settings={OBSERVE: True})
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         root = Path(folder)
@@ -149,17 +149,17 @@ def capture_script(
 def _replayed(
     script: Path,
     targets: Iterable[str],
-    known: StoredCapture,
+    stored_capture: StoredCapture,
     on_launch: Callable[[Launch], None] | None,
     kernels: str,
 ) -> Capture:
     """The capture that a stored run gives."""
     runs = {target: _Run(target, Path(), on_launch) for target in targets}
     for target, run in runs.items():
-        for frame in known.frames[target]:
+        for frame in stored_capture.frames[target]:
             run.take(frame)
     capture = _conclude(script, runs, kernels, None)
-    return replace(capture, notes=(known.note, *capture.notes))
+    return replace(capture, notes=(stored_capture.note, *capture.notes))
 
 
 def _store(cache: CaptureCache, script: Path, runs: Mapping[str, _Run]) -> None:
@@ -172,11 +172,11 @@ def _store(cache: CaptureCache, script: Path, runs: Mapping[str, _Run]) -> None:
 
 def _by_target(devices: Sequence[Device | DeviceFacts]) -> dict[str, list[str]]:
     """The AMD devices of each target, by name."""
-    found: dict[str, list[str]] = {}
+    ids: dict[str, list[str]] = {}
     for device in devices:
         if not isinstance(device, DeviceFacts) and device.vendor == "amd":
-            found.setdefault(device.target, []).append(device.id)
-    return found
+            ids.setdefault(device.target, []).append(device.id)
+    return ids
 
 
 @dataclass
@@ -345,10 +345,10 @@ def _nothing(
 ) -> CaptureError | NothingAnalysed:
     complaint = next(filter(None, complaints.values()), None)
     if any(run.filtered for run in runs.values()):
-        ended = f" before it ended: {complaint}" if complaint else ""
+        suffix = f" before it ended: {complaint}" if complaint else ""
         names = sorted({name for run in runs.values() for name in run.filtered})
         return NothingAnalysed(
-            f"{script.name}: no launched kernel matches {kernels!r}{ended}",
+            f"{script.name}: no launched kernel matches {kernels!r}{suffix}",
             hint=f"launched: {', '.join(names)}",
         )
     if complaint:

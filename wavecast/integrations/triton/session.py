@@ -50,8 +50,8 @@ def capture(
     if sample and facts.is_amd:
         from wavecast.integrations.triton.sampling import Sampler
 
-        known = devices.nearest(facts.name, facts.target).id
-        hooks.sampler = Sampler([known], recorder.note, run_all=run)
+        device_id = devices.nearest(facts.name, facts.target).id
+        hooks.sampler = Sampler([device_id], recorder.note, run_all=run)
     hooks.install()
     try:
         with (

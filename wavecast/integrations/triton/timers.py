@@ -54,7 +54,7 @@ class PredictedTimers:
         own_choices(patches)
         patches.attribute(Autotuner, "_bench", self._watched_bench(Autotuner._bench))
 
-    def measure(self, fn: Callable[[], Any], *args: Any, **named: Any) -> Any:
+    def measure(self, fn: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
         """Milliseconds of `fn` as `do_bench` returns them, all quantiles alike: the sum of the
         launches of one call, `inf` where one cannot be predicted, NaN without any."""
         del args
@@ -66,10 +66,10 @@ class PredictedTimers:
         if not times:
             self._note("a timed function launched no Triton kernel: its time is NaN")
         total = 1e3 * sum(times) if times else math.nan
-        quantiles = named.get("quantiles")
+        quantiles = kwargs.get("quantiles")
         if quantiles is not None:
             return [total] * len(quantiles) if len(quantiles) > 1 else total
-        return [total] if named.get("return_mode") == "all" else total
+        return [total] if kwargs.get("return_mode") == "all" else total
 
     def launched(self, launch: Launch, ranges: Sequence[AddressRange]) -> None:
         """Predict a launch that a timer waits for; once for all that are alike."""
@@ -81,13 +81,13 @@ class PredictedTimers:
     def _seconds(self, launch: Launch, ranges: Sequence[AddressRange]) -> float:
         from wavecast.sampling.estimate import estimate
 
-        found = estimate(launch, ranges, self._device)
-        if found.prediction is not None:
-            return found.prediction.seconds
-        chosen = self._configurations[-1] if self._configurations else ""
-        which = f" ({chosen})" if chosen else ""
+        result = estimate(launch, ranges, self._device)
+        if result.prediction is not None:
+            return result.prediction.seconds
+        configuration = self._configurations[-1] if self._configurations else ""
+        which = f" ({configuration})" if configuration else ""
         name = launch.code.kernel
-        self._note(f"no time for {name}{which} on {self._device.id}: {found.why_not}")
+        self._note(f"no time for {name}{which} on {self._device.id}: {result.why_not}")
         return math.inf
 
     def _watched_bench(self, original: Callable) -> Callable:
@@ -96,9 +96,9 @@ class PredictedTimers:
             self._configurations.append(describe(config))
             compiled = False
 
-            def timed(call: Callable[[], Any], **named: Any) -> Any:
+            def timed(call: Callable[[], Any], **kwargs: Any) -> Any:
                 nonlocal compiled
-                times = self.measure(call, **named)
+                times = self.measure(call, **kwargs)
                 compiled = True
                 return times
 

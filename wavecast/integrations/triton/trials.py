@@ -44,11 +44,11 @@ class AutotunedCall:
 class Trials:
     """The call `tuner[grid](*args, **named)` inside a capture."""
 
-    def __init__(self, hooks: Hooks, tuner: Any, args: tuple, named: Mapping[str, Any]) -> None:
+    def __init__(self, hooks: Hooks, tuner: Any, args: tuple, kwargs: Mapping[str, Any]) -> None:
         self._hooks = hooks
         self._tuner = tuner
         self._args = args
-        self._named = dict(named)
+        self._named = dict(kwargs)
 
     @property
     def call(self) -> AutotunedCall:
@@ -69,7 +69,7 @@ class Trials:
         Call it in a child process: hooks of the program run, and the compiler may crash. Raises
         Refused for a configuration that does not compile or fit.
         """
-        found: list[tuple[Launch, tuple[AddressRange, ...]]] = []
+        launches: list[tuple[Launch, tuple[AddressRange, ...]]] = []
         patches = Patches()
 
         def launched(kernel: Any, grid: tuple[int, int, int], values: tuple) -> None:
@@ -77,7 +77,7 @@ class Trials:
             layout = slots(kernel)
             pointers = makes_pointers(launch.code.stages)
             ranges = reachable(kernel.name, layout, values, everything=pointers)
-            found.append((launch, tuple(ranges)))
+            launches.append((launch, tuple(ranges)))
 
         patches.attribute(self._hooks.driver, "on_launch", launched)
         refuse_early(patches, self._hooks.driver.facts)
@@ -87,9 +87,9 @@ class Trials:
                 self._call(settings)
         finally:
             patches.restore()
-        if not found or not all(found[-1][0].grid):
+        if not launches or not all(launches[-1][0].grid):
             raise Refused("launches nothing")
-        return found[-1]
+        return launches[-1]
 
     def _call(self, settings: Settings) -> None:
         caught: list[Exception] = []
@@ -118,11 +118,11 @@ class Trials:
         self._tuner.nargs = dict(zip(self._tuner.arg_names, self._args, strict=False))
 
 
-def described(tuner: Any, args: tuple, named: Mapping[str, Any]) -> AutotunedCall:
+def described(tuner: Any, args: tuple, kwargs: Mapping[str, Any]) -> AutotunedCall:
     """What the call `tuner[grid](*args, **named)` is about."""
     function = jit_function(tuner)
     bound = dict(zip(tuner.arg_names, args, strict=False))
-    bound |= {name: value for name, value in named.items() if name in tuner.arg_names}
+    bound |= {name: value for name, value in kwargs.items() if name in tuner.arg_names}
     key = {name: plain(bound[name]) for name in tuner.keys if name in bound}
     classes = {name: _class(value) for name, value in bound.items()}
     return AutotunedCall(function.fn.__name__, key, classes, str(function.cache_key)[:16])
@@ -136,11 +136,11 @@ def configured(tuner: Any, settings: Settings) -> Any:
     for config in tuner.configs:
         if config.all_kwargs() == dict(settings):
             return config
-    own = {name: settings[name] for name in _OWN if settings.get(name) is not None}
+    options = {name: settings[name] for name in _OWN if settings.get(name) is not None}
     kwargs = {name: value for name, value in settings.items() if name not in _OWN}
     hooks = {config.pre_hook for config in tuner.configs}
     hook = hooks.pop() if len(hooks) == 1 else None
-    return triton.Config(kwargs, **own, pre_hook=hook)
+    return triton.Config(kwargs, **options, pre_hook=hook)
 
 
 def _class(value: Any) -> str:

@@ -99,7 +99,9 @@ def encode_call(call: GraphLibraryCall) -> dict[str, Any]:
         return tuple(map(plain, value)) if isinstance(value, tuple) else _packable(value)
 
     operator = {field.name: getattr(call.call, field.name) for field in fields(call.call)}
-    operator["arguments"] = {name: plain(one) for name, one in call.call.arguments.items()}
+    operator["arguments"] = {
+        name: plain(argument) for name, argument in call.call.arguments.items()
+    }
     operator["inputs"], operator["outputs"] = plain(call.call.inputs), plain(call.call.outputs)
     return {"call": operator, "lines": call.lines, "count": call.count}
 
@@ -113,7 +115,9 @@ def decode_call(document: dict[str, Any]) -> GraphLibraryCall:
         return tuple(map(made, value)) if isinstance(value, tuple) else value
 
     operator = dict(document["call"])
-    operator["arguments"] = {name: made(one) for name, one in operator["arguments"].items()}
+    operator["arguments"] = {
+        name: made(argument) for name, argument in operator["arguments"].items()
+    }
     operator["inputs"], operator["outputs"] = made(operator["inputs"]), made(operator["outputs"])
     return GraphLibraryCall(OperatorCall(**operator), document["lines"], document["count"])
 

@@ -119,12 +119,12 @@ class _Children:
 
     def _collect(self) -> None:
         for child in list(self._running):
-            ended = processes.poll(child)
-            if ended is None:
+            status = processes.poll(child)
+            if status is None:
                 continue
             facts, _ = self._running.pop(child)
             late = child in self._late
-            self._status.write({"target": facts.target, **asdict(ended), "late": late})
+            self._status.write({"target": facts.target, **asdict(status), "late": late})
             processes.kill_group(child)  # what the script left running
 
     def _enforce_limit(self) -> None:
@@ -196,10 +196,10 @@ def _capture(
     hooks = Hooks(recorder, facts, torch_device="cuda:0")
     if choosing is not None:
         hooks.autotuners.choose = choosing(job, hooks)
-    if wanted := job.settings.get(SAMPLE, {}).get(facts.target):
+    if device_ids := job.settings.get(SAMPLE, {}).get(facts.target):
         from wavecast.integrations.triton.sampling import Sampler
 
-        hooks.sampler = Sampler(wanted, recorder.note)
+        hooks.sampler = Sampler(device_ids, recorder.note)
     path = Path(job.script)
     if function := job.settings.get(PREPARE):
         resolve_name(function)(recorder.note)
@@ -268,12 +268,12 @@ class _Sender:
             self._frames.write({"code": wire.encode_code(launch.code)})
         assert self.recorder is not None
         index = -1 if self.is_copy else len(self.recorder.launches) - 1
-        known = self.recorder.launches.profiles.of_launch(launch)
+        profiles = self.recorder.launches.profiles.of_launch(launch)
         frame = {"launch": wire.encode_launch(launch), "index": index}
-        if known:
+        if profiles:
             from wavecast.sampling.document import encoded
 
-            frame["profiles"] = {name: encoded(profile) for name, profile in known.items()}
+            frame["profiles"] = {name: encoded(profile) for name, profile in profiles.items()}
         self._frames.write(frame)
         if time.monotonic() - self._counted > _COUNT_SECONDS:
             self.counts()
@@ -293,6 +293,6 @@ class _Sender:
         self._frames.write(
             {
                 "counts": [launch.count for launch in launches],
-                "library_calls": [wire.encode_call(one) for one in launches.library_calls],
+                "library_calls": [wire.encode_call(call) for call in launches.library_calls],
             }
         )

@@ -66,15 +66,15 @@ class PagedBatchBuilder(AttentionMetadataBuilder[PagedBatch]):
         self, common_prefix_len: int, common_attn_metadata: Any, fast_build: bool = False
     ) -> PagedBatch:
         """Raises NotImplementedError where attention is not causal."""
-        given = common_attn_metadata
-        if given.causal is not True:
+        metadata = common_attn_metadata
+        if metadata.causal is not True:
             raise NotImplementedError("attention that is not causal over a paged cache")
         return PagedBatch(
-            given.num_actual_tokens,
-            given.query_start_loc,
-            given.seq_lens,
-            given.block_table_tensor,
-            given.slot_mapping,
+            metadata.num_actual_tokens,
+            metadata.query_start_loc,
+            metadata.seq_lens,
+            metadata.block_table_tensor,
+            metadata.slot_mapping,
         )
 
 
@@ -183,7 +183,7 @@ class WavecastAttention(AttentionImpl[PagedBatch]):
         batch, rows = attn_metadata, attn_metadata.num_actual_tokens
         keys, values = self._caches(kv_cache)
         q = query[:rows].view(rows, self.num_heads, self.head_size)
-        found = _attend(
+        result = _attend(
             q,
             keys,
             values,
@@ -193,7 +193,7 @@ class WavecastAttention(AttentionImpl[PagedBatch]):
             **self.options,
             **self._scales(layer),
         )
-        output[:rows].view_as(found).copy_(found)
+        output[:rows].view_as(result).copy_(result)
         return output
 
     def _caches(self, kv_cache: Tensor) -> tuple[Tensor, Tensor]:

@@ -40,11 +40,11 @@ def options(layer: Any) -> dict[str, Any]:
         raise NotImplementedError("experts whose weights apply to their input")
     if layer.expert_map is not None:
         raise NotImplementedError("experts of several GPUs")
-    found: dict[str, Any] = dict(_ACTIVATIONS[name])
-    if found["activation"] == "clamped_swiglu":
-        given = {to: getattr(layer, attribute) for to, attribute in _LIMITS.items()}
-        found |= {to: value for to, value in given.items() if value is not None}
-    return found
+    arguments: dict[str, Any] = dict(_ACTIVATIONS[name])
+    if arguments["activation"] == "clamped_swiglu":
+        limits = {to: getattr(layer, attribute) for to, attribute in _LIMITS.items()}
+        arguments |= {to: value for to, value in limits.items() if value is not None}
+    return arguments
 
 
 class LibraryExperts:
@@ -75,7 +75,7 @@ class LibraryExperts:
         groups = {}
         if layer.use_grouped_topk and layer.num_expert_group > 1:
             groups = {"groups": layer.num_expert_group, "top_groups": layer.topk_group}
-        weights, chosen = _route(
+        weights, indices = _route(
             router_logits,
             layer.top_k,
             layer.scoring_func,
@@ -84,7 +84,7 @@ class LibraryExperts:
             scale=layer.routed_scaling_factor,
             **groups,
         )
-        return self.apply(layer, x, weights, chosen)
+        return self.apply(layer, x, weights, indices)
 
     def apply(
         self,
@@ -99,11 +99,11 @@ class LibraryExperts:
         `multiplied`."""
         return self.multiplied(layer, x, topk_weights, topk_ids.to(torch.int32))
 
-    def multiplied(self, layer: Any, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
-        """What the `chosen` experts, int32 [tokens, top_k], make of `x` [tokens, model], weighted
+    def multiplied(self, layer: Any, x: Tensor, weights: Tensor, indices: Tensor) -> Tensor:
+        """What the `indices` experts, int32 [tokens, top_k], make of `x` [tokens, model], weighted
         by `weights`; here of 16-bit weights. Raises as `options`."""
         return _experts(
-            x, weights, chosen, layer.w13_weight, layer.w2_weight, *biases(layer), **options(layer)
+            x, weights, indices, layer.w13_weight, layer.w2_weight, *biases(layer), **options(layer)
         )
 
 

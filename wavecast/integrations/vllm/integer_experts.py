@@ -42,13 +42,13 @@ class LibraryInt8(QuantisedExperts):
 
     scales = "weight_scale"
 
-    def multiplied(self, layer: Any, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+    def multiplied(self, layer: Any, x: Tensor, weights: Tensor, indices: Tensor) -> Tensor:
         """What the chosen experts make of `x` [tokens, model]. Raises as `experts.options`."""
         w13, w2 = (getattr(layer, f"{name}_{self.scales}") for name in ("w13", "w2"))
         return _int8(
             x,
             weights,
-            chosen,
+            indices,
             layer.w13_weight,
             w13,
             layer.w2_weight,
@@ -112,12 +112,12 @@ class WavecastInt4MoE(QuantisedExperts, CompressedTensorsWNA16MoEMethod):
                 zero = f"{name}_weight_zero_point"
                 replace_parameter(layer, zero, parameter(_unpacked(getattr(layer, zero).data)))
 
-    def multiplied(self, layer: Any, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+    def multiplied(self, layer: Any, x: Tensor, weights: Tensor, indices: Tensor) -> Tensor:
         """What the chosen experts make of `x` [tokens, model]. Raises as `experts.options`."""
         return _int4(
             x,
             weights,
-            chosen,
+            indices,
             layer.w13_weight_packed,
             layer.w13_weight_scale,
             layer.w2_weight_packed,
@@ -139,9 +139,9 @@ class WavecastCompressedConfig(CompressedTensorsConfig):
         if isinstance(layer, RoutedExperts):
             self._add_fused_moe_to_target_scheme_map()
             names = (layer.ckpt_gate_proj_name, layer.ckpt_up_proj_name, layer.ckpt_down_proj_name)
-            found = [self.get_scheme_dict(layer, f"{prefix}.0.{name}") for name in names]
-            if found[0] and found[1:] == found[:1] * 2:
-                scheme: dict[str, Any] = found[0]
+            schemes = [self.get_scheme_dict(layer, f"{prefix}.0.{name}") for name in names]
+            if schemes[0] and schemes[1:] == schemes[:1] * 2:
+                scheme: dict[str, Any] = schemes[0]
                 weights, inputs = scheme.get("weights"), scheme.get("input_activations")
                 if weights is not None and weights.type == "int":
                     if self._is_wNa16_group_channel(weights, inputs):

@@ -87,11 +87,11 @@ def rotated(
 ) -> tuple[Tensor, Tensor | None]:
     """Queries and keys [tokens, heads · head] or [tokens, heads, head], rotated by the tables
     of a layer of vLLM. Without keys the queries are rotated as both."""
-    given = (query,) if key is None else (query, key)
-    found = serving.rotated(
-        _rope, layer, layer._match_cos_sin_cache_dtype(query), positions, *given
+    operands = (query,) if key is None else (query, key)
+    outputs = serving.rotated(
+        _rope, layer, layer._match_cos_sin_cache_dtype(query), positions, *operands
     )
-    return found[0], None if key is None else found[1]
+    return outputs[0], None if key is None else outputs[1]
 
 
 def _with_rope(base: type[Any]) -> type[Any]:
@@ -107,8 +107,8 @@ def _with_rope(base: type[Any]) -> type[Any]:
 
 
 ROPES: Final = tuple(
-    _with_rope(one)
-    for one in (
+    _with_rope(base)
+    for base in (
         rotary_embedding.RotaryEmbedding,
         rotary_embedding.Llama3RotaryEmbedding,
         rotary_embedding.DynamicNTKScalingRotaryEmbedding,

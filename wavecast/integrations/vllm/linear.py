@@ -48,8 +48,8 @@ _METHODS: Final = {
 def _with_method(base: type[Any]) -> type[Any]:
     """A layer of vLLM whose unquantised method is the library's; others remain."""
 
-    def __init__(self: Any, *args: Any, **named: Any) -> None:
-        base.__init__(self, *args, **named)
+    def __init__(self: Any, *args: Any, **kwargs: Any) -> None:
+        base.__init__(self, *args, **kwargs)
         method = _METHODS.get(type(self.quant_method))
         if method is not None:
             self.quant_method = method()
@@ -59,8 +59,8 @@ def _with_method(base: type[Any]) -> type[Any]:
 
 
 LAYERS: Final = tuple(
-    _with_method(one)
-    for one in (
+    _with_method(base)
+    for base in (
         linear.ReplicatedLinear,
         linear.ColumnParallelLinear,
         linear.MergedColumnParallelLinear,

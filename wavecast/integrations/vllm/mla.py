@@ -76,8 +76,8 @@ class WavecastMLAPrefill(MLAPrefillBackend):
         if out is not None or output_scale is not None:
             raise NotImplementedError("attention with a quantised output")
         starts, most = self._prefill_metadata.query_start_loc, self._prefill_metadata.max_query_len
-        found = self.attended(q, k, v, starts, starts, most, most, causal=True)
-        return found if return_softmax_lse else found[0]
+        output = self.attended(q, k, v, starts, starts, most, most, causal=True)
+        return output if return_softmax_lse else output[0]
 
     def run_prefill_context_chunk(
         self, chunk: Any, q: Tensor, k: Tensor, v: Tensor, out: Tensor | None = None
@@ -115,12 +115,12 @@ class WavecastMLAPrefill(MLAPrefillBackend):
 class WavecastMLA(MLACommonImpl[MLACommonMetadata]):
     """Attention of one layer. The cache is [blocks, block size, latent + rope]."""
 
-    def __init__(self, **given: Any) -> None:
-        if given["attn_type"] != AttentionType.DECODER or given["sliding_window"]:
+    def __init__(self, **kwargs: Any) -> None:
+        if kwargs["attn_type"] != AttentionType.DECODER or kwargs["sliding_window"]:
             raise NotImplementedError("latent attention with a window")
-        super().__init__(**given)
+        super().__init__(**kwargs)
         self.supports_quant_query_input = False
-        self._stored = cache_dtype(given["kv_cache_dtype"])
+        self._stored = cache_dtype(kwargs["kv_cache_dtype"])
 
     def do_kv_cache_update(
         self,
@@ -154,11 +154,11 @@ class WavecastMLA(MLACommonImpl[MLACommonMetadata]):
         whole = torch.cat(q, dim=-1) if isinstance(q, tuple) else q
         scale = None if self._stored is None else layer._k_scale
         cache = self._cache(kv_c_and_k_pe_cache)
-        found = _decode(
+        output = _decode(
             whole, cache, batch.block_table, batch.seq_lens, self.scale, scale,
             self.qk_rope_head_dim,
         )  # fmt: skip
-        return found, None
+        return output, None
 
     def forward_mha(
         self,
@@ -175,8 +175,8 @@ class WavecastMLA(MLACommonImpl[MLACommonMetadata]):
         compressed keys are read from the cache and expanded."""
         prefill: Any = attn_metadata.prefill
         if prefill.chunked_context is None:
-            given = (q, kv_c_normed, k_pe, kv_c_and_k_pe_cache, attn_metadata, k_scale, output)
-            super().forward_mha(*given, output_scale)
+            arguments = (q, kv_c_normed, k_pe, kv_c_and_k_pe_cache, attn_metadata, k_scale, output)
+            super().forward_mha(*arguments, output_scale)
             return
         lengths = prefill.chunked_context.context_lens.long() + prefill.query_start_loc.diff()
         latent = gathered(self._cache(kv_c_and_k_pe_cache), prefill.block_table, lengths)
@@ -186,11 +186,11 @@ class WavecastMLA(MLACommonImpl[MLACommonMetadata]):
         expanded = expanded.view(-1, self.num_heads, self.qk_nope_head_dim + self.v_head_dim)
         k_nope, v = expanded.split([self.qk_nope_head_dim, self.v_head_dim], dim=-1)
         k = self._concat_k_nope_k_pe(k_nope, latent[:, None, self.kv_lora_rank :])
-        found, _ = prefill.prefill_backend.attended(
+        result, _ = prefill.prefill_backend.attended(
             q, k, v, prefill.query_start_loc, starts_of(lengths), prefill.max_query_len,
             int(lengths.max()), causal=True,
         )  # fmt: skip
-        output.view_as(found).copy_(found)
+        output.view_as(result).copy_(result)
 
     def _cache(self, cache: Tensor) -> Tensor:
         return cache if self._stored is None else cache.view(self._stored)

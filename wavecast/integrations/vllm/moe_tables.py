@@ -161,11 +161,11 @@ class _Products:
         )  # fmt: skip
 
 
-def aligned(chosen: Tensor, block: int, experts: int) -> tuple[Tensor, Tensor, Tensor]:
+def aligned(indices: Tensor, block: int, experts: int) -> tuple[Tensor, Tensor, Tensor]:
     """What vLLM's `moe_align_block_size` returns for the experts [tokens, top_k] of tokens: rows in
     the order of their experts, each expert's padded to blocks with the number of rows; the expert
     of each block; the number of padded rows."""
-    flat = chosen.flatten()
+    flat = indices.flatten()
     order = torch.argsort(flat, stable=True)
     counts = torch.bincount(flat, minlength=experts)
     blocks = (counts + block - 1) // block

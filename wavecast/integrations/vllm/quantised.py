@@ -73,7 +73,10 @@ class WavecastFp8Linear(FP8ScaledMMLinearKernel):
     def can_implement(cls, c: Any) -> tuple[bool, str | None]:
         """Scales belong to a tensor or to its rows."""
         shapes = (c.weight_quant_key.scale.group_shape, c.activation_quant_key.scale.group_shape)
-        if all(one.is_per_tensor() or one.is_per_token() or one.is_per_channel() for one in shapes):
+        if all(
+            shape.is_per_tensor() or shape.is_per_token() or shape.is_per_channel()
+            for shape in shapes
+        ):
             return _SUPPORTED
         return False, "scales by group"
 
@@ -89,10 +92,10 @@ class WavecastFp8Linear(FP8ScaledMMLinearKernel):
         output_shape: list[int],
     ) -> Tensor:
         """`A` [tokens, inputs] times `B` [inputs, outputs], each times its scales."""
-        found = _scaled(
+        output = _scaled(
             A, B, As.float().reshape(-1), Bs.float().reshape(-1), bias, out_dtype=out_dtype
         )
-        return found.view(*output_shape)
+        return output.view(*output_shape)
 
 
 class WavecastFp8BlockLinear(Fp8BlockScaledMMLinearKernel):
@@ -186,8 +189,8 @@ class WavecastInt4Linear(MPLinearKernel):
     def apply_weights(self, layer: Any, x: Tensor, bias: Tensor | None = None) -> Tensor:
         """`x` [..., inputs] times the layer's weight transposed."""
         weight, scale, _ = self._get_weight_params(layer)
-        found = _int4(x, weight, scale, None, self.config.group_size)
-        return found if bias is None else found + bias
+        output = _int4(x, weight, scale, None, self.config.group_size)
+        return output if bias is None else output + bias
 
 
 LAYERS: Final = (WavecastQuantFP8,)

@@ -51,23 +51,23 @@ class WavecastFp8MoE(QuantisedExperts, Fp8MoEMethod):
                 replace_parameter(layer, f"{name}_weight", parameter(weight))
             replace_parameter(layer, scale_name, parameter(scale.float()))
 
-    def multiplied(self, layer: Any, x: Tensor, weights: Tensor, chosen: Tensor) -> Tensor:
+    def multiplied(self, layer: Any, x: Tensor, weights: Tensor, indices: Tensor) -> Tensor:
         """What the chosen experts make of `x` [tokens, model], which is rounded to fp8
         with a scale per 128 columns. Raises NotImplementedError for gates and ups that alternate,
         and as `experts.options`."""
-        given = options(layer)
-        if given.pop("interleaved", False):
+        settings = options(layer)
+        if settings.pop("interleaved", False):
             raise NotImplementedError("experts of fp8 whose rows of gate and up alternate")
         scales = [getattr(layer, f"{name}_{self.weight_scale_name}") for name in ("w13", "w2")]
         return _experts(
             x,
             weights,
-            chosen,
+            indices,
             layer.w13_weight,
             scales[0],
             layer.w2_weight,
             scales[1],
-            **given,
+            **settings,
         )
 
 
@@ -97,7 +97,9 @@ class WavecastMxfp4MoE(QuantisedExperts, Mxfp4MoEMethod):
         self.decide_routing(layer)
         dtype = self.moe.in_dtype
         for name in ("w13", "w2"):
-            codes, scale = (getattr(layer, f"{name}_{one}") for one in ("weight", "weight_scale"))
+            codes, scale = (
+                getattr(layer, f"{name}_{suffix}") for suffix in ("weight", "weight_scale")
+            )
             values = _widen(codes.data, scale.data, dtype)
             replace_parameter(layer, f"{name}_weight", parameter(values))
 

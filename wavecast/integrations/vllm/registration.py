@@ -31,7 +31,7 @@ def register() -> None:
     whose experts are quantised. A second call does nothing."""
     register_backend(AttentionBackendEnum.CUSTOM, _ATTENTION)
     for layer in (*layers.LAYERS, *linear.LAYERS, *experts.LAYERS, *quantised.LAYERS):
-        base = next(one for one in layer.__mro__[1:] if one.__module__.startswith("vllm."))
+        base = next(parent for parent in layer.__mro__[1:] if parent.__module__.startswith("vllm."))
         if base.__name__ not in op_registry_oot:
             base.register_oot(layer)
     tables: dict[str, dict[Any, list[type[Any]]]] = {
@@ -41,9 +41,9 @@ def register() -> None:
         "mp": registry._POSSIBLE_KERNELS,
     }
     for name, kernel in quantised.KERNELS.items():
-        known = tables[name].setdefault(current_platform._enum, [])
-        if kernel not in known:  # vLLM's own function appends: others would be chosen first
-            known.insert(0, kernel)
+        kernels = tables[name].setdefault(current_platform._enum, [])
+        if kernel not in kernels:  # vLLM's own function appends: others would be chosen first
+            kernels.insert(0, kernel)
     for name, config in (quantised_experts.CONFIGS | integer_experts.CONFIGS).items():
         register_quantization_config(name)(config)
 

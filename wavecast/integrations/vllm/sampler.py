@@ -47,17 +47,17 @@ class FilteredSampler(nn.Module):
     ) -> tuple[Tensor, Tensor | None]:
         """Tokens [rows], and the filtered logits [rows, vocabulary], or their logarithmic
         probabilities, where vLLM is to report these. A row with a generator depends on it alone."""
-        given = (logits, torch.ones(logits.shape[0]), _as(k, torch.int32), _as(p, torch.float32))
-        tokens = _sample(*given, seed=_seed(None))
+        operands = (logits, torch.ones(logits.shape[0]), _as(k, torch.int32), _as(p, torch.float32))
+        tokens = _sample(*operands, seed=_seed(None))
         for row, generator in generators.items():
-            one = (None if value is None else value[row : row + 1] for value in given)
-            tokens[row] = _sample(*one, seed=_seed(generator))[0]
+            row_operands = (None if value is None else value[row : row + 1] for value in operands)
+            tokens[row] = _sample(*row_operands, seed=_seed(generator))[0]
         if self.logprobs_mode not in ("processed_logits", "processed_logprobs"):
             return tokens, None
-        kept = _mask(*given)
+        masked_logits = _mask(*operands)
         if self.logprobs_mode == "processed_logits":
-            return tokens, kept
-        return tokens, kept.log_softmax(dim=-1, dtype=torch.float32)
+            return tokens, masked_logits
+        return tokens, masked_logits.log_softmax(dim=-1, dtype=torch.float32)
 
 
 def _as(value: Tensor | None, dtype: torch.dtype) -> Tensor | None:

@@ -35,8 +35,8 @@ def slot_mapping(
     sequence = torch.searchsorted(starts[1:].contiguous(), rows, right=True)
     position = positions_ptr[:num_tokens].long()
     block = block_table_ptr[sequence, position // KV_CACHE_BLOCK_SIZE].long()
-    found = block * KV_CACHE_BLOCK_SIZE + position % KV_CACHE_BLOCK_SIZE
-    slot_mapping_ptr[:num_tokens] = found
+    slots = block * KV_CACHE_BLOCK_SIZE + position % KV_CACHE_BLOCK_SIZE
+    slot_mapping_ptr[:num_tokens] = slots
     slot_mapping_ptr[num_tokens:max_num_tokens] = PAD_ID
 
 

@@ -66,8 +66,8 @@ def suffix(engine: str, dtype: str, *, block: bool) -> str:
     """The end of a file's name: dtype, block of scales. Raises UnknownName for an engine."""
     if engine not in ENGINES:
         raise UnknownName("engine", engine, ENGINES)
-    found = f",dtype={dtype}" if dtype else ""
-    return found + (f",block_shape={ENGINES[engine].block}" if block else "") + ".json"
+    name = f",dtype={dtype}" if dtype else ""
+    return name + (f",block_shape={ENGINES[engine].block}" if block else "") + ".json"
 
 
 def store(folder: Path, engine: str, name: str, table: Mapping[int, Config]) -> Path:

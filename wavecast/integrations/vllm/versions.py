@@ -15,16 +15,17 @@ SUPPORTED: Final = ("0.33",)
 def check() -> str:
     """The version of vLLM. Raises MissingTool without vLLM, UsageError for another release."""
     try:
-        found = version("vllm")
+        release = version("vllm")
     except PackageNotFoundError:
         hint = install_hint("vllm")
         raise MissingTool("vLLM is not installed", hint=hint) from None
-    if ".".join(found.split(".")[:2]) not in SUPPORTED:
+    if ".".join(release.split(".")[:2]) not in SUPPORTED:
         raise UsageError(
-            f"vLLM {found}: wavecast works with {', '.join(f'{one}.*' for one in SUPPORTED)}",
+            f"vLLM {release}: wavecast works with "
+            f"{', '.join(f'{prefix}.*' for prefix in SUPPORTED)}",
             hint="unset WAVECAST_VLLM, or install a release that wavecast works with",
         )
-    return found
+    return release
 
 
 __all__ = ["SUPPORTED", "check"]

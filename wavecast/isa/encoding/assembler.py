@@ -61,16 +61,16 @@ def _symbolic(decoded: Decoded) -> list[int]:
 
 def _targets(program: Program) -> dict[int, int]:
     """Branch -> the instruction it goes to; behind the last one is the function's end."""
-    found = {}
+    targets = {}
     for block in program.blocks:
         last = program.instructions[block.stop - 1]
         if last.opcode.control in _JUMPS:
             following = block.successors
             goes = following[-1] if following else None
-            found[last.index] = (
+            targets[last.index] = (
                 program.blocks[goes].start if goes is not None else len(program.instructions)
             )
-    return found
+    return targets
 
 
 def _value(decoded: Decoded, position: int, labels: Mapping[str, int]) -> str:

@@ -72,21 +72,21 @@ class MachineDecoder:
                 continue
             try:
                 row = reader.rows.get(word & reader.deciding) or reader.row(word)
-                found = row.read(word, available, upper) if row is not None else None
+                decoding = row.read(word, available, upper) if row is not None else None
             except Undecodable:
                 continue
-            if found is not None:
-                return found
+            if decoding is not None:
+                return decoding
         return None
 
     def _candidates(self, top: int) -> tuple[_FormatReader, ...]:
         """The formats that an instruction with this upper half of its first word can have."""
-        found = self._by_top[top] = tuple(
+        readers = self._by_top[top] = tuple(
             reader
             for reader in self._formats
             if reader.value & 0xFFFF0000 == top << 16 & reader.mask & 0xFFFF0000
         )
-        return found
+        return readers
 
 
 class _FormatReader:
@@ -111,8 +111,8 @@ class _FormatReader:
         if rows is None:
             return None
         row = rows[0] if len(rows) == 1 else _chosen(shape, rows, word)
-        found = self.rows[word & self.deciding] = _RowReader(*self._arguments, row)
-        return found
+        reader = self.rows[word & self.deciding] = _RowReader(*self._arguments, row)
+        return reader
 
 
 class _PairFormatReader(_FormatReader):
@@ -129,8 +129,8 @@ class _PairFormatReader(_FormatReader):
             if row is None:
                 return None
             rows.append(row[0])
-        found = self.rows[word & self.deciding] = _PairReader(*self._arguments, *rows)
-        return found
+        reader = self.rows[word & self.deciding] = _PairReader(*self._arguments, *rows)
+        return reader
 
 
 def _chosen(shape: Format, rows: tuple[EncodedRow, ...], word: int) -> EncodedRow:
@@ -185,30 +185,34 @@ class _RowReader:
         self._plan = plan(target, wave_lanes, shape, row, "")
         self._plans: dict[str, TextPlan] = {}
         self._words = self._own_words = shape.words
-        own = _immediate_words(shape, row)
-        self._own_words += own
-        known = traits(target)
+        immediate_words = _immediate_words(shape, row)
+        self._own_words += immediate_words
+        target_traits = traits(target)
         self._first, self._first_mask = 0, 0
         self._behind: dict[int, str] = {}
         self._sources: tuple[tuple[int, int], ...] = ()
         self._literals: dict[int, int] = {}
-        if own:
+        if immediate_words:
             return
-        if shape.name in _FIRST_SOURCE and (shape.name in _ONE_WORD or "vector_dpp" in known):
+        if shape.name in _FIRST_SOURCE and (
+            shape.name in _ONE_WORD or "vector_dpp" in target_traits
+        ):
             first = shape.fields["src0"]
             self._first, self._first_mask = first.low, first.mask
-            self._behind = {code: name for code, name in _BEHIND.items() if _TRAITS[name] in known}
-        self._sources = _literal_sources(shape, row, known)
+            self._behind = {
+                code: name for code, name in _BEHIND.items() if _TRAITS[name] in target_traits
+            }
+        self._sources = _literal_sources(shape, row, target_traits)
         self._literals = {operands.CODE_LITERAL: 1}
-        if "literal_64" in known:
+        if "literal_64" in target_traits:
             self._literals[operands.CODE_LITERAL64] = 2
 
     def read(self, word: int, available: int, upper: int) -> Decoding | None:
         """The instruction, None where it has more than `available` words. Raises Undecodable for a
         field without a meaning."""
-        words, found = self._own_words, self._plan
+        words, text_plan = self._own_words, self._plan
         if self._behind and (code := word >> self._first & self._first_mask) in self._behind:
-            words, found = self._words + 1, self._plan_behind(self._behind[code])
+            words, text_plan = self._words + 1, self._plan_behind(self._behind[code])
         else:
             for low, mask in self._sources:
                 code = word >> low & mask
@@ -217,7 +221,7 @@ class _RowReader:
                     break
         if words > available:
             return None
-        text = found.text(word) if not upper else found.text_with_upper(word, upper)
+        text = text_plan.text(word) if not upper else text_plan.text_with_upper(word, upper)
         if words > self._words:
             text = self._with_literal(text, word, words)
         if LITERAL in text or LITERAL64 in text:
@@ -229,10 +233,10 @@ class _RowReader:
         return _new(Decoding, (text, words, self._row, target))
 
     def _plan_behind(self, following: str) -> TextPlan:
-        found = self._plans.get(following)
-        if found is None:
-            found = self._plans[following] = plan(*self._arguments, following)
-        return found
+        text_plan = self._plans.get(following)
+        if text_plan is None:
+            text_plan = self._plans[following] = plan(*self._arguments, following)
+        return text_plan
 
     def _with_literal(self, text: str, word: int, words: int) -> str:
         if LITERAL in text:
@@ -257,12 +261,12 @@ def _immediate_words(shape: Format, encoded: EncodedRow) -> int:
 
 
 def _literal_sources(
-    shape: Format, encoded: EncodedRow, known: frozenset[str]
+    shape: Format, encoded: EncodedRow, target_traits: frozenset[str]
 ) -> tuple[tuple[int, int], ...]:
     """First bit and mask of the fields that can name a literal."""
     name, fields = shape.name, shape.fields
     names: tuple[str, ...] = ()
-    if name in ("VOP3", "VOP3P") and "literal_in_vop3" in known:
+    if name in ("VOP3", "VOP3P") and "literal_in_vop3" in target_traits:
         names = ("src0", "src1", "src2")[: _sources(encoded)]
     elif name in _SCALAR:
         names = ("src0", "src1")[: _sources(encoded)]

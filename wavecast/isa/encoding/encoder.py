@@ -74,20 +74,20 @@ class MachineEncoder:
     def encode(self, text: str) -> MachineWords:
         """The machine code of an instruction as LLVM prints it. A branch has its distance in words
         as its operand. Raises EncodeError, DecodeError for other texts."""
-        found = self._known.get(text)
-        if found is None:
-            found = self._known[text] = self.encoded(self._texts.decode(text))
-        return found
+        encoding = self._known.get(text)
+        if encoding is None:
+            encoding = self._known[text] = self.encoded(self._texts.decode(text))
+        return encoding
 
     def encoded(self, decoded: Decoded, texts: Mapping[int, str] | None = None) -> MachineWords:
         """The machine code of a decoded instruction; `texts` are those of operands by position that
         replace a label or an expression. Raises EncodeError."""
         texts = texts or {}
         for value, words in self._candidates(decoded, texts):
-            found = self._decoder.decode(value, words)
-            if found is None or found.words != words:
+            decoding = self._decoder.decode(value, words)
+            if decoding is None or decoding.words != words:
                 continue
-            if self._same(found.text, decoded, texts):
+            if self._same(decoding.text, decoded, texts):
                 return MachineWords(value, words)
         raise EncodeError(f"no encoding of {decoded.text!r} on {self.target}")
 
@@ -95,23 +95,25 @@ class MachineEncoder:
         if decoded.second is not None:
             yield from self._pairs(decoded, decoded.second)
             return
-        wanted = _wanted(decoded, texts)
+        spellings = _wanted(decoded, texts)
         for shape, number, row in self._rows.get(decoded.opcode.name, ()):
             for following in _following(decoded):
                 try:
-                    made = plan(self.target, self.wave_lanes, shape, row, following)
+                    text_plan = plan(self.target, self.wave_lanes, shape, row, following)
                 except TableError:
                     continue
-                if decoded.encoding and made.mnemonic != decoded.mnemonic:
+                if decoded.encoding and text_plan.mnemonic != decoded.mnemonic:
                     continue
-                known, value = _identity(shape, number, "op")
+                mask, value = _identity(shape, number, "op")
                 words = shape.words
                 if following:
                     first = shape.fields["src0"]
-                    known |= first.mask << first.low
+                    mask |= first.mask << first.low
                     value |= _BEHIND[following] << first.low
                     words += 1
-                for solved, literals in _solved([(made, wanted)], known, value, made.rest):
+                for solved, literals in _solved(
+                    [(text_plan, spellings)], mask, value, text_plan.rest
+                ):
                     yield _with_literals(solved, words, literals)
 
     def _pairs(self, x: Decoded, y: Decoded) -> Iterator[tuple[int, int]]:
@@ -121,7 +123,7 @@ class MachineEncoder:
             for other, other_number, other_row in self._rows.get(y.opcode.name, ()):
                 if other is not shape:
                     continue
-                known, value = _identity(shape, number, "opx")
+                mask, value = _identity(shape, number, "opx")
                 other_known, other_value = _identity(shape, other_number, "opy")
                 arguments = self.target, self.wave_lanes, shape
                 halves = [
@@ -129,7 +131,7 @@ class MachineEncoder:
                     (pair_plan(*arguments, other_row, "y"), _wanted(y, {})),
                 ]
                 for solved, literals in _solved(
-                    halves, known | other_known, value | other_value, shape.rest
+                    halves, mask | other_known, value | other_value, shape.rest
                 ):
                     yield _with_literals(solved, shape.words, literals)
 
@@ -137,42 +139,45 @@ class MachineEncoder:
         """Whether a text is the instruction, whatever the spelling of its numbers."""
         if text == decoded.text:
             return True
-        found: Decoded | None = self._texts.decode(text)
-        wanted: Decoded | None = decoded
-        while found is not None and wanted is not None:
-            if found.opcode.name != wanted.opcode.name:
+        candidate: Decoded | None = self._texts.decode(text)
+        reference: Decoded | None = decoded
+        while candidate is not None and reference is not None:
+            if candidate.opcode.name != reference.opcode.name:
                 return False
-            kept = [
+            reference_operands = [
                 operand
-                for position, operand in enumerate(wanted.operands)
-                if not _is_spelled(wanted, position) and position not in texts
+                for position, operand in enumerate(reference.operands)
+                if not _is_spelled(reference, position) and position not in texts
             ]
-            own = [
+            candidate_operands = [
                 operand
-                for position, operand in enumerate(found.operands)
-                if not _is_spelled(found, position) and position not in texts
+                for position, operand in enumerate(candidate.operands)
+                if not _is_spelled(candidate, position) and position not in texts
             ]
-            if len(own) != len(kept) or not all(map(_equal, own, kept)):
+            if len(candidate_operands) != len(reference_operands) or not all(
+                map(_equal, candidate_operands, reference_operands)
+            ):
                 return False
-            if not _equal_modifiers(found.modifiers, wanted.modifiers):
+            if not _equal_modifiers(candidate.modifiers, reference.modifiers):
                 return False
-            found, wanted = found.second, wanted.second
-        return found is wanted
+            candidate, reference = candidate.second, reference.second
+        return candidate is reference
 
 
 @cache
 def _by_row(target: str) -> Mapping[str, tuple[tuple[Format, int, EncodedRow], ...]]:
     """Row -> its formats with opcode numbers, the shortest first."""
-    found: dict[str, list[tuple[Format, int, EncodedRow]]] = {}
+    encodings: dict[str, list[tuple[Format, int, EncodedRow]]] = {}
     shapes: dict[str, list[Format]] = {}
     for shape in formats(target):
         shapes.setdefault(shape.name, []).append(shape)
     for (name, number), rows in encoded_rows(target).items():
         for row in rows:
             for shape in shapes[name]:
-                found.setdefault(row.row.name, []).append((shape, number, row))
+                encodings.setdefault(row.row.name, []).append((shape, number, row))
     return {
-        name: tuple(sorted(items, key=lambda item: item[0].words)) for name, items in found.items()
+        name: tuple(sorted(items, key=lambda item: item[0].words))
+        for name, items in encodings.items()
     }
 
 
@@ -192,17 +197,17 @@ def _following(decoded: Decoded) -> tuple[str, ...]:
 
 
 def _wanted(decoded: Decoded, texts: Mapping[int, str]) -> _Wanted:
-    shown = []
-    given = dict(decoded.modifiers)
+    spellings = []
+    modifiers = dict(decoded.modifiers)
     for position, operand in enumerate(decoded.operands):
         if position in texts:
-            shown.append((texts[position],))
+            spellings.append((texts[position],))
         else:
-            shown.append(_spellings(operand))
-    if decoded.opcode.form == "SMEM" and "offset" in given and shown:
-        behind = f" offset:{given.pop('offset')}"
-        shown[-1] = tuple(text + behind for text in shown[-1])
-    return _Wanted(tuple(shown), given)
+            spellings.append(_spellings(operand))
+    if decoded.opcode.form == "SMEM" and "offset" in modifiers and spellings:
+        behind = f" offset:{modifiers.pop('offset')}"
+        spellings[-1] = tuple(text + behind for text in spellings[-1])
+    return _Wanted(tuple(spellings), modifiers)
 
 
 def _spellings(operand: Operand) -> tuple[str, ...]:
@@ -214,34 +219,34 @@ def _spellings(operand: Operand) -> tuple[str, ...]:
         return (text, operands.modified(f"v{operand.first}.l", flags, constant=False))
     if operand.kind is not OperandClass.CONSTANT or operand.value is None:
         return (text,)
-    found = [text]
+    spellings = [text]
     if "lit" not in text and operand.value in _SMALL:
-        found.append(operands.modified(str(operand.value), flags, constant=True))
+        spellings.append(operands.modified(str(operand.value), flags, constant=True))
     for literal in (LITERAL, LITERAL64):
         plain = f"{literal}{operand.value & 0xFFFFFFFFFFFFFFFF:x};"
-        found += [
+        spellings += [
             operands.modified(plain, flags, constant=False),
             operands.modified(plain, flags, constant=True),
         ]
-    return tuple(dict.fromkeys(found))
+    return tuple(dict.fromkeys(spellings))
 
 
 def _solved(
-    plans: Sequence[tuple[TextPlan, _Wanted]], known: int, value: int, rest: int
+    plans: Sequence[tuple[TextPlan, _Wanted]], mask: int, value: int, rest: int
 ) -> Iterator[tuple[int, tuple[str, ...]]]:
     """The values of instructions whose plans print what is wanted, with the literals in them."""
     arrangements: list[list[tuple[Part, tuple[str, ...]]]] = [[]]
-    for made, wanted in plans:
-        shown = _shown_modifiers(made.modifiers, wanted.modifiers)
-        if shown is None:
+    for text_plan, target in plans:
+        modifiers = _shown_modifiers(text_plan.modifiers, target.modifiers)
+        if modifiers is None:
             return
         arrangements = [
-            [*before, *shown, *own]
+            [*before, *modifiers, *operand_parts]
             for before in arrangements
-            for own in _arranged(made.operands, wanted.operands)
+            for operand_parts in _arranged(text_plan.operands, target.operands)
         ]
     for pieces in arrangements:
-        yield from _search(pieces, known, value, rest)
+        yield from _search(pieces, mask, value, rest)
 
 
 def _arranged(
@@ -253,87 +258,89 @@ def _arranged(
         return
     optional = [position for position, part in enumerate(parts) if part.optional]
     for empty in combinations(optional, missing):
-        given = iter(texts)
+        text_iterator = iter(texts)
         yield [
-            (part, ("",) if position in empty else next(given))
+            (part, ("",) if position in empty else next(text_iterator))
             for position, part in enumerate(parts)
         ]
 
 
 def _shown_modifiers(
-    parts: Sequence[Part], given: Mapping[str, str]
+    parts: Sequence[Part], modifiers: Mapping[str, str]
 ) -> list[tuple[Part, tuple[str, ...]]] | None:
     """The parts with the modifiers they print; None where one is left."""
-    left = dict(given)
-    found: list[tuple[Part, tuple[str, ...]]] = []
+    leftover = dict(modifiers)
+    pieces: list[tuple[Part, tuple[str, ...]]] = []
     for part in parts:
         if part.value is not None:
             name = next(iter(part.names))
-            shown = left.pop(name, "0")
-            found.append((part, (shown,)))
+            text = leftover.pop(name, "0")
+            pieces.append((part, (text,)))
             continue
         words = [
             f" {name}:{value}" if value else f" {name}"
-            for name, value in left.items()
+            for name, value in leftover.items()
             if name in _names(part)
         ]
         for name in _names(part):
-            left.pop(name, None)
-        found.append((part, ("".join(words), "".join(reversed(words)))))
-    return None if left else found
+            leftover.pop(name, None)
+        pieces.append((part, ("".join(words), "".join(reversed(words)))))
+    return None if leftover else pieces
 
 
 @lru_cache(maxsize=4096)
 def _names(part: Part) -> frozenset[str]:
     """The names of the modifiers that a part prints for any of its values."""
-    found = set()
+    names = set()
     width = sum(mask.bit_length() for _, mask, _ in part.gathers)
     for index in range(1 << width):
         try:
             text = part.texts[index]
         except (Undecodable, IndexError):
             continue
-        found |= {word.partition(":")[0] for word in text.split()}
-    return frozenset(found)
+        names |= {word.partition(":")[0] for word in text.split()}
+    return frozenset(names)
 
 
 def _search(
-    pieces: Sequence[tuple[Part, tuple[str, ...]]], known: int, value: int, rest: int
+    pieces: Sequence[tuple[Part, tuple[str, ...]]], fixed_mask: int, value: int, rest: int
 ) -> Iterator[tuple[int, tuple[str, ...]]]:
-    """The values of the bits not `known` for which every part prints one of its texts, with those
-    of `rest` that no part decides."""
+    """The values of the bits not `fixed_mask` for which every part prints one of its texts, with
+    those of `rest` that no part decides."""
     if not pieces:
-        yield value | rest & ~known, ()
+        yield value | rest & ~fixed_mask, ()
         return
-    part, texts = min(pieces, key=lambda piece: _free_bits(piece[0], known))
+    part, texts = min(pieces, key=lambda piece: _free_bits(piece[0], fixed_mask))
     others = [piece for piece in pieces if piece[0] is not part]
     for text in texts:
         plain, _, literal = text.partition(LITERAL if LITERAL in text else LITERAL64)
-        shown, number = text, ""
+        pattern, number = text, ""
         if literal:
             number, _, end = literal.partition(";")
             sign = LITERAL if LITERAL in text else LITERAL64
-            shown, number = plain + sign + end, sign + number
-        found = indices(part, shown, known, value)
-        for index in sorted(found, key=lambda index: ((index ^ part.usual).bit_count(), index)):
+            pattern, number = plain + sign + end, sign + number
+        candidates = indices(part, pattern, fixed_mask, value)
+        for index in sorted(
+            candidates, key=lambda index: ((index ^ part.usual).bit_count(), index)
+        ):
             mask, bits = _placed(part, index)
-            for solved, literals in _search(others, known | mask, value & ~mask | bits, rest):
+            for solved, literals in _search(others, fixed_mask | mask, value & ~mask | bits, rest):
                 yield solved, (number, *literals) if number else literals
-        if found:
+        if candidates:
             return
 
 
-def _free_bits(part: Part, known: int) -> int:
-    return sum((mask & ~(known >> shift)).bit_count() for shift, mask, _ in part.gathers)
+def _free_bits(part: Part, fixed_mask: int) -> int:
+    return sum((mask & ~(fixed_mask >> shift)).bit_count() for shift, mask, _ in part.gathers)
 
 
 def _placed(part: Part, index: int) -> tuple[int, int]:
     """Mask and value of an instruction's bits that have an index."""
-    known = value = 0
+    fixed_mask = value = 0
     for shift, mask, at in part.gathers:
-        known |= mask << shift
+        fixed_mask |= mask << shift
         value |= (index >> at & mask) << shift
-    return known, value
+    return fixed_mask, value
 
 
 def _with_literals(value: int, words: int, literals: tuple[str, ...]) -> tuple[int, int]:
@@ -356,24 +363,24 @@ def _is_spelled(decoded: Decoded, position: int) -> bool:
     return role.kind is OperandKind.IMMEDIATE and decoded.opcode.form in ("SOPP", "SOPK", "SOP1")
 
 
-def _equal(own: Operand, other: Operand) -> bool:
+def _equal(operand: Operand, other: Operand) -> bool:
     """Whether two operands are the same, however they are spelled."""
-    if own.kind is not other.kind:
+    if operand.kind is not other.kind:
         return False
-    signs = (own.negate, own.absolute, own.sign_extend)
+    signs = (operand.negate, operand.absolute, operand.sign_extend)
     if signs != (other.negate, other.absolute, other.sign_extend):
         return False
-    if own.kind is OperandClass.CONSTANT:
-        return not ((own.value or 0) ^ (other.value or 0)) & 0xFFFFFFFF
-    if own.kind is OperandClass.VGPR and own.count == 1:
-        return own.first == other.first and (own.half or "l") == (other.half or "l")
-    return print_operand(own).partition("/*")[0] == print_operand(other).partition("/*")[0]
+    if operand.kind is OperandClass.CONSTANT:
+        return not ((operand.value or 0) ^ (other.value or 0)) & 0xFFFFFFFF
+    if operand.kind is OperandClass.VGPR and operand.count == 1:
+        return operand.first == other.first and (operand.half or "l") == (other.half or "l")
+    return print_operand(operand).partition("/*")[0] == print_operand(other).partition("/*")[0]
 
 
-def _equal_modifiers(own: Mapping[str, str], other: Mapping[str, str]) -> bool:
-    return own.keys() == other.keys() and all(
+def _equal_modifiers(modifiers: Mapping[str, str], other: Mapping[str, str]) -> bool:
+    return modifiers.keys() == other.keys() and all(
         value == other[name] or _number(value) == _number(other[name]) is not None
-        for name, value in own.items()
+        for name, value in modifiers.items()
     )
 
 

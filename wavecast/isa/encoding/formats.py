@@ -67,7 +67,7 @@ _FOLLOWING = frozenset({"DPP", "DPP8", "SDWA"})
 @cache
 def _rows() -> tuple[tuple[frozenset[str], Format], ...]:
     text = (resources.files("wavecast.isa.encoding") / "formats.tbl").read_text(encoding="utf-8")
-    found = []
+    rows = []
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip() or line.startswith("#"):
             continue
@@ -86,8 +86,8 @@ def _rows() -> tuple[tuple[frozenset[str], Format], ...]:
         rest = 0
         for match in _FIELD.finditer(others[0] if others else ""):
             rest |= int(match["value"], 0) << _bits(match).low
-        found.append((TARGET_SETS[targets], Format(name, int(words), mask, value, layout, rest)))
-    return tuple(found)
+        rows.append((TARGET_SETS[targets], Format(name, int(words), mask, value, layout, rest)))
+    return tuple(rows)
 
 
 def _bits(match: re.Match[str]) -> BitField:
@@ -99,22 +99,22 @@ def _bits(match: re.Match[str]) -> BitField:
 @cache
 def formats(target: str) -> tuple[Format, ...]:
     """The formats of a target; those with the longest identity first."""
-    found = [f for targets, f in _rows() if target in targets and f.name not in _FOLLOWING]
-    return tuple(sorted(found, key=lambda item: -item.mask.bit_count()))
+    shapes = [f for targets, f in _rows() if target in targets and f.name not in _FOLLOWING]
+    return tuple(sorted(shapes, key=lambda item: -item.mask.bit_count()))
 
 
 @cache
 def layout(target: str, name: str) -> Format:
     """The format called `name` on a target. Raises TableError for one it does not have."""
-    for targets, found in _rows():
-        if target in targets and found.name == name:
-            return found
+    for targets, shape in _rows():
+        if target in targets and shape.name == name:
+            return shape
     raise TableError(f"{target} has no format {name}")
 
 
 def format_of(target: str, word: int, words: int) -> Format | None:
     """The format of an instruction, given with `words` words; None for bits of no format."""
-    for found in formats(target):
-        if found.words <= words and found.has(word):
-            return found
+    for shape in formats(target):
+        if shape.words <= words and shape.has(word):
+            return shape
     return None

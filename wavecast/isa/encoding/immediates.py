@@ -91,8 +91,8 @@ def waits(row: Opcode) -> Immediate:
 
     def text(value: int) -> str:
         counts = [(field, field.value(value)) for field in fields]
-        found = [f"{field.counter}({n})" for field, n in counts if n != field.ones]
-        return " ".join(found or [f"{field.counter}({n})" for field, n in counts])
+        parts = [f"{field.counter}({n})" for field, n in counts if n != field.ones]
+        return " ".join(parts or [f"{field.counter}({n})" for field, n in counts])
 
     def value(text: str) -> int:
         if text[0].isdigit():
@@ -103,12 +103,12 @@ def waits(row: Opcode) -> Immediate:
     return Immediate(text, value)
 
 
-def _counts(text: str, known: set[str]) -> dict[str, int]:
+def _counts(text: str, counter_names: set[str]) -> dict[str, int]:
     """`vmcnt(0) lgkmcnt(1)` as numbers by name. Raises ValueError for a name that is not known."""
-    found = {name: number(count) for name, count in _COUNT.findall(text)}
-    if not found or not found.keys() <= known:
+    counts = {name: number(count) for name, count in _COUNT.findall(text)}
+    if not counts or not counts.keys() <= counter_names:
         raise ValueError(text)
-    return found
+    return counts
 
 
 def alu_waits(value: int) -> str:
@@ -123,8 +123,8 @@ def alu_waits(value: int) -> str:
 def _alu_waits_value(text: str) -> int:
     if text[0].isdigit():
         return number(text)
-    found = _counts(text, {name for name, _, _ in _ALU_COUNTERS})
-    return sum(found.get(name, (1 << width) - 1) << low for name, low, width in _ALU_COUNTERS)
+    counts = _counts(text, {name for name, _, _ in _ALU_COUNTERS})
+    return sum(counts.get(name, (1 << width) - 1) << low for name, low, width in _ALU_COUNTERS)
 
 
 def delays(value: int) -> str:
@@ -132,63 +132,63 @@ def delays(value: int) -> str:
     first, skip, second = value & 15, value >> 4 & 7, value >> 7 & 15
     if first >= len(_DELAYS) or second >= len(_DELAYS) or skip >= len(_SKIPS):
         return hexadecimal(value)
-    found = []
+    parts = []
     if first:
-        found.append(f"instid0({_DELAYS[first]})")
+        parts.append(f"instid0({_DELAYS[first]})")
     if skip:
-        found.append(f"instskip({_SKIPS[skip]})")
+        parts.append(f"instskip({_SKIPS[skip]})")
     if second:
-        found.append(f"instid1({_DELAYS[second]})")
-    return " | ".join(found) or "0"
+        parts.append(f"instid1({_DELAYS[second]})")
+    return " | ".join(parts) or "0"
 
 
 def _delays_value(text: str) -> int:
     if text[0].isdigit():
         return number(text)
-    found = dict(_COUNT.findall(text))
+    delay_names = dict(_COUNT.findall(text))
     value = 0
-    for name, known, low in (
+    for name, codes, low in (
         ("instid0", _DELAYS, 0),
         ("instskip", _SKIPS, 4),
         ("instid1", _DELAYS, 7),
     ):
-        value |= known.index(found.get(name, "")) << low
+        value |= codes.index(delay_names.get(name, "")) << low
     return value
 
 
 @cache
 def hardware_register(target: str) -> Immediate:
     """`hwreg(HW_REG_MODE, 0, 4)`: register, first bit, width."""
-    known = names("hwreg", target)
+    registers = names("hwreg", target)
 
     def text(value: int) -> str:
         code, offset, size = value & 63, value >> 6 & 31, (value >> 11 & 31) + 1
-        name = known.get(code, str(code))
+        name = registers.get(code, str(code))
         return f"hwreg({name})" if (offset, size) == (0, 32) else f"hwreg({name}, {offset}, {size})"
 
     def value(text: str) -> int:
-        found = _HARDWARE_REGISTER.fullmatch(text)
-        if found is None:
+        match = _HARDWARE_REGISTER.fullmatch(text)
+        if match is None:
             return number(text)
-        code = number(found[1]) if found[1].isdigit() else _inverse(known)[found[1]]
-        return code | int(found[2] or 0) << 6 | int(found[3] or 32) - 1 << 11
+        code = number(match[1]) if match[1].isdigit() else _inverse(registers)[match[1]]
+        return code | int(match[2] or 0) << 6 | int(match[3] or 32) - 1 << 11
 
     return Immediate(text, value)
 
 
-def _inverse(known: dict[int, str]) -> dict[str, int]:
-    return {name: code for code, name in known.items()}
+def _inverse(by_code: dict[int, str]) -> dict[str, int]:
+    return {name: code for code, name in by_code.items()}
 
 
 @cache
 def message(target: str) -> Immediate:
     """`sendmsg(MSG_GS, GS_OP_EMIT, 0)`: a message with its operation."""
-    known, streams, system = (names(what, target) for what in ("msg", "gs_op", "sys_op"))
+    messages, streams, system = (names(what, target) for what in ("msg", "gs_op", "sys_op"))
     bits = 4 if streams else 8
 
     def text(value: int) -> str:
         code = value & (1 << bits) - 1
-        name, operation, stream = known.get(code), value >> bits & 7, value >> 8 & 3
+        name, operation, stream = messages.get(code), value >> bits & 7, value >> 8 & 3
         if name is None:
             return str(value)
         if not streams:
@@ -213,11 +213,11 @@ def message(target: str) -> Immediate:
         if text[0].isdigit():
             return number(text)
         name, *rest = text.removeprefix("sendmsg(").removesuffix(")").split(", ")
-        found = _inverse(known)[name]
+        code = _inverse(messages)[name]
         if rest:
             operations = system if name == "MSG_SYSMSG" else streams
-            found |= _inverse(operations)[rest[0]] << bits
-        return found | (int(rest[1]) << 8 if len(rest) > 1 else 0)
+            code |= _inverse(operations)[rest[0]] << bits
+        return code | (int(rest[1]) << 8 if len(rest) > 1 else 0)
 
     return Immediate(text, value)
 
@@ -228,8 +228,8 @@ def indexed(value: int) -> str:
 
 
 def _indexed_value(text: str) -> int:
-    shown = text.removeprefix("gpr_idx(").removesuffix(")")
-    return sum(1 << _INDEXED.index(name) for name in shown.split(",") if name)
+    modes = text.removeprefix("gpr_idx(").removesuffix(")")
+    return sum(1 << _INDEXED.index(name) for name in modes.split(",") if name)
 
 
 INDEXED: Final = Immediate(indexed, _indexed_value)
@@ -258,8 +258,8 @@ def swizzle(value: int) -> str:
     signs = []
     for bit in range(4, -1, -1):
         keep, put, flip = and_mask >> bit & 1, or_mask >> bit & 1, xor_mask >> bit & 1
-        zero, one = put ^ flip, (keep | put) ^ flip
-        signs.append({(0, 1): "p", (1, 0): "i", (0, 0): "0", (1, 1): "1"}[zero, one])
+        zero, image_of_one = put ^ flip, (keep | put) ^ flip
+        signs.append({(0, 1): "p", (1, 0): "i", (0, 0): "0", (1, 1): "1"}[zero, image_of_one])
     return f' offset:swizzle(BITMASK_PERM,"{"".join(signs)}")'
 
 
@@ -269,8 +269,8 @@ def swizzle_value(text: str) -> int:
     if mode == "BITMASK_PERM":
         signs = words[0].strip('"')
         keep, put, flip = (
-            sum((sign in chosen) << 4 - bit for bit, sign in enumerate(signs))
-            for chosen in ("pi", "1", "i")
+            sum((sign in ones) << 4 - bit for bit, sign in enumerate(signs))
+            for ones in ("pi", "1", "i")
         )
         return keep | put << 5 | flip << 10
     counts = [number(word) for word in words]

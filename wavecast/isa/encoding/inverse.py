@@ -22,20 +22,20 @@ _LEAST_CODES: Final = 0x7F
 _MANY: Final = 1 << 9
 
 
-def indices(part: Part, text: str, known: int, word: int) -> tuple[int, ...]:
-    """The indices for which a part prints `text`. The bits of `known` are those of `word`."""
+def indices(part: Part, text: str, word_mask: int, word: int) -> tuple[int, ...]:
+    """The indices for which a part prints `text`. The bits of `word_mask` are those of `word`."""
     if not part.gathers:
         return (0,) if part.texts[0] == text else ()
-    fixed = given = 0
+    fixed = bits = 0
     for shift, mask, at in part.gathers:
-        fixed |= (known >> shift & mask) << at
-        given |= (word >> shift & mask) << at
-    return _found(part, text, fixed, given & fixed)
+        fixed |= (word_mask >> shift & mask) << at
+        bits |= (word >> shift & mask) << at
+    return _found(part, text, fixed, bits & fixed)
 
 
 @lru_cache(maxsize=1 << 16)
-def _found(part: Part, text: str, fixed: int, given: int) -> tuple[int, ...]:
-    """The indices with the bits `given` where `fixed` is set."""
+def _found(part: Part, text: str, fixed: int, bits: int) -> tuple[int, ...]:
+    """The indices with the bits `bits` where `fixed` is set."""
     domain = sum(mask << at for _, mask, at in part.gathers)
     if part.value is not None:
         try:
@@ -44,35 +44,35 @@ def _found(part: Part, text: str, fixed: int, given: int) -> tuple[int, ...]:
             return ()
         if -domain // 2 <= index < 0:
             index &= domain
-        return () if index & ~domain or (index ^ given) & fixed else (index,)
+        return () if index & ~domain or (index ^ bits) & fixed else (index,)
     register = _REGISTER.search(text)
     if register is None or part.gathers[0][1] < _LEAST_CODES:
-        return _by_text(part, fixed, given).get(text, ())
+        return _by_text(part, fixed, bits).get(text, ())
     low = part.gathers[0][1]
-    codes = [code for code in _codes(int(register[1]), low) if not (code ^ given) & fixed & low]
-    uppers = _all(domain & ~fixed & ~low, given & ~low)
+    codes = [code for code in _codes(int(register[1]), low) if not (code ^ bits) & fixed & low]
+    uppers = _all(domain & ~fixed & ~low, bits & ~low)
     return tuple(
         code | upper for upper in uppers for code in codes if _text(part, code | upper) == text
     )
 
 
 @lru_cache(maxsize=1 << 12)
-def _by_text(part: Part, fixed: int, given: int) -> dict[str, tuple[int, ...]]:
+def _by_text(part: Part, fixed: int, bits: int) -> dict[str, tuple[int, ...]]:
     """The indices of every text, those of registers left out where there are many."""
     domain = sum(mask << at for _, mask, at in part.gathers)
-    choices = _all(domain & ~fixed, given)
+    choices = _all(domain & ~fixed, bits)
     if len(choices) > _MANY:
         low = part.gathers[0][1]
-        named = [code for code in range(_FIRST_NAMED, FIRST_VGPR) if code <= low]
-        named = [code for code in named if not (code ^ given) & fixed & low]
-        uppers = _all(domain & ~fixed & ~low, given & ~low)
-        choices = [code | upper for upper in uppers for code in named]
-    found: dict[str, tuple[int, ...]] = {}
+        codes = [code for code in range(_FIRST_NAMED, FIRST_VGPR) if code <= low]
+        codes = [code for code in codes if not (code ^ bits) & fixed & low]
+        uppers = _all(domain & ~fixed & ~low, bits & ~low)
+        choices = [code | upper for upper in uppers for code in codes]
+    by_text: dict[str, tuple[int, ...]] = {}
     for index in choices:
         text = _text(part, index)
         if text is not None:
-            found[text] = (*found.get(text, ()), index)
-    return found
+            by_text[text] = (*by_text.get(text, ()), index)
+    return by_text
 
 
 def _text(part: Part, index: int) -> str | None:
@@ -82,14 +82,14 @@ def _text(part: Part, index: int) -> str | None:
         return None
 
 
-def _all(bits: int, given: int) -> list[int]:
-    """Every value of these bits, with the bits `given`."""
-    found, bit = [given], 1
+def _all(bits: int, base: int) -> list[int]:
+    """Every value of these bits, with the bits `base`."""
+    values, bit = [base], 1
     while bit <= bits:
         if bits & bit:
-            found += [index | bit for index in found]
+            values += [index | bit for index in values]
         bit <<= 1
-    return found
+    return values
 
 
 def _codes(first: int, mask: int) -> list[int]:

@@ -53,8 +53,8 @@ class MfmaPlanBuilder(VectorPlanBuilder):
         gathers: list[Gather] = [(field.low, 0x1FF, 0), (acc.low + number, 1, 9)]
         narrow = "f8f6f4" in (shape.a_type, shape.b_type)
         if narrow:
-            chosen = fields["cbsz" if number == 0 else "blgp"]
-            gathers.append((chosen.low, chosen.mask, 10))
+            selector = fields["cbsz" if number == 0 else "blgp"]
+            gathers.append((selector.low, selector.mask, 10))
 
         def text(index: int) -> str:
             dwords = role.dwords
@@ -102,7 +102,7 @@ class WmmaPlanBuilder(VectorPlanBuilder):
     def _narrowed(self, number: int, role: OperandRole) -> Part:
         """A or B of a WMMA whose fields tell the format of its elements."""
         fields = self.fields
-        chosen = ["fmt_a"] if number == 0 else ["fmt_b", "fmt_b2"]
+        names = ["fmt_a"] if number == 0 else ["fmt_b", "fmt_b2"]
 
         def text(index: int) -> str:
             code = (index & 0x1FF) - operands.FIRST_VGPR
@@ -111,4 +111,4 @@ class WmmaPlanBuilder(VectorPlanBuilder):
             dwords = role.dwords * _FORMAT_BITS[min(index >> 9, 4)] // 8
             return operands.vector_text(code, dwords)
 
-        return gathered(Texts(text), fields[f"src{number}"], *(fields[name] for name in chosen))
+        return gathered(Texts(text), fields[f"src{number}"], *(fields[name] for name in names))

@@ -32,8 +32,8 @@ class ScalarMemoryPlanBuilder(PlanBuilder):
         for number, role in enumerate(roles):
             if role.kind is OperandKind.IMMEDIATE:
                 first = number == numbered
-                spelled = self._signed_offset() if first else immediates.PLAIN_DECIMAL
-                parts.append(immediate(spelled, self.fields["offset" if first else "sdata"]))
+                offset_format = self._signed_offset() if first else immediates.PLAIN_DECIMAL
+                parts.append(immediate(offset_format, self.fields["offset" if first else "sdata"]))
             elif role.kind is OperandKind.OFFSET:
                 plain = numbered < last
                 parts.append(self._scalar("soffset", 1) if plain else self._scalar_offset())
@@ -51,16 +51,18 @@ class ScalarMemoryPlanBuilder(PlanBuilder):
         def text(value: int) -> str:
             return f"-{(1 << width) - value:#x}" if value >> width - 1 else f"{value:#x}"
 
-        return immediates.Immediate(text, lambda shown: immediates.number(shown) & (1 << width) - 1)
+        return immediates.Immediate(
+            text, lambda literal: immediates.number(literal) & (1 << width) - 1
+        )
 
     def _scalar_offset(self) -> Part:
         """An immediate, a register, or both (`s5 offset:0x10`)."""
         fields = self.fields
         buffer = any(role.kind is OperandKind.RESOURCE for role in self.row.operands)
         offset = fields["offset"]
-        spelled = self._signed_offset()
+        offset_format = self._signed_offset()
         if buffer and offset.width == 21:
-            spelled = immediates.HEXADECIMAL
+            offset_format = immediates.HEXADECIMAL
         codes = operands.scalar_codes(self.target)
 
         if "imm" in fields:
@@ -75,17 +77,17 @@ class ScalarMemoryPlanBuilder(PlanBuilder):
                     code = soffset if has_register else value & 0x7F
                     return operands.scalar_text(self.target, code, 1)
                 if not has_register:
-                    return spelled.text(value)
+                    return offset_format.text(value)
                 register = operands.scalar_text(self.target, soffset, 1)
-                return f"{register} offset:{spelled.text(value)}"
+                return f"{register} offset:{offset_format.text(value)}"
 
             def older_index(text: str) -> int:
                 register, both, number = text.partition(" offset:")
                 if not both and register not in codes:
-                    return spelled.value(text) | 1 << offset.width + 7
+                    return offset_format.value(text) | 1 << offset.width + 7
                 if not both:
                     return codes[register]
-                return spelled.value(number) | (codes[register] | 3 << 7) << offset.width
+                return offset_format.value(number) | (codes[register] | 3 << 7) << offset.width
 
             order = (offset, fields["soffset"], fields["imm"], fields["soffset_en"])
             return replace(gathered(Texts(older), *order), value=older_index)
@@ -96,14 +98,14 @@ class ScalarMemoryPlanBuilder(PlanBuilder):
             value, code = index & offset.mask, index >> offset.width
             register = operands.scalar_text(self.target, code, 1)
             if register == "null":
-                return spelled.text(value)
-            return f"{register} offset:{spelled.text(value)}" if value or always else register
+                return offset_format.text(value)
+            return f"{register} offset:{offset_format.text(value)}" if value or always else register
 
         def newer_index(text: str) -> int:
             register, both, number = text.partition(" offset:")
             if not both and register not in codes:
-                return spelled.value(text) | codes["null"] << offset.width
-            return (spelled.value(number) if both else 0) | codes[register] << offset.width
+                return offset_format.value(text) | codes["null"] << offset.width
+            return (offset_format.value(number) if both else 0) | codes[register] << offset.width
 
         return replace(gathered(Texts(newer), offset, fields["soffset"]), value=newer_index)
 
@@ -169,8 +171,8 @@ class VectorMemoryPlanBuilder(PlanBuilder):
         if "acc" in fields:
             gathers.append((fields["acc"].low, 1, 8))
         gathers.append((flag.low, 1, 9))
-        shown = Texts(lambda index: texts[index & 0x1FF] if index >> 9 else "")
-        return Part(tuple(gathers), shown, optional=True)
+        register_texts = Texts(lambda index: texts[index & 0x1FF] if index >> 9 else "")
+        return Part(tuple(gathers), register_texts, optional=True)
 
     def _is_no_saddr(self, code: int) -> bool:
         """Whether the code of a scalar address says that there is none."""
@@ -194,13 +196,13 @@ class VectorMemoryPlanBuilder(PlanBuilder):
         fields = self.fields
         if self.shape.name == "SCRATCH":
             if "sve" in fields:
-                shown = Texts(lambda i: operands.vector_text(i & 0xFF, 1) if i >> 8 else "off")
-                return gathered(shown, fields["addr"], fields["sve"])
+                texts = Texts(lambda i: operands.vector_text(i & 0xFF, 1) if i >> 8 else "off")
+                return gathered(texts, fields["addr"], fields["sve"])
             by_lane = _NULL if "null_for_no_saddr" in self.traits else _NO_SADDR_OF_GFX9
-            shown = Texts(
+            texts = Texts(
                 lambda i: operands.vector_text(i & 0xFF, 1) if i >> 8 == by_lane else "off"
             )
-            return gathered(shown, fields["addr"], fields["saddr"])
+            return gathered(texts, fields["addr"], fields["saddr"])
         optional = any(role.kind is OperandKind.SCALAR_ADDRESS for role in self.row.operands)
         if not optional or (self.shape.name == "FLAT" and "flat_saddr" not in self.traits):
             return gathered(operands.vectors(2), fields["addr"])
@@ -217,8 +219,8 @@ class VectorMemoryPlanBuilder(PlanBuilder):
         for role in self.row.operands:
             if role.kind is OperandKind.ADDRESS:
                 address = fields.get("vaddr") or fields["addr"]
-                shown = Texts(_buffer_address)
-                parts.append(gathered(shown, address, fields["offen"], fields["idxen"]))
+                texts = Texts(_buffer_address)
+                parts.append(gathered(texts, address, fields["offen"], fields["idxen"]))
             elif role.kind is OperandKind.RESOURCE:
                 field = fields["rsrc"]
                 parts.append(self._pair("rsrc", 4 if field.width == 5 else 1, 4))
@@ -236,8 +238,8 @@ class VectorMemoryPlanBuilder(PlanBuilder):
         return parts
 
     def _buffer_data(self, dwords: int) -> Part:
-        shown = Texts(lambda i: operands.vector_text(i & 0xFF, dwords + (i >> 8)))
-        return gathered(shown, self.fields["vdata"], self.fields["tfe"])
+        texts = Texts(lambda i: operands.vector_text(i & 0xFF, dwords + (i >> 8)))
+        return gathered(texts, self.fields["vdata"], self.fields["tfe"])
 
     def _vimage(self) -> list[Part]:
         parts: list[Part] = []
@@ -245,7 +247,9 @@ class VectorMemoryPlanBuilder(PlanBuilder):
             field = self.fields[f"vaddr{number}"]
             texts = operands.scalars(self.target, role.dwords)
             if role.optional:
-                texts = Texts(lambda code, known=texts: "" if code == _NO_SADDR else known[code])
+                texts = Texts(
+                    lambda code, registers=texts: "" if code == _NO_SADDR else registers[code]
+                )
             parts.append(gathered(texts, field, optional=role.optional))
         return parts
 

@@ -65,7 +65,7 @@ def _signed(name: str, width: int) -> Modifier:
     def text(value: int) -> str:
         return f" {name}:{value - 2 * half if value >= half else value}" if value else ""
 
-    return Modifier((name,), text, name, lambda shown: number(shown) & 2 * half - 1)
+    return Modifier((name,), text, name, lambda literal: number(literal) & 2 * half - 1)
 
 
 def bits_text(name: str, value: int, count: int) -> str:
@@ -74,10 +74,10 @@ def bits_text(name: str, value: int, count: int) -> str:
 
 
 def _bits(name: str, field: str, count: int, default: int = 0) -> Modifier:
-    used = (1 << count) - 1
+    mask = (1 << count) - 1
 
     def text(value: int) -> str:
-        return "" if value & used == default & used else bits_text(name, value, count)
+        return "" if value & mask == default & mask else bits_text(name, value, count)
 
     return Modifier((field,), text)
 
@@ -93,8 +93,8 @@ def op_sel(sources: int, whole: bool = False) -> Modifier:
     def text(value: int) -> str:
         if whole:
             return bits_text("op_sel", value, 4) if value else ""
-        chosen = value & (1 << sources) - 1 | (value >> 3 & 1) << sources
-        return bits_text("op_sel", chosen, sources + 1) if chosen else ""
+        bits = value & (1 << sources) - 1 | (value >> 3 & 1) << sources
+        return bits_text("op_sel", bits, sources + 1) if bits else ""
 
     return Modifier(("op_sel",), text)
 
@@ -109,16 +109,16 @@ def packed(sources: int, mixed: bool) -> list[Modifier]:
     default = 0 if mixed else (1 << sources) - 1
 
     def high(value: int) -> str:
-        chosen = value & (1 << sources) - 1
-        return "" if chosen == default else bits_text("op_sel_hi", chosen, sources)
+        bits = value & (1 << sources) - 1
+        return "" if bits == default else bits_text("op_sel_hi", bits, sources)
 
-    found = [
+    entries = [
         _bits("op_sel", "op_sel", sources),
         Modifier(("op_sel_hi", "op_sel_hi2"), high, usual=0 if mixed else 7),
     ]
     if not mixed:
-        found += [_bits("neg_lo", "neg", sources), _bits("neg_hi", "neg_hi", sources)]
-    return [*found, CLAMP]
+        entries += [_bits("neg_lo", "neg", sources), _bits("neg_hi", "neg_hi", sources)]
+    return [*entries, CLAMP]
 
 
 def dpp(target_has_fi: bool, new_broadcast: bool) -> list[Modifier]:
@@ -137,14 +137,14 @@ def dpp(target_has_fi: bool, new_broadcast: bool) -> list[Modifier]:
     def masks(value: int) -> str:
         return f" row_mask:{value >> 4:#x} bank_mask:{value & 15:#x}"
 
-    found = [
+    entries = [
         Modifier(("dpp_ctrl",), control),
         Modifier(("bank_mask", "row_mask"), masks),
         Modifier(("bound_ctrl",), lambda value: " bound_ctrl:1" if value else ""),
     ]
     if target_has_fi:
-        found.append(Modifier(("fi",), lambda value: " fi:1" if value else ""))
-    return found
+        entries.append(Modifier(("fi",), lambda value: " fi:1" if value else ""))
+    return entries
 
 
 def dpp8(invalid_lanes: bool) -> list[Modifier]:
@@ -154,11 +154,11 @@ def dpp8(invalid_lanes: bool) -> list[Modifier]:
         order = ",".join(str(value >> 3 * n & 7) for n in range(8))
         return f" dpp8:[{order}]"
 
-    def value(shown: str) -> int:
-        return sum(int(lane) << 3 * n for n, lane in enumerate(shown.strip("[]").split(",")))
+    def value(text: str) -> int:
+        return sum(int(lane) << 3 * n for n, lane in enumerate(text.strip("[]").split(",")))
 
-    found = [Modifier(("lanes",), lanes, "dpp8", value)]
-    return [*found, Modifier((), lambda _: " fi:1")] if invalid_lanes else found
+    entries = [Modifier(("lanes",), lanes, "dpp8", value)]
+    return [*entries, Modifier((), lambda _: " fi:1")] if invalid_lanes else entries
 
 
 def _selection(name: str, field: str) -> Modifier:
@@ -168,16 +168,16 @@ def _selection(name: str, field: str) -> Modifier:
 def sdwa(row: Opcode, sources: int, source_only: bool) -> list[Modifier]:
     """The control word of SDWA; a comparison, or a row with `source_only`, selects no part of its
     result."""
-    found: list[Modifier] = []
+    entries: list[Modifier] = []
     if row.form != "VOPC" and not source_only:
-        found += [
+        entries += [
             CLAMP,
             OMOD,
             _selection("dst_sel", "dst_sel"),
             Modifier(("dst_unused",), lambda value: f" dst_unused:{_UNUSED[min(value, 2)]}"),
         ]
     names = ("sel0", "sel1")[:sources]
-    return found + [_selection(f"src{n}_sel", name) for n, name in enumerate(names)]
+    return entries + [_selection(f"src{n}_sel", name) for n, name in enumerate(names)]
 
 
 def cache_policy(layout: Format, row: Opcode) -> list[Modifier]:
@@ -230,15 +230,15 @@ def memory(layout: Format, row: Opcode) -> list[Modifier]:
         if row.memory_form.offsets == 2:
             return [_number("offset0"), _number("offset1"), _flag("gds")]
         return [_number("offset"), _flag("gds")]
-    found: list[Modifier] = []
+    entries: list[Modifier] = []
     if layout.name == "MUBUF":
-        found += [_flag("idxen"), _flag("offen")]
+        entries += [_flag("idxen"), _flag("offen")]
     width = layout.fields["offset"].width
     unsigned = layout.name == "MUBUF" and layout.words == 2
     unsigned |= layout.name == "FLAT" and layout.words == 2
-    found.append(_number("offset") if unsigned else _signed("offset", width))
-    found += scaled(layout) + cache_policy(layout, row)
-    return found + [_flag(name) for name in ("lds", "tfe") if name in layout.fields]
+    entries.append(_number("offset") if unsigned else _signed("offset", width))
+    entries += scaled(layout) + cache_policy(layout, row)
+    return entries + [_flag(name) for name in ("lds", "tfe") if name in layout.fields]
 
 
 def matrix(layout: Format, row: Opcode) -> list[Modifier]:
@@ -271,26 +271,28 @@ def _named(name: str, field: str | tuple[str, ...], values: Sequence[str]) -> Mo
 
 def wave_matrix(layout: Format, row: Opcode, words: frozenset[str]) -> list[Modifier]:
     """Formats, scales, reuse of operands, negation and the index of WMMA."""
-    found: list[Modifier] = []
+    entries: list[Modifier] = []
     if "index_key" in words:
         wide = row.operands[3].dwords == 1 and row.operands[1].type.startswith(_BYTES)
         field = "index_key" if wide else "index_bit"
-        found.append(Modifier((field,), lambda value: f" index_key:{value}" if value else ""))
+        entries.append(Modifier((field,), lambda value: f" index_key:{value}" if value else ""))
     elif words.isdisjoint({"reuse", "fmt"}):
-        found.append(_bits("op_sel", "op_sel", 3))
+        entries.append(_bits("op_sel", "op_sel", 3))
     if "fmt" in words:
-        found.append(_named("matrix_a_fmt", "fmt_a", _ELEMENTS))
-        found.append(_named("matrix_b_fmt", ("fmt_b", "fmt_b2"), _ELEMENTS))
+        entries.append(_named("matrix_a_fmt", "fmt_a", _ELEMENTS))
+        entries.append(_named("matrix_b_fmt", ("fmt_b", "fmt_b2"), _ELEMENTS))
     if "scale_a" in layout.fields:
         for name in ("a", "b"):
-            found.append(_named(f"matrix_{name}_scale", f"scale_{name}", ("", "MATRIX_SCALE_ROW1")))
+            entries.append(
+                _named(f"matrix_{name}_scale", f"scale_{name}", ("", "MATRIX_SCALE_ROW1"))
+            )
         for name in ("a", "b"):
             field = f"scale_fmt_{name}"
-            found.append(_named(f"matrix_{name}_scale_fmt", field, _SCALE_FORMATS))
+            entries.append(_named(f"matrix_{name}_scale_fmt", field, _SCALE_FORMATS))
     if not words.isdisjoint({"reuse", "fmt"}) and ("fmt" not in words or layout.words > 2):
-        found += [_flag("matrix_a_reuse", "reuse_a"), _flag("matrix_b_reuse", "reuse_b")]
-    found += [_bits("neg_lo", "neg", 3), _bits("neg_hi", "neg_hi", 3)]
-    return [*found, CLAMP] if "clamp" in layout.fields else found
+        entries += [_flag("matrix_a_reuse", "reuse_a"), _flag("matrix_b_reuse", "reuse_b")]
+    entries += [_bits("neg_lo", "neg", 3), _bits("neg_hi", "neg_hi", 3)]
+    return [*entries, CLAMP] if "clamp" in layout.fields else entries
 
 
 _BYTES: Final = ("fp8", "bf8", "b8", "iu8", "i8", "u8", "iu4", "i4", "u4", "b4")
@@ -298,14 +300,14 @@ _BYTES: Final = ("fp8", "bf8", "b8", "iu8", "i8", "u8", "iu4", "i4", "u4", "b4")
 
 def parts(layout: Format, modifiers: Sequence[Modifier], base: int = 0) -> tuple[Part, ...]:
     """The parts of a text that a sequence of modifiers makes, of fields from bit `base` on."""
-    found = []
+    text_parts = []
     for modifier in modifiers:
         gathers, position = [], 0
         for name in modifier.fields:
             field = layout.fields[name]
             gathers.append((field.low + base, field.mask, position))
             position += field.width
-        found.append(
+        text_parts.append(
             Part(
                 tuple(gathers),
                 Texts(modifier.text),
@@ -314,7 +316,7 @@ def parts(layout: Format, modifiers: Sequence[Modifier], base: int = 0) -> tuple
                 usual=modifier.usual,
             )
         )
-    return tuple(found)
+    return tuple(text_parts)
 
 
 BITOP3: Final = Modifier(
@@ -329,8 +331,8 @@ SWAP: Final = Modifier(
 
 
 def _byte_of_source(value: int) -> str:
-    chosen = (value & 1) << 1 | value >> 1 & 1
-    return f" byte_sel:{chosen}" if chosen else ""
+    byte = (value & 1) << 1 | value >> 1 & 1
+    return f" byte_sel:{byte}" if byte else ""
 
 
 def _byte_of_result(value: int) -> str:

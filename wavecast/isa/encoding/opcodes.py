@@ -39,15 +39,15 @@ _POSITION = re.compile(r"[ah]\d")
 
 
 def _positions(letter: str, words: list[str]) -> frozenset[int]:
-    found = [word for word in words if _POSITION.fullmatch(word)]
-    return frozenset(int(word[1]) for word in found if word[0] == letter)
+    position_words = [word for word in words if _POSITION.fullmatch(word)]
+    return frozenset(int(word[1]) for word in position_words if word[0] == letter)
 
 
 @cache
 def encoded_rows(target: str) -> Mapping[tuple[str, int], tuple[EncodedRow, ...]]:
     """(format, opcode number) -> the rows with that number; several where other bits tell them
     apart (a buffer load to LDS, an atomic that returns)."""
-    found: dict[tuple[str, int], list[EncodedRow]] = {}
+    by_number: dict[tuple[str, int], list[EncodedRow]] = {}
     text = (resources.files("wavecast.isa.encoding") / "opcodes.csv").read_text(encoding="utf-8")
     lines = (line for line in text.splitlines() if not line.startswith("#"))
     rows = {row.name: row for row in table.rows()}
@@ -62,5 +62,5 @@ def encoded_rows(target: str) -> Mapping[tuple[str, int], tuple[EncodedRow, ...]
                 _positions("a", words),
                 frozenset(word for word in words if not _POSITION.fullmatch(word)),
             )
-            found.setdefault((record["format"], int(number, 16)), []).append(entry)
-    return {key: tuple(entries) for key, entries in found.items()}
+            by_number.setdefault((record["format"], int(number, 16)), []).append(entry)
+    return {key: tuple(entries) for key, entries in by_number.items()}

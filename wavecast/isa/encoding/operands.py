@@ -136,13 +136,13 @@ def _narrow(number: int, narrow: bool) -> str:
 @cache
 def scalar_codes(target: str) -> dict[str, int]:
     """The codes of single scalar registers by their text."""
-    found: dict[str, int] = {}
+    codes: dict[str, int] = {}
     for code in range(_ZERO):
         try:
-            found.setdefault(scalar_text(target, code, 1), code)
+            codes.setdefault(scalar_text(target, code, 1), code)
         except Undecodable:
             continue
-    return found
+    return codes
 
 
 @cache

@@ -50,7 +50,7 @@ class PairPlanBuilder(PlanBuilder):
                 field = fields[name]
                 base = 0 if sources == 0 else operands.FIRST_VGPR
                 texts = operands.sources(self.target, role.dwords, role.type, False, False)
-                shown = Texts(
+                operand_texts = Texts(
                     lambda n, b=base, t=texts: t[
                         (n & 0xFF if b else n & 0x1FF) + b | (n >> (8 if b else 9) & 1) << 11
                     ]
@@ -58,7 +58,7 @@ class PairPlanBuilder(PlanBuilder):
                 gathers = [(field.low, field.mask, 0)]
                 if wide:
                     gathers.append((fields[f"neg{half}"].low + sources, 1, field.width))
-                parts.append(Part(tuple(gathers), shown))
+                parts.append(Part(tuple(gathers), operand_texts))
                 sources += 1
         return parts
 
@@ -66,6 +66,6 @@ class PairPlanBuilder(PlanBuilder):
         fields, half = self.fields, self.half
         if half == "y" and fields["vdsty"].width == 7:  # the other parity than X
             x, y = fields["vdstx"], fields["vdsty"]
-            shown = Texts(lambda n: operands.vector_text((n >> 1) << 1 | (~n & 1), dwords))
-            return Part(((x.low, 1, 0), (y.low, y.mask, 1)), shown)
+            texts = Texts(lambda n: operands.vector_text((n >> 1) << 1 | (~n & 1), dwords))
+            return Part(((x.low, 1, 0), (y.low, y.mask, 1)), texts)
         return gathered(operands.vectors(dwords), fields[f"vdst{half}"])

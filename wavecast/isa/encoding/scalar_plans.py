@@ -59,9 +59,9 @@ class ScalarPlanBuilder(PlanBuilder):
     def _sopk(self) -> list[Part]:
         parts: list[Part] = []
         registers = self.row.flags & {OpcodeFlag.GETREG, OpcodeFlag.SETREG}
-        spelled = immediates.HEXADECIMAL
+        number_format = immediates.HEXADECIMAL
         if registers:
-            spelled = immediates.hardware_register(self.target)
+            number_format = immediates.hardware_register(self.target)
         for role in self.row.operands:
             if role.kind is OperandKind.LABEL:
                 parts.append(immediate(immediates.PLAIN_DECIMAL, self.fields["simm16"]))
@@ -70,18 +70,18 @@ class ScalarPlanBuilder(PlanBuilder):
             elif registers and parts and self.row.operands[0].kind is OperandKind.IMMEDIATE:
                 parts.append(constant(LITERAL))
             else:
-                parts.append(immediate(spelled, self.fields["simm16"]))
+                parts.append(immediate(number_format, self.fields["simm16"]))
         return parts
 
     def _sopp(self) -> list[Part]:
         roles = self.row.operands
         if not roles:
             return []
-        spelled = immediates.program_immediate(self.row, self.encoded.words, self.target)
+        number_format = immediates.program_immediate(self.row, self.encoded.words, self.target)
         if roles[0].kind is OperandKind.LABEL:
-            spelled = immediates.PLAIN_DECIMAL
-        part = immediate(spelled, self.fields["simm16"])
+            number_format = immediates.PLAIN_DECIMAL
+        part = immediate(number_format, self.fields["simm16"])
         if roles[0].optional:
-            shown = Texts(lambda n: spelled.text(n) if n else "")
-            part = replace(part, texts=shown, optional=True)
+            texts = Texts(lambda n: number_format.text(n) if n else "")
+            part = replace(part, texts=texts, optional=True)
         return [part]

@@ -81,19 +81,19 @@ class CodeReader:
         words = array.tolist()
         pairs = (array[:-1] | array[1:].astype(np.uint64) << np.uint64(32)).tolist()
         pairs.append(-1)
-        found: list[Decoding | _Unread | None] = [_UNREAD] * len(words)
+        decodings: list[Decoding | _Unread | None] = [_UNREAD] * len(words)
         order: list[int] = []
         pending = [0, *((start - address) // _WORD for start in starts)]
         walks = 0
         while pending:
             position = pending.pop()
-            if not 0 <= position < len(words) or found[position] is not _UNREAD:
+            if not 0 <= position < len(words) or decodings[position] is not _UNREAD:
                 continue
             walks += 1
-            pending += self._walk(code, words, pairs, position, found, order)
+            pending += self._walk(code, words, pairs, position, decodings, order)
         if walks > 1:
             order.sort()
-        items = [_new(Placed, (address + _WORD * at, found[at], words[at])) for at in order]
+        items = [_new(Placed, (address + _WORD * at, decodings[at], words[at])) for at in order]
         if walks > 1:
             items = _without_overlap(items)
         return self._completed(items, code) if self._modes else items
@@ -111,8 +111,10 @@ class CodeReader:
                     upper = word & 0xFF
                 elif upper:
                     first = address - start
-                    own = code[first : first + _WORD * decoding.words]
-                    again = self._with_upper(int.from_bytes(own, "little"), decoding.words, upper)
+                    instruction_bytes = code[first : first + _WORD * decoding.words]
+                    again = self._with_upper(
+                        int.from_bytes(instruction_bytes, "little"), decoding.words, upper
+                    )
                     item = _new(Placed, (address, again, word))
             completed.append(item)
         return completed
@@ -130,20 +132,20 @@ class CodeReader:
         words: list[int],
         pairs: list[int],
         position: int,
-        found: list[Decoding | _Unread | None],
+        decodings: list[Decoding | _Unread | None],
         order: list[int],
     ) -> list[int]:
-        """Reads from a word on until what is read already, into `found` and its position into
+        """Reads from a word on until what is read already, into `decodings` and its position into
         `order`; returns the indices of the words that branches go to. `pairs` has every two words
         that follow each other."""
         targets = []
         count = len(words)
-        one, two = self._known[1].get, self._known[2].get
-        while position < count and found[position] is _UNREAD:
-            decoding = one(words[position]) or two(pairs[position])
+        one_word, two_words = self._known[1].get, self._known[2].get
+        while position < count and decodings[position] is _UNREAD:
+            decoding = one_word(words[position]) or two_words(pairs[position])
             if decoding is None:
                 decoding = self._longer(code, words, position)
-            found[position] = decoding
+            decodings[position] = decoding
             order.append(position)
             if decoding is None:
                 position += 1
@@ -160,9 +162,9 @@ class CodeReader:
         available = min(len(words) - position, MOST_WORDS)
         key = int.from_bytes(code[first : first + _WORD * available], "little")
         for size in _LONG[: max(0, available - 2)]:
-            known = self._known[size].get(key & (1 << 32 * size) - 1)
-            if known is not None:
-                return known
+            cache_entry = self._known[size].get(key & (1 << 32 * size) - 1)
+            if cache_entry is not None:
+                return cache_entry
         decoding = self._decoder.decode(key, available)
         if decoding is not None:
             size = decoding.words
@@ -172,15 +174,15 @@ class CodeReader:
 
 def _without_overlap(items: list[Placed]) -> list[Placed]:
     """Without instructions that a later start shows to be data."""
-    kept: list[Placed] = []
+    result: list[Placed] = []
     for item in items:
-        while kept and kept[-1].decoding is not None:
-            before = kept[-1]
+        while result and result[-1].decoding is not None:
+            before = result[-1]
             assert before.decoding is not None
             if before.address + _WORD * before.decoding.words <= item.address:
                 break
-            kept.pop()
+            result.pop()
             for offset in range((item.address - before.address) // _WORD):
-                kept.append(Placed(before.address + _WORD * offset, None, 0))
-        kept.append(item)
-    return kept
+                result.append(Placed(before.address + _WORD * offset, None, 0))
+        result.append(item)
+    return result

@@ -37,10 +37,10 @@ class Part:
 
     def index(self, word: int) -> int:
         """The part's index in `texts` for an instruction."""
-        found = 0
+        index = 0
         for shift, mask, position in self.gathers:
-            found |= (word >> shift & mask) << position
-        return found
+            index |= (word >> shift & mask) << position
+        return index
 
 
 def gathered(texts: Texts, *fields: BitField, optional: bool = False) -> Part:
@@ -52,9 +52,9 @@ def gathered(texts: Texts, *fields: BitField, optional: bool = False) -> Part:
     return Part(tuple(gathers), texts, optional)
 
 
-def immediate(spelled: Immediate, bits: BitField) -> Part:
+def immediate(number_format: Immediate, bits: BitField) -> Part:
     """A number in one field."""
-    return Part(((bits.low, bits.mask, 0),), Texts(spelled.text), value=spelled.value)
+    return Part(((bits.low, bits.mask, 0),), Texts(number_format.text), value=number_format.value)
 
 
 def constant(text: str) -> Part:
@@ -91,12 +91,12 @@ class TextPlan:
         """The text where `upper` has two bits for each of src0, src1, src2 and the destination,
         which are above the eight bits of their register numbers (gfx1250)."""
         texts = [part.texts[part.index(word)] for part in self.operands]
-        shown = [
+        operand_texts = [
             _with_upper(text, upper >> 2 * slot & 3) if slot >= 0 else text
             for text, slot in zip(texts, self.slots, strict=True)
             if text
         ]
-        text = f"{self.mnemonic} {', '.join(shown)}" if shown else self.mnemonic
+        text = f"{self.mnemonic} {', '.join(operand_texts)}" if operand_texts else self.mnemonic
         return text + "".join([part.texts[part.index(word)] for part in self.modifiers])
 
 
@@ -164,34 +164,34 @@ def _preceded(texts: Texts, separator: str) -> Texts:
 
 def _merged(gathers: tuple[Gather, ...]) -> tuple[Gather, ...]:
     """The same index from as few gathers as can be: neighbours that stay neighbours are one."""
-    found = list(gathers[:1])
+    result = list(gathers[:1])
     for shift, mask, position in gathers[1:]:
-        before, before_mask, before_position = found[-1]
+        before, before_mask, before_position = result[-1]
         width = before_mask.bit_length()
         if (shift, position) == (before + width, before_position + width):
-            found[-1] = before, before_mask | mask << width, before_position
+            result[-1] = before, before_mask | mask << width, before_position
         else:
-            found.append((shift, mask, position))
-    return tuple(found)
+            result.append((shift, mask, position))
+    return tuple(result)
 
 
 @cache
 def _maker(layout: tuple[tuple[Gather, ...] | None, ...]) -> Callable[..., Callable[[int], str]]:
     """Makes printers of one layout: fixed texts (None) and indices, in order. A maker takes the
     fixed texts and then the tables."""
-    fixed, tables, shown = [], [], []
+    fixed, tables, pieces = [], [], []
     for gathers in layout:
         if gathers is None:
-            shown.append(f"s{len(fixed)}")
-            fixed.append(shown[-1])
+            pieces.append(f"s{len(fixed)}")
+            fixed.append(pieces[-1])
             continue
         index = " | ".join(
             f"(word >> {shift} & {mask}) << {position}" if position else f"word >> {shift} & {mask}"
             for shift, mask, position in gathers
         )
-        shown.append(f"t{len(tables)}[{index}]")
+        pieces.append(f"t{len(tables)}[{index}]")
         tables.append(f"t{len(tables)}")
-    body = "".join(f"{{{item}}}" for item in shown)
+    body = "".join(f"{{{item}}}" for item in pieces)
     scope: dict[str, Callable[..., Callable[[int], str]]] = {}
     exec(f"def maker({', '.join([*fixed, *tables])}): return lambda word: f'{body}'", scope)
     return scope["maker"]
@@ -205,9 +205,9 @@ def _with_upper(text: str, upper: int) -> str:
     if not upper:
         return text
 
-    def complete(found: re.Match[str]) -> str:
-        numbers = [int(number) + 256 * upper for number in found.groups() if number is not None]
+    def complete(match: re.Match[str]) -> str:
+        numbers = [int(number) + 256 * upper for number in match.groups() if number is not None]
         whole = f"v{numbers[0]}" if len(numbers) == 1 else f"v[{numbers[0]}:{numbers[1]}]"
-        return f"{found[0]} /*{whole}*/"
+        return f"{match[0]} /*{whole}*/"
 
     return _REGISTERS.sub(complete, text, count=1)

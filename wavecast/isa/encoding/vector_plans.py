@@ -61,7 +61,7 @@ class VectorPlanBuilder(PlanBuilder):
     def _first_result(self, position: int, role: OperandRole) -> Part:
         if self.shape.name == "VOPC":
             if self.behind is not None and self.following == "SDWA":
-                chosen = self.behind.fields["sdst"]
+                field = self.behind.fields["sdst"]
                 texts = Texts(
                     lambda index: (
                         operands.scalar_text(self.target, index & 0x7F, self.mask_dwords)
@@ -69,7 +69,7 @@ class VectorPlanBuilder(PlanBuilder):
                         else ("vcc" if self.mask_dwords == 2 else "vcc_lo")
                     )
                 )
-                gathers = ((chosen.low + self.base, 0x7F, 0), (chosen.low + 7 + self.base, 1, 7))
+                gathers = ((field.low + self.base, 0x7F, 0), (field.low + 7 + self.base, 1, 7))
                 return Part(gathers, texts)
             return self._mask()
         return self._destination(position, role)
@@ -138,7 +138,7 @@ class VectorPlanBuilder(PlanBuilder):
         """A register with the negation and absolute value of the DPP word."""
         assert self.behind is not None
         absolute, negate = self.behind.fields[f"abs{number}"], self.behind.fields[f"neg{number}"]
-        shown = Texts(
+        signed_texts = Texts(
             lambda index: operands.modified(texts[index & 0xFF], index >> 8, constant=False)
         )
         gathers = (
@@ -146,7 +146,7 @@ class VectorPlanBuilder(PlanBuilder):
             (absolute.low + self.base, 1, 8),
             (negate.low + self.base, 1, 9),
         )
-        return Part(gathers, shown)
+        return Part(gathers, signed_texts)
 
     def _source_behind(self, number: int, position: int, role: OperandRole) -> Part:
         """Source 0 of DPP and both sources of SDWA, with the modifiers of the word behind."""
@@ -165,10 +165,12 @@ class VectorPlanBuilder(PlanBuilder):
                 if not self._has_carry():
                     gathers.append((self.fields["abs"].low, 1, 10))
                 gathers.append((self.fields["neg"].low, 1, 11))
-            shown = Texts(lambda index: operands.modified(texts[index & 0x3FF], index >> 10, False))
-            return Part(tuple(gathers), shown)
-        own = behind.fields["src0"] if number == 0 else self.fields["src1"]
-        low = own.low + (self.base if number == 0 else 0)
+            modified_texts = Texts(
+                lambda index: operands.modified(texts[index & 0x3FF], index >> 10, False)
+            )
+            return Part(tuple(gathers), modified_texts)
+        source_field = behind.fields["src0"] if number == 0 else self.fields["src1"]
+        low = source_field.low + (self.base if number == 0 else 0)
 
         def text(index: int) -> str:
             code = index & 0xFF
@@ -187,10 +189,10 @@ class VectorPlanBuilder(PlanBuilder):
         return Part(tuple(gathers), Texts(text))
 
     def _modifiers(self) -> tuple[Part, ...]:
-        own = modifiers.parts(self.shape, self._own_modifiers())
+        row_parts = modifiers.parts(self.shape, self._own_modifiers())
         if self.behind is None:
-            return own
-        return own + modifiers.parts(self.behind, self._modifiers_behind(), self.base)
+            return row_parts
+        return row_parts + modifiers.parts(self.behind, self._modifiers_behind(), self.base)
 
     def _modifiers_behind(self) -> Sequence[modifiers.Modifier]:
         assert self.behind is not None
@@ -218,9 +220,9 @@ class VectorPlanBuilder(PlanBuilder):
 
     def _vop3_modifiers(self) -> list[modifiers.Modifier]:
         row = self.row
-        found: list[modifiers.Modifier] = []
+        entries: list[modifiers.Modifier] = []
         if "bitop3" in self.encoded.words:
-            found.append(modifiers.BITOP3)
+            entries.append(modifiers.BITOP3)
         for word in sorted(self.encoded.words & modifiers.SELECTIONS.keys()):
             if "byte_select" in self.traits:
                 return [modifiers.SELECTIONS[word], modifiers.CLAMP, modifiers.OMOD]
@@ -233,8 +235,8 @@ class VectorPlanBuilder(PlanBuilder):
         if "permlane" in self.encoded.words:
             return [modifiers.PERMLANE]
         if not carry and not self.encoded.halves:
-            found.append(modifiers.op_sel(sources, "op_sel4" in self.encoded.words))
-        found.append(modifiers.CLAMP)
+            entries.append(modifiers.op_sel(sources, "op_sel4" in self.encoded.words))
+        entries.append(modifiers.CLAMP)
         if "bitop3" not in self.encoded.words:
-            found.append(modifiers.OMOD)
-        return found
+            entries.append(modifiers.OMOD)
+        return entries

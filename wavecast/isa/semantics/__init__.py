@@ -124,12 +124,12 @@ def _entry(name: str, function: Function) -> Semantics:
 
 def _dual(single: dict[str, Function]) -> dict[str, Function]:
     """The halves of VOPD pairs: each means what its row alone means."""
-    found = {
+    functions = {
         row.name: single[row.name.replace("v_dual_", "v_", 1)]
         for row in table.rows()
         if row.name.startswith("v_dual_") and row.name.replace("v_dual_", "v_", 1) in single
     }
-    return found | {"v_dual_cndmask_b32_mask": single["v_cndmask_b32"]}
+    return functions | {"v_dual_cndmask_b32_mask": single["v_cndmask_b32"]}
 
 
 def of(opcode: Opcode) -> Semantics | None:

@@ -38,8 +38,8 @@ def bit_field(o: Ops[V], a: V, offset: V, width: V, bits: int, signed: bool) -> 
     shifted = o.lshr(a, offset, bits)
     limit = o.const(bits, bits)
     whole = o.not_(o.less_unsigned(width, limit, bits), 1)
-    kept = o.select(whole, o.zero(bits), width, bits)
-    mask = o.select(whole, o.ones(bits), o.bit_mask(kept, bits), bits)
+    mask_width = o.select(whole, o.zero(bits), width, bits)
+    mask = o.select(whole, o.ones(bits), o.bit_mask(mask_width, bits), bits)
     field = o.and_(shifted, mask, bits)
     if not signed:
         return field
@@ -109,10 +109,10 @@ def sign_bits_64(o: Ops[V], a: V) -> tuple[V]:
 def replicate_bits(o: Ops[V], a: V) -> tuple[V]:
     """Every bit twice, as 64 bits."""
     wide = o.zero_extend(a, 32, 64)
-    for step, kept in ((16, 0x0000FFFF0000FFFF), (8, 0x00FF00FF00FF00FF), (4, 0x0F0F0F0F0F0F0F0F),
+    for step, mask in ((16, 0x0000FFFF0000FFFF), (8, 0x00FF00FF00FF00FF), (4, 0x0F0F0F0F0F0F0F0F),
                        (2, 0x3333333333333333), (1, 0x5555555555555555)):  # fmt: skip
         doubled = o.or_(wide, o.shl(wide, o.const(step, 64), 64), 64)
-        wide = o.and_(doubled, o.const(kept, 64), 64)
+        wide = o.and_(doubled, o.const(mask, 64), 64)
     return (o.or_(wide, o.shl(wide, o.const(1, 64), 64), 64),)
 
 
@@ -137,14 +137,14 @@ def quad_mask(bits: int) -> Function:
     """One bit for every quad with one set."""
 
     def evaluate(o: Ops[V], a: V) -> tuple[V, V]:
-        found = _any_in_quads(o, a, bits)
-        for step, kept in ((3, 0x0303030303030303), (6, 0x000F000F000F000F),
+        result = _any_in_quads(o, a, bits)
+        for step, mask in ((3, 0x0303030303030303), (6, 0x000F000F000F000F),
                            (12, 0x000000FF000000FF), (24, 0xFFFF)):  # fmt: skip
             if step == 24 and bits == 32:
                 break
-            moved = o.or_(found, o.lshr(found, o.const(step, bits), bits), bits)
-            found = o.and_(moved, o.const(kept, bits), bits)
-        return found, o.nonzero(found, bits)
+            pairs = o.or_(result, o.lshr(result, o.const(step, bits), bits), bits)
+            result = o.and_(pairs, o.const(mask, bits), bits)
+        return result, o.nonzero(result, bits)
 
     return evaluate
 
@@ -166,21 +166,21 @@ def sign_extend(narrow: int) -> Function:
     return evaluate
 
 
-def set_bit(bits: int, one: bool) -> Function:
+def set_bit(bits: int, bit_value: bool) -> Function:
     def evaluate(o: Ops[V], old: V, position: V) -> tuple[V]:
         count = shift_amount(o, position, bits)
         bit = o.shl(o.const(1, bits), count, bits)
-        return (o.or_(old, bit, bits) if one else o.and_not(old, bit, bits),)
+        return (o.or_(old, bit, bits) if bit_value else o.and_not(old, bit, bits),)
 
     return evaluate
 
 
-def test_bit(bits: int, one: bool) -> Function:
+def test_bit(bits: int, bit_value: bool) -> Function:
     def evaluate(o: Ops[V], a: V, position: V) -> tuple[V]:
         count = shift_amount(o, position, bits)
         bit = o.low_bits(o.lshr(a, count, bits), 1, bits)
-        found = o.nonzero(bit, bits)
-        return (found if one else o.not_(found, 1),)
+        is_set = o.nonzero(bit, bits)
+        return (is_set if bit_value else o.not_(is_set, 1),)
 
     return evaluate
 

@@ -73,18 +73,18 @@ RELATIONS = ["lt", "le", "gt", "ge", "eq", "lg", "nlt", "nle", "ngt", "nge", "ne
 
 
 def _tables() -> dict[str, Function]:
-    found: dict[str, Function] = {}
+    table: dict[str, Function] = {}
     for name in ("f16", "f32", "f64"):
         f = FLOATS_BY_NAME[name]
         functions = {relation: compare(f, relation) for relation in RELATIONS}
         if name != "f64":
-            found |= {f"s_cmp_{relation}_{name}": item for relation, item in functions.items()}
+            table |= {f"s_cmp_{relation}_{name}": item for relation, item in functions.items()}
         functions |= {"f": compare_constant(0), "t": compare_constant(1), "class": classify(f)}
         for relation, function in functions.items():
-            found[f"v_cmp_{relation}_{name}"] = function
-            found[f"v_cmpx_{relation}_{name}"] = function
-            found[f"v_cmpx_{relation}_{name}_mask"] = on_both(function)
-    return found
+            table[f"v_cmp_{relation}_{name}"] = function
+            table[f"v_cmpx_{relation}_{name}"] = function
+            table[f"v_cmpx_{relation}_{name}_mask"] = on_both(function)
+    return table
 
 
 COMPARISONS: dict[str, Function] = _tables()

@@ -191,8 +191,8 @@ def insert_byte(o: Ops[V], a: V, position: V, old: V) -> tuple[V]:
     whole = o.f_to_int(SINGLE.operand(o, a), F32, 32, False)
     byte = o.minimum(whole, o.const(255, 32), 32, signed=False)
     shift = o.shl(o.low_bits(position, 2, 32), o.const(3, 32), 32)
-    kept = o.and_not(old, o.shl(o.const(255, 32), shift, 32), 32)
-    return (o.or_(kept, o.shl(byte, shift, 32), 32),)
+    other_bytes = o.and_not(old, o.shl(o.const(255, 32), shift, 32), 32)
+    return (o.or_(other_bytes, o.shl(byte, shift, 32), 32),)
 
 
 def accumulate_byte(o: Ops[V], old: V, a: V, position: V) -> tuple[V]:
@@ -239,7 +239,7 @@ def nibbles_of_bytes(signed: bool) -> Function:
 
 
 def _tables() -> dict[str, Function]:
-    found: dict[str, Function] = {
+    table: dict[str, Function] = {
         "v_cvt_f16_f32": half_from_single,
         "v_cvt_f32_f16": single_from_half,
         "v_cvt_f32_bf16": single_from_brain,
@@ -265,10 +265,10 @@ def _tables() -> dict[str, Function]:
         "s_cvt_pk_rtz_f16_f32": pair_from_singles(F16, "zero"),
     }
     for position in range(4):
-        found[f"v_cvt_f32_ubyte{position}"] = from_byte(position)
+        table[f"v_cvt_f32_ubyte{position}"] = from_byte(position)
     for kind, signed in (("i", True), ("u", False)):
-        found |= _integers(kind, signed)
-    return found
+        table |= _integers(kind, signed)
+    return table
 
 
 def _integers(kind: str, signed: bool) -> dict[str, Function]:

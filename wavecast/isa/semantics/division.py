@@ -81,11 +81,11 @@ def mantissa(f: Float) -> Function:
         special = o.or_(f.is_nan(o, a), f.is_infinite(o, a), 1)
         plain = o.or_(special, f.is_zero(o, a), 1)
         normal, _ = _normalised(o, f, a)
-        kept = f.const(o, f.fmt.sign | ((1 << f.fmt.fraction) - 1))
+        mask = f.const(o, f.fmt.sign | ((1 << f.fmt.fraction) - 1))
         half = f.const(o, f.fmt.one - (1 << f.fmt.fraction))
-        found = o.or_(o.and_(normal, kept, f.bits), half, f.bits)
+        fraction = o.or_(o.and_(normal, mask, f.bits), half, f.bits)
         quiet = o.select(f.is_nan(o, a), f.quieted(o, a), a, f.bits)
-        return (o.select(plain, quiet, found, f.bits),)
+        return (o.select(plain, quiet, fraction, f.bits),)
 
     return evaluate
 
@@ -99,8 +99,8 @@ def exponent(f: Float) -> Function:
         plain = o.or_(special, f.is_zero(o, a), 1)
         normal, shift = _normalised(o, f, a)
         bias = o.add(o.const(f.fmt.bias - 1, 32), shift, 32)
-        found = o.select(plain, o.zero(32), o.sub(_field(o, f, normal), bias, 32), 32)
-        return (o.low_half(found) if f.half else found,)
+        unbiased_exponent = o.select(plain, o.zero(32), o.sub(_field(o, f, normal), bias, 32), 32)
+        return (o.low_half(unbiased_exponent) if f.half else unbiased_exponent,)
 
     return evaluate
 
@@ -171,8 +171,8 @@ def scaled_multiply_add(f: Float) -> Function:
         grows = o.less_signed(o.const(f.fmt.bias, 32), _field(o, f, c), 32)
         steps = o.select(grows, o.const(power, 32), o.const(-power, 32), 32)
         operands = [f.operand(o, value) for value in (a, b, c)]
-        moved = f.result(o, scaled(o, operands, _power_of_two(o, steps)))
-        return (o.select(scales, moved, total, f.bits),)
+        scaled_total = f.result(o, scaled(o, operands, _power_of_two(o, steps)))
+        return (o.select(scales, scaled_total, total, f.bits),)
 
     return evaluate
 
@@ -193,12 +193,12 @@ def _scaled_fma_double(o: Ops[V], operands: list[V], power: V) -> V:
     total = o.f_fma(a, b, c, F64)
     plain = o.f_mul(total, power, F64)
     rest = o.f_fma(a, b, o.f_add(c, o.f_negate(total, F64), F64), F64)
-    zero, one = o.zero(64), o.const(1, 64)
+    zero, ulp = o.zero(64), o.const(1, 64)
     below, above = o.f_less(rest, zero, F64), o.f_less(zero, rest, F64)
     inexact = o.and_(o.or_(below, above, 1), o.not_(o.truncate(total, 64, 1), 1), 1)
     inwards = o.not_(o.xor(below, o.f_less(zero, total, F64), 1), 1)
-    moved = o.select(inwards, o.sub(total, one, 64), o.add(total, one, 64), 64)
-    odd = o.f_mul(o.select(inexact, moved, total, 64), power, F64)
+    neighbour = o.select(inwards, o.sub(total, ulp, 64), o.add(total, ulp, 64), 64)
+    odd = o.f_mul(o.select(inexact, neighbour, total, 64), power, F64)
     low = o.less_unsigned(o.f_absolute(plain, F64), o.const(2 << F64.fraction, 64), 64)
     return o.select(low, odd, plain, 64)
 

@@ -77,11 +77,11 @@ def bytes_to_single(left: str, right: str) -> Function:
 
 
 def _integers(o: Ops[V], a: V, width: int, signed: bool) -> list[V]:
-    found = elements(o, [a], width, 32 // width)
+    fields = elements(o, [a], width, 32 // width)
     if not signed:
-        return found
+        return fields
     count = o.const(32 - width, 32)
-    return [o.ashr(o.shl(item, count, 32), count, 32) for item in found]
+    return [o.ashr(o.shl(item, count, 32), count, 32) for item in fields]
 
 
 def _sum(o: Ops[V], left: list[V], right: list[V], total: V) -> V:
@@ -146,14 +146,16 @@ def mixed_integers_clamped(width: int) -> Function:
 
 
 def _mixed(o: Ops[V], a: V, b: V, width: int, neg_lo: V) -> tuple[list[V], list[V]]:
-    found = []
+    operands = []
     for entry, value in enumerate((a, b)):
         signed = o.truncate(bits_of(o, neg_lo, entry), 32, 1)
         pairs = zip(
             _integers(o, value, width, True), _integers(o, value, width, False), strict=True
         )
-        found.append([o.select(signed, one, other, 32) for one, other in pairs])
-    return found[0], found[1]
+        operands.append(
+            [o.select(signed, signed_element, other, 32) for signed_element, other in pairs]
+        )
+    return operands[0], operands[1]
 
 
 # mixed-precision multiply-add
@@ -198,9 +200,9 @@ def _mixed_sum(
             return o.truncate(bits_of(o, flags, entry), 32, 1)
 
         half = o.select(flag(low), o.high_half(value), o.low_half(value), 32)
-        chosen = o.select(flag(high), widen(o, half, small), value, 32)
-        chosen = o.select(flag(absolute), o.f_absolute(chosen, F32), chosen, 32)
-        values.append(o.select(flag(neg), o.f_negate(chosen, F32), chosen, 32))
+        operand = o.select(flag(high), widen(o, half, small), value, 32)
+        operand = o.select(flag(absolute), o.f_absolute(operand, F32), operand, 32)
+        values.append(o.select(flag(neg), o.f_negate(operand, F32), operand, 32))
     total = SINGLE.fma(o, values[0], values[1], values[2])
     if result is F16:
         return HALF.result(o, narrow(o, total, F16))
@@ -208,7 +210,7 @@ def _mixed_sum(
 
 
 def _tables() -> dict[str, Function]:
-    found: dict[str, Function] = {
+    table: dict[str, Function] = {
         "v_dot2_f32_f16": halves_to_single,
         "v_dot2_f32_bf16": brains_to_single,
         "v_dot2acc_f32_f16": halves_accumulated,
@@ -237,8 +239,8 @@ def _tables() -> dict[str, Function]:
     }
     for left in ("fp8", "bf8"):
         for right in ("fp8", "bf8"):
-            found[f"v_dot4_f32_{left}_{right}"] = bytes_to_single(left, right)
-    return found
+            table[f"v_dot4_f32_{left}_{right}"] = bytes_to_single(left, right)
+    return table
 
 
 DOT: dict[str, Function] = _tables()

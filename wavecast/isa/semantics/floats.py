@@ -130,8 +130,8 @@ def multiply_lit(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
     low = o.or_(o.eq(b, least, 32), o.eq(b, o.const(F32.sign | F32.exponent_mask, 32), 32), 1)
     low = o.or_(low, o.f_is_nan(b, F32), 1)
     positive = SINGLE.less(o, o.zero(32), c)
-    taken = o.or_(low, o.not_(positive, 1), 1)
-    return (o.select(taken, least, SINGLE.multiply(o, a, b), 32),)
+    yields_least = o.or_(low, o.not_(positive, 1), 1)
+    return (o.select(yields_least, least, SINGLE.multiply(o, a, b), 32),)
 
 
 def rounded(f: Float, direction: Direction) -> Function:
@@ -178,7 +178,7 @@ def _single_and_half(name: str, f: Float) -> dict[str, Function]:
     """Rows that exist for F16 and F32, vector and scalar."""
     least, most = minimum_number(f), maximum_number(f)
     lower, upper = minimum(f), maximum(f)
-    found: dict[str, Function] = {
+    table: dict[str, Function] = {
         f"v_sub_{name}": subtract(f),
         f"v_subrev_{name}": subtract_reversed(f),
         f"v_mad_{name}": unfused(f),
@@ -199,12 +199,12 @@ def _single_and_half(name: str, f: Float) -> dict[str, Function]:
     shared = ("add", "mul", "fmac", "trunc", "floor", "ceil", "rndne", "min_num", "max_num")
     vector = _arithmetic(name, f)
     for operation in (*shared, "minimum", "maximum"):
-        found[f"s_{operation}_{name}"] = vector[f"v_{operation}_{name}"]
-    return found
+        table[f"s_{operation}_{name}"] = vector[f"v_{operation}_{name}"]
+    return table
 
 
 def _tables() -> dict[str, Function]:
-    found: dict[str, Function] = {
+    table: dict[str, Function] = {
         "v_mul_dx9_zero_f32": multiply_zero_wins,
         "v_fma_dx9_zero_f32": multiply_add_zero_wins,
         "v_fmac_dx9_zero_f32": accumulate_zero_wins,
@@ -220,10 +220,10 @@ def _tables() -> dict[str, Function]:
         "v_dual_min_num_f64": minimum_number(DOUBLE),
     }
     for name in ("f16", "f32", "f64"):
-        found |= _arithmetic(name, FLOATS_BY_NAME[name])
+        table |= _arithmetic(name, FLOATS_BY_NAME[name])
         if name != "f64":
-            found |= _single_and_half(name, FLOATS_BY_NAME[name])
-    return found
+            table |= _single_and_half(name, FLOATS_BY_NAME[name])
+    return table
 
 
 FLOATS: dict[str, Function] = _tables()

@@ -70,9 +70,9 @@ class FloatFormat:
 
 def _format(name: str, variant: Variant = Variant.OCP) -> FloatFormat:
     """The format of an operand type of the opcode table, 8-bit formats in a variant."""
-    found = lookup(name, Spelling.OPCODE).in_variant(variant).encoding
-    assert found is not None
-    return FloatFormat(name, found.exponent, found.mantissa, found.bias, found.specials)
+    encoding = lookup(name, Spelling.OPCODE).in_variant(variant).encoding
+    assert encoding is not None
+    return FloatFormat(name, encoding.exponent, encoding.mantissa, encoding.bias, encoding.specials)
 
 
 F16 = _format("f16")
@@ -95,10 +95,10 @@ _FNUZ = {FP8: FP8_FNUZ, BF8: BF8_FNUZ}
 def format_of(name: str, target: str = "") -> FloatFormat:
     """The format an operand type names (`f32`, `fp8`). 8-bit formats are those of
     the target."""
-    found = _BY_NAME[name]
-    if found in _FNUZ and capabilities(target).fp8_fnuz:
-        return _FNUZ[found]
-    return found
+    fmt = _BY_NAME[name]
+    if fmt in _FNUZ and capabilities(target).fp8_fnuz:
+        return _FNUZ[fmt]
+    return fmt
 
 
 def element_format(type_name: str, target: str = "") -> FloatFormat | None:

@@ -44,7 +44,7 @@ RELATIONS = ("eq", "ne", "lt", "le", "gt", "ge")
 
 
 def _tables() -> dict[str, Function]:
-    found: dict[str, Function] = {
+    table: dict[str, Function] = {
         f"v_cmpx_{relation}_{kind}": on_both(compare_constant(value))
         for kind in ("i16", "u16")
         for relation, value in (("f", 0), ("t", 1))
@@ -54,12 +54,12 @@ def _tables() -> dict[str, Function]:
         relations = {name: compare(name, bits, signed) for name in RELATIONS}
         relations |= {"f": compare_constant(0), "t": compare_constant(1)}
         for relation, function in relations.items():
-            found[f"v_cmp_{relation}_{kind}"] = function
+            table[f"v_cmp_{relation}_{kind}"] = function
             if bits == 16 and relation in ("f", "t"):
                 continue
-            found[f"v_cmpx_{relation}_{kind}"] = function
-            found[f"v_cmpx_{relation}_{kind}_mask"] = on_both(function)
-    return found
+            table[f"v_cmpx_{relation}_{kind}"] = function
+            table[f"v_cmpx_{relation}_{kind}_mask"] = on_both(function)
+    return table
 
 
 INTEGER_COMPARISONS: dict[str, Function] = _tables()

@@ -103,14 +103,14 @@ class IntegerOps(Ops[Integer]):
     def and_(self, a: Integer, b: Integer, bits: int) -> Integer:
         if isinstance(a, int) and isinstance(b, int):
             return a & b
-        known, other = (a, b) if isinstance(a, int) else (b, a)
-        if isinstance(known, Unknown) or isinstance(other, int):
+        constant, other = (a, b) if isinstance(a, int) else (b, a)
+        if isinstance(constant, Unknown) or isinstance(other, int):
             return _unknown(max(_zeros(a, bits), _zeros(b, bits)), a, b)
-        if known == (1 << bits) - 1:
+        if constant == (1 << bits) - 1:
             return other
-        if known >> other.zeros == 0:
+        if constant >> other.zeros == 0:
             return 0
-        return _unknown(max(other.zeros, trailing_zeros(known, bits)), other)
+        return _unknown(max(other.zeros, trailing_zeros(constant, bits)), other)
 
     def or_(self, a: Integer, b: Integer, bits: int) -> Integer:
         if isinstance(a, int) and isinstance(b, int):

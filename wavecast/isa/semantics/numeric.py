@@ -59,10 +59,10 @@ def _first_nan(result: Array, operands: tuple[Array, ...], fmt: FloatFormat) -> 
     if not wrong.any():
         return result
     kind = _PATTERNS[fmt.bits]
-    chosen: Any = kind(fmt.nan)
+    nan: Any = kind(fmt.nan)
     for operand in reversed(operands):
-        chosen = np.where(is_nan(operand, fmt), operand | kind(fmt.quiet), chosen)
-    return np.where(wrong, chosen, result)
+        nan = np.where(is_nan(operand, fmt), operand | kind(fmt.quiet), nan)
+    return np.where(wrong, nan, result)
 
 
 @_quietly
@@ -162,9 +162,9 @@ def convert(a: Array, source: FloatFormat, result: FloatFormat) -> Array:
         return converted
     shift = source.fraction - result.fraction
     payload = a.astype(np.uint64) & np.uint64((1 << source.fraction) - 1)
-    moved = payload >> np.uint64(shift) if shift > 0 else payload << np.uint64(-shift)
+    result_payload = payload >> np.uint64(shift) if shift > 0 else payload << np.uint64(-shift)
     sign = np.where((a & _PATTERNS[source.bits](source.sign)) != 0, np.uint64(result.sign), 0)
-    nan = sign.astype(np.uint64) | np.uint64(result.exponent_mask | result.quiet) | moved
+    nan = sign.astype(np.uint64) | np.uint64(result.exponent_mask | result.quiet) | result_payload
     return np.where(wrong, nan.astype(_PATTERNS[result.bits]), converted)
 
 

@@ -267,8 +267,8 @@ class Ops(ABC, Generic[V]):
 
     def bit_mask(self, width: V, bits: int) -> V:
         """`width` low ones; `width` is below `bits`."""
-        one = self.const(1, bits)
-        return self.sub(self.shl(one, width, bits), one, bits)
+        bit = self.const(1, bits)
+        return self.sub(self.shl(bit, width, bits), bit, bits)
 
     def join(self, low: V, high: V) -> V:
         """Two 32-bit values as one of 64 bits."""

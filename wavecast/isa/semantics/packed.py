@@ -46,23 +46,23 @@ def _added(function: Function, clamped_sum: str) -> Function:
 
 
 def _elements() -> dict[str, Function]:
-    found = {f"v_pk_{name}": HALVES[single] for name, single in _INTEGER.items()}
+    table = {f"v_pk_{name}": HALVES[single] for name, single in _INTEGER.items()}
     for kind in ("i16", "u16"):
         for name in ("min", "max"):
             single = HALVES[f"v_{name}_{kind}"]
-            found[f"v_pk_add_{name}_{kind}"] = _added(single, f"v_add_nc_{kind}")
+            table[f"v_pk_add_{name}_{kind}"] = _added(single, f"v_add_nc_{kind}")
     for name in ("add", "mul", "fma", "min_num", "max_num", "minimum", "maximum"):
-        found[f"v_pk_{name}_f16"] = FLOATS[f"v_{name}_f16"]
+        table[f"v_pk_{name}_f16"] = FLOATS[f"v_{name}_f16"]
     for name in ("min3_num", "max3_num", "minimum3", "maximum3"):
-        found[f"v_pk_{name}_f16"] = FLOATS[f"v_{name}_f16"]
-    found["v_pk_fmac_f16"] = accumulate(HALF)
+        table[f"v_pk_{name}_f16"] = FLOATS[f"v_{name}_f16"]
+    table["v_pk_fmac_f16"] = accumulate(HALF)
     for f, name in ((BRAIN, "bf16"), (SINGLE, "f32")):
-        found[f"v_pk_add_{name}"] = add(f)
-        found[f"v_pk_mul_{name}"] = multiply(f)
-        found[f"v_pk_fma_{name}"] = multiply_add(f)
-    found["v_pk_min_num_bf16"] = minimum_number(BRAIN)
-    found["v_pk_max_num_bf16"] = maximum_number(BRAIN)
-    return found
+        table[f"v_pk_add_{name}"] = add(f)
+        table[f"v_pk_mul_{name}"] = multiply(f)
+        table[f"v_pk_fma_{name}"] = multiply_add(f)
+    table["v_pk_min_num_bf16"] = minimum_number(BRAIN)
+    table["v_pk_max_num_bf16"] = maximum_number(BRAIN)
+    return table
 
 
 def _whole(element: Function, bits: int) -> Function:
@@ -83,12 +83,12 @@ def _whole(element: Function, bits: int) -> Function:
 
 def move_pair(o: Ops[V], a: V, b: V, op_sel: V) -> tuple[V]:
     """One dword of each operand, chosen by entries 0 and 1 of `op_sel`."""
-    chosen = []
+    dwords = []
     for entry, value in enumerate((a, b)):
         upper = o.truncate(bits_of(o, op_sel, entry), 32, 1)
-        moved = o.select(upper, o.lshr(value, o.const(32, 64), 64), value, 64)
-        chosen.append(o.truncate(moved, 64, 32))
-    return (o.join(chosen[0], chosen[1]),)
+        source = o.select(upper, o.lshr(value, o.const(32, 64), 64), value, 64)
+        dwords.append(o.truncate(source, 64, 32))
+    return (o.join(dwords[0], dwords[1]),)
 
 
 def element_bits(name: str) -> int:

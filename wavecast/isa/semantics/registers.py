@@ -29,15 +29,15 @@ def from_dwords(o: Ops[V], values: Sequence[V]) -> V | tuple[V, ...]:
 
 def elements(o: Ops[V], words: Sequence[V], width: int, count: int) -> list[V]:
     """`count` packed elements of `width` bits, each in 32 bits; they may cross dwords."""
-    found = []
+    fields = []
     for position in range(0, width * count, width):
         index, offset = divmod(position, 32)
         part = words[index] if offset == 0 else o.lshr(words[index], o.const(offset, 32), 32)
         if offset + width > 32:
             upper = o.shl(words[index + 1], o.const(32 - offset, 32), 32)
             part = o.or_(part, upper, 32)
-        found.append(part if width == 32 else o.low_bits(part, width, 32))
-    return found
+        fields.append(part if width == 32 else o.low_bits(part, width, 32))
+    return fields
 
 
 def packed(o: Ops[V], values: Sequence[V], width: int) -> list[V]:
@@ -61,8 +61,8 @@ def part(o: Ops[V], a: V, width: int, position: V) -> V:
 def with_part(o: Ops[V], old: V, value: V, width: int, position: V) -> V:
     """`old` with part number `position` of `width` bits replaced."""
     shift = o.mul(position, o.const(width, 32), 32)
-    kept = o.and_not(old, o.shl(o.const((1 << width) - 1, 32), shift, 32), 32)
-    return o.or_(kept, o.shl(value, shift, 32), 32)
+    other_bits = o.and_not(old, o.shl(o.const((1 << width) - 1, 32), shift, 32), 32)
+    return o.or_(other_bits, o.shl(value, shift, 32), 32)
 
 
 def bits_of(o: Ops[V], flags: V, first: int, count: int = 1) -> V:

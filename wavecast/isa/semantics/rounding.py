@@ -56,13 +56,13 @@ def narrow(o: Ops[V], a: V, fmt: FloatFormat, rounding: Rounding = "even") -> V:
         result = o.zero_extend(o.f_convert(a, F32, F16), 16, 32)
         return saturated_half(o, result, o.f_is_infinite(a, F32))
     sign, exponent, significand = _parts(o, a)
-    kept, count = _aligned(o, exponent, significand, fmt)
+    significand_bits, count = _aligned(o, exponent, significand, fmt)
     if rounding == "even":
-        one = o.const(1, 32)
-        lowest = o.low_bits(o.lshr(kept, count, 32), 1, 32)
-        half = o.sub(o.shl(one, o.sub(count, one, 32), 32), one, 32)
-        kept = o.add(kept, o.add(half, lowest, 32), 32)
-    return _assembled(o, a, sign, exponent, o.lshr(kept, count, 32), fmt, rounding)
+        bit = o.const(1, 32)
+        lowest = o.low_bits(o.lshr(significand_bits, count, 32), 1, 32)
+        half = o.sub(o.shl(bit, o.sub(count, bit, 32), 32), bit, 32)
+        significand_bits = o.add(significand_bits, o.add(half, lowest, 32), 32)
+    return _assembled(o, a, sign, exponent, o.lshr(significand_bits, count, 32), fmt, rounding)
 
 
 def narrow_stochastically(o: Ops[V], a: V, random: V, fmt: FloatFormat) -> V:
@@ -74,10 +74,10 @@ def narrow_stochastically(o: Ops[V], a: V, random: V, fmt: FloatFormat) -> V:
     """
     dropped = F32.fraction - fmt.fraction
     sign, exponent, significand = _parts(o, a)
-    kept, count = _aligned(o, exponent, significand, fmt)
-    moved = o.lshr(kept, o.sub(count, o.const(dropped, 32), 32), 32)
+    significand_bits, count = _aligned(o, exponent, significand, fmt)
+    window = o.lshr(significand_bits, o.sub(count, o.const(dropped, 32), 32), 32)
     noise = o.lshr(random, o.const(32 - dropped, 32), 32)
-    magnitude = o.lshr(o.add(moved, noise, 32), o.const(dropped, 32), 32)
+    magnitude = o.lshr(o.add(window, noise, 32), o.const(dropped, 32), 32)
     return _assembled(o, a, sign, exponent, magnitude, fmt, "even")
 
 
@@ -173,9 +173,9 @@ def double_to_single_odd(o: Ops[V], a: V) -> V:
     odd = o.truncate(near, 32, 1)
     settled = o.or_(exact, odd, 1)
     beyond = o.f_less(o.f_absolute(a, F64), o.f_absolute(back, F64), F64)
-    one = o.const(1, 32)
-    moved = o.select(beyond, o.sub(near, one, 32), o.add(near, one, 32), 32)
-    return o.select(settled, near, moved, 32)
+    ulp = o.const(1, 32)
+    neighbour = o.select(beyond, o.sub(near, ulp, 32), o.add(near, ulp, 32), 32)
+    return o.select(settled, near, neighbour, 32)
 
 
 def sum_to_odd(o: Ops[V], a: V, b: V) -> V:
@@ -190,9 +190,9 @@ def sum_to_odd(o: Ops[V], a: V, b: V) -> V:
     inexact = o.and_(inexact, o.not_(o.f_is_infinite(total, F64), 1), 1)
     positive = o.f_less(zero, total, F64)
     towards_zero = o.not_(o.xor(below, positive, 1), 1)
-    one = o.const(1, 64)
-    moved = o.select(towards_zero, o.sub(total, one, 64), o.add(total, one, 64), 64)
-    return o.select(inexact, moved, total, 64)
+    ulp = o.const(1, 64)
+    neighbour = o.select(towards_zero, o.sub(total, ulp, 64), o.add(total, ulp, 64), 64)
+    return o.select(inexact, neighbour, total, 64)
 
 
 def from_double(o: Ops[V], a: V, fmt: FloatFormat) -> V:

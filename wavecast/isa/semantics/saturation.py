@@ -70,7 +70,7 @@ def multiply_add_24(signed: bool) -> Function:
 
 
 def _tables() -> dict[str, Function]:
-    found: dict[str, Function] = {
+    table: dict[str, Function] = {
         "v_subrev_nc_u32": _limited(32, False, _difference_reversed),
         "v_subrev_u16": _limited(16, False, _difference_reversed),
         "v_mad_u32_u24": multiply_add_24(signed=False),
@@ -78,10 +78,10 @@ def _tables() -> dict[str, Function]:
     }
     for kind, signed in (("i", True), ("u", False)):
         for bits in (16, 32):
-            found[f"v_add_nc_{kind}{bits}"] = _limited(bits, signed, _sum)
-            found[f"v_sub_nc_{kind}{bits}"] = _limited(bits, signed, _difference)
-        found[f"v_mad_{kind}16"] = _limited(16, signed, _multiply_add)
-    return found
+            table[f"v_add_nc_{kind}{bits}"] = _limited(bits, signed, _sum)
+            table[f"v_sub_nc_{kind}{bits}"] = _limited(bits, signed, _difference)
+        table[f"v_mad_{kind}16"] = _limited(16, signed, _multiply_add)
+    return table
 
 
 CLAMPED: dict[str, Function] = _tables()

@@ -301,7 +301,7 @@ RELATIONS = ("eq", "lg", "lt", "le", "gt", "ge")
 
 
 def _tables() -> dict[str, Function]:
-    found: dict[str, Function] = {
+    table: dict[str, Function] = {
         "s_add_co_u32": add_unsigned,
         "s_sub_co_u32": sub_unsigned,
         "s_add_co_ci_u32": add_with_carry,
@@ -349,21 +349,21 @@ def _tables() -> dict[str, Function]:
         "s_cbranch_execnz": branch_if(64, zero=False),
     }
     for count in (1, 2, 3, 4):
-        found[f"s_lshl{count}_add_u32"] = shift_left_add(count)
+        table[f"s_lshl{count}_add_u32"] = shift_left_add(count)
     for kind, signed in (("i32", True), ("u32", False)):
-        found[f"s_min_{kind}"] = minimum(signed)
-        found[f"s_max_{kind}"] = maximum(signed)
+        table[f"s_min_{kind}"] = minimum(signed)
+        table[f"s_max_{kind}"] = maximum(signed)
         for relation in RELATIONS:
-            found[f"s_cmp_{relation}_{kind}"] = compare(relation, 32, signed)
-            found[f"s_cmpk_{relation}_{kind}"] = compare_immediate(relation, signed)
+            table[f"s_cmp_{relation}_{kind}"] = compare(relation, 32, signed)
+            table[f"s_cmpk_{relation}_{kind}"] = compare_immediate(relation, signed)
     for bits in (32, 64):
-        found |= _sized(bits)
-    return found
+        table |= _sized(bits)
+    return table
 
 
 def _sized(bits: int) -> dict[str, Function]:
     """Rows that exist for 32 and for 64 bits."""
-    found: dict[str, Function] = {
+    table: dict[str, Function] = {
         f"s_mov_b{bits}": move,
         f"s_cmov_b{bits}": conditional_move(bits),
         f"s_cselect_b{bits}": select(bits),
@@ -377,19 +377,19 @@ def _sized(bits: int) -> dict[str, Function]:
         f"s_lshl_b{bits}": shift(bits, shift_left),
         f"s_lshr_b{bits}": shift(bits, shift_right),
         f"s_ashr_i{bits}": shift(bits, shift_right_signed),
-        f"s_bitset0_b{bits}": set_bit(bits, one=False),
-        f"s_bitset1_b{bits}": set_bit(bits, one=True),
-        f"s_bitcmp0_b{bits}": test_bit(bits, one=False),
-        f"s_bitcmp1_b{bits}": test_bit(bits, one=True),
+        f"s_bitset0_b{bits}": set_bit(bits, bit_value=False),
+        f"s_bitset1_b{bits}": set_bit(bits, bit_value=True),
+        f"s_bitcmp0_b{bits}": test_bit(bits, bit_value=False),
+        f"s_bitcmp1_b{bits}": test_bit(bits, bit_value=True),
         f"s_and_not0_saveexec_b{bits}": save_exec(bits, not_and),
         f"s_or_not0_saveexec_b{bits}": save_exec(bits, not_or),
         f"s_and_not0_wrexec_b{bits}": write_exec(bits, not_and),
         f"s_and_not1_wrexec_b{bits}": write_exec(bits, and_not),
     }
     for name, combine in LOGIC.items():
-        found[f"s_{name}_b{bits}"] = logic(bits, combine)
-        found[f"s_{name}_saveexec_b{bits}"] = save_exec(bits, combine)
-    return found
+        table[f"s_{name}_b{bits}"] = logic(bits, combine)
+        table[f"s_{name}_saveexec_b{bits}"] = save_exec(bits, combine)
+    return table
 
 
 SCALAR: dict[str, Function] = _tables()

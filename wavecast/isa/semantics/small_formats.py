@@ -189,11 +189,11 @@ def _all_down(
     o: Ops[V], values: list[V], large: FloatFormat, scale: V, small: str, random: V | None
 ) -> list[V]:
     factor = _scale(o, scale, inverse=True)
-    found = []
+    results = []
     for value in values:
-        found.append(_down(o, value, large, factor, small, random))
+        results.append(_down(o, value, large, factor, small, random))
         random = None if random is None else next_random(o, random)
-    return found
+    return results
 
 
 def scaled_pair_up(small: str, large: FloatFormat) -> Function:
@@ -201,9 +201,9 @@ def scaled_pair_up(small: str, large: FloatFormat) -> Function:
     bits = format_of(small).bits
 
     def evaluate(o: Ops[V], a: V, scale: V, op_sel: V) -> tuple[V | tuple[V, ...]]:
-        chosen = part(o, a, 2 * bits, bits_of(o, op_sel, 0, 1 if bits == 8 else 2))
+        pair = part(o, a, 2 * bits, bits_of(o, op_sel, 0, 1 if bits == 8 else 2))
         factor = _scale(o, scale, inverse=False)
-        values = [_up(o, item, small, factor, large) for item in elements(o, [chosen], bits, 2)]
+        values = [_up(o, item, small, factor, large) for item in elements(o, [pair], bits, 2)]
         return (from_dwords(o, packed(o, values, large.bits)),)
 
     return evaluate
@@ -277,7 +277,7 @@ def block_up(small: str, large: FloatFormat, count: int) -> Function:
 
 
 def _tables() -> dict[str, Function]:
-    found: dict[str, Function] = {
+    table: dict[str, Function] = {
         "v_prng_b32": random_step,
         "v_cvt_sr_f16_f32": stochastic_half(F16),
         "v_cvt_sr_bf16_f32": stochastic_half(BF16),
@@ -285,60 +285,60 @@ def _tables() -> dict[str, Function]:
     for small in ("fp8", "bf8"):
         for name in ("f32", "f16"):
             large = _LARGE[name]
-            found[f"v_cvt_{name}_{small}"] = one_up(small, large)
-            found[f"v_cvt_pk_{name}_{small}"] = pair_up(small, large)
-            found[f"v_cvt_sr_{small}_{name}"] = stochastic_byte(small, large)
-        found[f"v_cvt_pk_{small}_f32"] = pair_down(small)
-        found[f"v_cvt_pk_{small}_f16"] = pair_of_halves_down(small)
+            table[f"v_cvt_{name}_{small}"] = one_up(small, large)
+            table[f"v_cvt_pk_{name}_{small}"] = pair_up(small, large)
+            table[f"v_cvt_sr_{small}_{name}"] = stochastic_byte(small, large)
+        table[f"v_cvt_pk_{small}_f32"] = pair_down(small)
+        table[f"v_cvt_pk_{small}_f16"] = pair_of_halves_down(small)
     for name, large in _LARGE.items():
-        found |= _scaled(name, large)
-    return found
+        table |= _scaled(name, large)
+    return table
 
 
 def _scaled(name: str, large: FloatFormat) -> dict[str, Function]:
     """Scaled rows to and from one larger format."""
     prefix = "v_cvt_scalef32"
-    found: dict[str, Function] = {}
+    table: dict[str, Function] = {}
     for small in ("fp8", "bf8", "fp4"):
-        found[f"{prefix}_pk_{small}_{name}"] = scaled_pair_down(small, large)
-        found[f"{prefix}_pk_{name}_{small}"] = scaled_pair_up(small, large)
-        found[f"{prefix}_pk8_{small}_{name}"] = block_down(small, large, 8)
-        found[f"{prefix}_sr_pk8_{small}_{name}"] = stochastic_block_down(small, large, 8)
-    found[f"{prefix}_sr_pk_fp4_{name}"] = scaled_stochastic_pair(large)
+        table[f"{prefix}_pk_{small}_{name}"] = scaled_pair_down(small, large)
+        table[f"{prefix}_pk_{name}_{small}"] = scaled_pair_up(small, large)
+        table[f"{prefix}_pk8_{small}_{name}"] = block_down(small, large, 8)
+        table[f"{prefix}_sr_pk8_{small}_{name}"] = stochastic_block_down(small, large, 8)
+    table[f"{prefix}_sr_pk_fp4_{name}"] = scaled_stochastic_pair(large)
     for small in ("fp8", "bf8"):
-        found[f"{prefix}_sr_{small}_{name}"] = scaled_stochastic_byte(small, large)
+        table[f"{prefix}_sr_{small}_{name}"] = scaled_stochastic_byte(small, large)
         if name == "f32":
-            found[f"{prefix}_f32_{small}"] = scaled_one_up(small)
+            table[f"{prefix}_f32_{small}"] = scaled_one_up(small)
         if name == "f16":
-            found[f"{prefix}_f16_{small}"] = scaled_one_up_to_half(small)
+            table[f"{prefix}_f16_{small}"] = scaled_one_up_to_half(small)
     for small in ("fp6", "bf6"):
-        found[f"{prefix}_pk16_{small}_{name}"] = block_down(small, large, 16)
-        found[f"{prefix}_sr_pk16_{small}_{name}"] = stochastic_block_down(small, large, 16)
-        found[f"{prefix}_sr_pk32_{small}_{name}"] = stochastic_block_down(small, large, 32)
-        found[f"{prefix}_pk32_{name}_{small}"] = block_up(small, large, 32)
+        table[f"{prefix}_pk16_{small}_{name}"] = block_down(small, large, 16)
+        table[f"{prefix}_sr_pk16_{small}_{name}"] = stochastic_block_down(small, large, 16)
+        table[f"{prefix}_sr_pk32_{small}_{name}"] = stochastic_block_down(small, large, 32)
+        table[f"{prefix}_pk32_{name}_{small}"] = block_up(small, large, 32)
         if name == "f32":
-            found[f"{prefix}_2xpk16_{small}_f32"] = interleaved_block_down(small)
+            table[f"{prefix}_2xpk16_{small}_f32"] = interleaved_block_down(small)
         else:
-            found[f"{prefix}_pk32_{small}_{name}"] = block_down(small, large, 32)
-    return found
+            table[f"{prefix}_pk32_{small}_{name}"] = block_down(small, large, 32)
+    return table
 
 
 def _modifiers() -> dict[str, tuple[str, ...]]:
-    found: dict[str, tuple[str, ...]] = {
+    modifiers: dict[str, tuple[str, ...]] = {
         "v_cvt_sr_f16_f32": ("op_sel",),
         "v_cvt_sr_bf16_f32": ("op_sel",),
     }
     for small in ("fp8", "bf8"):
-        found[f"v_cvt_pk_{small}_f32"] = ("op_sel",)
+        modifiers[f"v_cvt_pk_{small}_f32"] = ("op_sel",)
         for name in ("f32", "f16"):
-            found[f"v_cvt_{name}_{small}"] = ("byte_sel",)
-            found[f"v_cvt_pk_{name}_{small}"] = ("op_sel",)
-            found[f"v_cvt_sr_{small}_{name}"] = ("op_sel", "byte_sel")
+            modifiers[f"v_cvt_{name}_{small}"] = ("byte_sel",)
+            modifiers[f"v_cvt_pk_{name}_{small}"] = ("op_sel",)
+            modifiers[f"v_cvt_sr_{small}_{name}"] = ("op_sel", "byte_sel")
     blocks = ("_pk8_", "_pk16_", "_pk32_", "_2xpk16_")
     for name in _tables():
         if name.startswith("v_cvt_scalef32_") and not any(block in name for block in blocks):
-            found[name] = ("op_sel",)
-    return found
+            modifiers[name] = ("op_sel",)
+    return modifiers
 
 
 SMALL_FORMATS: dict[str, Function] = _tables()

@@ -75,9 +75,9 @@ def logarithm(o: Ops[V], x: V) -> V:
     """log2(x): x = 2^e * m with m around 1, and log m = 2 atanh((m - 1) / (m + 1))."""
     steps = o.ashr(o.sub(x, o.const(_ROOT_HALF, 64), 64), o.const(F64.fraction, 64), 64)
     near_one = o.sub(x, o.shl(steps, o.const(F64.fraction, 64), 64), 64)
-    one = _number(o, 1.0)
-    above = o.f_add(near_one, o.f_negate(one, F64), F64)
-    ratio = o.f_div(above, o.f_add(near_one, one, F64), F64)
+    unity = _number(o, 1.0)
+    above = o.f_add(near_one, o.f_negate(unity, F64), F64)
+    ratio = o.f_div(above, o.f_add(near_one, unity, F64), F64)
     series = _polynomial(o, o.f_mul(ratio, ratio, F64), _LOGARITHM)
     power = o.f_from_int(o.truncate(steps, 64, 32), 32, True, F64)
     value = o.f_add(power, o.f_mul(ratio, series, F64), F64)
@@ -101,9 +101,9 @@ def _revolution(o: Ops[V], x: V) -> tuple[V, V, V]:
 
 
 def _turned(o: Ops[V], even: V, odd: V, quadrant: V) -> V:
-    chosen = o.select(o.truncate(quadrant, 32, 1), odd, even, 64)
+    magnitude = o.select(o.truncate(quadrant, 32, 1), odd, even, 64)
     negative = o.truncate(o.lshr(quadrant, o.const(1, 32), 32), 32, 1)
-    return o.select(negative, o.f_negate(chosen, F64), chosen, 64)
+    return o.select(negative, o.f_negate(magnitude, F64), magnitude, 64)
 
 
 def _in_range(o: Ops[V], x: V, value: V, outside: float) -> V:
@@ -132,9 +132,9 @@ def cosine(o: Ops[V], x: V) -> V:
 def hyperbolic_tangent(o: Ops[V], x: V) -> V:
     """(e^2x - 1) / (e^2x + 1), by its series near 0."""
     grown = exponential(o, o.f_mul(_limited(o, x, 40.0), _number(o, 2 / _LN2), F64))
-    one = _number(o, 1.0)
-    below = o.f_add(grown, o.f_negate(one, F64), F64)
-    far = o.f_div(below, o.f_add(grown, one, F64), F64)
+    unity = _number(o, 1.0)
+    below = o.f_add(grown, o.f_negate(unity, F64), F64)
+    far = o.f_div(below, o.f_add(grown, unity, F64), F64)
     near = o.f_mul(x, _polynomial(o, o.f_mul(x, x, F64), _TANGENT), F64)
     small = o.f_less(o.f_absolute(x, F64), _number(o, 0.1), F64)
     return o.select(small, near, far, 64)
@@ -193,22 +193,22 @@ def _tables() -> dict[str, Function]:
         "exp": exponential,
         "log": logarithm,
     }
-    found: dict[str, Function] = {
+    table: dict[str, Function] = {
         "v_rcp_iflag_f32": on(SINGLE, inverse),
         "v_exp_legacy_f32": on(SINGLE, exponential),
         "v_log_legacy_f32": on(SINGLE, logarithm),
     }
     for name in ("rcp", "rsq", "sqrt"):
-        found[f"v_{name}_f64"] = on(DOUBLE, shared[name])
+        table[f"v_{name}_f64"] = on(DOUBLE, shared[name])
     for f in (HALF, BRAIN, SINGLE):
         for name, function in shared.items():
-            found[f"v_{name}_{f.fmt.name}"] = on(f, function)
+            table[f"v_{name}_{f.fmt.name}"] = on(f, function)
             if f is not BRAIN:
-                found[f"v_s_{name}_{f.fmt.name}"] = on(f, function)
-        found[f"v_sin_{f.fmt.name}"] = periodic(f, sine)
-        found[f"v_cos_{f.fmt.name}"] = periodic(f, cosine)
-        found[f"v_tanh_{f.fmt.name}"] = on(f, hyperbolic_tangent)
-    return found
+                table[f"v_s_{name}_{f.fmt.name}"] = on(f, function)
+        table[f"v_sin_{f.fmt.name}"] = periodic(f, sine)
+        table[f"v_cos_{f.fmt.name}"] = periodic(f, cosine)
+        table[f"v_tanh_{f.fmt.name}"] = on(f, hyperbolic_tangent)
+    return table
 
 
 TRANSCENDENTAL: dict[str, Function] = _tables()

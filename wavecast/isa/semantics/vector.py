@@ -173,25 +173,25 @@ def permute_bytes(o: Ops[V], high: V, low: V, selector: V) -> tuple[V]:
 def _picked_byte(o: Ops[V], source: V, pick: V) -> V:
     byte = o.zero_extend(o.low_bits(pick, 3, 32), 32, 64)
     plain = o.lshr(source, o.shl(byte, o.const(3, 64), 64), 64)
-    chosen = o.low_bits(o.truncate(plain, 64, 32), 8, 32)
+    low_byte = o.low_bits(o.truncate(plain, 64, 32), 8, 32)
     # selectors 8 to 11 replicate the sign of bytes 1, 3, 5 and 7
     sign_at = o.add(o.shl(o.low_bits(pick, 2, 32), o.const(4, 32), 32), o.const(15, 32), 32)
     sign = o.truncate(o.lshr(source, o.zero_extend(sign_at, 32, 64), 64), 64, 1)
     filled = o.select(sign, o.const(255, 32), o.zero(32), 32)
     beyond = o.select(o.eq(pick, o.const(12, 32), 32), o.zero(32), o.const(255, 32), 32)
     high = o.select(o.less_unsigned(pick, o.const(12, 32), 32), filled, beyond, 32)
-    return o.select(o.less_unsigned(pick, o.const(8, 32), 32), chosen, high, 32)
+    return o.select(o.less_unsigned(pick, o.const(8, 32), 32), low_byte, high, 32)
 
 
 def boolean_of_three(o: Ops[V], a: V, b: V, c: V, table: V) -> tuple[V]:
     """Bit `4a + 2b + c` of the table, for every bit. `table` is a modifier, the same everywhere."""
     result = o.zero(32)
     for row in range(8):
-        chosen = o.negate(o.low_bits(o.lshr(table, o.const(row, 32), 32), 1, 32), 32)
+        row_mask = o.negate(o.low_bits(o.lshr(table, o.const(row, 32), 32), 1, 32), 32)
         term = a if row & 4 else o.not_(a, 32)
         term = o.and_(term, b if row & 2 else o.not_(b, 32), 32)
         term = o.and_(term, c if row & 1 else o.not_(c, 32), 32)
-        result = o.or_(result, o.and_(term, chosen, 32), 32)
+        result = o.or_(result, o.and_(term, row_mask, 32), 32)
     return (result,)
 
 
@@ -266,8 +266,8 @@ def count_below(low: bool) -> Function:
         upper = o.nonzero(o.lshr(lane, o.const(5, 32), 32), 32)
         below = o.bit_mask(position, 32)
         upper_lanes, lower_lanes = (o.ones(32), below) if low else (below, o.zero(32))
-        wanted = o.select(upper, upper_lanes, lower_lanes, 32)
-        return (o.add(o.popcount(o.and_(mask, wanted, 32), 32), base, 32),)
+        lanes = o.select(upper, upper_lanes, lower_lanes, 32)
+        return (o.add(o.popcount(o.and_(mask, lanes, 32), 32), base, 32),)
 
     return evaluate
 
@@ -319,7 +319,7 @@ def count_add(o: Ops[V], a: V, base: V) -> tuple[V]:
 
 
 def _tables() -> dict[str, Function]:
-    found: dict[str, Function] = {
+    table: dict[str, Function] = {
         "v_mov_b32": move,
         "v_mov_b64": move,
         "v_accvgpr_read_b32": move,
@@ -398,15 +398,15 @@ def _tables() -> dict[str, Function]:
     }
     for kind, signed in (("i", True), ("u", False)):
         for name, largest in (("min", False), ("max", True)):
-            found[f"v_{name}_{kind}32"] = extreme(32, signed, largest)
-            found[f"v_{name}_{kind}64"] = extreme(64, signed, largest)
-            found[f"v_{name}3_{kind}32"] = extreme_of_three(signed, largest)
-        found[f"v_med3_{kind}32"] = median(signed)
-        found[f"v_minmax_{kind}32"] = extreme_then(signed, largest_first=False)
-        found[f"v_maxmin_{kind}32"] = extreme_then(signed, largest_first=True)
-        found[f"v_add_min_{kind}32"] = added_extreme(signed, largest=False)
-        found[f"v_add_max_{kind}32"] = added_extreme(signed, largest=True)
-    return found
+            table[f"v_{name}_{kind}32"] = extreme(32, signed, largest)
+            table[f"v_{name}_{kind}64"] = extreme(64, signed, largest)
+            table[f"v_{name}3_{kind}32"] = extreme_of_three(signed, largest)
+        table[f"v_med3_{kind}32"] = median(signed)
+        table[f"v_minmax_{kind}32"] = extreme_then(signed, largest_first=False)
+        table[f"v_maxmin_{kind}32"] = extreme_then(signed, largest_first=True)
+        table[f"v_add_min_{kind}32"] = added_extreme(signed, largest=False)
+        table[f"v_add_max_{kind}32"] = added_extreme(signed, largest=True)
+    return table
 
 
 VECTOR: dict[str, Function] = _tables()

@@ -184,43 +184,43 @@ class _Names:
 
 
 def _names(name: str, column: str) -> _Names:
-    found = _Names()
+    entry = _Names()
     for item in column.split():
         if item.startswith("!"):
-            _mark(found, name, item[1:])
+            _mark(entry, name, item[1:])
             continue
         targets, _, mnemonic = item.partition("=")
         if targets not in TARGET_SETS:
             raise TableError(f"{name}: unknown target set {targets!r}")
         for target in TARGET_SETS[targets]:
-            if target in found.mnemonics:
+            if target in entry.mnemonics:
                 raise TableError(f"{name}: {target} named twice")
-            found.mnemonics[target] = mnemonic or name
-    return found
+            entry.mnemonics[target] = mnemonic or name
+    return entry
 
 
-def _mark(found: _Names, name: str, item: str) -> None:
+def _mark(entry: _Names, name: str, item: str) -> None:
     """Take in one `!word` of the last column."""
     word, _, fields = item.partition("=")
     if word in _CONTROLS:
-        found.control = _CONTROLS[word]
+        entry.control = _CONTROLS[word]
     elif word in _ROLES:
-        found.role = _ROLES[word]
+        entry.role = _ROLES[word]
     elif word in _FLAGS:
-        found.flags.add(_FLAGS[word])
+        entry.flags.add(_FLAGS[word])
     else:
         raise TableError(f"{name}: unknown flag {'!' + item!r}")
     if not fields:
         return
-    if found.role is not Role.WAIT:
+    if entry.role is not Role.WAIT:
         raise TableError(f"{name}: only a wait has counters: {'!' + item!r}")
     if fields == "all":
-        found.waits_for_all = True
+        entry.waits_for_all = True
         return
     matches = list(_WAITS.finditer(fields))
     if ",".join(match[0] for match in matches) != fields:
         raise TableError(f"{name}: bad counters {fields!r}")
-    found.waits = tuple(
+    entry.waits = tuple(
         WaitField(match["counter"], _bits(name, match["bits"]), bool(match["optional"]))
         for match in matches
     )
@@ -362,13 +362,13 @@ def _read_matrix() -> list[Opcode]:
 @cache
 def rows() -> tuple[Opcode, ...]:
     """Every row of the table. Raises TableError when a file breaks the format."""
-    found = [row for file in TABLE_FILES for row in _read_table(file)]
-    found += _read_matrix()
-    names = Counter(row.name for row in found)
+    opcodes = [row for file in TABLE_FILES for row in _read_table(file)]
+    opcodes += _read_matrix()
+    names = Counter(row.name for row in opcodes)
     repeated = [name for name, count in names.items() if count > 1]
     if repeated:
         raise TableError(f"rows of the same name: {', '.join(repeated)}")
-    return tuple(found)
+    return tuple(opcodes)
 
 
 @cache
@@ -379,12 +379,12 @@ def by_mnemonic(target: str) -> dict[str, tuple[Opcode, ...]]:
     operands, say) is told apart by its number of operands.
     """
     name = isa_target(target)
-    found: dict[str, tuple[Opcode, ...]] = {}
+    opcodes: dict[str, tuple[Opcode, ...]] = {}
     for row in rows():
         mnemonic = row.mnemonics.get(name)
         if mnemonic is not None:
-            found[mnemonic] = (*found.get(mnemonic, ()), row)
-    return found
+            opcodes[mnemonic] = (*opcodes.get(mnemonic, ()), row)
+    return opcodes
 
 
 @cache
@@ -395,15 +395,15 @@ def older_names(target: str) -> dict[str, tuple[Opcode, ...]]:
     """
     name = isa_target(target)
     printed = by_mnemonic(target)
-    found: dict[str, tuple[Opcode, ...]] = {}
+    aliases: dict[str, tuple[Opcode, ...]] = {}
     for row in rows():
         if name not in row.mnemonics:
             continue
         for earlier in TARGETS[: TARGETS.index(name)]:
             mnemonic = row.mnemonics.get(earlier, row.name)
-            if mnemonic not in printed and row not in found.get(mnemonic, ()):
-                found[mnemonic] = (*found.get(mnemonic, ()), row)
-    return found
+            if mnemonic not in printed and row not in aliases.get(mnemonic, ()):
+                aliases[mnemonic] = (*aliases.get(mnemonic, ()), row)
+    return aliases
 
 
 @cache

@@ -35,8 +35,8 @@ def attention(
     return launches.forward(Call("attention", q, k, v, options))
 
 
-def attention_reference(q, k, v, *options, **named):
-    return reference.forward(Call("attention", q, k, v, AttentionOptions(*options, **named)))
+def attention_reference(q, k, v, *options, **keywords):
+    return reference.forward(Call("attention", q, k, v, AttentionOptions(*options, **keywords)))
 
 
 @BACKWARD_TENSORS.checked
@@ -56,8 +56,8 @@ def attention_backward(
     return launches.backward(Call("attention_backward", q, k, v, options), dout, dlse, out, lse)
 
 
-def attention_backward_reference(dout, dlse, q, k, v, out, lse, *options, **named):
-    call = Call("attention_backward", q, k, v, AttentionOptions(*options, **named))
+def attention_backward_reference(dout, dlse, q, k, v, out, lse, *options, **keywords):
+    call = Call("attention_backward", q, k, v, AttentionOptions(*options, **keywords))
     return reference.backward(call, dout, dlse)
 
 

@@ -39,13 +39,13 @@ class AttentionOptions:
 
     @property
     def flags(self) -> str:
-        given = {
+        flags = {
             "sinks": self.sinks is not None,
             "alibi": self.alibi is not None,
             "cap": self.soft_cap > 0,
             "dropout": self.dropout > 0,
         }
-        return " ".join(name for name, there in given.items() if there)
+        return " ".join(name for name, there in flags.items() if there)
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,12 +127,12 @@ class Call:
             return
         q, k = self.packed.starts_q.tolist(), self.packed.starts_k.tolist()
         for n in range(len(q) - 1):
-            own = slice(q[n], q[n + 1])
-            yield own, slice(k[n], k[n + 1]), (slice(None), own)
+            queries = slice(q[n], q[n + 1])
+            yield queries, slice(k[n], k[n + 1]), (slice(None), queries)
 
     def check(self) -> None:
         """Raise ArgumentError for values that no signature refuses."""
-        given = self.options
+        options = self.options
         sizes = {"q": self.q.shape[-1], "v": self.v.shape[-1]}
         if self.rope is not None:
             sizes["q_rope"] = self.rope_size
@@ -146,9 +146,11 @@ class Call:
             f"{self.heads} heads of q do not share {self.kv_heads} heads of k evenly",
         )
         self._require(self.scale > 0, f"scale is {self.scale}, not positive")
-        self._require(min(given.left, given.right) >= -1, "a side of the window is below -1")
-        self._require(given.soft_cap >= 0, f"soft_cap is {given.soft_cap}, negative")
-        self._require(0 <= given.dropout < 1, f"dropout is {given.dropout}, not from 0 to below 1")
+        self._require(min(options.left, options.right) >= -1, "a side of the window is below -1")
+        self._require(options.soft_cap >= 0, f"soft_cap is {options.soft_cap}, negative")
+        self._require(
+            0 <= options.dropout < 1, f"dropout is {options.dropout}, not from 0 to below 1"
+        )
         if self.packed is not None:
             self._require(len(self.packed.starts_q) > 0, "cu_seqlens_q is empty")
             longest = min(self.packed.longest_q, self.packed.longest_k)
@@ -181,30 +183,30 @@ class Call:
         """Arguments that all kernels over `tensors` [..., heads, elements] take: these and their
         strides, scalars, and constants."""
         head, head_v = self.q.shape[-1], self.v.shape[-1]
-        given, (left, right) = self.options, self.options.window
-        found: dict[str, Any] = {**tensors, **self.lse_strides()}
+        options, (left, right) = self.options, self.options.window
+        operands: dict[str, Any] = {**tensors, **self.lse_strides()}
         for name, tensor in tensors.items():
             strides = (0, *tensor.stride()[:2]) if self.packed else tensor.stride()[:3]
-            found |= zip((f"{name}_batch", f"{name}_row", f"{name}_head"), strides, strict=True)
+            operands |= zip((f"{name}_batch", f"{name}_row", f"{name}_head"), strides, strict=True)
         return {
-            **found,
-            "alibi": given.alibi,
+            **operands,
+            "alibi": options.alibi,
             "starts_q": self.packed.starts_q if self.packed else None,
             "starts_k": self.packed.starts_k if self.packed else None,
             "scale": self.scale,
-            "soft_cap": given.soft_cap,
-            "threshold": given.threshold,
-            "keep": 1 / (1 - given.dropout),
-            "seed": given.seed,
+            "soft_cap": options.soft_cap,
+            "threshold": options.threshold,
+            "keep": 1 / (1 - options.dropout),
+            "seed": options.seed,
             "zero": 0,
             "DIM": padded(head),
             "DIM_V": padded(head_v),
             "GROUP": self.heads // self.kv_heads,
             "LEFT": left >= 0,
             "RIGHT": right >= 0,
-            "CAP": given.soft_cap > 0,
-            "ALIBI": given.alibi is not None,
-            "DROPOUT": given.dropout > 0,
+            "CAP": options.soft_cap > 0,
+            "ALIBI": options.alibi is not None,
+            "DROPOUT": options.dropout > 0,
             "PRECISION": "ieee",
             "SHORT": not gpu.launching().capabilities.bf16_conversion,
         }

@@ -78,18 +78,18 @@ def attention_fp8_reference(
 
 def _named(by_head=True, out="bfloat16", **of_case):
     """Sizes of a case, as `sizes.named` gives them."""
-    found = sizes.named(**of_case)
-    found |= {"q_dtype": found["dtype"], "out_dtype": out, "sinks_dtype": out}
-    shape = (found["b"], found["hkv"]) if by_head else (1,)
-    return {**found, **dict(zip(TENSORS.leading, shape, strict=False))}
+    case = sizes.named(**of_case)
+    case |= {"q_dtype": case["dtype"], "out_dtype": out, "sinks_dtype": out}
+    shape = (case["b"], case["hkv"]) if by_head else (1,)
+    return {**case, **dict(zip(TENSORS.leading, shape, strict=False))}
 
 
 def _inputs(make, **of_case):
-    given = _made(make, **_named(**of_case))
-    return {**given, "out_dtype": make.dtype(of_case.get("out", "bfloat16"))}
+    arguments = _make_inputs(make, **_named(**of_case))
+    return {**arguments, "out_dtype": make.dtype(of_case.get("out", "bfloat16"))}
 
 
-_made = TENSORS.inputs(
+_make_inputs = TENSORS.inputs(
     absent=("sinks",),
     q=describe.normal(16.0), k=describe.normal(16.0), v=describe.normal(16.0),
     q_descale=describe.uniform(0.03, 0.1), k_descale=describe.uniform(0.03, 0.1),

@@ -22,8 +22,8 @@ def forward(call: Call) -> tuple[Tensor, Tensor]:
     for of_q, of_k, of_lse in call.sequences():
         q, k, v = _by_head(call.q[of_q], call.k[of_k], call.v[of_k])
         logits, _ = _logits(q, k, call)
-        lse[of_lse] = found = _lse(logits, call)
-        p = _dropout(_probabilities(logits, found), rows[of_lse], call)
+        lse[of_lse] = sequence_lse = _lse(logits, call)
+        p = _dropout(_probabilities(logits, sequence_lse), rows[of_lse], call)
         out[of_q] = (p @ v).transpose(0, 1)
     return out.to(call.q.dtype), lse
 
@@ -71,11 +71,13 @@ def fake_backward(call: Callable[..., Any]) -> Callable[..., tuple[Tensor, ...]]
     """The same for the gradients that `call` returns."""
     signature = inspect.signature(call)
 
-    def fake(*args: Any, **named: Any) -> tuple[Tensor, ...]:
-        given = signature.bind(*args, **named).arguments
-        sinks = given.get("sinks")
-        like = given["q"].new_empty(0) if sinks is None else sinks
-        return tuple(x.new_empty(x.shape) for x in (given["q"], given["k"], given["v"], like))
+    def fake(*args: Any, **keywords: Any) -> tuple[Tensor, ...]:
+        arguments = signature.bind(*args, **keywords).arguments
+        sinks = arguments.get("sinks")
+        like = arguments["q"].new_empty(0) if sinks is None else sinks
+        return tuple(
+            x.new_empty(x.shape) for x in (arguments["q"], arguments["k"], arguments["v"], like)
+        )
 
     return fake
 

@@ -58,14 +58,14 @@ def _pairs(
 
 def named(**sizes: Any) -> dict[str, Any]:
     """Sizes of a case, with those that signatures name and those that follow from others."""
-    found = {**sizes, "dv": sizes.get("dv") or sizes["d"]}
+    case = {**sizes, "dv": sizes.get("dv") or sizes["d"]}
     if "q" in sizes:  # lengths of packed sequences
         q, k = sizes["q"], sizes["k"]
-        found |= {"rows_q": sum(q), "rows_k": sum(k), "starts": len(q) + 1}
-        found |= {"max_q": max(q), "max_k": max(k)}
+        case |= {"rows_q": sum(q), "rows_k": sum(k), "starts": len(q) + 1}
+        case |= {"max_q": max(q), "max_k": max(k)}
     if sizes.get("dropout"):
-        found["seed"] = 12345
-    return found
+        case["seed"] = 12345
+    return case
 
 
 def _starts(sequences: str) -> Values:
@@ -75,14 +75,14 @@ def _starts(sequences: str) -> Values:
 
 def inputs(signature: Signature) -> Callable[..., dict[str, Any]]:
     """`Operator.inputs` of a forward operator."""
-    made = signature.inputs(
+    make_inputs = signature.inputs(
         absent=_ABSENT, alibi=uniform(0.02, 0.5), cu_seqlens_q=_starts("q"),
         cu_seqlens_k=_starts("k"),
     )  # fmt: skip
 
     def without_lengths(make: Make, **sizes: Any) -> dict[str, Any]:
-        given = made(make, **named(**sizes))
-        return {name: value for name, value in given.items() if not isinstance(value, tuple)}
+        arguments = make_inputs(make, **named(**sizes))
+        return {name: value for name, value in arguments.items() if not isinstance(value, tuple)}
 
     return without_lengths
 
@@ -95,12 +95,12 @@ def backward_inputs(
     forward = inputs(signature)
 
     def made(make: Make, **sizes: Any) -> dict[str, Any]:
-        given = forward(make, dlse=bool(sizes.get("sinks")), **sizes)
+        arguments = forward(make, dlse=bool(sizes.get("sinks")), **sizes)
         if make.values:
             results = ("dout", "dlse", "out", "lse")
-            out, lse = reference(**{n: x for n, x in given.items() if n not in results})
-            given |= {"out": out, "lse": lse}
-        return given
+            out, lse = reference(**{n: x for n, x in arguments.items() if n not in results})
+            arguments |= {"out": out, "lse": lse}
+        return arguments
 
     return made
 
@@ -120,5 +120,5 @@ def gradient(*packed: str) -> dict[str, Any]:
 
 def work(signature: Signature, flops: Callable[..., Any]) -> Callable[..., Work]:
     """`Operator.work`: every operand and result once."""
-    found = signature.work(flops, absent=_ABSENT)
-    return lambda **sizes: found(**named(dlse=bool(sizes.get("sinks")), **sizes))
+    work_of = signature.work(flops, absent=_ABSENT)
+    return lambda **sizes: work_of(**named(dlse=bool(sizes.get("sinks")), **sizes))

@@ -45,7 +45,7 @@ def _rdna(device: Device) -> bool:
 
 def _demand(
     kernel: Callable[..., AttentionPass], problem: Problem, settings: Settings, device: Device,
-    **own: Any,
+    **kernel_options: Any,
 ) -> AttentionPass:  # fmt: skip
     """The demand of the forward kernel, or of a gradient kernel."""
     dtype, flags = problem["dtype"], problem["flags"].split()
@@ -61,7 +61,7 @@ def _demand(
         columns=settings["BLOCK_M" if by_keys else "BLOCK_N"], edge=settings["EDGE"],
         soft_cap="cap" in flags, alibi="alibi" in flags, dropout="dropout" in flags,
         chunk=settings["CHUNK"], num_stages=settings["num_stages"], ahead=settings["AHEAD"],
-        twice=settings.get("TWICE", False), **own,
+        twice=settings.get("TWICE", False), **kernel_options,
     )  # fmt: skip
 
 
@@ -175,10 +175,10 @@ def _tiles_fit(
     demand: Callable[..., AttentionPass], problem: Problem, settings: Settings, device: Device
 ) -> bool:
     """Whether matrix instructions, tiles and LDS go together."""
-    needed, warps = demand(problem, settings, device), settings["num_warps"]
-    rows, columns = needed.rows, needed.columns
+    attention_pass, warps = demand(problem, settings, device), settings["num_warps"]
+    rows, columns = attention_pass.rows, attention_pass.columns
     shape = settings.get("matrix_instr_nonkdim", 16)
-    if needed.without_matrix(device):
+    if attention_pass.without_matrix(device):
         if rows * columns < 32 * warps:
             return False
     elif rows * _waves_per_row(problem, settings, device) < shape * warps:
@@ -192,7 +192,7 @@ def _tiles_fit(
         return False
     if problem["dtype"] == "float32" and rows * columns > 2048:
         return False
-    return needed.lds(device) <= device.limits().lds_max_per_workgroup
+    return attention_pass.lds(device) <= device.limits().lds_max_per_workgroup
 
 
 def _waves_per_row(problem: Problem, settings: Settings, device: Device) -> int:

@@ -33,11 +33,11 @@ def attention_varlen(
 
 
 def attention_varlen_reference(
-    q, k, v, cu_seqlens_q, cu_seqlens_k, max_q, max_k, *options, **named
+    q, k, v, cu_seqlens_q, cu_seqlens_k, max_q, max_k, *options, **keywords
 ):
     packed = Packed(cu_seqlens_q, cu_seqlens_k, max_q, max_k)
     return reference.forward(
-        Call("attention_varlen", q, k, v, AttentionOptions(*options, **named), packed)
+        Call("attention_varlen", q, k, v, AttentionOptions(*options, **keywords), packed)
     )
 
 
@@ -58,10 +58,12 @@ def attention_varlen_backward(
 
 
 def attention_varlen_backward_reference(
-    dout, dlse, q, k, v, out, lse, cu_seqlens_q, cu_seqlens_k, max_q, max_k, *options, **named
+    dout, dlse, q, k, v, out, lse, cu_seqlens_q, cu_seqlens_k, max_q, max_k, *options, **keywords
 ):
     packed = Packed(cu_seqlens_q, cu_seqlens_k, max_q, max_k)
-    call = Call("attention_varlen_backward", q, k, v, AttentionOptions(*options, **named), packed)
+    call = Call(
+        "attention_varlen_backward", q, k, v, AttentionOptions(*options, **keywords), packed
+    )
     return reference.backward(call, dout, dlse)
 
 

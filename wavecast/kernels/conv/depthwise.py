@@ -208,8 +208,8 @@ def weight_gradient(dy: Tensor, x: Tensor, g: Geometry, last: bool) -> Tensor:
     dy = dy if dy_last else dy.contiguous()
     taps = math.prod(g.taps)
     workgroups = _PARTS_PER_UNIT * gpu.launching().compute_units
-    wanted = triton.cdiv(workgroups, taps * triton.cdiv(g.filters, 64))
-    splits = max(1, min(wanted, triton.cdiv(g.pixels, _LEAST_POSITIONS)))
+    target_splits = triton.cdiv(workgroups, taps * triton.cdiv(g.filters, 64))
+    splits = max(1, min(target_splits, triton.cdiv(g.pixels, _LEAST_POSITIONS)))
     part = triton.cdiv(g.pixels, splits)
     splits = triton.cdiv(g.pixels, part)
     parts = torch.empty((splits, g.filters * taps), dtype=torch.float32, device=x.device)

@@ -58,11 +58,11 @@ class Geometry:
     ) -> dict[str, int]:
         """What all kernels take per dimension: sizes of their input and output, padding (this one
         unless given), taps, strides and dilations."""
-        found = dict(zip("TRS", self.taps, strict=True))
-        named = {"x": x_size, "y": y_size, "pad": padding or self.padding}
-        for name, values in {**named, "STRIDE": self.stride, "DILATION": self.dilation}.items():
-            found |= by_axis(name, values)
-        return found
+        arguments = dict(zip("TRS", self.taps, strict=True))
+        sizes = {"x": x_size, "y": y_size, "pad": padding or self.padding}
+        for name, values in {**sizes, "STRIDE": self.stride, "DILATION": self.dilation}.items():
+            arguments |= by_axis(name, values)
+        return arguments
 
     def input_shape(self) -> tuple[int, ...]:
         return (self.batch, self.channels, *self.size[3 - self.dims :])
@@ -86,8 +86,8 @@ def geometry(
         operator,
         f"weight has {len(weight_shape)} dimensions, expected {dims + 2}",
     )
-    named = (("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1))
-    for name, values, least in named:
+    parameters = (("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1))
+    for name, values, least in parameters:
         checks.require(
             len(values) == dims and min(values) >= least,
             operator,
@@ -160,10 +160,10 @@ def strides(
         values = d * h * w * channels, h * w * channels, w * channels, channels, 1
     else:
         values = channels * d * h * w, h * w, w, 1, d * h * w
-    known: dict[str, int] = dict(
+    axis_strides: dict[str, int] = dict(
         zip(("image", "plane", "row", "pixel", "channel"), values, strict=True)
     )
-    return {f"{name}_{step}": known[step] for step in steps.split()}
+    return {f"{name}_{step}": axis_strides[step] for step in steps.split()}
 
 
 def by_axis(name: str, values: Sequence[int]) -> dict[str, int]:

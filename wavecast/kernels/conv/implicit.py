@@ -42,7 +42,7 @@ def product(
     x = x if x_last else x.contiguous()
     weight = formatted(weight, True)
     taps, width = math.prod(weight.shape[2:]), weight.shape[1]
-    seen = tuple(t // min(t, s) for t, s in zip(g.taps, g.stride, strict=True))
+    phase_taps = tuple(t // min(t, s) for t, s in zip(g.taps, g.stride, strict=True))
     pixels = g.batch * math.prod(
         triton.cdiv(n, s) if transposed else n for n, s in zip(y_size, g.stride, strict=True)
     )
@@ -53,7 +53,7 @@ def product(
         "pixels": pixels,
         "columns": columns,
         "depth": depth,
-        "taps": math.prod(seen) if transposed else math.prod(g.taps[: 2 if merged else 3]),
+        "taps": math.prod(phase_taps) if transposed else math.prod(g.taps[: 2 if merged else 3]),
         "groups": g.groups,
         "phases": phases,
         "dtype": short_name(x.dtype),

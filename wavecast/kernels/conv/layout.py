@@ -89,9 +89,9 @@ def in_rows(x: Tensor, g: Geometry) -> Rows | None:
     return Rows(_moved(x, channels, triton.cdiv(width, 16) * 16, g.padding[2]), channels, depth)
 
 
-def _moved(x: Tensor, padded: int, width: int, left: int) -> Tensor:
-    """`x` with channels innermost, zeros up to `padded` of them, and its rows after `left` zeros in
-    rows of `width`."""
+def _moved(x: Tensor, padded: int, width: int, pad_left: int) -> Tensor:
+    """`x` with channels innermost, zeros up to `padded` of them, and its rows after `pad_left`
+    zeros in rows of `width`."""
     batch, channels = x.shape[:2]
     x_width, x_pixels = x.shape[-1], math.prod(x.shape[2:])
     size = (*x.shape[2:-1], width)
@@ -103,12 +103,13 @@ def _moved(x: Tensor, padded: int, width: int, left: int) -> Tensor:
         "channels": padded,
         "bytes": x.element_size(),
         "last": last,
-        "framed": width != x_width or left > 0,
+        "framed": width != x_width or pad_left > 0,
     }
     choice.run(
         CHANNELS_LAST, problem, x=x if last else x.contiguous(), y=y, channels=channels,
         x_batch=x_pixels * channels, x_pixel=channels if last else 1,
-        x_channel=1 if last else x_pixels, width=width, left=left, x_width=x_width, PADDED=padded,
+        x_channel=1 if last else x_pixels, width=width, left=pad_left, x_width=x_width,
+        PADDED=padded,
     )  # fmt: skip
     return y.movedim(-1, 1)
 

@@ -37,8 +37,8 @@ def _given(sizes: Sizes) -> Geometry:
 def _tensor(make: Make, shape: Any, sizes: Sizes, scale: float = 1.0) -> Tensor:
     if sizes.get("layout", "last") != "last":
         return make.normal(shape, sizes["dtype"], scale)
-    drawn = make.normal((shape[0], *shape[2:], shape[1]), sizes["dtype"], scale)
-    return drawn.movedim(-1, 1)
+    values = make.normal((shape[0], *shape[2:], shape[1]), sizes["dtype"], scale)
+    return values.movedim(-1, 1)
 
 
 def _weight(make: Make, shape: list[int], sizes: Sizes) -> Tensor:
@@ -48,8 +48,8 @@ def _weight(make: Make, shape: list[int], sizes: Sizes) -> Tensor:
 def _inputs(make: Make, **sizes: Any) -> dict[str, Any]:
     x, weight, rest = _shapes(sizes)
     bias = make.normal((weight[0],), sizes["dtype"]) if sizes.get("bias") else None
-    given = {"x": _tensor(make, x, sizes), "weight": _weight(make, weight, sizes), "bias": bias}
-    return {**given, **rest, "activation": sizes.get("activation", "none")}
+    operands = {"x": _tensor(make, x, sizes), "weight": _weight(make, weight, sizes), "bias": bias}
+    return {**operands, **rest, "activation": sizes.get("activation", "none")}
 
 
 def _data_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
@@ -61,8 +61,8 @@ def _data_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
 def _weight_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
     x, weight, rest = _shapes(sizes)
     dy = _tensor(make, _given(sizes).output_shape(), sizes)
-    given = {"dy": dy, "x": _tensor(make, x, sizes), "kernel": weight[2:]}
-    return {**given, **rest, "bias": sizes.get("bias", True)}
+    operands = {"dy": dy, "x": _tensor(make, x, sizes), "kernel": weight[2:]}
+    return {**operands, **rest, "bias": sizes.get("bias", True)}
 
 
 def _work(result: str) -> Callable[..., Work]:

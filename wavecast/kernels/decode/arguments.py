@@ -57,7 +57,7 @@ def signature(rows: str, *more: str) -> Signature:
 
 
 def check(
-    operator: str, q: Tensor, key_cache: Tensor, value_cache: Tensor, given: PagedOptions
+    operator: str, q: Tensor, key_cache: Tensor, value_cache: Tensor, options: PagedOptions
 ) -> None:
     """Raise ArgumentError for values that no signature refuses."""
     heads, head = q.shape[1:]
@@ -68,11 +68,11 @@ def check(
     fits = heads % kv_heads == 0
     require(fits, operator, f"{heads} heads do not share {kv_heads} of keys evenly")
     require(head <= LARGEST_HEAD, operator, f"heads of {head} elements; it takes up to 256")
-    for name, scale in (("k_scale", given.k_scale), ("v_scale", given.v_scale)):
+    for name, scale in (("k_scale", options.k_scale), ("v_scale", options.v_scale)):
         fits = scale is None or scale.numel() in (1, kv_heads)
         require(fits, operator, f"{name} has not 1 or {kv_heads} values")
-    require(given.window >= 0, operator, "window is negative")
-    require(given.soft_cap >= 0, operator, "soft_cap is negative")
+    require(options.window >= 0, operator, "window is negative")
+    require(options.soft_cap >= 0, operator, "soft_cap is negative")
 
 
 def cache_dtype(operator: str, name: str, cache: Tensor, q: Tensor) -> None:
@@ -104,7 +104,7 @@ def scale_stride(scale: Tensor | None) -> tuple[Tensor | None, int]:
 
 
 def problem_of(
-    q: Tensor, key_cache: Tensor, value_cache: Tensor, given: PagedOptions
+    q: Tensor, key_cache: Tensor, value_cache: Tensor, options: PagedOptions
 ) -> dict[str, Any]:
     """What the configuration of a kernel over a paged cache depends on."""
     block_size, kv_heads = key_cache.shape[1:3]
@@ -114,18 +114,18 @@ def problem_of(
         "block_size": block_size,
         "dtype": str(q.dtype).removeprefix("torch."),
         "cache": str(key_cache.dtype).removeprefix("torch."),
-        "extras": (given.alibi is not None) + (given.soft_cap > 0),
+        "extras": (options.alibi is not None) + (options.soft_cap > 0),
         "wide": checks.wide(key_cache, value_cache),
     }
 
 
 def shared(
     q: Tensor, key_cache: Tensor, value_cache: Tensor, block_table: Tensor, lengths: Tensor,
-    scale: float | None, given: PagedOptions,
+    scale: float | None, options: PagedOptions,
 ) -> dict[str, Any]:  # fmt: skip
     """Arguments that kernels over a paged cache share, by name."""
-    k_scale, k_step = scale_stride(given.k_scale)
-    v_scale, v_step = scale_stride(given.v_scale)
+    k_scale, k_step = scale_stride(options.k_scale)
+    v_scale, v_step = scale_stride(options.v_scale)
     tensors = {"q": adjacent(q), "key_cache": key_cache, "value_cache": value_cache}
     tensors |= {"block_table": adjacent(block_table), "lengths": lengths}
     return {
@@ -134,16 +134,16 @@ def shared(
         "v_scale": v_scale,
         "k_step": k_step,
         "v_step": v_step,
-        "sinks": given.sinks,
-        "alibi": given.alibi,
+        "sinks": options.sinks,
+        "alibi": options.alibi,
         "scale": q.shape[2] ** -0.5 if scale is None else scale,
-        "soft_cap": given.soft_cap,
-        "window": given.window,
+        "soft_cap": options.soft_cap,
+        "window": options.window,
         "PADDED": triton.next_power_of_2(q.shape[2]),
-        "WINDOW": given.window > 0,
-        "SINKS": given.sinks is not None,
-        "ALIBI": given.alibi is not None,
-        "CAPPED": given.soft_cap > 0,
+        "WINDOW": options.window > 0,
+        "SINKS": options.sinks is not None,
+        "ALIBI": options.alibi is not None,
+        "CAPPED": options.soft_cap > 0,
         "K_SCALED": k_scale is not None,
         "V_SCALED": v_scale is not None,
     }
@@ -165,9 +165,9 @@ def cdna(device: Device) -> bool:
 def compiler_options(device: Device) -> dict[str, tuple[int, ...]]:
     """Axes for Triton's compiler: small matrix instructions for few rows, and operands of two of
     them read from LDS at once where the target needs to be told."""
-    found: dict[str, tuple[int, ...]] = {"waves_per_eu": (0,)}
+    axes: dict[str, tuple[int, ...]] = {"waves_per_eu": (0,)}
     if cdna(device):
-        found["matrix_instr_nonkdim"] = (16,)
+        axes["matrix_instr_nonkdim"] = (16,)
     if device.capabilities.matrix_half_k:
-        found["kpack"] = (2,)
-    return found
+        axes["kpack"] = (2,)
+    return axes

@@ -99,20 +99,20 @@ def write(
     """Launch the kernel over keys and values [tokens, heads, head] that are known to fit."""
     tokens, heads, head = key.shape
     head_v = value.shape[2]
-    given: dict[str, Any] = {"slots": slots.contiguous(), "tokens": tokens, "heads": heads}
+    operands: dict[str, Any] = {"slots": slots.contiguous(), "tokens": tokens, "heads": heads}
     sides = (("key", key, key_cache, k_scale), ("value", value, value_cache, v_scale))
     for name, new, cache, scale in sides:
         scale, step = scale_stride(scale)
         new, letter = adjacent(new), name[0]
         low, high = limits(cache.dtype)
         prefix = "" if name == "key" else "V_"
-        given |= {name: new, f"{name}_cache": cache, f"{letter}_scale": scale}
-        given |= {f"{name}_token": new.stride(0), f"{name}_head": new.stride(1)}
+        operands |= {name: new, f"{name}_cache": cache, f"{letter}_scale": scale}
+        operands |= {f"{name}_token": new.stride(0), f"{name}_head": new.stride(1)}
         strides = f"{name}_block", f"{name}_slot", f"{name}_row"
-        given |= zip(strides, cache.stride()[:3], strict=True)
-        given |= {f"{letter}_step": step, f"{letter.upper()}_SCALED": scale is not None}
-        given |= {f"{prefix}LOW": low, f"{prefix}HIGH": high}
-        given |= {f"{prefix}NATIVE": _conversion(cache.dtype)}
+        operands |= zip(strides, cache.stride()[:3], strict=True)
+        operands |= {f"{letter}_step": step, f"{letter.upper()}_SCALED": scale is not None}
+        operands |= {f"{prefix}LOW": low, f"{prefix}HIGH": high}
+        operands |= {f"{prefix}NATIVE": _conversion(cache.dtype)}
     problem = {
         "rows": tokens * heads,
         "head": max(head, head_v),
@@ -121,7 +121,7 @@ def write(
     }
     padded = triton.next_power_of_2(max(head, head_v))
     constants = {"HEAD": head, "VALUE": head_v, "BLOCK_SIZE": key_cache.shape[1]}
-    choice.run(SPEC, problem, **given, **constants, PADDED=padded)
+    choice.run(SPEC, problem, **operands, **constants, PADDED=padded)
 
 
 def limits(dtype: torch.dtype) -> tuple[float, float]:
@@ -246,16 +246,16 @@ def _write_by_index(new: Tensor, cache: Tensor, slots: Tensor, scale: Tensor | N
     )
     writer = writer[:size].reshape(cache.shape[:2])
     is_written = (writer >= 0).reshape(*writer.shape, *([1] * (cache.dim() - 2)))
-    taken = wide[writer.clamp(min=0)].to(cache.dtype)
+    values = wide[writer.clamp(min=0)].to(cache.dtype)
     if cache.element_size() == 1:  # torch.where takes no fp8
-        taken, cache = taken.view(torch.int8), cache.view(torch.int8)
-    cache.copy_(torch.where(is_written, taken, cache))
+        values, cache = values.view(torch.int8), cache.view(torch.int8)
+    cache.copy_(torch.where(is_written, values, cache))
 
 
 def _inputs(make, tokens, heads, head, dtype, block_size=16, cache="", scales=0):
     blocks = triton.cdiv(tokens, block_size) + 2
     shape = (blocks, block_size, heads, head)
-    given: dict[str, Any] = {
+    operands: dict[str, Any] = {
         "key": make.normal((tokens, heads, head), dtype, 2.0),
         "value": make.normal((tokens, heads, head), dtype, 2.0),
         "key_cache": torch.zeros(shape, dtype=make.dtype(cache or dtype), device=make.device),
@@ -264,8 +264,8 @@ def _inputs(make, tokens, heads, head, dtype, block_size=16, cache="", scales=0)
     }
     low = 0.05 if cache == "int8" else 0.01
     for name in ("k_scale", "v_scale"):
-        given[name] = make.uniform((scales,), "float32", low, 2 * low) if scales else None
-    return given
+        operands[name] = make.uniform((scales,), "float32", low, 2 * low) if scales else None
+    return operands
 
 
 def _mla_inputs(make, tokens, latent, rope, dtype, block_size=16, cache="", scaled=False):
@@ -289,16 +289,16 @@ def _slots(make, tokens, size):
 
 def _compare(got: Any, expected: Any, sizes: Sizes) -> str:
     """Caches agree but for a step of rounding, in float32 here and float64 there, of few values."""
-    for one, other in zip(got, expected, strict=True):
-        found, wanted = one.double(), other.double()
-        if one.dtype == torch.int8:
-            allowed = torch.ones_like(wanted)
+    for cache, other in zip(got, expected, strict=True):
+        actual, reference = cache.double(), other.double()
+        if cache.dtype == torch.int8:
+            tolerance = torch.ones_like(reference)
         else:
-            eps = torch.finfo(one.dtype).eps
-            allowed = eps * wanted.abs() + torch.finfo(one.dtype).smallest_normal * eps
-        off = (found - wanted).abs()
-        if bool((off > allowed).any()):
-            return f"{int((off > allowed).sum())} of {off.numel()} are off by more than a step"
+            eps = torch.finfo(cache.dtype).eps
+            tolerance = eps * reference.abs() + torch.finfo(cache.dtype).smallest_normal * eps
+        off = (actual - reference).abs()
+        if bool((off > tolerance).any()):
+            return f"{int((off > tolerance).sum())} of {off.numel()} are off by more than a step"
         if float((off > 0).double().mean()) > 0.001:
             return f"{int((off > 0).sum())} of {off.numel()} differ"
     return ""

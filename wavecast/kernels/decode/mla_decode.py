@@ -217,10 +217,10 @@ def _inputs(
     lengths = made_lengths(make, sequences, length, ragged)
     table, blocks = made_table(make, lengths, block_size)
     shape = (blocks, block_size, latent + rope)
-    made, scale = made_cache(make, shape, cache or dtype, int(scaled))
+    kv_cache, scale = made_cache(make, shape, cache or dtype, int(scaled))
     return {
         "q": make.normal((sequences, heads, latent + rope), dtype),
-        "cache": made,
+        "cache": kv_cache,
         "block_table": table,
         "lengths": lengths,
         "scale": 0.05,

@@ -226,11 +226,11 @@ def paged_attention(
         return out.zero_()
     group = heads // kv_heads
     padded_group = triton.next_power_of_2(group)
-    given = arguments.problem_of(q, key_cache, value_cache, options)
-    given |= {"rows": tokens, "sequences": sequences, "group": padded_group}
-    given |= {"tokens": block_table.shape[1] * block_size, "window": window}
+    problem = arguments.problem_of(q, key_cache, value_cache, options)
+    problem |= {"rows": tokens, "sequences": sequences, "group": padded_group}
+    problem |= {"tokens": block_table.shape[1] * block_size, "window": window}
     choice.run(
-        SPEC, given,
+        SPEC, problem,
         **arguments.shared(q, key_cache, value_cache, block_table, lengths, scale, options),
         starts=starts, out=out, group=group, SHORT=not gpu.launching().capabilities.bf16_conversion,
     )  # fmt: skip
@@ -292,16 +292,16 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> PrefillLoop
 
 def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
     # with more rows per wave, too few waves fit to hide their waits
-    needed, waves = _demand(problem, settings, device), settings["num_warps"]
+    demand, waves = _demand(problem, settings, device), settings["num_warps"]
     rows = 32 if arguments.cdna(device) else 16
     most = rows * min(waves, 8) if problem["group"] <= 128 else problem["group"]
     large = settings.get("matrix_instr_nonkdim", 16) == 32
-    if large and needed.rows < 32 * waves:
+    if large and demand.rows < 32 * waves:
         return False
     # of executed samples, those of gfx90a and gfx942 are faster later, and those of large products
     if settings["EARLY"] == (large or device.capabilities.matrix_half_k):
         return False
-    return needed.fits(device, waves) and 8 * waves <= needed.rows <= most
+    return demand.fits(device, waves) and 8 * waves <= demand.rows <= most
 
 
 SPEC = KernelSpec(
@@ -321,16 +321,16 @@ def _inputs(make, prefills, new, decodes, length, ragged=False, **sizes):
     counts = torch.tensor([new] * prefills + [1] * decodes, dtype=torch.int32)
     counts = torch.minimum(counts, lengths.cpu())
     starts = torch.cat([torch.zeros(1, dtype=torch.int32), counts.cumsum(0).int()])
-    given = paged_inputs(make, lengths, int(starts[-1]), **sizes)
-    return {**given, "starts": starts.to(make.device)}
+    operands = paged_inputs(make, lengths, int(starts[-1]), **sizes)
+    return {**operands, "starts": starts.to(make.device)}
 
 
 def _work(prefills, new, decodes, length, window=0, **sizes):
-    seen = sum(min(length - new + i + 1, window or length) for i in range(new)) * prefills
-    seen += decodes * min(length, window or length)
+    scores = sum(min(length - new + i + 1, window or length) for i in range(new)) * prefills
+    scores += decodes * min(length, window or length)
     read = prefills * min(length, window + new if window else length)
     read += decodes * min(length, window or length)
-    return paged_work(prefills * new + decodes, read, seen, **sizes)
+    return paged_work(prefills * new + decodes, read, scores, **sizes)
 
 
 _small = partial(

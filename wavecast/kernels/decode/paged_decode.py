@@ -188,11 +188,11 @@ def paged_decode(
         token_bytes=2.0 * head * key_cache.element_size() / row_tiles,
         token_flops=4.0 * rows * head, result_bytes=4.0 * min(rows, group) * head,
     )  # fmt: skip
-    given = arguments.problem_of(q, key_cache, value_cache, options)
-    given |= {"sequences": sequences, "group": group, "tokens": tokens, "splits": parts}
-    given |= {"window": window > 0}
+    problem = arguments.problem_of(q, key_cache, value_cache, options)
+    problem |= {"sequences": sequences, "group": group, "tokens": tokens, "splits": parts}
+    problem |= {"window": window > 0}
     given_alike = arguments.shared(q, key_cache, value_cache, block_table, lengths, scale, options)
-    launched = choice.run(SPEC, given, **given_alike, out=out, ROWS=rows, ROW_TILES=row_tiles)
+    launched = choice.run(SPEC, problem, **given_alike, out=out, ROWS=rows, ROW_TILES=row_tiles)
     if parts > 1:
         reduce_parts(**launched.workspaces, out=out.view(-1, head))
     return out

@@ -21,17 +21,17 @@ def attended(
     if rows * heads * head == 0:
         return q.new_zeros(q.shape)
     token = torch.arange(count, device=q.device)
-    seen = token[None, :] <= position[:, None]
+    mask = token[None, :] <= position[:, None]
     if options.window:
-        seen = seen & (token[None, :] > position[:, None] - options.window)
+        mask = mask & (token[None, :] > position[:, None] - options.window)
     block = block_table.long()[:, token // block_size] if count else block_table.long()
-    used = torch.zeros_like(block, dtype=torch.bool)
-    used = used.index_put((sequence[:, None], token[None, :]), seen, accumulate=True)
-    block = torch.where(used, block, 0)
+    block_mask = torch.zeros_like(block, dtype=torch.bool)
+    block_mask = block_mask.index_put((sequence[:, None], token[None, :]), mask, accumulate=True)
+    block = torch.where(block_mask, block, 0)
     keys = _gathered(key_cache, block, token, block_size, options.k_scale, dtype)
     values = _gathered(value_cache, block, token, block_size, options.v_scale, dtype)
-    keys = torch.where(used[:, :, None, None], keys, 0.0)[sequence]
-    values = torch.where(used[:, :, None, None], values, 0.0)[sequence]
+    keys = torch.where(block_mask[:, :, None, None], keys, 0.0)[sequence]
+    values = torch.where(block_mask[:, :, None, None], values, 0.0)[sequence]
     q_of_group = q.to(dtype).reshape(rows, kv_heads, heads // kv_heads, head)
     score = torch.einsum("rkgd,rtkd->rkgt", q_of_group, keys).reshape(rows, heads, count) * qk_scale
     if options.soft_cap:
@@ -39,7 +39,7 @@ def attended(
     if options.alibi is not None:
         distance = (token[None, :] - position[:, None]).to(dtype)
         score = score + options.alibi.to(dtype)[None, :, None] * distance[:, None, :]
-    score = score.masked_fill(~seen[:, None, :], float("-inf"))
+    score = score.masked_fill(~mask[:, None, :], float("-inf"))
     if options.sinks is not None:
         sinks = options.sinks.to(dtype)[None, :, None].expand(rows, heads, 1)
         score = torch.cat([score, sinks], dim=2)

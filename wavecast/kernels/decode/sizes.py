@@ -37,12 +37,18 @@ def paged_inputs(
     }
 
 
-def paged_work(rows, read, seen, heads, kv_heads, head, dtype, cache="", **_):
-    """`rows` queries that see `seen` tokens in all, of `read` that lie in the cache."""
+def paged_work(rows, read, scores, heads, kv_heads, head, dtype, cache="", **_):
+    """`rows` queries that see `scores` tokens in all, of `read` that lie in the cache."""
     size = getattr(torch, cache or dtype).itemsize
-    own = 1.0 * rows * heads * head * getattr(torch, dtype).itemsize
-    moved = 2.0 * read * kv_heads * head * size + own
-    return Work({lookup(dtype).rate: 4.0 * seen * heads * head}, moved, own, "formula", "formula")
+    bytes_written = 1.0 * rows * heads * head * getattr(torch, dtype).itemsize
+    bytes_read = 2.0 * read * kv_heads * head * size + bytes_written
+    return Work(
+        {lookup(dtype).rate: 4.0 * scores * heads * head},
+        bytes_read,
+        bytes_written,
+        "formula",
+        "formula",
+    )
 
 
 def made_cache(
@@ -64,9 +70,9 @@ def made_lengths(make: Make, sequences: int, length: int, ragged: bool) -> Tenso
     """Lengths of sequences: `length` for all, or from 1 to `length` with the longest among them."""
     if not ragged:
         return make.tensor([length] * sequences, "int32")
-    found = make.integers((sequences,), 1, length + 1, "int32")
-    found[sequences // 2] = length
-    return found
+    lengths = make.integers((sequences,), 1, length + 1, "int32")
+    lengths[sequences // 2] = length
+    return lengths
 
 
 def made_table(make: Make, lengths: Tensor, block_size: int) -> tuple[Tensor, int]:
@@ -74,7 +80,7 @@ def made_table(make: Make, lengths: Tensor, block_size: int) -> tuple[Tensor, in
     counts = (lengths + block_size - 1) // block_size
     width, total = int(counts.max()), int(counts.sum())
     order = make.permutation(total, "int32")
-    used = torch.arange(width)[None, :] < counts.cpu()[:, None]
-    table = torch.full(used.shape, -1, dtype=torch.int32)
-    table[used] = order.cpu()
+    mask = torch.arange(width)[None, :] < counts.cpu()[:, None]
+    table = torch.full(mask.shape, -1, dtype=torch.int32)
+    table[mask] = order.cpu()
     return table.to(make.device), total

@@ -128,14 +128,14 @@ def all_to_all_uneven(
     require(fits, name, f"x is {shape}: rows {list(rows)} do not divide it for {group.world} ranks")
     width = x.shape[1:].numel()
     group.begin(RankCall(name, width, x.dtype))
-    wanted = [-1] * group.world if expected is None else list(expected)
-    mine = torch.tensor([*rows, *wanted], dtype=torch.int64).to(x.device)
+    receive_rows = [-1] * group.world if expected is None else list(expected)
+    mine = torch.tensor([*rows, *receive_rows], dtype=torch.int64).to(x.device)
     table = torch.empty(group.world * len(mine), dtype=torch.int64, device=x.device)
     launches.gather(mine, table, group, len(mine), parts=1)
-    sent, asked = table.cpu().view(group.world, 2, group.world).unbind(1)
+    sent, receive_table = table.cpu().view(group.world, 2, group.world).unbind(1)
     for peer in range(group.world):
         for rank in range(group.world):
-            count, hoped = int(sent[peer, rank]), int(asked[rank, peer])
+            count, hoped = int(sent[peer, rank]), int(receive_table[rank, peer])
             agree = hoped in (-1, count)
             message = f"rank {peer} sends {count} rows to rank {rank}, which expects {hoped}"
             require(agree, name, message)
@@ -199,9 +199,9 @@ def shots_for(size: int, world: int) -> int:
     """The shots of an all-reduce of `size` bytes that are predicted to be faster, on the usual node
     of the GPU that launches. Raises MissingFact where its links are not known."""
     device = gpu.launching()
-    known, where = known_of(device), one_node(device, world)
-    one, two = own_reads(size, where, device, known)
-    return 1 if one.seconds <= two.seconds else 2
+    constants, where = known_of(device), one_node(device, world)
+    one_shot, two = own_reads(size, where, device, constants)
+    return 1 if one_shot.seconds <= two.seconds else 2
 
 
 def _check(name: str, x: Tensor, group: RankGroup, *, empty: bool = False) -> None:

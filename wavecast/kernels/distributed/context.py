@@ -53,8 +53,8 @@ def all_gather_attention(
 
 
 def _check(name: str, q: Tensor, k: Tensor, v: Tensor) -> None:
-    for given, x in (("q", q), ("k", k), ("v", v)):
-        require(x.dim() == 4, name, f"{given} has {x.dim()} dimensions, not 4")
+    for label, x in (("q", q), ("k", k), ("v", v)):
+        require(x.dim() == 4, name, f"{label} has {x.dim()} dimensions, not 4")
     lengths = q.shape[1], k.shape[1], v.shape[1]
     require(len(set(lengths)) == 1, name, f"q, k, v have {lengths} tokens: ranks divide them alike")
     if k.dtype != v.dtype:
@@ -82,8 +82,8 @@ def _joined(k: Tensor, v: Tensor) -> Tensor:
 class _RingAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Any, k: Any, v: Any, group: Any, causal: Any, scale: Any) -> Any:
-        moved = _KeysAndValues(k, v)
-        flat, total = moved.flat, None
+        kv = _KeysAndValues(k, v)
+        flat, total = kv.flat, None
         for step in range(group.world):
             source = (group.rank - step) % group.world
             here = flat
@@ -91,7 +91,7 @@ class _RingAttention(torch.autograd.Function):
                 if step + 1 < group.world:
                     flat = shift(here, group)
             if not causal or source <= group.rank:
-                keys, values = moved.of(here)
+                keys, values = kv.of(here)
                 part = attention(
                     q, keys, values, causal=causal and source == group.rank, scale=scale
                 )
@@ -108,8 +108,8 @@ class _RingAttention(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         q, k, v, out, lse = ctx.saved_tensors
         group, causal, dout = ctx.group, ctx.causal, gradients[0].contiguous()
-        moved = _KeysAndValues(k, v)
-        flat = moved.flat
+        kv = _KeysAndValues(k, v)
+        flat = kv.flat
         dq = torch.zeros(q.shape, dtype=torch.float32, device=q.device)
         dflat = torch.zeros(flat.shape, dtype=torch.float32, device=q.device)
         for step in range(group.world):
@@ -119,7 +119,7 @@ class _RingAttention(torch.autograd.Function):
                 if step + 1 < group.world:
                     flat = shift(here, group)
             if not causal or source <= group.rank:
-                keys, values = moved.of(here)
+                keys, values = kv.of(here)
                 dquery, dkeys, dvalues, _ = attention_backward(
                     dout, None, q, keys, values, out, lse,
                     causal=causal and source == group.rank, scale=ctx.scale,
@@ -128,7 +128,7 @@ class _RingAttention(torch.autograd.Function):
                 dflat += _joined(dkeys, dvalues)
             torch.cuda.current_stream().wait_stream(side)
             dflat = shift(dflat, group)  # gradients go along, and home with the last step
-        dk, dv = moved.of(dflat)
+        dk, dv = kv.of(dflat)
         return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), None, None, None
 
 
@@ -136,8 +136,10 @@ class _GatheredAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Any, k: Any, v: Any, group: Any, causal: Any, scale: Any) -> Any:
         keys, values = (_all_tokens(x, group) for x in (k, v))
-        seen = _seen(k.shape[1], group, causal)
-        out, lse = attention(q, keys[:, :seen], values[:, :seen], causal=causal, scale=scale)
+        kv_length = _seen(k.shape[1], group, causal)
+        out, lse = attention(
+            q, keys[:, :kv_length], values[:, :kv_length], causal=causal, scale=scale
+        )
         ctx.save_for_backward(q, keys, values, out, lse)
         ctx.group, ctx.causal, ctx.scale = group, causal, scale
         ctx.mark_non_differentiable(lse)
@@ -147,9 +149,10 @@ class _GatheredAttention(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         q, keys, values, out, lse = ctx.saved_tensors
         group = ctx.group
-        seen = _seen(q.shape[1], group, ctx.causal)
+        kv_length = _seen(q.shape[1], group, ctx.causal)
         dq, dkeys, dvalues, _ = attention_backward(
-            gradients[0].contiguous(), None, q, keys[:, :seen], values[:, :seen], out, lse,
+            gradients[0].contiguous(), None, q, keys[:, :kv_length], values[:, :kv_length], out,
+            lse,
             causal=ctx.causal, scale=ctx.scale,
         )  # fmt: skip
         dk, dv = (_own_tokens(x, keys.shape[1], group) for x in (dkeys, dvalues))
@@ -178,8 +181,8 @@ def _merged(total: tuple[Tensor, Tensor], part: tuple[Tensor, Tensor]) -> tuple[
     """Attention over the keys of both."""
     lse = torch.logaddexp(total[1], part[1])
     out = sum(
-        one[0].float() * torch.exp(one[1] - lse).transpose(1, 2).unsqueeze(-1)
-        for one in (total, part)
+        term[0].float() * torch.exp(term[1] - lse).transpose(1, 2).unsqueeze(-1)
+        for term in (total, part)
     )
     return out, lse  # pyright: ignore[reportReturnType]
 

@@ -36,7 +36,7 @@ class CollectiveOperator:
 
 
 def _sum(ranks: RankTensors) -> Tensor:
-    return torch.stack([one["x"] for one in ranks]).sum(0)
+    return torch.stack([tensors["x"] for tensors in ranks]).sum(0)
 
 
 def _all_reduce(ranks: RankTensors, **_: Any) -> list[tuple[Tensor, ...]]:
@@ -48,12 +48,12 @@ def _reduce_scatter(ranks: RankTensors, **_: Any) -> list[tuple[Tensor, ...]]:
 
 
 def _all_gather(ranks: RankTensors, **_: Any) -> list[tuple[Tensor, ...]]:
-    return [(torch.cat([one["x"] for one in ranks]),)] * len(ranks)
+    return [(torch.cat([tensors["x"] for tensors in ranks]),)] * len(ranks)
 
 
 def _all_to_all(ranks: RankTensors, **_: Any) -> list[tuple[Tensor, ...]]:
-    parts = [one["x"].chunk(len(ranks)) for one in ranks]
-    return [(torch.cat([one[rank] for one in parts]),) for rank in range(len(ranks))]
+    parts = [tensors["x"].chunk(len(ranks)) for tensors in ranks]
+    return [(torch.cat([chunks[rank] for chunks in parts]),) for rank in range(len(ranks))]
 
 
 def _broadcast(ranks: RankTensors, root: int = 0, **_: Any) -> list[tuple[Tensor, ...]]:
@@ -61,16 +61,16 @@ def _broadcast(ranks: RankTensors, root: int = 0, **_: Any) -> list[tuple[Tensor
 
 
 def _reduce_norm(ranks: RankTensors, **_: Any) -> list[tuple[Tensor, ...]]:
-    found = []
-    for one in ranks:
-        total = one["residual"] + _sum(ranks)
+    results = []
+    for tensors in ranks:
+        total = tensors["residual"] + _sum(ranks)
         scale = torch.rsqrt(total.square().mean(-1, keepdim=True) + 1e-6)
-        found.append((total * scale * one["weight"], total))
-    return found
+        results.append((total * scale * tensors["weight"], total))
+    return results
 
 
 def _product(ranks: RankTensors) -> Tensor:
-    return torch.stack([one["x"] @ one["weight"].T for one in ranks]).sum(0)
+    return torch.stack([tensors["x"] @ tensors["weight"].T for tensors in ranks]).sum(0)
 
 
 def _product_reduce(ranks: RankTensors, **_: Any) -> list[tuple[Tensor, ...]]:
@@ -82,8 +82,8 @@ def _product_scatter(ranks: RankTensors, **_: Any) -> list[tuple[Tensor, ...]]:
 
 
 def _gather_product(ranks: RankTensors, **_: Any) -> list[tuple[Tensor, ...]]:
-    x = torch.cat([one["x"] for one in ranks])
-    return [(x @ one["weight"].T,) for one in ranks]
+    x = torch.cat([tensors["x"] for tensors in ranks])
+    return [(x @ tensors["weight"].T,) for tensors in ranks]
 
 
 def _multiplied(world: int, rows: int, columns: int, k: int) -> Mapping[str, tuple[int, ...]]:

@@ -46,7 +46,7 @@ class Dispatched:
 
 @triton.jit(do_not_specialize=["rank", "epoch"])
 def rows_kernel(
-    x, sources, own, out, own_signals, buffers, signals, rank, epoch, staged, rows, columns,
+    x, sources, buffer, out, own_signals, buffers, signals, rank, epoch, staged, rows, columns,
     x_stride, out_stride,
     BLOCK: tl.constexpr, WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr,
     PROGRAMS: tl.constexpr,
@@ -57,7 +57,7 @@ def rows_kernel(
             offs = start + tl.arange(0, BLOCK)
             mask = offs < columns
             value = tl.load(x + row.to(tl.int64) * x_stride + offs, mask=mask, other=0)
-            tl.store(own + row * columns + offs, value, mask=mask)
+            tl.store(buffer + row * columns + offs, value, mask=mask)
     exchange_all(signals, own_signals, rank, epoch, WORLD, WAVES, LANES, PROGRAMS)
     for row in range(tl.program_id(0), rows, tl.num_programs(0)):
         source = tl.load(sources + row * 3)
@@ -72,7 +72,7 @@ def rows_kernel(
 
 @triton.jit(do_not_specialize=["rank", "epoch"])
 def combine_kernel(
-    x, positions, weights, own, out, own_signals, buffers, signals, rank, epoch, staged, rows,
+    x, positions, weights, buffer, out, own_signals, buffers, signals, rank, epoch, staged, rows,
     columns, x_stride, out_stride,
     CHOICES: tl.constexpr,
     BLOCK: tl.constexpr, WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr,
@@ -85,7 +85,7 @@ def combine_kernel(
             offs = start + tl.arange(0, BLOCK)
             mask = offs < columns
             value = tl.load(x + row.to(tl.int64) * x_stride + offs, mask=mask, other=0)
-            tl.store(own + row * columns + offs, value, mask=mask)
+            tl.store(buffer + row * columns + offs, value, mask=mask)
     exchange_all(signals, own_signals, rank, epoch, WORLD, WAVES, LANES, PROGRAMS)
     for row in range(tl.program_id(0), rows, tl.num_programs(0)):
         for start in range(0, columns, BLOCK):
@@ -98,8 +98,8 @@ def combine_kernel(
                 value = tl.zeros((BLOCK,), tl.float32)
                 for peer in tl.static_range(WORLD):
                     mask = (offs < columns) & (source == peer)
-                    found = tl.load(buffers[peer] + at * columns + offs, mask=mask, other=0)
-                    value += found.to(tl.float32)
+                    peer_value = tl.load(buffers[peer] + at * columns + offs, mask=mask, other=0)
+                    value += peer_value.to(tl.float32)
                 acc += weight * value
             into = out + row.to(tl.int64) * out_stride + offs
             tl.store(into, acc.to(out.dtype.element_ty), mask=offs < columns)
@@ -124,31 +124,34 @@ def expert_dispatch(x: Tensor, choices: Tensor, experts: int, group: RankGroup) 
     divided = experts > 0 and experts % world == 0
     require(divided, name, f"{world} ranks do not divide {experts} experts")
     group.accepts(name, x, empty=True)
-    own = choices.to(torch.int64).cpu()
-    known = bool(((own >= -1) & (own < experts)).all())
+    local_choices = choices.to(torch.int64).cpu()
+    is_valid = bool(((local_choices >= -1) & (local_choices < experts)).all())
     group.begin(RankCall(name, columns, x.dtype, topk))
-    sizes = _gathered(torch.tensor([len(own), experts, int(known)]), x, group).view(world, 3)
+    sizes = _gathered(torch.tensor([len(local_choices), experts, int(is_valid)]), x, group).view(
+        world, 3
+    )
     for peer, (_, theirs, fits) in enumerate(sizes.tolist()):
         require(theirs == experts, name, f"rank {peer} has {theirs} experts, this rank {experts}")
         require(bool(fits), name, f"rank {peer} chose an expert not from -1 to {experts - 1}")
     most = int(sizes[:, 0].max())
     padded = torch.full((most, topk), -1)
-    padded[: len(own)] = own
+    padded[: len(local_choices)] = local_choices
     every = _gathered(padded.view(-1), x, group).view(world, most, topk) if most else padded[None]
     sources, counts, positions, longest = _routes(every, sizes[:, 0].tolist(), experts, group)
     device = x.device
     tokens = torch.empty((len(sources), columns), dtype=x.dtype, device=x.device)
-    found = Dispatched(tokens, counts, sources.to(device), positions.to(device), longest, most)
+    dispatch = Dispatched(tokens, counts, sources.to(device), positions.to(device), longest, most)
     programs = _programs(max(most, longest))
     for first, last in _slices(name, x, columns, max(most, 1), group):
         buffers, epoch = group.launch(x.dtype, 1)
         part, into = x[:, first:last], tokens[:, first:last]
         rows_kernel[(programs,)](
-            part, found.sources, buffers[group.rank], into, group.signals[group.rank],
-            tuple(buffers), tuple(group.signals), group.rank, epoch, len(own), len(tokens),
+            part, dispatch.sources, buffers[group.rank], into, group.signals[group.rank],
+            tuple(buffers), tuple(group.signals), group.rank, epoch, len(local_choices),
+            len(tokens),
             last - first, columns, columns, **_constants(part, group, programs),
         )  # fmt: skip
-    return found
+    return dispatch
 
 
 def expert_combine(y: Tensor, weights: Tensor, dispatched: Dispatched, group: RankGroup) -> Tensor:
@@ -201,8 +204,8 @@ def _routes(
     mine = order[homes == group.rank]
     sources = torch.stack([mine // (most * topk or 1), mine // topk % (most or 1), mine % topk], 1)
     counts = torch.bincount(flat[mine] - group.rank * each, minlength=each)
-    own = positions.view(world, most, topk, 2)[group.rank, : tokens[group.rank]]
-    return sources, counts, own.contiguous(), int(rows.max())
+    local_positions = positions.view(world, most, topk, 2)[group.rank, : tokens[group.rank]]
+    return sources, counts, local_positions.contiguous(), int(rows.max())
 
 
 def _gathered(values: Tensor, x: Tensor, group: RankGroup) -> Tensor:

@@ -15,7 +15,7 @@ from wavecast.kernels.distributed.signals import exchange
 
 
 @triton.jit
-def stage(x, own, count, parts, x_stride, BLOCK: tl.constexpr):
+def stage(x, buffer, count, parts, x_stride, BLOCK: tl.constexpr):
     """own[part, :count] = x[part · x_stride : … + count], the elements of this program."""
     step = tl.num_programs(0) * BLOCK
     for part in range(parts):
@@ -24,7 +24,7 @@ def stage(x, own, count, parts, x_stride, BLOCK: tl.constexpr):
             offs = start + tl.arange(0, BLOCK)
             mask = offs < count
             value = tl.load(source + offs, mask=mask, other=0)
-            tl.store(own + part * count + offs, value, mask=mask)
+            tl.store(buffer + part * count + offs, value, mask=mask)
 
 
 @triton.jit
@@ -48,12 +48,12 @@ def total(sources, offs, mask, ACC: tl.constexpr, OP: tl.constexpr, WORLD: tl.co
 
 @triton.jit(do_not_specialize=["rank", "epoch"])
 def reduce_kernel(
-    x, own, out, own_signals, sources, signals, rank, epoch, count, parts, x_stride, offset,
+    x, buffer, out, own_signals, sources, signals, rank, epoch, count, parts, x_stride, offset,
     ACC: tl.constexpr, OP: tl.constexpr,
     BLOCK: tl.constexpr, WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """Stage `parts` of x, then out[i] = element `offset` + i of all buffers, reduced."""
-    stage(x, own, count, parts, x_stride, BLOCK)
+    stage(x, buffer, count, parts, x_stride, BLOCK)
     exchange(signals, own_signals, rank, epoch, WORLD, WAVES, LANES)
     for start in range(tl.program_id(0) * BLOCK, count, tl.num_programs(0) * BLOCK):
         offs = start + tl.arange(0, BLOCK)
@@ -64,13 +64,13 @@ def reduce_kernel(
 
 @triton.jit(do_not_specialize=["rank", "epoch"])
 def gather_kernel(
-    x, own, out, own_signals, sources, signals, rank, epoch, count, parts, x_stride, offset,
+    x, buffer, out, own_signals, sources, signals, rank, epoch, count, parts, x_stride, offset,
     out_stride,
     BLOCK: tl.constexpr, WORLD: tl.constexpr, SOURCES: tl.constexpr, WAVES: tl.constexpr,
     LANES: tl.constexpr,
 ):  # fmt: skip
     """Stage `parts` of x, then out[s · out_stride + i] = element `offset` + i of source s."""
-    stage(x, own, count, parts, x_stride, BLOCK)
+    stage(x, buffer, count, parts, x_stride, BLOCK)
     exchange(signals, own_signals, rank, epoch, WORLD, WAVES, LANES)
     for start in range(tl.program_id(0) * BLOCK, count, tl.num_programs(0) * BLOCK):
         offs = start + tl.arange(0, BLOCK)
@@ -82,7 +82,7 @@ def gather_kernel(
 
 @triton.jit(do_not_specialize=["rank", "epoch"])
 def two_shot_kernel(
-    x, own, out, own_signals, sources, signals, rank, epoch, count, part,
+    x, buffer, out, own_signals, sources, signals, rank, epoch, count, part,
     ACC: tl.constexpr, OP: tl.constexpr,
     BLOCK: tl.constexpr, WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
@@ -93,13 +93,13 @@ def two_shot_kernel(
         for start in range(first, part, step):
             offs = peer * part + start + tl.arange(0, BLOCK)
             mask = (start + tl.arange(0, BLOCK) < part) & (offs < count)
-            tl.store(own + offs, tl.load(x + offs, mask=mask, other=0), mask=mask)
+            tl.store(buffer + offs, tl.load(x + offs, mask=mask, other=0), mask=mask)
     exchange(signals, own_signals, rank, epoch, WORLD, WAVES, LANES)
     for start in range(first, part, step):
         offs = rank * part + start + tl.arange(0, BLOCK)
         mask = (start + tl.arange(0, BLOCK) < part) & (offs < count)
         acc = total(sources, offs, mask, ACC, OP, WORLD)
-        tl.store(own + offs, acc.to(own.dtype.element_ty), mask=mask)
+        tl.store(buffer + offs, acc.to(buffer.dtype.element_ty), mask=mask)
     exchange(signals, own_signals, rank, epoch + 1, WORLD, WAVES, LANES)
     for peer in tl.static_range(WORLD):
         for start in range(first, part, step):
@@ -111,7 +111,7 @@ def two_shot_kernel(
 
 @triton.jit(do_not_specialize=["rank", "epoch", "start", "slot"])
 def parts_kernel(
-    x, plan, own, out, own_signals, sources, signals, rank, epoch, start, slot,
+    x, plan, buffer, out, own_signals, sources, signals, rank, epoch, start, slot,
     BLOCK: tl.constexpr, WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     """Element `start` + i of part p of x goes to rank p, for i < `slot`: staged in slot p of the
@@ -125,7 +125,7 @@ def parts_kernel(
             offs = at + tl.arange(0, BLOCK)
             mask = offs < count
             value = tl.load(source + offs, mask=mask, other=0)
-            tl.store(own + part * slot + offs, value, mask=mask)
+            tl.store(buffer + part * slot + offs, value, mask=mask)
     exchange(signals, own_signals, rank, epoch, WORLD, WAVES, LANES)
     for peer in tl.static_range(WORLD):
         into = out + tl.load(plan + 2 * WORLD + peer) + start
@@ -139,7 +139,7 @@ def parts_kernel(
 
 @triton.jit(do_not_specialize=["rank", "epoch", "eps"])
 def reduce_norm_kernel(
-    x, residual, weight, own, out, total_out, own_signals, sources, signals, rank, epoch, rows,
+    x, residual, weight, buffer, out, total_out, own_signals, sources, signals, rank, epoch, rows,
     columns, eps,
     BLOCK: tl.constexpr, WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
@@ -148,7 +148,7 @@ def reduce_norm_kernel(
     mask = offs < columns
     for row in range(tl.program_id(0), rows, tl.num_programs(0)):
         value = tl.load(x + row * columns + offs, mask=mask, other=0)
-        tl.store(own + row * columns + offs, value, mask=mask)
+        tl.store(buffer + row * columns + offs, value, mask=mask)
     exchange(signals, own_signals, rank, epoch, WORLD, WAVES, LANES)
     scale = tl.load(weight + offs, mask=mask, other=0).to(tl.float32)
     for row in range(tl.program_id(0), rows, tl.num_programs(0)):

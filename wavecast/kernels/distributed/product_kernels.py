@@ -18,10 +18,10 @@ from wavecast.kernels.distributed.signals import notify, notify_one, wait_for, w
 @triton.jit
 def selected(pointers, index, WORLD: tl.constexpr):
     """Pointer number `index` of a tuple."""
-    found = pointers[0]
+    pointer = pointers[0]
     for peer in tl.static_range(1, WORLD):
-        found = tl.where(index == peer, pointers[peer], found)
-    return found
+        pointer = tl.where(index == peer, pointers[peer], pointer)
+    return pointer
 
 
 @triton.jit
@@ -60,7 +60,7 @@ def tile_offsets(
 
 @triton.jit(do_not_specialize=["rank", "epoch"])
 def product_reduce_kernel(
-    x, w, own, out, own_signals, sources, signals, rank, epoch, rows, part, n, pitch, k,
+    x, w, buffer, out, own_signals, sources, signals, rank, epoch, rows, part, n, pitch, k,
     SHOTS: tl.constexpr, SCATTER: tl.constexpr,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr,
@@ -84,8 +84,8 @@ def product_reduce_kernel(
                 row = owner * part + tile // tiles_n * BM
                 last = tl.minimum(rows, (owner + 1) * part)
                 acc = product(x, w, row, last, tile % tiles_n * BN, n, k, BM, BN, BK)
-                into = own + owner.to(tl.int64) * part * n + offs
-                tl.store(into, acc.to(own.dtype.element_ty), mask=mask)
+                into = buffer + owner.to(tl.int64) * part * n + offs
+                tl.store(into, acc.to(buffer.dtype.element_ty), mask=mask)
                 if SHOTS == 2:
                     pad = selected(signals, owner, WORLD)
                     notify_one(pad, program, rank, epoch + number, WORLD, WAVES, LANES)
@@ -98,7 +98,7 @@ def product_reduce_kernel(
             own_rows = (rank * (SHOTS - 1)).to(tl.int64) * part * n
             acc = total(sources, own_rows + offs, mask, tl.float32, "sum", WORLD)
             if BEHIND == 2:
-                tl.store(own + own_rows + offs, acc.to(own.dtype.element_ty), mask=mask)
+                tl.store(buffer + own_rows + offs, acc.to(buffer.dtype.element_ty), mask=mask)
                 notify(signals, step + program, rank, epoch + number - 1, WORLD, WAVES, LANES)
             else:
                 offs, mask = tile_offsets(reduced, part, n, pitch, BM, BN)
@@ -109,8 +109,8 @@ def product_reduce_kernel(
                 wait_for(own_signals, step + program, epoch + number - 2, WORLD, WAVES)
                 offs, _ = tile_offsets(gathered, part, n, n, BM, BN)
                 for peer in tl.static_range(WORLD):
-                    left = tl.minimum(part, rows - peer * part)
-                    into, mask = tile_offsets(gathered, left, n, pitch, BM, BN)
+                    row_count = tl.minimum(part, rows - peer * part)
+                    into, mask = tile_offsets(gathered, row_count, n, pitch, BM, BN)
                     start = tl.full((), peer, tl.int64) * part
                     value = tl.load(sources[peer] + start * n + offs, mask=mask, other=0)
                     tl.store(out + start * pitch + into, value, mask=mask)
@@ -118,7 +118,7 @@ def product_reduce_kernel(
 
 @triton.jit(do_not_specialize=["rank", "epoch"])
 def gather_product_kernel(
-    x, w, own, out, own_signals, sources, signals, rank, epoch, rows, x_rows, first, n, k,
+    x, w, buffer, out, own_signals, sources, signals, rank, epoch, rows, x_rows, first, n, k,
     BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr,
     WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
@@ -132,7 +132,9 @@ def gather_product_kernel(
         for start in range(0, k, BK):
             offs, mask = tile_offsets(chunk, rows, BK, k, BM, BK)
             mask = mask & (start + tl.arange(0, BK) < k)[None, :]
-            tl.store(own + start + offs, tl.load(x + start + offs, mask=mask, other=0), mask=mask)
+            tl.store(
+                buffer + start + offs, tl.load(x + start + offs, mask=mask, other=0), mask=mask
+            )
         notify(signals, program, rank, epoch + chunk // step, WORLD, WAVES, LANES)
     for tile in range(program, WORLD * chunks * tiles_n, step):
         source = (rank + tile // (chunks * tiles_n)) % WORLD

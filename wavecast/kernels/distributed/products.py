@@ -173,8 +173,8 @@ def _check(name: str, x: Tensor, weight: Tensor, group: RankGroup) -> tuple[int,
     shape = "x".join(map(str, x.shape)) or "a scalar"
     require(x.dim() == 2, name, f"x is {shape}, not a matrix")
     fits = weight.dim() == 2 and weight.shape[1] == x.shape[1]
-    found = "x".join(map(str, weight.shape)) or "a scalar"
-    require(fits, name, f"x is {shape} and weight {found}: the last dimensions must agree")
+    weight_shape = "x".join(map(str, weight.shape)) or "a scalar"
+    require(fits, name, f"x is {shape} and weight {weight_shape}: the last dimensions must agree")
     group.accepts(name, x)
     require(weight.numel() > 0, name, "weight is empty")
     require(weight.is_contiguous(), name, "weight is not contiguous")

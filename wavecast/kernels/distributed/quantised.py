@@ -111,7 +111,7 @@ def quantised_kernel(
 
 @triton.jit(do_not_specialize=["rank", "epoch", "eps"])
 def reduce_norm_quantise_kernel(
-    x, residual, weight, own, q, scales, total_out, own_signals, sources, signals, rank, epoch,
+    x, residual, weight, buffer, q, scales, total_out, own_signals, sources, signals, rank, epoch,
     rows, columns, blocks, eps,
     BLOCK: tl.constexpr, WIDTH: tl.constexpr, LIMIT: tl.constexpr, NATIVE: tl.constexpr,
     WORLD: tl.constexpr, WAVES: tl.constexpr, LANES: tl.constexpr,
@@ -122,7 +122,7 @@ def reduce_norm_quantise_kernel(
     mask = offs < columns
     for row in range(tl.program_id(0), rows, tl.num_programs(0)):
         value = tl.load(x + row * columns + offs, mask=mask, other=0)
-        tl.store(own + row * columns + offs, value, mask=mask)
+        tl.store(buffer + row * columns + offs, value, mask=mask)
     exchange(signals, own_signals, rank, epoch, WORLD, WAVES, LANES)
     factor = tl.load(weight + offs, mask=mask, other=0).to(tl.float32)
     block = tl.arange(0, BLOCK // WIDTH)
@@ -179,24 +179,24 @@ def _quantised(x: Tensor, out: Tensor, group: RankGroup, kind: str) -> None:
     sizes = (world * part * SCALED, world * part * 4, part * SCALED, part * 4)
     pieces = [_cut(buffer, sizes) for buffer in buffers]
     codes, scales, sums, sum_scales = zip(*pieces, strict=True)
-    known = formats.rounding(kind, gpu.launching())
+    rounding = formats.rounding(kind, gpu.launching())
     quantised_kernel[launches.grid_of(part, _ROWS)](
         x, out, *pieces[group.rank], group.signals[group.rank], codes, scales, sums, sum_scales,
         tuple(group.signals), group.rank, epoch, len(x), part,
-        KIND=kind, MOST=known["MOST"], NATIVE=known["NATIVE"], ROWS=_ROWS, COLUMNS=SCALED,
+        KIND=kind, MOST=rounding["MOST"], NATIVE=rounding["NATIVE"], ROWS=_ROWS, COLUMNS=SCALED,
         **launches.constants(group),
     )  # fmt: skip
 
 
 def _cut(buffer: Tensor, sizes: tuple[int, ...]) -> tuple[Tensor, ...]:
     """Pieces of a buffer: codes (uint8) and scales (float32) in turn."""
-    found: list[Tensor] = []
+    pieces: list[Tensor] = []
     start = 0
     for number, size in enumerate(sizes):
         piece = buffer[start : start + size]
-        found.append(piece.view(torch.float32) if number % 2 else piece)
+        pieces.append(piece.view(torch.float32) if number % 2 else piece)
         start += size
-    return tuple(found)
+    return tuple(pieces)
 
 
 def all_reduce_rms_norm_quantised(

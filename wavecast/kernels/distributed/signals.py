@@ -58,8 +58,8 @@ def wait_for_one(
     slot = own_signals + program * triton.next_power_of_2(WORLD * WAVES) + source * WAVES
     missing = 1
     while missing > 0:
-        seen = tl.atomic_add(slot + tl.arange(0, WAVES), 0, sem="acquire", scope="sys")
-        missing = tl.sum(tl.where(seen < epoch, 1, 0), axis=0)
+        epochs = tl.atomic_add(slot + tl.arange(0, WAVES), 0, sem="acquire", scope="sys")
+        missing = tl.sum(tl.where(epochs < epoch, 1, 0), axis=0)
     tl.debug_barrier()
 
 
@@ -72,8 +72,8 @@ def wait_for(own_signals, program, epoch, WORLD: tl.constexpr, WAVES: tl.constex
     missing = 1
     while missing > 0:
         at = own_signals + program * SLOTS + slot
-        seen = tl.atomic_add(at, 0, mask=mask, sem="acquire", scope="sys")
-        missing = tl.sum(tl.where(mask & (seen < epoch), 1, 0), axis=0)
+        epochs = tl.atomic_add(at, 0, mask=mask, sem="acquire", scope="sys")
+        missing = tl.sum(tl.where(mask & (epochs < epoch), 1, 0), axis=0)
     tl.debug_barrier()
 
 
@@ -100,8 +100,8 @@ def exchange_all(
     mask = (slot < tl.num_programs(0) * SLOTS) & (slot % SLOTS < WORLD * WAVES)
     missing = 1
     while missing > 0:
-        seen = tl.atomic_add(own_signals + slot, 0, mask=mask, sem="acquire", scope="sys")
-        missing = tl.sum(tl.where(mask & (seen < epoch), 1, 0), axis=0)
+        epochs = tl.atomic_add(own_signals + slot, 0, mask=mask, sem="acquire", scope="sys")
+        missing = tl.sum(tl.where(mask & (epochs < epoch), 1, 0), axis=0)
     tl.debug_barrier()
 
 

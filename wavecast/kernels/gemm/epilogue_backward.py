@@ -98,15 +98,15 @@ def _sizes(dtype: str, gate: bool = False, activation: str = "silu", **shape: in
     return {**shape, "dtype": dtype, "z_dtype": z_dtype, **flags}
 
 
-def _inputs(make: Make, **given: Any) -> dict[str, Any]:
-    return TENSORS.inputs()(make, **_sizes(**given))
+def _inputs(make: Make, **case: Any) -> dict[str, Any]:
+    return TENSORS.inputs()(make, **_sizes(**case))
 
 
 OPERATOR = describe.Operator(
     summary="gradients of the activation and gate of matmul",
     call=matmul_epilogue_backward,
     inputs=_inputs,
-    work=lambda **given: TENSORS.work(vector_flops(10.0, "m", "n"))(**_sizes(**given)),
+    work=lambda **case: TENSORS.work(vector_flops(10.0, "m", "n"))(**_sizes(**case)),
     gradient=derivative.by_reference(matmul_epilogue_backward_reference),
     batch=describe.Batch(("dy", "z", "gate"), unless=lambda gate=None, **_: gate is None),
     tolerance=describe.Tolerance(ulps=1.0, accumulated=4e-6),

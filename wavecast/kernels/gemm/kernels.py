@@ -127,10 +127,10 @@ def loaded(ptrs, mask, k_mask, ENDS, RESTS):
 @triton.jit
 def offsets(first, COUNT: tl.constexpr, WIDE: tl.constexpr):
     """COUNT rows (or columns) from the `first` on."""
-    found = first + tl.arange(0, COUNT)
+    indices = first + tl.arange(0, COUNT)
     if WIDE:
-        found = found.to(tl.int64)
-    return found
+        indices = indices.to(tl.int64)
+    return indices
 
 
 @triton.jit

@@ -101,8 +101,8 @@ def result_dtype(
     checks.one_of(operator, "precision", precision, PRECISIONS)
     integers = a.dtype == torch.int8
     dtype = out_dtype or (torch.int32 if integers else a.dtype)
-    known = dtype in checks.FLOATS or (integers and dtype == torch.int32)
-    checks.require(known, operator, f"no result of {dtype} for operands of {a.dtype}")
+    is_valid = dtype in checks.FLOATS or (integers and dtype == torch.int32)
+    checks.require(is_valid, operator, f"no result of {dtype} for operands of {a.dtype}")
     return dtype
 
 
@@ -117,7 +117,7 @@ def _gradient(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
     """The sums before the activation are recomputed, in float32 at least."""
     a, b, bias, gate = ctx.saved_tensors
     ops = torch.ops.wavecast
-    wanted = (*ctx.needs_input_grad, False, False)  # of the arguments given, perhaps two only
+    needs_grad = (*ctx.needs_input_grad, False, False)  # of the arguments given, perhaps two only
     dz, dgate = dy, None
     if gate is not None or ctx.activation != "none":
         z = ops.matmul(a, b, bias, out_dtype=wide_dtype(a), precision=ctx.precision)
@@ -125,14 +125,14 @@ def _gradient(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
     columns = b.shape[1]
     narrow = dz.to(a.dtype)
     da = db = dbias = dresidual = None
-    if wanted[0]:
+    if needs_grad[0]:
         da = ops.matmul(narrow, b.t(), precision=ctx.precision)
-    if wanted[1]:
+    if needs_grad[1]:
         flat = a.reshape(-1, a.shape[-1])
         db = ops.matmul(flat.t(), narrow.reshape(-1, columns), precision=ctx.precision)
-    if wanted[2] and bias is not None:
+    if needs_grad[2] and bias is not None:
         dbias = dz.reshape(-1, columns).sum(0, dtype=wide_dtype(dz)).to(bias.dtype)
-    if wanted[3] and ctx.residual is not None:
+    if needs_grad[3] and ctx.residual is not None:
         dresidual = dy.to(ctx.residual)
     return da, db, dbias, dresidual, dgate, None, None, None
 
@@ -165,43 +165,49 @@ def _batched_gradient(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
     return da, db, None, None
 
 
-def _sizes(given: Sizes) -> dict[str, Any]:
+def _sizes(case: Sizes) -> dict[str, Any]:
     """Sizes with the dtypes of the result and of what follows a product of integers, and with the
     batches of operands, of which `shared` names one that has a single matrix."""
-    integers, dtype = given["dtype"] == "int8", given["dtype"]
-    found = {name: one for name, one in given.items() if name not in ("layout", "shared")}
-    found["y_dtype"] = given.get("out") or ("int32" if integers else dtype)
-    if "batch" in given:
-        shared = given.get("shared")
-        return found | {f"{one}_batch": 1 if one == shared else given["batch"] for one in "ab"}
-    return found | {f"{name}_dtype": "float32" if integers else dtype for name in FURTHER}
+    integers, dtype = case["dtype"] == "int8", case["dtype"]
+    operand_sizes = {
+        name: value for name, value in case.items() if name not in ("layout", "shared")
+    }
+    operand_sizes["y_dtype"] = case.get("out") or ("int32" if integers else dtype)
+    if "batch" in case:
+        shared = case.get("shared")
+        return operand_sizes | {
+            f"{operand}_batch": 1 if operand == shared else case["batch"] for operand in "ab"
+        }
+    return operand_sizes | {f"{name}_dtype": "float32" if integers else dtype for name in FURTHER}
 
 
-def _has_epilogue(activation: str = "none", **given: Any) -> bool:
+def _has_epilogue(activation: str = "none", **options: Any) -> bool:
     """Whether the result is more than the product."""
-    return activation != "none" or any(given.get(name) is not None for name in FURTHER)
+    return activation != "none" or any(options.get(name) is not None for name in FURTHER)
 
 
 def _inputs(tensors: describe.Signature) -> Any:
     """Of sizes whose `layout` is that of `a` and `b`: N as they are multiplied, T transposed."""
 
-    def inputs(make: Make, **given: Any) -> dict[str, Any]:
-        def operand(stored: str, make: Make, shape: Any, dtype: Any, named: Sizes) -> Tensor:
-            precision = given.get("precision", "ieee")
-            return matrices(make, named["dtype"], shape, stored == "T", precision)
+    def inputs(make: Make, **case: Any) -> dict[str, Any]:
+        def operand(
+            stored: str, make: Make, shape: Any, dtype: Any, operand_sizes: Sizes
+        ) -> Tensor:
+            precision = case.get("precision", "ieee")
+            return matrices(make, operand_sizes["dtype"], shape, stored == "T", precision)
 
-        a, b = (partial(operand, stored) for stored in given.get("layout", "NT"))
+        a, b = (partial(operand, stored) for stored in case.get("layout", "NT"))
         options = {"out": "out_dtype"}
-        return tensors.inputs(absent=FURTHER, options=options, a=a, b=b)(make, **_sizes(given))
+        return tensors.inputs(absent=FURTHER, options=options, a=a, b=b)(make, **_sizes(case))
 
     return inputs
 
 
 def _work(tensors: describe.Signature) -> Any:
-    def work(**given: Any) -> describe.Work:
-        count = given.get("batch", 1) * math.prod(given[name] for name in "mnk")
-        rate = flops(count, given["dtype"], given.get("precision", "ieee"))
-        return tensors.work(lambda **_: rate, absent=FURTHER)(**_sizes(given))
+    def work(**case: Any) -> describe.Work:
+        count = case.get("batch", 1) * math.prod(case[name] for name in "mnk")
+        rate = flops(count, case["dtype"], case.get("precision", "ieee"))
+        return tensors.work(lambda **_: rate, absent=FURTHER)(**_sizes(case))
 
     return work
 

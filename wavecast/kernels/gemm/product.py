@@ -43,8 +43,8 @@ class Epilogue:
     def name(self) -> str:
         """The terms there are, for the key of a configuration."""
         terms = ("bias", "residual", "gate", "scale_a", "scale_b", "out_scale")
-        given = [term for term in terms if getattr(self, term) is not None]
-        return " ".join([*given, *([self.activation] if self.activation != "none" else [])])
+        operands = [term for term in terms if getattr(self, term) is not None]
+        return " ".join([*operands, *([self.activation] if self.activation != "none" else [])])
 
     def terms(self) -> Terms:
         """As the kernels take them."""
@@ -88,7 +88,7 @@ def product(
     wide = checks.wide(a, b, out, epilogue.gate, epilogue.residual)
     a_rows = a.stride(2) != 1 and a.stride(1) == 1
     b_columns = b.stride(1) != 1 and b.stride(2) == 1
-    types = " ".join(str(one.dtype).removeprefix("torch.") for one in (a, b, out))
+    types = " ".join(str(tensor.dtype).removeprefix("torch.") for tensor in (a, b, out))
     finish: dict[str, Any] = {
         "terms": epilogue.terms(),
         "ACTIVATION": epilogue.activation,
@@ -117,12 +117,12 @@ def product(
         "tma": rate != "fp32" and _in_tiles(a) and _in_tiles(b.transpose(1, 2)),
         "wide": wide,
     }
-    done = choice.run(
+    launch = choice.run(
         TILES, problem, **operands, a_row=a.stride(1), A_ROWS=a_rows, B_COLUMNS=b_columns,
         M_DIVISOR=math.gcd(m, _DIVISOR) if a_rows else 1,
         WIDEN=rate_of(a.dtype) == "fp8" and not fp8_native,
     )  # fmt: skip
-    settings, parts = done.settings, done.workspaces["part"]
+    settings, parts = launch.settings, launch.workspaces["part"]
     adding = {"part": parts, "out": out, **finish}
     problem = {"m": m, "n": n, "types": types, "epilogue": epilogue.name}
     if settings["SPLIT_K"] > 1:
@@ -143,8 +143,8 @@ def refuse(operator: str, *dtypes: torch.dtype) -> None:
     device = gpu.launching()
     for dtype in dtypes:
         name = str(dtype).removeprefix("torch.")
-        known = device.vendor == "amd" or "fnuz" not in name
-        checks.require(known, operator, f"{device.id} does not support {name}")
+        is_supported = device.vendor == "amd" or "fnuz" not in name
+        checks.require(is_supported, operator, f"{device.id} does not support {name}")
 
 
 def multiplies(dtype: torch.dtype, device: Device) -> bool:
@@ -159,8 +159,8 @@ def _rate(dtype: torch.dtype, precision: str, fp8_native: bool, device: Device) 
     instruction for tf32, three products of bfloat16 halves, which are more exact, take its place.
     """
     if dtype == torch.float32 and precision == "tf32":
-        known = device.capabilities.matrix_tf32
-        return ("xf32", "tf32") if known else ("bf16", "bf16x3")
+        has_tf32 = device.capabilities.matrix_tf32
+        return ("xf32", "tf32") if has_tf32 else ("bf16", "bf16x3")
     if dtype in FP8 and not fp8_native:
         return "bf16", "ieee"
     return rate_of(dtype), "ieee"
@@ -280,12 +280,12 @@ def matrices(
     that it can hold, so that only sums are rounded."""
     stored = (*shape[:-2], shape[-1], shape[-2]) if transposed else shape
     if dtype == "int8":
-        made = make.integers(stored, -128, 128, dtype)
+        matrix = make.integers(stored, -128, 128, dtype)
     elif precision == "tf32":
-        made = make.normal(stored, "bfloat16").to(make.dtype(dtype))
+        matrix = make.normal(stored, "bfloat16").to(make.dtype(dtype))
     else:
-        made = make.normal(stored, dtype)
-    return made.transpose(-1, -2) if transposed else made
+        matrix = make.normal(stored, dtype)
+    return matrix.transpose(-1, -2) if transposed else matrix
 
 
 def flops(count: float, dtype: str, precision: str = "ieee") -> dict[str, float]:

@@ -93,8 +93,8 @@ def _multiplied(a: Tensor, b: Tensor, scale_a: Tensor) -> tuple[Tensor, Tensor, 
     """Operands as the GPU multiplies them, and the scale of `a` that belongs to those: where many
     rows read fp8 the GPU does not know, that is recoded once."""
     device = gpu.launching()
-    known = a.dtype not in FP8 or multiplies(a.dtype, device)
-    if known or a.dtype != b.dtype or not operands.recoded_first(a.shape[0], device):
+    is_native = a.dtype not in FP8 or multiplies(a.dtype, device)
+    if is_native or a.dtype != b.dtype or not operands.recoded_first(a.shape[0], device):
         return a, b, scale_a
     left, factor = operands.recoded(a, device)
     rows = b.stride(0) == 1 and b.stride(1) != 1
@@ -104,56 +104,58 @@ def _multiplied(a: Tensor, b: Tensor, scale_a: Tensor) -> tuple[Tensor, Tensor, 
     return left, right.t() if rows else right, scale_a
 
 
-def _check(given: dict[str, Any]) -> None:
-    name, a, b = "scaled_matmul", given["a"], given["b"]
-    TENSORS.check(name, given)
+def _check(arguments: dict[str, Any]) -> None:
+    name, a, b = "scaled_matmul", arguments["a"], arguments["b"]
+    TENSORS.check(name, arguments)
     partners = next((family for family in _FAMILIES if a.dtype in family), (a.dtype,))
     checks.dtype_in(name, "b", b, partners)
     counts = {"scale_a": math.prod(a.shape[:-1]), "scale_b": b.shape[1], "out_scale": 1}
-    scales = {one: given[one] for one in counts if given[one] is not None}
+    scales = {term: arguments[term] for term in counts if arguments[term] is not None}
     for which, scale in scales.items():
         checks.dtype_in(name, which, scale, (torch.float32,))
-        allowed = sorted({1, counts[which]})
-        text = f"{which} has {scale.numel()} elements; it takes {' or '.join(map(str, allowed))}"
-        checks.require(scale.numel() in allowed, name, text)
+        lengths = sorted({1, counts[which]})
+        text = f"{which} has {scale.numel()} elements; it takes {' or '.join(map(str, lengths))}"
+        checks.require(scale.numel() in lengths, name, text)
     checks.same_device(name, a=a, **scales)
-    checks.one_of(name, "activation", given["activation"], ACTIVATIONS)
-    out_dtype = given["out_dtype"]
+    checks.one_of(name, "activation", arguments["activation"], ACTIVATIONS)
+    out_dtype = arguments["out_dtype"]
     checks.require(out_dtype in (*checks.FLOATS, *FP8), name, f"no result of {out_dtype}")
     scaled = (out_dtype in FP8) == ("out_scale" in scales)
     checks.require(scaled, name, "out_scale goes with an 8-bit out_dtype")
 
 
-def _sizes(given: Sizes) -> dict[str, Any]:
+def _sizes(case: Sizes) -> dict[str, Any]:
     """Sizes with the dtypes of tensors; `other` is that of `b` where it is another."""
-    found = {name: one for name, one in given.items() if name not in ("layout", "scales", "other")}
-    found |= dict.fromkeys([f"{name}_dtype" for name in FURTHER], "bfloat16")
-    out = found.pop("out", "bfloat16")
-    return {**found, "b_dtype": given.get("other") or given["dtype"], "y_dtype": out}
+    operand_sizes = {
+        name: value for name, value in case.items() if name not in ("layout", "scales", "other")
+    }
+    operand_sizes |= dict.fromkeys([f"{name}_dtype" for name in FURTHER], "bfloat16")
+    out = operand_sizes.pop("out", "bfloat16")
+    return {**operand_sizes, "b_dtype": case.get("other") or case["dtype"], "y_dtype": out}
 
 
-def _inputs(make: Make, layout: str = "NT", scales: str = "rows", **given: Any) -> dict[str, Any]:
+def _inputs(make: Make, layout: str = "NT", scales: str = "rows", **case: Any) -> dict[str, Any]:
     """`layout` is that of `matmul`; `scales` are `rows` or `tensor`."""
 
-    def operand(stored: str, make: Make, shape: Any, dtype: Any, named: Sizes) -> Tensor:
+    def operand(stored: str, make: Make, shape: Any, dtype: Any, operand_sizes: Sizes) -> Tensor:
         return matrices(make, str(dtype).removeprefix("torch."), shape, stored == "T")
 
     a, b = (partial(operand, stored) for stored in layout)
-    found = TENSORS.inputs(absent=FURTHER, a=a, b=b)(make, **_sizes(given))
-    out_dtype, rows = make.dtype(given.get("out", "bfloat16")), scales == "rows"
-    for name, shape in (("scale_a", (given["m"], 1)), ("scale_b", (1, given["n"]))):
-        found[name] = make.uniform(shape if rows else (1,), "float32", 0.01, 0.1)
+    arguments = TENSORS.inputs(absent=FURTHER, a=a, b=b)(make, **_sizes(case))
+    out_dtype, rows = make.dtype(case.get("out", "bfloat16")), scales == "rows"
+    for name, shape in (("scale_a", (case["m"], 1)), ("scale_b", (1, case["n"]))):
+        arguments[name] = make.uniform(shape if rows else (1,), "float32", 0.01, 0.1)
     scaled = out_dtype in FP8
-    found["out_scale"] = make.uniform((1,), "float32", 0.001, 0.01) if scaled else None
-    return {**found, "out_dtype": out_dtype}
+    arguments["out_scale"] = make.uniform((1,), "float32", 0.001, 0.01) if scaled else None
+    return {**arguments, "out_dtype": out_dtype}
 
 
-def _work(scales: str = "rows", **given: Any) -> Work:
-    m, n, k = (given[name] for name in "mnk")
-    rate = flops(m * n * k, given["dtype"])
-    found = TENSORS.work(lambda **_: rate, absent=FURTHER)(**_sizes(given))
+def _work(scales: str = "rows", **case: Any) -> Work:
+    m, n, k = (case[name] for name in "mnk")
+    rate = flops(m * n * k, case["dtype"])
+    work = TENSORS.work(lambda **_: rate, absent=FURTHER)(**_sizes(case))
     scale_bytes = 4 * (m + n if scales == "rows" else 2)
-    return replace(found, bytes_read=(found.bytes_read or 0.0) + scale_bytes)
+    return replace(work, bytes_read=(work.bytes_read or 0.0) + scale_bytes)
 
 
 OPERATOR = Operator(

@@ -27,11 +27,11 @@ def axes(problem: Problem, device: Device) -> Axes:
     without registers, they can be a step further ahead."""
     size = element_size(problem)
     few = problem["m"] <= _FEW
-    known = device.capabilities
-    cdna = known.matrix_unit == "mfma"
+    capabilities = device.capabilities
+    cdna = capabilities.matrix_unit == "mfma"
     steps = (128, 256) if few else (128,)
     warps = (1, 2, 4) if few else (4, 8)
-    stages = (2, 3) if cdna and known.direct_to_lds else (2,)
+    stages = (2, 3) if cdna and capabilities.direct_to_lds else (2,)
     largest = 256
     if device.vendor != "amd":
         warps = (4,) if few else (4, 8)
@@ -50,11 +50,11 @@ def axes(problem: Problem, device: Device) -> Axes:
         "SPLIT_K": (1,) if whole else (1, 2, 4, 8),
         "PROGRAMS": (0,) if few or alone else (0, units, 2 * units),
         "GROUP": _GROUPS,
-        "TMA": (int(problem["tma"] and known.tensor_copies),),
+        "TMA": (int(problem["tma"] and capabilities.tensor_copies),),
         "num_warps": warps,
         "num_stages": stages,
         "matrix_instr_nonkdim": (16,) if cdna else (0,),
-        **({"llvm_fn_attrs": attributes} if known.accumulator_copies else {}),
+        **({"llvm_fn_attrs": attributes} if capabilities.accumulator_copies else {}),
     }
 
 
@@ -72,10 +72,10 @@ def count(problem: Problem, settings: Settings) -> int:
 def _columns(problem: Problem, few: bool, most: int) -> tuple[int, ...]:
     """Also three quarters of the largest, two sums a step, which can leave fewer compute units
     without a tile in the last round."""
-    found = tiles.blocks(problem["n"], 16 if few else 64, most, 4)
+    columns = tiles.blocks(problem["n"], 16 if few else 64, most, 4)
     if few or most < 256 or problem["n"] <= 128:
-        return found
-    return tuple(sorted({*found, most * 3 // 4}))
+        return columns
+    return tuple(sorted({*columns, most * 3 // 4}))
 
 
 def resources(problem: Problem, settings: Settings) -> TileResources:
@@ -135,8 +135,8 @@ def _best_group(problem: Problem, settings: Settings, device: Device, resident: 
     down, across = triton.cdiv(problem["m"], rows), triton.cdiv(problem["n"], columns)
 
     def read(group: int) -> int:
-        reached = _reached(down, across, group, resident // device.dies)
-        return reached[0] * rows + reached[1] * columns
+        footprint = _reached(down, across, group, resident // device.dies)
+        return footprint[0] * rows + footprint[1] * columns
 
     return min(_GROUPS, key=read)
 

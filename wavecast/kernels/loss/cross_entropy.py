@@ -138,21 +138,21 @@ def cross_entropy(
     of the logits. Rows whose target is `ignore_index` have loss 0 (their lse is right); a target
     outside the classes gives NaN otherwise. Both results have gradients. Raises ArgumentError.
     """
-    given = {"logits": logits, "targets": targets}
+    operands = {"logits": logits, "targets": targets}
     options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
-    _check("cross_entropy", TENSORS, given, options)
+    _check("cross_entropy", TENSORS, operands, options)
     loss = torch.empty((logits.shape[0],), dtype=torch.float32, device=logits.device)
     lse = torch.empty_like(loss)
     if not loss.numel():
         return loss, lse
     problem = {**_problem(logits, options), "smoothed": label_smoothing > 0}
-    given |= {"logits": rows_of(logits), "loss": loss, "lse": lse}
-    choice.run(FORWARD, problem, **given, **options.arguments, cap=soft_cap, RUN=_RUN)
+    operands |= {"logits": rows_of(logits), "loss": loss, "lse": lse}
+    choice.run(FORWARD, problem, **operands, **options.arguments, cap=soft_cap, RUN=_RUN)
     return loss, lse
 
 
-def cross_entropy_reference(logits, targets, *options, **named):
-    return terms.reference(widened(logits), targets, LossOptions(*options, **named))
+def cross_entropy_reference(logits, targets, *options, **keywords):
+    return terms.reference(widened(logits), targets, LossOptions(*options, **keywords))
 
 
 def cross_entropy_backward(
@@ -165,27 +165,29 @@ def cross_entropy_backward(
     `dloss` and `dlse` (None: zeros) are [rows] of float32 like `lse`, which is that of the forward
     pass. Raises ArgumentError.
     """
-    given = {"logits": logits, "targets": targets, "dloss": dloss, "dlse": dlse, "lse": lse}
+    operands = {"logits": logits, "targets": targets, "dloss": dloss, "dlse": dlse, "lse": lse}
     options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
-    _check("cross_entropy_backward", BACKWARD_TENSORS, given, options)
+    _check("cross_entropy_backward", BACKWARD_TENSORS, operands, options)
     dlogits = torch.empty(logits.shape, dtype=logits.dtype, device=logits.device)
     if not logits.shape[0]:
         return dlogits
     problem = {**_problem(logits, options), "dlse": dlse is not None}
-    given |= {"logits": rows_of(logits), "grad": dlogits}
-    choice.run(BACKWARD, problem, **given, **options.arguments, cap=soft_cap)
+    operands |= {"logits": rows_of(logits), "grad": dlogits}
+    choice.run(BACKWARD, problem, **operands, **options.arguments, cap=soft_cap)
     return dlogits
 
 
-def cross_entropy_backward_reference(dloss, dlse, logits, targets, lse, *options, **named):
-    given = LossOptions(*options, **named)
-    grad = terms.reference_gradient(widened(logits), targets, dloss, dlse, given)
+def cross_entropy_backward_reference(dloss, dlse, logits, targets, lse, *options, **keywords):
+    loss_options = LossOptions(*options, **keywords)
+    grad = terms.reference_gradient(widened(logits), targets, dloss, dlse, loss_options)
     return grad.to(logits.dtype).contiguous()
 
 
-def _check(operator: str, tensors: describe.Signature, given: Any, options: LossOptions) -> None:
-    terms.check(operator, tensors, given, options)
-    checks.require(given["logits"].shape[1] > 0, operator, "there are no classes")
+def _check(
+    operator: str, tensors: describe.Signature, arguments: Any, options: LossOptions
+) -> None:
+    terms.check(operator, tensors, arguments, options)
+    checks.require(arguments["logits"].shape[1] > 0, operator, "there are no classes")
 
 
 def _problem(logits: Tensor, options: LossOptions) -> dict[str, Any]:

@@ -45,27 +45,31 @@ def linear_cross_entropy(
     logits are not rounded. `targets`, options and results are those of `cross_entropy`. Raises
     ArgumentError.
     """
-    given = {"hidden": hidden, "weight": weight, "targets": targets}
+    operands = {"hidden": hidden, "weight": weight, "targets": targets}
     options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
-    _check("linear_cross_entropy", TENSORS, given, options)
+    _check("linear_cross_entropy", TENSORS, operands, options)
     rows, classes = hidden.shape[0], weight.shape[0]
     loss = torch.empty((rows,), dtype=torch.float32, device=hidden.device)
     lse = torch.empty_like(loss)
     if not rows:
         return loss, lse
     a, b, smoothed = rows_of(hidden), rows_of(weight), label_smoothing > 0
-    found = {"targets": targets.contiguous(), "target_logit": torch.empty_like(loss)}
+    arguments = {"targets": targets.contiguous(), "target_logit": torch.empty_like(loss)}
     problem = _problem(a, b, soft_cap, smoothed=smoothed)
-    parts = choice.run(LOGITS, problem, **_product(a, b), **found, cap=soft_cap).workspaces["parts"]
+    parts = choice.run(LOGITS, problem, **_product(a, b), **arguments, cap=soft_cap).workspaces[
+        "parts"
+    ]
     problem = {"rows": rows, "across": parts.shape[1], "smoothed": smoothed}
-    found |= {"parts": parts, "loss": loss, "lse": lse}
-    choice.run(JOIN, problem, **found, **options.arguments, tiles_n=parts.shape[1], classes=classes)
+    arguments |= {"parts": parts, "loss": loss, "lse": lse}
+    choice.run(
+        JOIN, problem, **arguments, **options.arguments, tiles_n=parts.shape[1], classes=classes
+    )
     return loss, lse
 
 
-def linear_cross_entropy_reference(hidden, weight, targets, *options, **named):
+def linear_cross_entropy_reference(hidden, weight, targets, *options, **keywords):
     logits = widened(hidden) @ widened(weight).T
-    return terms.reference(logits, targets, LossOptions(*options, **named))
+    return terms.reference(logits, targets, LossOptions(*options, **keywords))
 
 
 def linear_cross_entropy_backward(
@@ -80,10 +84,10 @@ def linear_cross_entropy_backward(
     which small ones would be denormal), for part of the vocabulary at a time (256 MiB); shares of
     `hidden`'s are summed in float32 in a fixed order. Raises ArgumentError.
     """
-    given = {"hidden": hidden, "weight": weight, "targets": targets}
-    given |= {"dloss": dloss, "dlse": dlse, "lse": lse}
+    operands = {"hidden": hidden, "weight": weight, "targets": targets}
+    operands |= {"dloss": dloss, "dlse": dlse, "lse": lse}
     options = LossOptions(ignore_index, label_smoothing, z_loss, soft_cap)
-    _check("linear_cross_entropy_backward", BACKWARD_TENSORS, given, options)
+    _check("linear_cross_entropy_backward", BACKWARD_TENSORS, operands, options)
     rows, classes = hidden.shape[0], weight.shape[0]
     dhidden = torch.zeros_like(hidden, memory_format=torch.contiguous_format)
     dweight = torch.zeros_like(weight, memory_format=torch.contiguous_format)
@@ -116,17 +120,19 @@ def linear_cross_entropy_backward(
 
 
 def linear_cross_entropy_backward_reference(
-    dloss, dlse, hidden, weight, targets, lse, *options, **named
+    dloss, dlse, hidden, weight, targets, lse, *options, **keywords
 ):
-    a, b, given = widened(hidden), widened(weight), LossOptions(*options, **named)
-    grad = terms.reference_gradient(a @ b.T, targets, dloss, dlse, given)
+    a, b, loss_options = widened(hidden), widened(weight), LossOptions(*options, **keywords)
+    grad = terms.reference_gradient(a @ b.T, targets, dloss, dlse, loss_options)
     dhidden, dweight = (grad @ b).to(hidden.dtype), (grad.T @ a).to(weight.dtype)
     return dhidden.contiguous(), dweight.contiguous()
 
 
-def _check(operator: str, tensors: describe.Signature, given: Any, options: LossOptions) -> None:
-    terms.check(operator, tensors, given, options)
-    checks.require(given["weight"].numel() > 0, operator, "weight is empty")
+def _check(
+    operator: str, tensors: describe.Signature, arguments: Any, options: LossOptions
+) -> None:
+    terms.check(operator, tensors, arguments, options)
+    checks.require(arguments["weight"].numel() > 0, operator, "weight is empty")
 
 
 def _power(dloss: Tensor, dlse: Tensor | None) -> Tensor:

@@ -187,12 +187,12 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
 def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     """The product's, and by predictions of compiled code: a step further ahead pays, and so do
     fewer columns, each of which the epilogue adds up over."""
-    found = product(problem, settings, problem["dtype"])
+    demand = product(problem, settings, problem["dtype"])
     ahead = coefficient("ranking", "linear_loss_third_stage").of(device)
     wide = coefficient("ranking", "linear_loss_wide_tile").of(device)
     factor = ahead if settings["num_stages"] == 3 else 1.0
     factor *= wide if settings["BLOCK_N"] > settings["BLOCK_M"] else 1.0
-    return found.slowed(factor)
+    return demand.slowed(factor)
 
 
 def _parts(problem: Problem, settings: Settings) -> dict[str, describe.Workspace]:

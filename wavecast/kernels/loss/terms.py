@@ -79,12 +79,12 @@ def reference(logits: Tensor, targets: Tensor, options: LossOptions) -> tuple[Te
         logits = soft_cap * torch.tanh(logits / soft_cap)
     classes = logits.shape[-1]
     lse = torch.logsumexp(logits, -1)
-    known = targets.long().clamp(0, classes - 1)
-    target_logit = logits.gather(-1, known[:, None])[:, 0]
+    class_index = targets.long().clamp(0, classes - 1)
+    target_logit = logits.gather(-1, class_index[:, None])[:, 0]
     loss = lse - (1 - label_smoothing) * target_logit + z_loss * lse.square()
     if label_smoothing:
         loss = loss - label_smoothing * logits.mean(-1)
-    loss = torch.where(known == targets, loss, torch.nan)
+    loss = torch.where(class_index == targets, loss, torch.nan)
     return torch.where(targets == ignore_index, 0.0, loss), lse
 
 
@@ -108,10 +108,10 @@ def reference_gradient(
 
 
 def check(
-    operator: str, tensors: Signature, given: Mapping[str, Any], options: LossOptions
+    operator: str, tensors: Signature, arguments: Mapping[str, Any], options: LossOptions
 ) -> None:
     """Tensors and options of a loss. Raises ArgumentError."""
-    tensors.check(operator, given)
+    tensors.check(operator, arguments)
     smoothing, cap = options.label_smoothing, options.soft_cap
     valid = 0.0 <= smoothing <= 1.0
     checks.require(valid, operator, f"label_smoothing is {smoothing}, not from 0 to 1")
@@ -132,11 +132,11 @@ def backward_inputs(
     """`Operator.inputs` of the gradient of a loss that has these `inputs` and this `reference`."""
 
     def made(make: Make, rows: int, dtype: str, dlse: bool = True, **sizes: Any) -> dict[str, Any]:
-        given = inputs(make, rows=rows, dtype=dtype, **sizes)
+        arguments = inputs(make, rows=rows, dtype=dtype, **sizes)
         wide = "float64" if dtype == "float64" else "float32"
-        lse = reference(**given)[1] if make.values else make.normal((rows,), wide)
+        lse = reference(**arguments)[1] if make.values else make.normal((rows,), wide)
         grads = [make.normal((rows,), wide) for _ in range(1 + dlse)]
-        return {"dloss": grads[0], "dlse": grads[1] if dlse else None, **given, "lse": lse}
+        return {"dloss": grads[0], "dlse": grads[1] if dlse else None, **arguments, "lse": lse}
 
     return made
 

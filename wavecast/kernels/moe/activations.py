@@ -84,8 +84,8 @@ class Gate:
         operator: str, activation: str, alpha: float, limit: float, interleaved: bool = False
     ) -> Gate:
         """By its name. Raises ArgumentError."""
-        known = ", ".join(NUMBERS)
-        checks.require(activation in NUMBERS, operator, f"no activation {activation!r}; {known}")
+        names = ", ".join(NUMBERS)
+        checks.require(activation in NUMBERS, operator, f"no activation {activation!r}; {names}")
         return Gate(NUMBERS[activation], 2 if interleaved else 1, (alpha, limit))
 
 

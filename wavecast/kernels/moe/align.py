@@ -30,9 +30,9 @@ def _counted(experts_ptr, start_slot, end_slot, count, STEP: tl.constexpr, EXPER
     counts = tl.zeros((EXPERTS,), tl.int32)
     for start in range(start_slot, end_slot, STEP):
         offs = start + tl.arange(0, STEP)
-        chosen = tl.load(experts_ptr + offs, mask=offs < end_slot, other=-1)
-        mask = (chosen >= 0) & (chosen < count)
-        matches = (chosen[:, None] == expert[None, :]) & mask[:, None]
+        choices = tl.load(experts_ptr + offs, mask=offs < end_slot, other=-1)
+        mask = (choices >= 0) & (choices < count)
+        matches = (choices[:, None] == expert[None, :]) & mask[:, None]
         counts += tl.sum(matches.to(tl.int32), axis=0)
     return counts
 
@@ -86,9 +86,11 @@ def moe_scatter_kernel(
     if pid == 0:
         tl.store(starts_ptr + expert, starts, mask=expert < count)
         tl.store(starts_ptr + count, tl.max(ends, axis=0))
-    used = starts + total
+    pad_starts = starts + total
     for padding in range(pid, block, num_programs):
-        tl.store(order_ptr + used + padding, expert * 0 + slots, mask=used + padding < ends)
+        tl.store(
+            order_ptr + pad_starts + padding, expert * 0 + slots, mask=pad_starts + padding < ends
+        )
     end_row = tl.max(ends, axis=0)
     for first_row in range(pid * FILL, rows, num_programs * FILL):  # pyright: ignore[reportArgumentType]
         row = first_row + tl.arange(0, FILL)
@@ -102,10 +104,10 @@ def moe_scatter_kernel(
     next_row = starts + before
     for start in range(first, last, STEP):
         offs = start + tl.arange(0, STEP)
-        chosen = tl.load(experts_ptr + offs, mask=offs < last, other=-1)
-        mask = (chosen >= 0) & (chosen < count)
-        matches = (chosen[:, None] == expert[None, :]) & mask[:, None]
-        same_expert = (chosen[:, None] == chosen[None, :]) & (offs[:, None] > offs[None, :])
+        choices = tl.load(experts_ptr + offs, mask=offs < last, other=-1)
+        mask = (choices >= 0) & (choices < count)
+        matches = (choices[:, None] == expert[None, :]) & mask[:, None]
+        same_expert = (choices[:, None] == choices[None, :]) & (offs[:, None] > offs[None, :])
         rank = tl.sum(same_expert.to(tl.int32), axis=1)
         dest = tl.sum(tl.where(matches, next_row[None, :], 0), axis=1) + rank
         tl.store(order_ptr + dest, offs, mask=mask)
@@ -210,8 +212,8 @@ def moe_align_reference(experts, count, block):
 
 
 def _inputs(make: Make, tokens: int, top_k: int, experts: int, block: int) -> dict[str, Any]:
-    chosen = make.integers((tokens, top_k), -1 if tokens % 2 else 0, experts, "int32")
-    return {"experts": chosen, "count": experts, "block": block}
+    choices = make.integers((tokens, top_k), -1 if tokens % 2 else 0, experts, "int32")
+    return {"experts": choices, "count": experts, "block": block}
 
 
 def _work(tokens: int, top_k: int, experts: int, block: int) -> Work:

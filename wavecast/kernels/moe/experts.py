@@ -41,10 +41,10 @@ def moe_experts(
     Sums are in float32 in a fixed order; the activation's result and each expert's are rounded to
     the dtype of `hidden`, which is that of the result, [tokens, model]. Raises ArgumentError.
     """
-    found, gate = given.check("moe_experts", TENSORS, locals())
+    bound, gate = given.check("moe_experts", TENSORS, locals())
     if not hidden.numel():
         return torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
-    order = Order.of(experts, found["count"], hidden.element_size())
+    order = Order.of(experts, bound["count"], hidden.element_size())
     y = product(adjacent(hidden), order, w1, shared=order.top_k, bias=bias1, gate=gate)
     each = product(y, order, w2, shared=1, bias=bias2)
     return combine(each, order, weights, hidden.dtype)
@@ -58,7 +58,7 @@ def moe_experts_reference(
     wide = wide_dtype(hidden)
     arguments = dict(locals())
     return given.reference(
-        arguments, lambda one: (w1[one].to(wide), w2[one].to(wide)), lambda x: x.to(wide)
+        arguments, lambda expert: (w1[expert].to(wide), w2[expert].to(wide)), lambda x: x.to(wide)
     )
 
 
@@ -106,7 +106,7 @@ def moe(
     flat = hidden.reshape(-1, hidden.shape[-1])
     logits = flat @ router.to(flat.dtype).T
     weights, experts = torch.ops.wavecast.moe_route(logits, top_k, **(routing or {}))
-    found = torch.ops.wavecast.moe_experts(
+    output = torch.ops.wavecast.moe_experts(
         flat, weights, experts, w1, w2, bias1, bias2, activation, alpha, limit, interleaved
     )
-    return found.reshape(hidden.shape)
+    return output.reshape(hidden.shape)

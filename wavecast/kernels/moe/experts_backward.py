@@ -30,21 +30,23 @@ def moe_experts_backward(
     sums are in float32 in a fixed order. Raises ArgumentError.
     """
     name = "moe_experts_backward"
-    found, gate = given.check(name, TENSORS, locals())
+    bound, gate = given.check(name, TENSORS, locals())
     if not hidden.numel():
         of = (hidden, weights, w1, w2, bias1, bias2)
-        dhidden, dweights, dw1, dw2, dbias1, dbias2 = (_like(one, hidden).zero_() for one in of)
+        dhidden, dweights, dw1, dw2, dbias1, dbias2 = (
+            _like(tensor, hidden).zero_() for tensor in of
+        )
         return dhidden, dweights, dw1, dw2, dbias1, dbias2
     hidden, dy = hidden.contiguous(), dy.to(hidden.dtype).contiguous()
     w1, w2, weights = w1.contiguous(), w2.contiguous(), weights.contiguous()
     bias2 = contiguous(bias2)
-    order = Order.of(experts, found["count"], hidden.element_size())
+    order = Order.of(experts, bound["count"], hidden.element_size())
     top_k, wide = order.top_k, torch.float32
     before = product(hidden, order, w1, shared=top_k, bias=contiguous(bias1), dtype=wide)
     grad = product(dy, order, w2, shared=top_k, along=False, dtype=wide)
-    dbefore, scaled = (torch.empty_like(one, dtype=hidden.dtype) for one in (before, grad))
+    dbefore, scaled = (torch.empty_like(tensor, dtype=hidden.dtype) for tensor in (before, grad))
     dweights = torch.empty(order.slots, dtype=torch.float32, device=hidden.device)
-    inter, size = found["inter"], hidden.element_size()
+    inter, size = bound["inter"], hidden.element_size()
     slots = {"experts": order.experts, "count": order.count, "dweights": dweights}
     choice.run(
         gradients.ACTIVATION,
@@ -84,9 +86,9 @@ def moe_experts_backward_reference(
         along = (grad * act).sum(1, keepdim=True)
         if bias2 is not None:
             along = along + (dy @ bias2[expert].to(wide))[:, None]
-        chosen = experts == expert
-        dweights = dweights + torch.where(chosen, along, 0.0)
-        weight = torch.where(chosen, weights.to(wide), 0.0).sum(1, keepdim=True)
+        mask = experts == expert
+        dweights = dweights + torch.where(mask, along, 0.0)
+        weight = torch.where(mask, weights.to(wide), 0.0).sum(1, keepdim=True)
         by_gate, by_up = activations.grad_reference(activation, gate, up, alpha, limit)
         halves = (grad * by_gate * weight, grad * by_up * weight)
         dbefore = torch.stack(halves, -1).flatten(-2) if interleaved else torch.cat(halves, -1)
@@ -115,12 +117,12 @@ def _like(of: Tensor | None, hidden: Tensor) -> Tensor:
 
 def _fake(dy, hidden, weights, experts, w1, w2, bias1=None, bias2=None, *_, **__):
     """Shapes of the results, without a loop over experts."""
-    return tuple(_like(one, hidden) for one in (hidden, weights, w1, w2, bias1, bias2))
+    return tuple(_like(tensor, hidden) for tensor in (hidden, weights, w1, w2, bias1, bias2))
 
 
 def _inputs(make: Make, **sizes: Any) -> dict[str, Any]:
-    found = given.plain_inputs(make, **sizes)
-    return {"dy": make.normal(found["hidden"].shape, sizes["dtype"]), **found}
+    arguments = given.plain_inputs(make, **sizes)
+    return {"dy": make.normal(arguments["hidden"].shape, sizes["dtype"]), **arguments}
 
 
 def _work(

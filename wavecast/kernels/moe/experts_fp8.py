@@ -33,8 +33,8 @@ def moe_experts_fp8(
     channels (`quantise_fp8_group`); the activation's result is rounded to the dtype of `hidden`
     before. Everything else is as in `moe_experts`. Raises ArgumentError.
     """
-    found, gate = given.check("moe_experts_fp8", TENSORS, locals())
-    count = found["count"]
+    bound, gate = given.check("moe_experts_fp8", TENSORS, locals())
+    count = bound["count"]
     if not hidden.numel():
         return torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
     order = Order.of(experts, count, w1.element_size(), LARGEST_BYTE_BLOCK)
@@ -70,15 +70,15 @@ def moe_experts_fp8_reference(
 
 
 def _inputs(make: Make, **sizes: Any) -> dict[str, Any]:
-    found = given.inputs(make, **sizes)
-    del found["bias1"], found["bias2"]
+    arguments = given.inputs(make, **sizes)
+    del arguments["bias1"], arguments["bias2"]
     for (which, rows, columns), times in zip(given.layers(sizes), (16, 32), strict=True):
         shape = (sizes["experts"], rows, columns)
         squares = (shape[0], *(triton.cdiv(size, SQUARE) for size in shape[1:]))
-        found[f"w{which}"] = make.normal(shape, "float8_e4m3fn", 32.0)
+        arguments[f"w{which}"] = make.normal(shape, "float8_e4m3fn", 32.0)
         scale = make.uniform(squares, "float32", 0.5, 1.0)
-        found[f"scale{which}"] = scale * columns**-0.5 / times
-    return found
+        arguments[f"scale{which}"] = scale * columns**-0.5 / times
+    return arguments
 
 
 OPERATOR = Operator(

@@ -31,8 +31,8 @@ def moe_experts_int8(
     exactly. Everything else is as in `moe_experts`. Raises ArgumentError.
     """
     name = "moe_experts_int8"
-    found, gate = given.check(name, TENSORS, locals())
-    count = found["count"]
+    bound, gate = given.check(name, TENSORS, locals())
+    count = bound["count"]
     if not hidden.numel():
         return torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
     order = Order.of(experts, count, w1.element_size(), LARGEST_BYTE_BLOCK)
@@ -64,13 +64,13 @@ def moe_experts_int8_reference(
 
 
 def _inputs(make: Make, **sizes: Any) -> dict[str, Any]:
-    found = given.inputs(make, **sizes)
+    arguments = given.inputs(make, **sizes)
     for which, rows, columns in given.layers(sizes):
         shape = (sizes["experts"], rows, columns)
-        found[f"w{which}"] = make.integers(shape, -127, 128, "int8")
+        arguments[f"w{which}"] = make.integers(shape, -127, 128, "int8")
         scale = make.uniform(shape[:2], "float32", 0.5, 1.0)
-        found[f"scale{which}"] = scale * columns**-0.5 / 40
-    return found
+        arguments[f"scale{which}"] = scale * columns**-0.5 / 40
+    return arguments
 
 
 OPERATOR = Operator(

@@ -43,15 +43,15 @@ def moe_experts_w4a16(
     is as in `moe_experts`. Raises ArgumentError.
     """
     name, given_tensors = "moe_experts_w4a16", dict(locals())
-    found, gate = given.check(name, TENSORS, given_tensors)
+    bound, gate = given.check(name, TENSORS, given_tensors)
     checks.require(group in _GROUPS, name, f"groups of {group}; it takes 32, 64 and 128")
-    for which, columns in (("w1", found["model"]), ("w2", 2 * found["inter_bytes"])):
+    for which, columns in (("w1", bound["model"]), ("w2", 2 * bound["inter_bytes"])):
         even = columns % group == 0
         checks.require(even, name, f"{which} has {columns} columns, no multiple of {group}")
-    SCALES.check(name, given_tensors, group=group, **found)
+    SCALES.check(name, given_tensors, group=group, **bound)
     if not hidden.numel():
         return torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
-    order = Order.of(experts, found["count"], 0.5)
+    order = Order.of(experts, bound["count"], 0.5)
     y = product_int4(
         adjacent(hidden), order, w1, scale1, zero1, shared=order.top_k, group=group, bias=bias1,
         gate=gate,
@@ -83,13 +83,13 @@ def moe_experts_w4a16_reference(
 
 def _inputs(make: Make, group: int = 128, zeros: bool = True, **sizes: Any) -> dict[str, Any]:
     experts = sizes["experts"]
-    found = {**given.inputs(make, **sizes), "group": group}
+    arguments = {**given.inputs(make, **sizes), "group": group}
     for which, rows, columns in given.layers(sizes):
         shape, small = (experts, columns // group, rows), columns**-0.5
-        found[f"w{which}"] = make.integers((experts, rows, columns // 2), 0, 256, "uint8")
-        found[f"scale{which}"] = make.uniform(shape, sizes["dtype"], 0.1 * small, 0.3 * small)
-        found[f"zero{which}"] = make.integers(shape, 0, 16, "uint8") if zeros else None
-    return found
+        arguments[f"w{which}"] = make.integers((experts, rows, columns // 2), 0, 256, "uint8")
+        arguments[f"scale{which}"] = make.uniform(shape, sizes["dtype"], 0.1 * small, 0.3 * small)
+        arguments[f"zero{which}"] = make.integers(shape, 0, 16, "uint8") if zeros else None
+    return arguments
 
 
 def _work(group: int = 128, zeros: bool = True, **sizes: Any) -> Any:
@@ -121,5 +121,7 @@ OPERATOR = Operator(
         ),
         *sizes(f"{given.NAMES} activation", (200, 2, 128, 128, 2, "bfloat16", "gelu_tanh")),
     ),
-    shapes=tuple({**one, "group": 64} if one["inter"] % 128 else dict(one) for one in given.SHAPES),
+    shapes=tuple(
+        {**shape, "group": 64} if shape["inter"] % 128 else dict(shape) for shape in given.SHAPES
+    ),
 )

@@ -30,38 +30,38 @@ def tensors(
 
 
 def check(
-    operator: str, tensors: Signature, given: Mapping[str, Any]
+    operator: str, tensors: Signature, arguments: Mapping[str, Any]
 ) -> tuple[dict[str, int], activations.Gate]:
-    """The sizes in the tensors of a call with the arguments `given`, and its activation. Raises
+    """The sizes in the tensors of a call with the arguments `arguments`, and its activation. Raises
     ArgumentError for what it does not take."""
-    found = tensors.check(operator, {"bias1": None, "bias2": None, **given})
-    checks.require(found["top_k"] > 0, operator, "experts has no choices")
-    checks.require(given["w2"].numel() > 0 or not found["model"], operator, "w2 is empty")
-    name, alpha, limit = (given[one] for one in ("activation", "alpha", "limit"))
-    interleaved = given.get("interleaved", False)
-    return found, activations.Gate.of(operator, name, alpha, limit, interleaved)
+    bound = tensors.check(operator, {"bias1": None, "bias2": None, **arguments})
+    checks.require(bound["top_k"] > 0, operator, "experts has no choices")
+    checks.require(arguments["w2"].numel() > 0 or not bound["model"], operator, "w2 is empty")
+    name, alpha, limit = (arguments[option] for option in ("activation", "alpha", "limit"))
+    interleaved = arguments.get("interleaved", False)
+    return bound, activations.Gate.of(operator, name, alpha, limit, interleaved)
 
 
 def reference(
-    given: Mapping[str, Any], dense: Callable[[int], tuple[Tensor, Tensor]],
+    arguments: Mapping[str, Any], dense: Callable[[int], tuple[Tensor, Tensor]],
     rounded: Callable[[Tensor], Tensor],
 ) -> Tensor:  # fmt: skip
-    """The reference of all, with the arguments `given`: of every token what each expert makes of
-    it, times its weight where it was chosen. `dense(number)` are the weights w1 and w2 of an
+    """The reference of all, with the arguments `arguments`: of every token what each expert makes
+    of it, times its weight where it was chosen. `dense(number)` are the weights w1 and w2 of an
     expert, `rounded(x)` activations as they are multiplied."""
-    hidden, weights, experts = (given[name] for name in ("hidden", "weights", "experts"))
-    name, alpha, limit = (given[name] for name in ("activation", "alpha", "limit"))
+    hidden, weights, experts = (arguments[name] for name in ("hidden", "weights", "experts"))
+    name, alpha, limit = (arguments[name] for name in ("activation", "alpha", "limit"))
     x, wide = rounded(hidden), wide_dtype(hidden)
     total = torch.zeros(hidden.shape, dtype=wide, device=hidden.device)
-    for number in range(given["w1"].shape[0]):
+    for number in range(arguments["w1"].shape[0]):
         w1, w2 = dense(number)
-        before = biased(x @ w1.T, given.get("bias1"), number)
-        gate, up = activations.halves(before, given.get("interleaved", False))
+        before = biased(x @ w1.T, arguments.get("bias1"), number)
+        gate, up = activations.halves(before, arguments.get("interleaved", False))
         y = rounded(activations.reference(name, gate, up, alpha, limit))
-        y = biased(y @ w2.T, given.get("bias2"), number)
-        chosen = experts == number
-        weight = torch.where(chosen, weights.to(wide), 0.0).sum(1, keepdim=True)
-        total = total + torch.where(chosen.any(1, keepdim=True), y * weight, 0.0)
+        y = biased(y @ w2.T, arguments.get("bias2"), number)
+        mask = experts == number
+        weight = torch.where(mask, weights.to(wide), 0.0).sum(1, keepdim=True)
+        total = total + torch.where(mask.any(1, keepdim=True), y * weight, 0.0)
     return total.to(hidden.dtype).contiguous()
 
 
@@ -82,45 +82,45 @@ def inputs(
     """Arguments of experts but for their weights. `routing` is `even` (every expert gets as many
     slots, give or take one) or `odd` (any, and some choices are outside of the experts)."""
     if routing == "even":
-        chosen = (make.permutation(tokens * top_k, "int32") % experts).reshape(tokens, top_k)
+        choices = (make.permutation(tokens * top_k, "int32") % experts).reshape(tokens, top_k)
     else:
-        chosen = make.integers((tokens, top_k), -1, experts, "int32")
+        choices = make.integers((tokens, top_k), -1, experts, "int32")
     return {
         "hidden": make.normal((tokens, model), dtype),
         "weights": make.uniform(
             (tokens, top_k), "float64" if dtype == "float64" else "float32", 0.1, 1.0
         ),
-        "experts": chosen,
+        "experts": choices,
         "bias1": make.normal((experts, 2 * inter), dtype) if bias else None,
         "bias2": make.normal((experts, model), dtype) if bias else None,
         **options,
     }
 
 
-def layers(given: Mapping[str, Any]) -> tuple[tuple[str, int, int], ...]:
+def layers(case: Mapping[str, Any]) -> tuple[tuple[str, int, int], ...]:
     """Name, rows and columns of the weights of an expert, by sizes."""
-    model, inter = given["model"], given["inter"]
+    model, inter = case["model"], case["inter"]
     return ("1", 2 * inter, model), ("2", model, inter)
 
 
-def plain_inputs(make: Make, **given: Any) -> dict[str, Any]:
+def plain_inputs(make: Make, **case: Any) -> dict[str, Any]:
     """Arguments of `moe_experts`, with weights of the dtype of `hidden`."""
-    found = inputs(make, **given)
-    for (which, rows, columns), scale in zip(layers(given), (2, 1), strict=True):
-        shape = (given["experts"], rows, columns)
-        found[f"w{which}"] = make.normal(shape, given["dtype"], scale * columns**-0.5)
-    return found
+    arguments = inputs(make, **case)
+    for (which, rows, columns), scale in zip(layers(case), (2, 1), strict=True):
+        shape = (case["experts"], rows, columns)
+        arguments[f"w{which}"] = make.normal(shape, case["dtype"], scale * columns**-0.5)
+    return arguments
 
 
-def work(given: Mapping[str, Any], rate: str, size: float) -> Work:
+def work(case: Mapping[str, Any], rate: str, size: float) -> Work:
     """Three products of the dtype `rate`; of every expert that can be hit, weights of `size` bytes
     are read once."""
-    tokens, experts, model = given["tokens"], given["experts"], given["model"]
-    moved = tokens * model * getattr(torch, given["dtype"]).itemsize
-    slots = tokens * given["top_k"]
-    elements = 3.0 * model * given["inter"]
-    read = min(experts, slots) * elements * size + moved + 8 * slots
-    return Work({rate: 2.0 * slots * elements}, read, moved, "formula", "formula")
+    tokens, experts, model = case["tokens"], case["experts"], case["model"]
+    hidden_bytes = tokens * model * getattr(torch, case["dtype"]).itemsize
+    slots = tokens * case["top_k"]
+    elements = 3.0 * model * case["inter"]
+    read = min(experts, slots) * elements * size + hidden_bytes + 8 * slots
+    return Work({rate: 2.0 * slots * elements}, read, hidden_bytes, "formula", "formula")
 
 
 NAMES = "tokens experts model inter top_k dtype"

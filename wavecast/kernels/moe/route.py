@@ -89,15 +89,15 @@ def moe_route_kernel(
             mine = (expert >= group * size) & (expert < (group + 1) * size)
             sums = _ordered(_best_two(biased, mine))
             group_keys = tl.where(numbers == group, sums[:, None], group_keys)
-        kept = tl.zeros((ROWS, EXPERTS), tl.int1)
+        group_mask = tl.zeros((ROWS, EXPERTS), tl.int1)
         for _ in tl.static_range(TOP_GROUPS):  # pyright: ignore[reportGeneralTypeIssues]
             best = tl.max(group_keys, axis=1)
             group = tl.min(tl.where(group_keys == best[:, None], numbers, 64), axis=1)  # pyright: ignore[reportArgumentType, reportCallIssue]
             group_keys = tl.where(numbers == group[:, None], _TAKEN, group_keys)  # pyright: ignore[reportArgumentType, reportCallIssue]
-            kept = kept | (expert // size == group[:, None])  # pyright: ignore[reportArgumentType, reportCallIssue]
-        keys = tl.where(kept, keys, _TAKEN)
+            group_mask = group_mask | (expert // size == group[:, None])  # pyright: ignore[reportArgumentType, reportCallIssue]
+        keys = tl.where(group_mask, keys, _TAKEN)
     choice = tl.arange(0, CHOICES)[None, :]
-    chosen = tl.zeros((ROWS, CHOICES), tl.int32)
+    top_experts = tl.zeros((ROWS, CHOICES), tl.int32)
     weights = tl.zeros((ROWS, CHOICES), tl.float32)
     for number in tl.static_range(TOP_K):  # pyright: ignore[reportGeneralTypeIssues]
         best = tl.max(keys, axis=1)
@@ -105,14 +105,14 @@ def moe_route_kernel(
         is_best = expert == best_expert[:, None]  # pyright: ignore[reportArgumentType, reportCallIssue]
         score = tl.sum(tl.where(is_best, scores, 0.0), axis=1)
         keys = tl.where(is_best, _TAKEN, keys)
-        chosen = tl.where(choice == number, best_expert[:, None], chosen)  # pyright: ignore[reportArgumentType, reportCallIssue]
+        top_experts = tl.where(choice == number, best_expert[:, None], top_experts)  # pyright: ignore[reportArgumentType, reportCallIssue]
         weights = tl.where(choice == number, score[:, None], weights)  # pyright: ignore[reportArgumentType]
     if RENORMALISE:
         weights = weights / (tl.sum(weights, axis=1) + tiny)[:, None]
     ptrs = row[:, None] * TOP_K + choice
     mask = (row < tokens)[:, None] & (choice < TOP_K)
     tl.store(weights_ptr + ptrs, weights * scale, mask=mask)
-    tl.store(experts_ptr + ptrs, chosen, mask=mask)
+    tl.store(experts_ptr + ptrs, top_experts, mask=mask)
 
 
 @triton.jit
@@ -128,18 +128,18 @@ def moe_route_backward_kernel(
     logits = tl.load(logits_ptr + row64[:, None] * stride + expert, mask=expert_mask, other=0.0)
     scores = _scores(logits.to(tl.float32), expert < count, SIGMOID)
     grad = tl.zeros((ROWS, EXPERTS), tl.float32)
-    chosen = tl.zeros((ROWS, EXPERTS), tl.float32)
+    selection = tl.zeros((ROWS, EXPERTS), tl.float32)
     for number in tl.static_range(TOP_K):  # pyright: ignore[reportGeneralTypeIssues]
         offs = row * TOP_K + number
         expert_id = tl.load(experts_ptr + offs, mask=row < tokens, other=-1)
         dweight = tl.load(dweights_ptr + offs, mask=row < tokens, other=0.0).to(tl.float32)
         is_chosen = expert == expert_id[:, None]
         grad += tl.where(is_chosen, dweight[:, None] * scale, 0.0)
-        chosen = tl.where(is_chosen, 1.0, chosen)
+        selection = tl.where(is_chosen, 1.0, selection)
     if RENORMALISE:
-        total = (tl.sum(scores * chosen, axis=1) + tiny)[:, None]
+        total = (tl.sum(scores * selection, axis=1) + tiny)[:, None]
         projected = tl.sum(grad * scores, axis=1)[:, None] / total  # pyright: ignore[reportArgumentType]
-        grad = tl.where(chosen > 0, (grad - projected) / total, 0.0)
+        grad = tl.where(selection > 0, (grad - projected) / total, 0.0)
     if SIGMOID:
         result = grad * scores * (1.0 - scores)
     else:
@@ -192,10 +192,12 @@ def moe_route(
     tokens, count = logits.shape
     even = 1 <= groups <= 64 and count % groups == 0
     checks.require(even, "moe_route", f"{count} experts are not {groups} groups (of 64 at most)")
-    known = 1 <= top_groups <= groups
-    checks.require(known, "moe_route", f"top_groups is {top_groups}, not 1 to {groups}")
-    left = count // groups * top_groups
-    checks.require(top_k <= left, "moe_route", f"top_k is {top_k}, but {left} experts are left")
+    in_range = 1 <= top_groups <= groups
+    checks.require(in_range, "moe_route", f"top_groups is {top_groups}, not 1 to {groups}")
+    candidates = count // groups * top_groups
+    checks.require(
+        top_k <= candidates, "moe_route", f"top_k is {top_k}, but {candidates} experts are left"
+    )
     weights = torch.empty((tokens, top_k), dtype=torch.float32, device=logits.device)
     experts = torch.empty((tokens, top_k), dtype=torch.int32, device=logits.device)
     if tokens:
@@ -223,9 +225,9 @@ def moe_route_reference(
         biased = (scores if bias is None else ranked).unflatten(-1, (groups, -1))
         best = biased.sort(dim=-1, descending=True).values[..., :2].sum(-1)
         order = best.sort(dim=-1, descending=True, stable=True).indices[:, :top_groups]
-        left = torch.zeros_like(best).scatter(-1, order, 1.0) > 0
-        left = left.repeat_interleave(logits.shape[1] // groups, -1)
-        keys = torch.where(left, keys.clamp_min(torch.finfo(wide.dtype).min), least)
+        group_mask = torch.zeros_like(best).scatter(-1, order, 1.0) > 0
+        group_mask = group_mask.repeat_interleave(logits.shape[1] // groups, -1)
+        keys = torch.where(group_mask, keys.clamp_min(torch.finfo(wide.dtype).min), least)
     experts = keys.sort(dim=-1, descending=True, stable=True).indices[:, :top_k]
     weights = scores.gather(-1, experts)
     if renormalise:
@@ -263,9 +265,9 @@ def moe_route_backward_reference(
     scores = wide.softmax(-1) if scoring == "softmax" else wide.sigmoid()
     grad = dweights.to(wide.dtype) * scale
     if renormalise:
-        picked = scores.gather(-1, experts.long())
-        total = picked.sum(-1, keepdim=True) + TINY
-        grad = (grad - (grad * picked).sum(-1, keepdim=True) / total) / total
+        top_scores = scores.gather(-1, experts.long())
+        total = top_scores.sum(-1, keepdim=True) + TINY
+        grad = (grad - (grad * top_scores).sum(-1, keepdim=True) / total) / total
     grad = torch.zeros_like(wide).scatter(-1, experts.long(), grad)
     if scoring == "sigmoid":
         return (grad * scores * (1 - scores)).to(logits.dtype)
@@ -316,17 +318,17 @@ def _backward_inputs(
 ) -> dict[str, Any]:
     start = make.integers((tokens, 1), 0, experts, "int32")
     step = make.permutation(experts, "int32")[:top_k]
-    own = ("scoring", "renormalise", "scale")
+    option_names = ("scoring", "renormalise", "scale")
     return {
         "dweights": make.normal((tokens, top_k), "float64" if dtype == "float64" else "float32"),
         "logits": make.normal((tokens, experts), dtype, 2.0),
         "experts": (start + step) % experts,
-        **{name: options[name] for name in own if name in options},
+        **{name: options[name] for name in option_names if name in options},
     }
 
 
-def _flops(**given: Any) -> dict[str, float]:
-    return {"vector_fp32": 4.0 * given["tokens"] * given["experts"]}
+def _flops(**case: Any) -> dict[str, float]:
+    return {"vector_fp32": 4.0 * case["tokens"] * case["experts"]}
 
 
 _SHAPE = "tokens experts top_k dtype"
@@ -376,8 +378,8 @@ BACKWARD_OPERATOR = derivative.operator(
     batch=describe.Batch(("dweights", "logits", "experts"), merged=True),
     tolerance=describe.Tolerance(ulps=8.0),
     cases=tuple(
-        {name: one[name] for name in one if name not in ("bias", "groups", "top_groups")}
-        for one in ROUTE_OPERATOR.cases
+        {name: case[name] for name in case if name not in ("bias", "groups", "top_groups")}
+        for case in ROUTE_OPERATOR.cases
     ),
     thorough=(),
     shapes=ROUTE_OPERATOR.shapes[1::2],

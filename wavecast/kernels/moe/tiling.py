@@ -27,8 +27,8 @@ def block_of(slots: int, count: int, size: float, device: Device, most: int = 25
     most = min(most, (128 if mfma else 32) if size == 4 else (256 if mfma else 128))
 
     def seconds(rows: int) -> float:
-        found = BlockedRows(blocks=blocks(slots, count, rows), rows=rows, weight_size=size)
-        return found.seconds(device)
+        blocked_rows = BlockedRows(blocks=blocks(slots, count, rows), rows=rows, weight_size=size)
+        return blocked_rows.seconds(device)
 
     return min((rows for rows in (16, 32, 64, 128, 256) if rows <= most), key=seconds)
 

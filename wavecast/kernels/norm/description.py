@@ -56,11 +56,13 @@ def backward_reference(dy, x, weight, eps, dsum, offset=0.0, *, centred, biased=
     dx = (grad - grad.mean(-1, keepdim=True) if centred else grad) - projection
     dx = dx * scale if dsum is None else dx * scale + dsum.to(wide.dtype)
     sums = {"weight": dy * normal, "bias": dy}
-    wanted = {"weight": weight is not None, "bias": weight is not None and biased}
+    needs_grad = {"weight": weight is not None, "bias": weight is not None and biased}
     dtype = x.dtype if weight is None else weight.dtype
     parameters = (
-        sums[name].reshape(-1, x.shape[-1]).sum(0).to(dtype) if one else x.new_empty(0, dtype=dtype)
-        for name, one in wanted.items()
+        sums[name].reshape(-1, x.shape[-1]).sum(0).to(dtype)
+        if is_needed
+        else x.new_empty(0, dtype=dtype)
+        for name, is_needed in needs_grad.items()
     )
     return dx.to(x.dtype).contiguous(), *parameters
 

@@ -59,7 +59,9 @@ def group_norm(
 def group_norm_reference(x, groups, weight=None, bias=None, eps=1e-5, silu=False):
     dtype = wide_dtype(x)
     wide = x.to(dtype).contiguous()
-    factor, shift = (None if one is None else one.to(dtype) for one in (weight, bias))
+    factor, shift = (
+        None if parameter is None else parameter.to(dtype) for parameter in (weight, bias)
+    )
     y = torch.group_norm(wide, groups, factor, shift, eps)
     if silu:
         y = torch.nn.functional.silu(y)
@@ -76,13 +78,16 @@ def group_norm_backward(
     `dy` is like `x`, `means` and `scales` those of the forward pass. Of what was not given the
     gradient has no elements. Sums are in float32 in a fixed order. Raises ArgumentError.
     """
-    given = {"x": x, "dy": dy, "weight": weight, "bias": bias, "means": means, "scales": scales}
-    _check("group_norm_backward", BACKWARD_TENSORS, groups, given)
+    operands = {"x": x, "dy": dy, "weight": weight, "bias": bias, "means": means, "scales": scales}
+    _check("group_norm_backward", BACKWARD_TENSORS, groups, operands)
     source = x.contiguous(memory_format=_layout(x))
     grad = dy.contiguous(memory_format=_layout(x))
     dx = torch.empty_like(source)
     if not x.numel():
-        none = [x.new_empty(0) if one is None else torch.zeros_like(one) for one in (weight, bias)]
+        none = [
+            x.new_empty(0) if parameter is None else torch.zeros_like(parameter)
+            for parameter in (weight, bias)
+        ]
         return dx, none[0], none[1]
     shape = Shape(source, groups)
     both = shape.bytes + grad.element_size()
@@ -119,11 +124,11 @@ def group_norm_backward_reference(dy, x, groups, weight, bias, means, scales, si
     sums = [(grad * normal).sum((0, 3)).reshape(-1), grad.sum((0, 3)).reshape(-1)]
     if not x.numel():
         sums = [torch.zeros(x.shape[1], dtype=dtype, device=x.device)] * 2
-    found = [
+    grads = [
         x.new_empty(0) if parameter is None else total.to(parameter.dtype, copy=True)
         for parameter, total in zip((weight, bias), sums, strict=True)
     ]
-    return dx, found[0], found[1]
+    return dx, grads[0], grads[1]
 
 
 def _layout(x: Tensor) -> torch.memory_format:
@@ -133,14 +138,16 @@ def _layout(x: Tensor) -> torch.memory_format:
     return torch.channels_last if last else torch.contiguous_format
 
 
-def _check(operator: str, tensors: describe.Signature, groups: int, given: dict[str, Any]) -> None:
-    x, weight, bias = given["x"], given["weight"], given["bias"]
+def _check(
+    operator: str, tensors: describe.Signature, groups: int, arguments: dict[str, Any]
+) -> None:
+    x, weight, bias = arguments["x"], arguments["weight"], arguments["bias"]
     checks.require(x.dim() >= 2, operator, f"x has {x.dim()} dimensions, expected 2 or more")
     check_bias(operator, weight, bias)
     channels = x.shape[1]
     even = groups > 0 and channels > 0 and channels % groups == 0
     checks.require(even, operator, f"{channels} channels do not make {groups} groups")
-    tensors.check(operator, given, groups=groups)
+    tensors.check(operator, arguments, groups=groups)
 
 
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: tuple[Tensor, ...]) -> None:
@@ -159,8 +166,8 @@ def _gradient(
     )
     if dmeans is not None or dscales is not None:  # gradients of gradients come this way
         grads = [
-            torch.zeros_like(one) if grad is None else grad
-            for one, grad in ((means, dmeans), (scales, dscales))
+            torch.zeros_like(statistic) if grad is None else grad
+            for statistic, grad in ((means, dmeans), (scales, dscales))
         ]
         dx = dx + derivative.pulled_back(_statistics, (x, ctx.groups, ctx.eps), (0,), grads)[0]
     weights = (None if weight is None else dweight, None if bias is None else dbias)
@@ -191,15 +198,15 @@ def _inputs(
     }
 
 
-def _backward_inputs(make, dtype, groups, **named):
-    given = _inputs(make, dtype=dtype, groups=groups, **named)
-    x = given["x"]
+def _backward_inputs(make, dtype, groups, **case):
+    operands = _inputs(make, dtype=dtype, groups=groups, **case)
+    x = operands["x"]
     if make.values:
         _, means, scales = group_norm_reference(x, groups)
     else:
         means = scales = torch.empty((x.shape[0], groups), dtype=wide_dtype(x), device=x.device)
     dy = make.normal(x.shape, dtype).contiguous(memory_format=_layout(x))
-    return {"dy": dy, **given, "means": means, "scales": scales}
+    return {"dy": dy, **operands, "means": means, "scales": scales}
 
 
 def _square(images: int, channels: int, side: int, *groups_dtype: Any, **flags: Any) -> Any:

@@ -68,9 +68,9 @@ class Shape:
         self.last = not x.is_contiguous()
         self.bytes = x.element_size()
         per_image = self.channels if not self.last else triton.cdiv(self.channels, 64)
-        wanted = triton.cdiv(8 * gpu.launching().compute_units, self.images * per_image)
+        target_spans = triton.cdiv(8 * gpu.launching().compute_units, self.images * per_image)
         least = 64 if self.last else 2048
-        spans = max(1, min(wanted, self.positions // least))
+        spans = max(1, min(target_spans, self.positions // least))
         self.span = triton.cdiv(self.positions, spans)
         self.spans = triton.cdiv(self.positions, self.span)
         strides = (1, self.channels) if self.last else (self.positions, 1)
@@ -84,10 +84,10 @@ class Shape:
         """How many channels each program over a slab joins at a time, of those whose groups it
         needs; 0 where reading what all of them left would take longer than half the slab."""
         block = min(64, triton.next_power_of_2(self.channels)) if self.last else 1
-        reached = min(self.channels, block + 2 * (self.width - 1))
-        if reached * self.spans * 16 > self.span * block * self.bytes:
+        channels = min(self.channels, block + 2 * (self.width - 1))
+        if channels * self.spans * 16 > self.span * block * self.bytes:
             return 0
-        return min(64, triton.next_power_of_2(reached))
+        return min(64, triton.next_power_of_2(channels))
 
     def problem(self, tensors: Tensors, **flags: Any) -> dict[str, Any]:
         """What configurations depend on."""
@@ -107,7 +107,7 @@ class Shape:
         }
 
 
-def slab_kernel(function: Any, reads: int, writes: int, **described: Any) -> describe.KernelSpec:
+def slab_kernel(function: Any, reads: int, writes: int, **fields: Any) -> describe.KernelSpec:
     """A kernel over slabs that reads and writes so many tensors like x."""
 
     def slowed(kernel: Any, problem: Problem, settings: Settings, device: Device) -> float:
@@ -132,5 +132,5 @@ def slab_kernel(function: Any, reads: int, writes: int, **described: Any) -> des
         live_registers=1.0 + reads,
         slowed=slowed,
         rounded=("images",),
-        **described,
+        **fields,
     )

@@ -79,8 +79,8 @@ def joined(
         offs = from_group + ptrs * groups * width + channel
         count = tl.minimum(positions - ptrs * span, span).to(tl.float32)
         delta = tl.load(means_ptr + offs, mask=mask, other=0.0) - mean
-        own = tl.load(squares_ptr + offs, mask=mask, other=0.0)
-        both = tl.where(mask, own + delta * delta * count, 0.0)
+        span_squares = tl.load(squares_ptr + offs, mask=mask, other=0.0)
+        both = tl.where(mask, span_squares + delta * delta * count, 0.0)
         squares += tl.sum(tl.sum(both, axis=1), axis=0)
     return mean, tl.rsqrt(squares / size + eps)
 

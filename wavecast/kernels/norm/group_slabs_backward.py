@@ -140,16 +140,16 @@ def backward(shape: group_slab.Shape, tensors: group_slab.Tensors, *, silu: bool
     """Fill `dx` of the `tensors`; returns sums of each channel's gradients, and of their products
     with the normalised values: [2, parts, channels] of float32."""
     problem = shape.problem(tensors, silu=silu)
-    given = {name: one for name, one in tensors.items() if name != "dx"} | shape.sizes
+    operands = {name: tensor for name, tensor in tensors.items() if name != "dx"} | shape.sizes
     size = (2, shape.images, shape.spans, shape.channels)
     parts = torch.empty(size, dtype=torch.float32, device=tensors["x"].device)
-    choice.run(SUMS, problem, **given, grad_sum=parts[0], grad_x_sum=parts[1])
+    choice.run(SUMS, problem, **operands, grad_sum=parts[0], grad_x_sum=parts[1])
     joined, weight = shape.joined_at_once(), tensors["weight"]
     sums = parts
     if not joined:
         sums = parts.sum(2) if weight is None else parts.sum(2) * weight.float()
         sums = sums.view(2, shape.images, shape.groups, shape.width).sum(3)
     spans = min(triton.next_power_of_2(shape.spans), 1024 // max(1, joined))
-    given |= {"grad_sum": sums[0], "grad_x_sum": sums[1], "dx": tensors["dx"]}
-    choice.run(INPUT_GRADIENT, {**problem, "taken": joined}, **given, JOINED=joined, SPANS=spans)
+    operands |= {"grad_sum": sums[0], "grad_x_sum": sums[1], "dx": tensors["dx"]}
+    choice.run(INPUT_GRADIENT, {**problem, "taken": joined}, **operands, JOINED=joined, SPANS=spans)
     return parts.view(2, -1, shape.channels)

@@ -47,8 +47,8 @@ def group_norm_whole_kernel(
     first = (tl.cast(pid, tl.int64) if WIDE else pid) * size
     offs = tl.arange(0, BLOCK)
     mask = offs < positions
-    own = pid % groups * WIDTH
-    one = tl.full((), 1.0, tl.float32)
+    first_channel = pid % groups * WIDTH
+    unit = tl.full((), 1.0, tl.float32)
     acc = tl.zeros((BLOCK,), tl.float32)
     loaded = ()
     factors = ()
@@ -57,7 +57,7 @@ def group_norm_whole_kernel(
         x = tl.load(x_ptr + first + channel * positions + offs, mask=mask, other=0.0)
         acc += x.to(tl.float32)
         loaded = loaded + (x.to(BITS, bitcast=True),)  # noqa: RUF005 - Triton's tuples
-        factor, shift = affine(weight_ptr, bias_ptr, own + channel, True, one)
+        factor, shift = affine(weight_ptr, bias_ptr, first_channel + channel, True, unit)
         factors = factors + (factor,)  # noqa: RUF005
         shifts = shifts + (shift,)  # noqa: RUF005
     mean = tl.sum(acc, axis=0) / size
@@ -97,14 +97,14 @@ def group_norm_whole_backward_kernel(
     mask = offs < positions
     mean = tl.load(mean_ptr + pid)
     scale = tl.load(scale_ptr + pid)
-    own = pid % groups * WIDTH
+    first_channel = pid % groups * WIDTH
     part = pid // groups * PARTS + tl.arange(0, PARTS)
     loaded_x = ()
     loaded_dy = ()
     factors = ()
     shifts = ()
     for channel in tl.static_range(WIDTH):  # all on their way before the first store
-        factor, shift = affine(weight_ptr, bias_ptr, own + channel, True, scale)
+        factor, shift = affine(weight_ptr, bias_ptr, first_channel + channel, True, scale)
         factors = factors + (factor,)  # noqa: RUF005
         shifts = shifts + (shift,)  # noqa: RUF005
         ptrs = first + channel * positions + offs
@@ -121,7 +121,7 @@ def group_norm_whole_backward_kernel(
             dy *= value_and_derivative(x * factors[channel] + shifts[channel], "silu")[1]
         own_grad_sum = tl.sum(tl.reshape(dy, (PARTS, BLOCK // PARTS)), axis=1)
         own_grad_x_sum = tl.sum(tl.reshape(dy * x, (PARTS, BLOCK // PARTS)), axis=1)
-        out = part * (groups * WIDTH) + own + channel
+        out = part * (groups * WIDTH) + first_channel + channel
         tl.store(grad_sum_ptr + out, own_grad_sum)
         tl.store(grad_x_sum_ptr + out, own_grad_x_sum * scale)
         grad_sum += own_grad_sum * factors[channel]
@@ -153,7 +153,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     width = problem["channels"] // problem["groups"]
     size = problem["images"] * problem["channels"] * problem["positions"]
     lane = settings["BLOCK"] / (settings["num_warps"] * device.wave_lanes)
-    found = describe.StreamingKernel(
+    demand = describe.StreamingKernel(
         workgroups=problem["images"] * problem["groups"],
         read=size * (element + dy),
         written=size * element,
@@ -166,7 +166,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     crowded = max(0.0, lane * width / full - 1)
     narrow_penalty = coefficient("ranking", "group_norm_narrow_load_penalty").of(device)
     crowded_penalty = coefficient("ranking", "group_norm_crowded_lane_penalty").of(device)
-    return found.slowed(1.0 + narrow_penalty * narrow + crowded_penalty * crowded)
+    return demand.slowed(1.0 + narrow_penalty * narrow + crowded_penalty * crowded)
 
 
 FORWARD, BACKWARD = (

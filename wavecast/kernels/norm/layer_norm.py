@@ -28,9 +28,11 @@ def layer_norm(
 
 def layer_norm_reference(x, weight=None, bias=None, eps=1e-5):
     wide = widened(x)
-    scale, shift = (None if one is None else one.to(wide.dtype) for one in (weight, bias))
-    found = torch.nn.functional.layer_norm(wide, x.shape[-1:], scale, shift, eps)
-    return found.to(x.dtype).contiguous()
+    scale, shift = (
+        None if parameter is None else parameter.to(wide.dtype) for parameter in (weight, bias)
+    )
+    y = torch.nn.functional.layer_norm(wide, x.shape[-1:], scale, shift, eps)
+    return y.to(x.dtype).contiguous()
 
 
 @RESIDUAL_TENSORS.checked

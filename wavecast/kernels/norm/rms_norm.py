@@ -28,8 +28,8 @@ def rms_norm(
 def rms_norm_reference(x, weight=None, eps=1e-6, offset=0.0):
     wide = widened(x)
     scale = None if weight is None else weight.to(wide.dtype) + offset
-    found = torch.nn.functional.rms_norm(wide, x.shape[-1:], scale, eps)
-    return found.to(x.dtype).contiguous()
+    y = torch.nn.functional.rms_norm(wide, x.shape[-1:], scale, eps)
+    return y.to(x.dtype).contiguous()
 
 
 @RESIDUAL_TENSORS.checked

@@ -113,9 +113,9 @@ def rms_norm_quantised(
     q = torch.empty(x.shape, dtype=dtype, device=x.device)
     scales = torch.empty((*x.shape[:-1], groups), dtype=torch.float32, device=x.device)
     total = None if residual is None else torch.empty(x.shape, dtype=x.dtype, device=x.device)
-    found = q, scales, x.new_empty((0,)) if total is None else total
+    results = q, scales, x.new_empty((0,)) if total is None else total
     if not x.numel():
-        return found
+        return results
     problem = {
         "rows": x.numel() // columns,
         "columns": columns,
@@ -125,12 +125,12 @@ def rms_norm_quantised(
         "residual": residual is not None,
         "parameters": int(weight is not None),
     }
-    given = {"x": rows_of(x), "residual": None if residual is None else rows_of(residual)}
-    given |= {"weight": weight, "q": q, "scale": scales, "sum": total}
+    operands = {"x": rows_of(x), "residual": None if residual is None else rows_of(residual)}
+    operands |= {"weight": weight, "q": q, "scale": scales, "sum": total}
     numbers = {"groups": groups, "share": 1.0 / columns, "eps": eps, "offset": offset}
     native = formats.conversion(formats.FP8[dtype], gpu.launching()) if dtype in formats.FP8 else ""
-    choice.run(QUANTISED, problem, **given, **numbers, LIMIT=LIMITS[dtype], NATIVE=native)
-    return found
+    choice.run(QUANTISED, problem, **operands, **numbers, LIMIT=LIMITS[dtype], NATIVE=native)
+    return results
 
 
 def rms_norm_quantised_reference(
@@ -178,8 +178,8 @@ def _order(q: Tensor) -> Tensor:
 
 
 def _inputs(make, to="float8_e4m3fn", residual=True, **sizes):
-    given = TENSORS.inputs(options={"to": "dtype"})
-    return given(make, to=to, residual=residual, **sizes)
+    make_inputs = TENSORS.inputs(options={"to": "dtype"})
+    return make_inputs(make, to=to, residual=residual, **sizes)
 
 
 def _work(rows, columns, dtype, residual=True, **_):

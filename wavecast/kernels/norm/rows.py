@@ -34,8 +34,8 @@ def load_rows(x_ptr, residual_ptr, x_row, residual_row, offs_n, mask):
     """Rows of x, or of x + residual rounded to their dtype, as float32."""
     x = tl.load(x_ptr + x_row + offs_n, mask=mask, other=0.0)
     if residual_ptr is not None:
-        added = tl.load(residual_ptr + residual_row + offs_n, mask=mask, other=0.0)
-        x = (x.to(tl.float32) + added.to(tl.float32)).to(x.dtype)
+        residual = tl.load(residual_ptr + residual_row + offs_n, mask=mask, other=0.0)
+        x = (x.to(tl.float32) + residual.to(tl.float32)).to(x.dtype)
     return x.to(tl.float32)
 
 
@@ -247,7 +247,7 @@ def preference(elements: int, settings: Settings, device: Device, *, few: bool =
 
 def rows_kernel(
     function: Any, *, reads: str, writes: str, instructions: float, live_registers: float,
-    whole_row: int = WHOLE_ROW, blocks: tuple[int, ...] = (4096, 8192), **described: Any,
+    whole_row: int = WHOLE_ROW, blocks: tuple[int, ...] = (4096, 8192), **fields: Any,
 ) -> describe.KernelSpec:  # fmt: skip
     """A kernel over `ROWS` rows per program that reads and writes so many tensors of `rows` x
     `columns` elements of `bytes` bytes: once where they fit `whole_row`, else twice."""
@@ -260,7 +260,7 @@ def rows_kernel(
     return describe.KernelSpec.streaming(
         function,
         grid="cdiv(rows, ROWS)",
-        axes=described.pop("axes", rows_axes(whole_row, blocks)),
+        axes=fields.pop("axes", rows_axes(whole_row, blocks)),
         read=f"rows * columns * bytes * {reads} * {passes}",
         written=f"rows * columns * bytes * {writes}",
         elements="ROWS * BLOCK",
@@ -268,7 +268,7 @@ def rows_kernel(
         live_registers=live_registers,
         slowed=slowed,
         rounded=("rows",),
-        **described,
+        **fields,
     )
 
 
@@ -301,7 +301,7 @@ def _backward_demand(problem: Problem, settings: Settings, device: Device) -> De
     programs = _programs(rows, columns, device)
     iterations = triton.cdiv(rows, settings["ROWS"] * programs)
     elements = settings["ROWS"] * settings["BLOCK"]
-    found = describe.StreamingKernel(
+    demand = describe.StreamingKernel(
         workgroups=programs,
         read=(2 + problem["residual"]) * size * passes,
         written=size,
@@ -311,7 +311,7 @@ def _backward_demand(problem: Problem, settings: Settings, device: Device) -> De
     )
     waves = coefficient("ranking", "norm_backward_waves").of(device)
     idle = max(1.0, waves / settings["num_warps"])
-    return found.slowed(preference(elements, settings, device) * idle)
+    return demand.slowed(preference(elements, settings, device) * idle)
 
 
 BACKWARD = describe.KernelSpec(
@@ -334,10 +334,10 @@ def forward(
     if not x.numel():
         return y, total
     problem = _problem(x, residual, (weight is not None) + (bias is not None), centred)
-    given = {"x": rows_of(x), "residual": None if residual is None else rows_of(residual)}
-    given |= {"weight": weight, "bias": bias, "y": y, "sum": total}
+    operands = {"x": rows_of(x), "residual": None if residual is None else rows_of(residual)}
+    operands |= {"weight": weight, "bias": bias, "y": y, "sum": total}
     whole = x.shape[-1] <= WHOLE_ROW
-    choice.run(FORWARD, problem, **given, eps=eps, offset=offset, WHOLE=whole)
+    choice.run(FORWARD, problem, **operands, eps=eps, offset=offset, WHOLE=whole)
     return y, total
 
 
@@ -350,29 +350,33 @@ def backward(
     columns = x.shape[-1]
     dx = torch.empty(x.shape, dtype=x.dtype, device=x.device)
     nothing = torch.empty(0, dtype=torch.float32, device=x.device)
-    wanted = (weight is not None, biased)
+    needs_grad = (weight is not None, biased)
     if not x.numel():
-        none = [nothing.new_zeros(columns if one else 0) for one in wanted]
+        none = [nothing.new_zeros(columns if is_needed else 0) for is_needed in needs_grad]
         return dx, none[0], none[1]
     programs = _programs(x.numel() // columns, columns, gpu.launching())
     partial = torch.empty((2, programs, columns), dtype=torch.float32, device=x.device)
     problem = _problem(x, dsum, (weight is not None) + biased, centred)
-    given = {"dy": dy, "dsum": dsum, "x": x, "weight": weight, "dx": dx}
-    given |= {"dweight": partial[0] if wanted[0] else None, "dbias": partial[1] if biased else None}
+    operands = {"dy": dy, "dsum": dsum, "x": x, "weight": weight, "dx": dx}
+    operands |= {
+        "dweight": partial[0] if needs_grad[0] else None,
+        "dbias": partial[1] if biased else None,
+    }
     whole = columns <= WHOLE_ROW
-    choice.run(BACKWARD, problem, **given, eps=eps, offset=offset, WHOLE=whole)
+    choice.run(BACKWARD, problem, **operands, eps=eps, offset=offset, WHOLE=whole)
     sums = [
-        part.sum(0) if one else nothing.clone() for part, one in zip(partial, wanted, strict=True)
+        part.sum(0) if is_needed else nothing.clone()
+        for part, is_needed in zip(partial, needs_grad, strict=True)
     ]
     return dx, sums[0], sums[1]
 
 
-def _problem(x: Tensor, added: Tensor | None, parameters: int, centred: bool) -> dict[str, Any]:
+def _problem(x: Tensor, residual: Tensor | None, parameters: int, centred: bool) -> dict[str, Any]:
     return {
         "rows": x.numel() // x.shape[-1],
         "columns": x.shape[-1],
         "bytes": x.element_size(),
-        "residual": added is not None,
+        "residual": residual is not None,
         "parameters": parameters,
         "centred": centred,
     }

@@ -112,8 +112,8 @@ def _run(
     if not param.numel():
         return
     master = "master" in states
-    given = {"param": param, "grad": grad.contiguous(), "master": param, **states}
-    averages_and_updated = tuple(given[name] for name in ("exp_avg", "exp_avg_sq", "master"))
+    operands = {"param": param, "grad": grad.contiguous(), "master": param, **states}
+    averages_and_updated = tuple(operands[name] for name in ("exp_avg", "exp_avg_sq", "master"))
     written = (*averages_and_updated, param) if master else averages_and_updated
     problem = {
         "count": param.numel(),
@@ -121,7 +121,7 @@ def _run(
         "master": master,
         "mixed": torch.float32 != param.dtype or torch.float32 != grad.dtype,
     }
-    choice.run(ADAMW, problem, **given, **numbers)
+    choice.run(ADAMW, problem, **operands, **numbers)
 
 
 def check_tensors(operator: str, param: Tensor, grad: Tensor, states: Mapping[str, Tensor]) -> None:
@@ -183,7 +183,7 @@ def adamw_master_reference(
     param.copy_(master)
 
 
-def _inputs(make, count, dtype, grad="", step=3, **named):
+def _inputs(make, count, dtype, grad="", step=3, **options):
     return {
         "param": make.normal((count,), dtype),
         "grad": make.normal((count,), grad or dtype),
@@ -191,14 +191,14 @@ def _inputs(make, count, dtype, grad="", step=3, **named):
         "exp_avg_sq": make.uniform((count,), "float32", 0.01, 1.0),
         "step": step,
         "lr": 1e-2,
-        **named,
+        **options,
     }
 
 
-def _master_inputs(make, count, dtype, **named):
-    given = _inputs(make, count, dtype, **named)
+def _master_inputs(make, count, dtype, **options):
+    arguments = _inputs(make, count, dtype, **options)
     master = make.normal((count,), "float32")
-    return {"param": given.pop("param"), "master": master, **given}
+    return {"param": arguments.pop("param"), "master": master, **arguments}
 
 
 def _work(states: int) -> Any:
@@ -245,8 +245,8 @@ OPERATORS = (
         call=adamw_master,
         inputs=_master_inputs,
         work=_work(3),
-        cases=tuple({**one, "dtype": "bfloat16"} for one in _CASES),
-        thorough=tuple({**one, "dtype": "float16"} for one in _THOROUGH),
+        cases=tuple({**case, "dtype": "bfloat16"} for case in _CASES),
+        thorough=tuple({**case, "dtype": "float16"} for case in _THOROUGH),
         shapes=_SHAPES[1:],
         mutates=("master", *MUTATED),
         notes=NOTES,

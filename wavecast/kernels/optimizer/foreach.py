@@ -93,8 +93,8 @@ def adamw_foreach(
         adamw.check_tensors(name, param, grad, states)
         if param.numel():
             master = states.pop("master", param)
-            one = (param, master, grad.contiguous(), *states.values())
-            groups.setdefault((param.device, param.dtype, grad.dtype), []).append(one)
+            entry = (param, master, grad.contiguous(), *states.values())
+            groups.setdefault((param.device, param.dtype, grad.dtype), []).append(entry)
     checks.require(len({key[0] for key in groups}) < 2, name, "tensors on several devices")
     for (_, *dtypes), group in groups.items():
         _launch(group, dtypes, bool(masters), numbers)
@@ -104,21 +104,23 @@ def _launch(
     group: Sequence[tuple[Tensor, ...]], dtypes: Sequence[torch.dtype], master: bool,
     numbers: dict[str, float],
 ) -> None:  # fmt: skip
-    entries = tuple((*(one.data_ptr() for one in own), own[0].numel()) for own in group)
+    entries = tuple(
+        (*(tensor.data_ptr() for tensor in tensors), tensors[0].numel()) for tensors in group
+    )
     table, chunks = _table(entries, group[0][0].device)
-    moved = 12 if master else 8 + dtypes[0].itemsize
+    state_bytes = 12 if master else 8 + dtypes[0].itemsize
     problem = {
         "count": sum(count for *_, count in entries),
-        "read": moved + dtypes[1].itemsize,
-        "written": moved + (dtypes[0].itemsize if master else 0),
+        "read": state_bytes + dtypes[1].itemsize,
+        "written": state_bytes + (dtypes[0].itemsize if master else 0),
         "master": master,
         "mixed": any(dtype != torch.float32 for dtype in dtypes),
         "programs": len(chunks),
     }
     types = {"PARAM": _TYPES[dtypes[0]], "GRAD": _TYPES[dtypes[1]]}
     aligned = all(at % 16 == 0 for *addresses, _ in entries for at in addresses)
-    given = {"table": table, "chunks": chunks, **numbers, **types}
-    choice.run(ADAMW_FOREACH, problem, **given, ALIGNED=aligned, CHUNK=CHUNK)
+    operands = {"table": table, "chunks": chunks, **numbers, **types}
+    choice.run(ADAMW_FOREACH, problem, **operands, ALIGNED=aligned, CHUNK=CHUNK)
 
 
 def _table(entries: tuple[tuple[int, ...], ...], device: torch.device) -> tuple[Tensor, Tensor]:
@@ -134,7 +136,7 @@ def _table(entries: tuple[tuple[int, ...], ...], device: torch.device) -> tuple[
         numbers = torch.tensor(chunks, dtype=torch.int32)
         if device.type == "cuda":
             table, numbers = (
-                one.pin_memory().to(device, non_blocking=True) for one in (table, numbers)
+                tensor.pin_memory().to(device, non_blocking=True) for tensor in (table, numbers)
             )
         _tables[key] = table, numbers
         while len(_tables) > _KEPT:
@@ -148,11 +150,11 @@ def adamw_foreach_reference(
     beta1=0.9, beta2=0.999, eps=1e-8, weight_decay=0.01, grad_scale=1.0,
 ):  # fmt: skip
     numbers = (step, lr, beta1, beta2, eps, weight_decay, grad_scale)
-    for index, own in enumerate(zip(params, grads, exp_avgs, exp_avg_sqs, strict=True)):
+    for index, tensors in enumerate(zip(params, grads, exp_avgs, exp_avg_sqs, strict=True)):
         if masters:
-            adamw.adamw_master_reference(own[0], masters[index], *own[1:], *numbers)
+            adamw.adamw_master_reference(tensors[0], masters[index], *tensors[1:], *numbers)
         else:
-            adamw.adamw_reference(*own, *numbers)
+            adamw.adamw_reference(*tensors, *numbers)
 
 
 ADAMW_FOREACH = describe.KernelSpec.streaming(
@@ -171,7 +173,7 @@ ADAMW_FOREACH = describe.KernelSpec.streaming(
 )
 
 
-def _inputs(make, count, tensors, dtype, grad="", master=False, step=3, **named):
+def _inputs(make, count, tensors, dtype, grad="", master=False, step=3, **options):
     """`tensors` of `count` elements together, each twice as large as the one before, the first
     empty; gradients of the dtype `grad`."""
     sizes = [count * 2**index // 2**tensors for index in range(tensors)]
@@ -188,7 +190,7 @@ def _inputs(make, count, tensors, dtype, grad="", master=False, step=3, **named)
         "exp_avg_sqs": each(lambda shape: make.uniform(shape, "float32", 0.01, 1.0)),
         "step": step,
         "lr": 1e-2,
-        **named,
+        **options,
     }
 
 

@@ -118,8 +118,8 @@ def backward_reference(name: str) -> Callable[..., Tensor]:
     def gradient(dy, x, approximate="none"):
         function = gelu_name(name, approximate) if name == "gelu" else name
         wide = widened(x)
-        found = dy.to(wide.dtype) * functions.reference_derivative(wide, function)
-        return found.to(x.dtype).contiguous()
+        dx = dy.to(wide.dtype) * functions.reference_derivative(wide, function)
+        return dx.to(x.dtype).contiguous()
 
     return gradient
 
@@ -130,8 +130,8 @@ def _pair(
     """An activation and its gradient, each size with every one of `options`."""
 
     def each(*rows: tuple[Any, ...]) -> tuple[Sizes, ...]:
-        given = sizes("rows columns dtype", *rows)
-        return tuple({**one, **option} for one in given for option in options or ({},))
+        cases = sizes("rows columns dtype", *rows)
+        return tuple({**case, **option} for case in cases for option in options or ({},))
 
     name = forward.__name__
     operator = Operator(

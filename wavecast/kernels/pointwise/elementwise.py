@@ -92,15 +92,15 @@ def run(spec: KernelSpec, result: str, like: Tensor, **arguments: Any) -> Tensor
     shape and dtype of `like`. All tensors among `arguments` have that shape; constants (names in
     capitals) are part of the problem."""
     tensors = {n: v.contiguous() for n, v in arguments.items() if isinstance(v, Tensor)}
-    made = torch.empty(like.shape, dtype=like.dtype, device=like.device)
-    if not made.numel():
-        return made
-    problem = {"count": made.numel(), **moved(tuple(tensors.values()), (made,))}
+    output = torch.empty(like.shape, dtype=like.dtype, device=like.device)
+    if not output.numel():
+        return output
+    problem = {"count": output.numel(), **moved(tuple(tensors.values()), (output,))}
     if len(tensors) > 1:
-        problem["mixed"] = any(one.dtype != like.dtype for one in tensors.values())
+        problem["mixed"] = any(tensor.dtype != like.dtype for tensor in tensors.values())
     problem |= {name.lower(): value for name, value in arguments.items() if name.isupper()}
-    choice.run(spec, problem, **{**arguments, **tensors, result: made})
-    return made
+    choice.run(spec, problem, **{**arguments, **tensors, result: output})
+    return output
 
 
 def moved(read: tuple[Tensor | None, ...], written: tuple[Tensor, ...]) -> dict[str, int]:

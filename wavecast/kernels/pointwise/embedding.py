@@ -32,7 +32,7 @@ def embedding_kernel(
     start_n = tl.program_id(0) % tiles_n * BLOCK
     row = start_m + tl.arange(0, ROWS)
     index = tl.load(indices_ptr + row, mask=row < count, other=0)
-    known = (index >= 0) & (index < vocabulary)
+    in_range = (index >= 0) & (index < vocabulary)
     offs_n = tl.arange(0, BLOCK)[None, :]
     mask = (row < count)[:, None] & (offs_n < columns - start_n)
     if WIDE:
@@ -41,7 +41,7 @@ def embedding_kernel(
     else:
         index = index.to(tl.int32)
     ptrs = weight_ptr + start_n + index[:, None] * stride + offs_n
-    rows = tl.load(ptrs, mask=mask & known[:, None], other=0.0)
+    rows = tl.load(ptrs, mask=mask & in_range[:, None], other=0.0)
     tl.store(y_ptr + start_n + row[:, None] * columns + offs_n, rows, mask=mask)
 
 
@@ -112,17 +112,17 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1) -> Tensor:
         return y.zero_()
     count, index = indices.numel(), indices.contiguous()
     problem = {"rows": count, "columns": columns, **elementwise.moved((weight,), (y,))}
-    given = {"weight": rows_of(weight), "indices": index, "y": y}
-    choice.run(EMBEDDING, problem, **given, count=count, vocabulary=vocabulary)
+    operands = {"weight": rows_of(weight), "indices": index, "y": y}
+    choice.run(EMBEDDING, problem, **operands, count=count, vocabulary=vocabulary)
     return y
 
 
 def embedding_reference(weight, indices, padding_idx=-1):
     if not weight.shape[0]:
         return weight.new_zeros((*indices.shape, weight.shape[1]))
-    known = (indices >= 0) & (indices < weight.shape[0])
-    found = torch.nn.functional.embedding(torch.where(known, indices, 0), weight)
-    return torch.where(known[..., None], found, 0.0).to(weight.dtype).contiguous()
+    in_range = (indices >= 0) & (indices < weight.shape[0])
+    rows = torch.nn.functional.embedding(torch.where(in_range, indices, 0), weight)
+    return torch.where(in_range[..., None], rows, 0.0).to(weight.dtype).contiguous()
 
 
 @BACKWARD_TENSORS.checked
@@ -144,21 +144,21 @@ def embedding_backward(
         return dweight
     ordered, order = torch.sort(indices.reshape(-1), stable=True)
     problem = {"rows": count, "columns": columns, "read": dy.element_size()}
-    given = {"dy": dy, "sorted": ordered, "order": order, "dweight": dweight}
+    operands = {"dy": dy, "sorted": ordered, "order": order, "dweight": dweight}
     options = {"count": count, "vocabulary": vocabulary, "padding": padding_idx}
-    choice.run(BACKWARD, problem, **given, **options)
+    choice.run(BACKWARD, problem, **operands, **options)
     return dweight
 
 
 def embedding_backward_reference(dy, indices, vocabulary, padding_idx=-1):
     flat = indices.reshape(-1).long()
     rows = widened(dy.reshape(flat.numel(), dy.shape[-1]))
-    known = (flat >= 0) & (flat < vocabulary) & (flat != padding_idx)
+    in_range = (flat >= 0) & (flat < vocabulary) & (flat != padding_idx)
     total = rows.new_zeros((vocabulary, dy.shape[-1]))
     if not vocabulary:
         return total.to(dy.dtype)
-    rows = torch.where(known[:, None], rows, 0.0)
-    return total.index_add(0, torch.where(known, flat, 0), rows).to(dy.dtype)
+    rows = torch.where(in_range[:, None], rows, 0.0)
+    return total.index_add(0, torch.where(in_range, flat, 0), rows).to(dy.dtype)
 
 
 def _check_padding(operator: str, padding: int, vocabulary: int) -> None:
@@ -173,8 +173,8 @@ def _inputs(make, tokens, vocabulary, columns, dtype, padding=-1):
 
 
 def _backward_inputs(make, tokens, vocabulary, columns, dtype, padding=-1):
-    given = {"indices": make.integers((tokens,), 0, vocabulary), "vocabulary": vocabulary}
-    return {"dy": make.normal((tokens, columns), dtype), **given, "padding_idx": padding}
+    operands = {"indices": make.integers((tokens,), 0, vocabulary), "vocabulary": vocabulary}
+    return {"dy": make.normal((tokens, columns), dtype), **operands, "padding_idx": padding}
 
 
 def _work(tokens, columns, dtype, **_):

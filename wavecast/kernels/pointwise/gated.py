@@ -160,10 +160,10 @@ def _backward(
         return dx, dup
     gate, other = halves(x, up, columns)
     dgate, dother = halves(dx, dup if up is not None else None, columns)
-    given = {"dy": rows_of(dy), "gate": gate, "up": other, "dgate": dgate, "dup": dother}
+    operands = {"dy": rows_of(dy), "gate": gate, "up": other, "dgate": dgate, "dup": dother}
     problem = {"rows": gate.shape[0], "columns": columns, "name": name}
     problem |= elementwise.moved((gate, other, dy), (dgate, dother))
-    choice.run(BACKWARD, problem, **given)
+    choice.run(BACKWARD, problem, **operands)
     return dx, dup
 
 
@@ -221,8 +221,8 @@ def _pair(
     """A gated activation and its gradients, each size with every one of `options`."""
 
     def each(names: str, *rows: tuple[Any, ...]) -> tuple[Sizes, ...]:
-        given = sizes(names, *rows)
-        return tuple({**one, **option} for one in given for option in options or ({},))
+        cases = sizes(names, *rows)
+        return tuple({**case, **option} for case in cases for option in options or ({},))
 
     operator = Operator(
         summary=summary,

@@ -223,15 +223,15 @@ def rope_reference(q, k, cos, sin, positions=None, interleaved=False, inverse=Fa
     if positions is None:
         leading = q.shape[:-2]
         positions = torch.arange(leading[-1], device=q.device).expand(leading)
-    known = (positions >= 0) & (positions < cos.shape[0])
-    index = torch.where(known, positions, 0)
+    in_range = (positions >= 0) & (positions < cos.shape[0])
+    index = torch.where(in_range, positions, 0)
 
     def angles(table: Tensor) -> Tensor:
-        found = torch.where(known[..., None], table[index], 0.0)
+        values = torch.where(in_range[..., None], table[index], 0.0)
         if sections is not None:
-            parts = found.split(sections, dim=-1)
-            found = torch.cat([part[row] for row, part in enumerate(parts)], dim=-1)
-        return found.unsqueeze(-2)
+            parts = values.split(sections, dim=-1)
+            values = torch.cat([part[row] for row, part in enumerate(parts)], dim=-1)
+        return values.unsqueeze(-2)
 
     cos_rows, sin_rows = angles(cos), angles(-sin if inverse else sin)
     return _rotated(q, cos_rows, sin_rows, interleaved), _rotated(
@@ -248,15 +248,15 @@ def _rotated(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
     else:
         first, second = wide.chunk(2, dim=-1)
     parts = first * cos - second * sin, second * cos + first * sin
-    found = torch.stack(parts, dim=-1).flatten(-2) if interleaved else torch.cat(parts, dim=-1)
-    return torch.cat([found.to(x.dtype), x[..., rotary:]], dim=-1).contiguous()
+    rotation = torch.stack(parts, dim=-1).flatten(-2) if interleaved else torch.cat(parts, dim=-1)
+    return torch.cat([rotation.to(x.dtype), x[..., rotary:]], dim=-1).contiguous()
 
 
-def _check(given: dict[str, Any], sections: list[int] | None) -> None:
-    name, q, cos, positions = "rope", given["q"], given["cos"], given["positions"]
+def _check(arguments: dict[str, Any], sections: list[int] | None) -> None:
+    name, q, cos, positions = "rope", arguments["q"], arguments["cos"], arguments["positions"]
     checks.require(q.dim() >= 3, name, f"q has {q.dim()} dimensions, expected [..., heads, dim]")
     rows = positions if positions is None or sections is None else positions[0]
-    TENSORS.check(name, {**given, "positions": rows})
+    TENSORS.check(name, {**arguments, "positions": rows})
     half, dim, tokens = cos.shape[1], q.shape[-1], q.shape[-3]
     message = f"tables of {half} angles rotate {2 * half} of {dim} dimensions"
     checks.require(2 * half <= dim, name, message)
@@ -286,12 +286,12 @@ def _setup(ctx, inputs, output) -> None:
 def _gradient(ctx, dq, dk):
     cos, sin, positions, *rotated = ctx.saved_tensors
     call = torch.ops.wavecast.rope
-    found = call(dq, dk, cos, sin, positions, ctx.interleaved, not ctx.inverse, ctx.sections)
+    grads = call(dq, dk, cos, sin, positions, ctx.interleaved, not ctx.inverse, ctx.sections)
     tables = (None, None)
     if rotated:  # tables are seldom learned: no kernel for that
-        given = (*rotated, cos, sin, positions, ctx.interleaved, ctx.inverse, ctx.sections)
-        tables = derivative.pulled_back(rope_reference, given, (2, 3), (dq, dk))
-    return *found, *tables, None, None, None, None
+        arguments = (*rotated, cos, sin, positions, ctx.interleaved, ctx.inverse, ctx.sections)
+        tables = derivative.pulled_back(rope_reference, arguments, (2, 3), (dq, dk))
+    return *grads, *tables, None, None, None, None
 
 
 def _inputs(

@@ -58,11 +58,11 @@ def silu_mul_token_kernel(
         code = codes_of(value * tl.div_rn(most, largest), KIND, MANTISSA, BIAS, MOST, NATIVE)
         tl.store(codes_ptr + offs, code, mask=offs < columns)
     else:
-        found = tl.zeros((BLOCK,), tl.uint32)
+        maxima = tl.zeros((BLOCK,), tl.uint32)
         for start in range(0, columns, BLOCK):
             mask = offs < columns - start
-            found = tl.maximum(found, sizes_of(product(gate_ptr, up_ptr, start + offs, mask)))
-        largest = at_least(tl.max(found, axis=0), least)
+            maxima = tl.maximum(maxima, sizes_of(product(gate_ptr, up_ptr, start + offs, mask)))
+        largest = at_least(tl.max(maxima, axis=0), least)
         factor = tl.div_rn(most, largest)
         for start in range(0, columns, BLOCK):
             mask = offs < columns - start
@@ -145,23 +145,23 @@ def silu_mul_quantised(
     name = "silu_mul_quantised"
     columns = gated.check(name, x, up)
     kind = formats.fp8_name(name, dtype)
-    known = ", ".join(map(str, _WIDTHS))
-    checks.require(group in _WIDTHS, name, f"groups of {group}; it takes {known}")
+    widths = ", ".join(map(str, _WIDTHS))
+    checks.require(group in _WIDTHS, name, f"groups of {group}; it takes {widths}")
     groups_per_row = triton.cdiv(columns, group) if group else 1
     codes = torch.empty((*x.shape[:-1], columns), dtype=dtype, device=x.device)
     scale = torch.empty((*x.shape[:-1], groups_per_row), dtype=torch.float32, device=x.device)
     if not codes.numel():
         return codes, scale.fill_(formats.LEAST / torch.finfo(dtype).max)
     gate, other = gated.halves(x, up, columns)
-    given = {"gate": gate, "up": other, "codes": codes.view(torch.uint8), "scale": scale}
-    given |= {"least": formats.LEAST, **formats.constants(kind, gpu.launching())}
+    operands = {"gate": gate, "up": other, "codes": codes.view(torch.uint8), "scale": scale}
+    operands |= {"least": formats.LEAST, **formats.constants(kind, gpu.launching())}
     problem = {"columns": columns, "bytes": x.element_size(), "kind": kind}
     if group:
         problem |= {"groups": scale.numel(), "width": group}
-        choice.run(GROUP, problem, **given, count=scale.numel(), groups_per_row=groups_per_row)
+        choice.run(GROUP, problem, **operands, count=scale.numel(), groups_per_row=groups_per_row)
     else:
         problem |= {"rows": gate.shape[0]}
-        choice.run(TOKEN, problem, **given, WHOLE=columns <= _WHOLE_ROW)
+        choice.run(TOKEN, problem, **operands, WHOLE=columns <= _WHOLE_ROW)
     return codes, scale
 
 
@@ -200,14 +200,14 @@ def near_codes(got: Sequence[Tensor], expected: Sequence[Tensor], sizes: Sizes) 
 
 
 def _inputs(make, rows, columns, dtype, to, group=0, pair=False):
-    given = gated.inputs(make, rows=rows, columns=columns, dtype=dtype, pair=pair)
-    return {**given, "dtype": make.dtype(to), "group": group}
+    operands = gated.inputs(make, rows=rows, columns=columns, dtype=dtype, pair=pair)
+    return {**operands, "dtype": make.dtype(to), "group": group}
 
 
 def _work(group=0, **sizes):
-    found, rows, columns = describe.streamed(2, 0, 8.0)(**sizes), sizes["rows"], sizes["columns"]
+    work, rows, columns = describe.streamed(2, 0, 8.0)(**sizes), sizes["rows"], sizes["columns"]
     scales = 4.0 * rows * (triton.cdiv(columns, group) if group else 1)
-    return replace(found, bytes_written=rows * columns + scales)
+    return replace(work, bytes_written=rows * columns + scales)
 
 
 _OCP, _FNUZ = "float8_e4m3fn", "float8_e4m3fnuz"

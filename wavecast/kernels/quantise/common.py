@@ -37,9 +37,9 @@ def blocks_of(x: Tensor, size: int) -> Tensor:
     return padded.reshape(*x.shape[:-1], blocks, size)
 
 
-def with_format(to: str, *given: Sizes) -> tuple[Sizes, ...]:
+def with_format(to: str, *cases: Sizes) -> tuple[Sizes, ...]:
     """Sizes of calls, each with the format `to` to quantise to."""
-    return tuple({**one, "to": to} for one in given)
+    return tuple({**case, "to": to} for case in cases)
 
 
 def operators(

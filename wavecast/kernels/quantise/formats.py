@@ -33,9 +33,9 @@ LEAST: Final = 2.0**-100
 
 def encoding(name: str) -> Encoding:
     """The bits of a format: `e2m1`, or the name of one of 8 bits."""
-    found = lookup("float4_e2m1fn" if name == "e2m1" else f"float8_{name}").encoding
-    assert found is not None
-    return found
+    bits = lookup("float4_e2m1fn" if name == "e2m1" else f"float8_{name}").encoding
+    assert bits is not None
+    return bits
 
 
 def largest_power(name: str) -> int:
@@ -76,19 +76,19 @@ def rounding(kind: str, device: Device) -> dict[str, Any]:
 
 def operations(kind: str, device: Device) -> float:
     """Vector instructions that find the code of an element in a format, or in `int8`."""
-    used = "whole" if kind == "int8" else conversion(kind, device) or "none"
-    return coefficient("ranking", f"codes_instructions_{used}").of(device)
+    method = "whole" if kind == "int8" else conversion(kind, device) or "none"
+    return coefficient("ranking", f"codes_instructions_{method}").of(device)
 
 
 def fp8_name(operator: str, dtype: torch.dtype) -> str:
     """The format of an fp8 dtype. Raises ArgumentError for another dtype."""
-    known = ", ".join(str(one).removeprefix("torch.") for one in FP8)
-    given = str(dtype).removeprefix("torch.")
-    checks.require(dtype in FP8, operator, f"no fp8 dtype {given}; it takes {known}")
+    names = ", ".join(str(fp8_dtype).removeprefix("torch.") for fp8_dtype in FP8)
+    dtype_name = str(dtype).removeprefix("torch.")
+    checks.require(dtype in FP8, operator, f"no fp8 dtype {dtype_name}; it takes {names}")
     return FP8[dtype]
 
 
-def codes_kernel(function: Any, *, gaps: bool = True, **described: Any) -> describe.KernelSpec:
+def codes_kernel(function: Any, *, gaps: bool = True, **fields: Any) -> describe.KernelSpec:
     """A `KernelSpec.streaming` that finds codes of `problem["kind"]`, whose texts also know
     `codes`, the vector instructions for an element's.
 
@@ -106,7 +106,7 @@ def codes_kernel(function: Any, *, gaps: bool = True, **described: Any) -> descr
         codes = operations(problem["kind"], device)
         return stream.demand({**problem, "codes": codes}, settings, device)
 
-    stream = describe.KernelSpec.streaming(function, slowed=slowed if gaps else None, **described)
+    stream = describe.KernelSpec.streaming(function, slowed=slowed if gaps else None, **fields)
     return replace(stream, demand=demand)
 
 

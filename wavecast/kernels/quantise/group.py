@@ -89,10 +89,10 @@ def quantise_fp8_group(
         return codes, scale
     count = scale.numel()
     problem = {"groups": count, "width": group, "bytes": x.element_size(), "kind": kind}
-    given = {"x": rows_of(x), "codes": codes.view(torch.uint8), "scale": scale}
+    operands = {"x": rows_of(x), "codes": codes.view(torch.uint8), "scale": scale}
     shape = {"count": count, "columns": columns, "groups_per_row": groups_per_row}
     constants = {"POWERS": powers, **formats.constants(kind, gpu.launching())}
-    choice.run(GROUP, problem, **given, **shape, least=formats.LEAST, **constants)
+    choice.run(GROUP, problem, **operands, **shape, least=formats.LEAST, **constants)
     return codes, scale
 
 

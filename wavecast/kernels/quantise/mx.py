@@ -145,10 +145,10 @@ def _quantise(x: Tensor, codes: Tensor, kind: str) -> Tensor:
     if not x.numel():
         return scale
     problem = {"groups": scale.numel(), "bytes": x.element_size(), "kind": kind}
-    given = {"x": rows_of(x), "codes": codes, "scale": scale}
+    operands = {"x": rows_of(x), "codes": codes, "scale": scale}
     shape = {"count": scale.numel(), "columns": columns, "blocks_per_row": blocks_per_row}
     constants = {"LARGEST": formats.largest_power(kind), **formats.constants(kind, gpu.launching())}
-    choice.run(MX, problem, **given, **shape, **constants)
+    choice.run(MX, problem, **operands, **shape, **constants)
     return scale
 
 

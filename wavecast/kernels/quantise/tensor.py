@@ -53,9 +53,9 @@ def quantise_tensor_kernel(
         offs = pid.to(tl.int64) * BLOCK + tl.arange(0, BLOCK)
     mask = offs < count
     x = tl.load(x_ptr + offs, mask=mask, other=0.0).to(tl.float32)
-    one = tl.arange(0, 1)
+    index = tl.arange(0, 1)
     if static_ptr is not None:
-        scale = tl.load(static_ptr + one)
+        scale = tl.load(static_ptr + index)
         factor = tl.div_rn(tl.full((1,), 1.0, tl.float32), scale)
     else:
         part = tl.arange(0, triton.next_power_of_2(PARTS))  # pyright: ignore[reportArgumentType]
@@ -67,7 +67,7 @@ def quantise_tensor_kernel(
         scale = tl.div_rn(largest, most)
         factor = tl.div_rn(most, largest)
     if pid == 0:
-        tl.store(scale_ptr + one, scale)
+        tl.store(scale_ptr + index, scale)
     if KIND == "int8":
         code = integers_of(x * factor)
     else:
@@ -148,39 +148,39 @@ def quantise_int8_tensor_reference(x, scale=None):
 def _scaled(x: Tensor, scale: Tensor | None, most: float) -> tuple[Tensor, Tensor]:
     wide = widened(x)
     if scale is not None:
-        known = scale.reshape(1).to(wide.dtype)
-        factor = torch.ones_like(known) / known
+        wide_scale = scale.reshape(1).to(wide.dtype)
+        factor = torch.ones_like(wide_scale) / wide_scale
     elif not x.numel():
         return wide, wide.new_full((1,), formats.LEAST / most, dtype=torch.float32)
     else:
         largest = wide.abs().amax().reshape(1).clamp_min(formats.LEAST)
-        known = largest / most
+        wide_scale = largest / most
         factor = torch.full_like(largest, most) / largest  # a number / a tensor rounds twice
-    return (wide * factor[0]).clamp(-most, most), known.float().clone()
+    return (wide * factor[0]).clamp(-most, most), wide_scale.float().clone()
 
 
 def _whole(
-    operator: str, x: Tensor, given: Tensor | None, dtype: torch.dtype, kind: str
+    operator: str, x: Tensor, static_scale: Tensor | None, dtype: torch.dtype, kind: str
 ) -> tuple[Tensor, Tensor]:
-    TENSORS.check(operator, {"x": x, "scale": given})
+    TENSORS.check(operator, {"x": x, "scale": static_scale})
     codes = torch.empty(x.shape, dtype=dtype, device=x.device)
     count = x.numel()
-    if given is not None:
-        checks.require(given.numel() == 1, operator, "scale has not one element")
+    if static_scale is not None:
+        checks.require(static_scale.numel() == 1, operator, "scale has not one element")
     if not count:
-        if given is not None:
-            return codes, given.reshape(1).clone()
+        if static_scale is not None:
+            return codes, static_scale.reshape(1).clone()
         least = formats.LEAST / formats.most_of(kind)
         return codes, torch.full((1,), least, dtype=torch.float32, device=x.device)
     x = x.contiguous()
     scale = torch.empty(1, dtype=torch.float32, device=x.device)
     size = {"count": count, "bytes": x.element_size()}
     part_max = scale
-    if given is None:
+    if static_scale is None:
         part_max = torch.empty(_parts(count), dtype=torch.int32, device=x.device)
         choice.run(LARGEST, size, x=x, part_max=part_max)
-    problem = {**size, "kind": kind, "given": given is not None}
-    scales = {"static": given, "part_max": part_max, "scale": scale, "least": formats.LEAST}
+    problem = {**size, "kind": kind, "given": static_scale is not None}
+    scales = {"static": static_scale, "part_max": part_max, "scale": scale, "least": formats.LEAST}
     constants = {"PARTS": _parts(count), **formats.rounding(kind, gpu.launching())}
     choice.run(TENSOR, problem, x=x, codes=codes.view(torch.uint8), **scales, **constants)
     return codes, scale
@@ -188,16 +188,16 @@ def _whole(
 
 def _inputs(make, rows, columns, dtype, static=False, **options):
     """`static`: a scale at which some values saturate."""
-    given = TENSORS.inputs(absent=("scale",), options={"to": "dtype"})
+    make_inputs = TENSORS.inputs(absent=("scale",), options={"to": "dtype"})
     scale = make.uniform((1,), "float32", 0.004, 0.02) if static else None
-    return {**given(make, rows=rows, columns=columns, dtype=dtype, **options), "scale": scale}
+    return {**make_inputs(make, rows=rows, columns=columns, dtype=dtype, **options), "scale": scale}
 
 
 def _work(static=False, **sizes):
     """Found scales need every value before the first code: a tensor that no cache holds is read
     twice."""
-    found = describe.streamed(1 if static else 2, 0, 2.0)(**sizes)
-    return replace(found, bytes_written=sizes["rows"] * sizes["columns"] + 4.0)
+    work = describe.streamed(1 if static else 2, 0, 2.0)(**sizes)
+    return replace(work, bytes_written=sizes["rows"] * sizes["columns"] + 4.0)
 
 
 _CASES = sizes(

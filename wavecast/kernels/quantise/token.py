@@ -39,12 +39,12 @@ def quantise_token_kernel(
         x = tl.load(x_ptrs, mask=mask, other=0.0).to(tl.float32)
         largest = tl.max(sizes_of(x), axis=1)
     else:
-        found = tl.zeros((ROWS, BLOCK), tl.uint32)
+        maxima = tl.zeros((ROWS, BLOCK), tl.uint32)
         for start in range(0, columns, BLOCK):
             mask = row_mask[:, None] & (start + offs_n < columns)[None, :]
             x = tl.load(x_ptrs + start, mask=mask, other=0.0).to(tl.float32)
-            found = tl.maximum(found, sizes_of(x))
-        largest = tl.max(found, axis=1)
+            maxima = tl.maximum(maxima, sizes_of(x))
+        largest = tl.max(maxima, axis=1)
     largest = tl.maximum(largest, least.to(tl.uint32, bitcast=True)).to(tl.float32, bitcast=True)
     most = tl.full((ROWS,), MOST, tl.float32)
     tl.store(scale_ptr + row, tl.div_rn(largest, most), mask=row_mask)
@@ -145,9 +145,9 @@ def per_row(
         return codes, scale.fill_(formats.LEAST / formats.most_of(kind))
     flat = rows_of(x)
     problem = {"rows": flat.shape[0], "columns": columns, "bytes": x.element_size(), "kind": kind}
-    given = {"x": flat, "codes": codes.view(torch.uint8), "scale": scale, "owners": owners}
+    operands = {"x": flat, "codes": codes.view(torch.uint8), "scale": scale, "owners": owners}
     constants = {"WHOLE": columns <= _WHOLE_ROW, **formats.rounding(kind, gpu.launching())}
-    choice.run(TOKEN, problem, **given, num_owners=count, least=formats.LEAST, **constants)
+    choice.run(TOKEN, problem, **operands, num_owners=count, least=formats.LEAST, **constants)
     return codes, scale
 
 

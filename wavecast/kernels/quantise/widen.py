@@ -104,8 +104,8 @@ def dequantise_mx(codes: Tensor, scale: Tensor, dtype: torch.dtype = torch.bfloa
     Raises ArgumentError.
     """
     name = "dequantise_mx"
-    known = ", ".join(str(one).removeprefix("torch.") for one in checks.FLOATS)
-    checks.require(dtype in checks.FLOATS, name, f"dtype is none of {known}")
+    names = ", ".join(str(float_dtype).removeprefix("torch.") for float_dtype in checks.FLOATS)
+    checks.require(dtype in checks.FLOATS, name, f"dtype is none of {names}")
     columns = codes.shape[-1] * (2 if codes.dtype == torch.uint8 else 1)
     blocks_per_row = triton.cdiv(columns, 32)
     checks.shape_is(name, "scale", scale, (*codes.shape[:-1], blocks_per_row))

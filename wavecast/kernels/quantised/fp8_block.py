@@ -103,13 +103,13 @@ def matmul_fp8_block(
     scaled and added up in float32. The result [..., N] is of `out_dtype`: bfloat16, float16 or
     float32. Raises ArgumentError.
     """
-    given = {"a": a, "b": b, "a_scale": a_scale, "b_scale": b_scale}
-    bound = TENSORS.check("matmul_fp8_block", given)
+    tensors = {"a": a, "b": b, "a_scale": a_scale, "b_scale": b_scale}
+    bound = TENSORS.check("matmul_fp8_block", tensors)
     parts.check_output("matmul_fp8_block", out_dtype)
     device, name = gpu.launching(), FP8[a.dtype]
-    known = device.vendor == "amd" or "fnuz" not in name
-    checks.require(known, "matmul_fp8_block", f"{device.id} does not support {name}")
-    out = TENSORS.empty(given, bound, out=out_dtype)
+    is_supported = device.vendor == "amd" or "fnuz" not in name
+    checks.require(is_supported, "matmul_fp8_block", f"{device.id} does not support {name}")
+    out = TENSORS.empty(tensors, bound, out=out_dtype)
     n, k = b.shape
     if not out.numel() or not k:
         return out.zero_()
@@ -140,11 +140,11 @@ def matmul_fp8_block(
         "widened": widened,
         "words": words,
     }
-    given |= {"a": flat, "b": b, "a_scale": scale}
+    tensors |= {"a": flat, "b": b, "a_scale": scale}
     unit = 4 if words else 1
     rows = {"a_row": flat.stride(0) * unit, "b_column": b.stride(0) * unit}
     constants = {"K_EVEN": k % _BLOCK == 0, "WIDEN": widened, "TIMES": times}
-    parts.run(TILES, problem, out, **given, **rows, **constants)
+    parts.run(TILES, problem, out, **tensors, **rows, **constants)
     return out
 
 

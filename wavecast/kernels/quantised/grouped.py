@@ -142,9 +142,9 @@ def grouped_matmul(a: Tensor, b: Tensor, offsets: Tensor, transposed: bool = Tru
     in rows beyond the last group. Raises ArgumentError.
     """
     signature = TENSORS if transposed else PLAIN
-    given = {"a": a, "b": b, "offsets": offsets}
-    bound = signature.check("grouped_matmul", given)
-    out = signature.empty(given, bound)
+    tensors = {"a": a, "b": b, "offsets": offsets}
+    bound = signature.check("grouped_matmul", tensors)
+    out = signature.empty(tensors, bound)
     n, k, groups = bound["n"], bound["k"], bound["groups"]
     if not out.numel() or not k or not groups:
         return out.zero_()
@@ -157,10 +157,10 @@ def grouped_matmul(a: Tensor, b: Tensor, offsets: Tensor, transposed: bool = Tru
         "along_k": b_step == 1,
         "even": k % 64 == 0 and n % 256 == 0,
     }
-    given |= {"a": a, "b": b, "out": out}
+    tensors |= {"a": a, "b": b, "out": out}
     strides = {"b_group": b.stride(0), "b_step": b_step, "b_column": b_column}
     even = {"N_EVEN": n % 256 == 0, "K_EVEN": k % 64 == 0}
-    choice.run(TILES, problem, **given, **strides, **even, LISTED=triton.next_power_of_2(groups))
+    choice.run(TILES, problem, **tensors, **strides, **even, LISTED=triton.next_power_of_2(groups))
     return out
 
 
@@ -181,10 +181,10 @@ def grouped_outer(a: Tensor, b: Tensor, offsets: Tensor) -> Tensor:
     `offsets` [G + 1] as `grouped_matmul` takes it. Returns [G, M, N] in the dtype of `a`, summed in
     float32; an empty group has zeros. Raises ArgumentError.
     """
-    given = {"a": a, "b": b, "offsets": offsets}
+    tensors = {"a": a, "b": b, "offsets": offsets}
     checks.require(offsets.numel() > 0, "grouped_outer", "offsets is empty, expected G + 1")
-    bound = OUTER_TENSORS.check("grouped_outer", given, groups=offsets.numel() - 1)
-    out = OUTER_TENSORS.empty(given, bound)
+    bound = OUTER_TENSORS.check("grouped_outer", tensors, groups=offsets.numel() - 1)
+    out = OUTER_TENSORS.empty(tensors, bound)
     if not out.numel() or not bound["rows"]:
         return out.zero_()
     a, b = adjacent(a), adjacent(b)
@@ -197,8 +197,8 @@ def grouped_outer(a: Tensor, b: Tensor, offsets: Tensor) -> Tensor:
 def grouped_outer_reference(a, b, offsets):
     wide, other = a.to(describe.wide_dtype(a)), b.to(describe.wide_dtype(a))
     groups = range(offsets.shape[0] - 1)
-    found = [_rows_of(wide, offsets, group).T @ other for group in groups]
-    y = torch.stack(found) if found else wide.new_zeros((0, a.shape[1], b.shape[1]))
+    products = [_rows_of(wide, offsets, group).T @ other for group in groups]
+    y = torch.stack(products) if products else wide.new_zeros((0, a.shape[1], b.shape[1]))
     return y.to(a.dtype).contiguous()
 
 

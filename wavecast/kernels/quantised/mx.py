@@ -127,19 +127,19 @@ def matmul_mx(
     ArgumentError.
     """
     checks.require(a.dim() > 0, "matmul_mx", "a is a scalar")
-    given = {"a": a, "b": b, "a_scale": a_scale, "b_scale": b_scale}
-    checks.dtype_in("matmul_mx", "a", a, TENSORS.arguments[0].allowed(given))
-    packed = {f"{name}_packed": _packed(given[name].dtype) for name in "ab"}
+    tensors = {"a": a, "b": b, "a_scale": a_scale, "b_scale": b_scale}
+    checks.dtype_in("matmul_mx", "a", a, TENSORS.arguments[0].allowed(tensors))
+    packed = {f"{name}_packed": _packed(tensors[name].dtype) for name in "ab"}
     n, k = b.shape[0] if b.dim() else 0, a.shape[-1] * packed["a_packed"]
     checks.require(k % 32 == 0, "matmul_mx", f"K is {k}, no multiple of 32")
-    bound = TENSORS.check("matmul_mx", given, k=k, **packed)
+    bound = TENSORS.check("matmul_mx", tensors, k=k, **packed)
     parts.check_output("matmul_mx", out_dtype)
-    out = TENSORS.empty(given, bound, out=out_dtype)
+    out = TENSORS.empty(tensors, bound, out=out_dtype)
     if not out.numel() or not k:
         return out.zero_()
     flat, a_scale = a.reshape(-1, a.shape[-1]), a_scale.reshape(-1, a_scale.shape[-1])
     m = flat.shape[0]
-    flat, b, a_scale, b_scale = (adjacent(one) for one in (flat, b, a_scale, b_scale))
+    flat, b, a_scale, b_scale = (adjacent(tensor) for tensor in (flat, b, a_scale, b_scale))
     a_format, b_format = widen.CODES[a.dtype], widen.CODES[b.dtype]
     device = gpu.launching()
     native = device.capabilities.matrix_mx
@@ -159,9 +159,9 @@ def matmul_mx(
         "even": k % 512 == 0,
         "wide": checks.wide(flat, b, out),
     }
-    given = {"a": flat, "b": b, "a_scale": a_scale, "b_scale": b_scale}
+    tensors = {"a": flat, "b": b, "a_scale": a_scale, "b_scale": b_scale}
     formats = {"A_FORMAT": a_format, "B_FORMAT": b_format, "TRANSPOSED_SCALES": transposed}
-    parts.run(TILES, problem, out, **given, **formats, K_EVEN=k % 512 == 0)
+    parts.run(TILES, problem, out, **tensors, **formats, K_EVEN=k % 512 == 0)
     return out
 
 

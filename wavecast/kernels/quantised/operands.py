@@ -118,11 +118,11 @@ def recoded(operand: Tensor, device: Device) -> tuple[Tensor, float]:
         return operand, 1.0
     operand = operand.contiguous()
     halved = _halved(operand.dtype, device)
-    found = torch.empty(operand.shape, dtype=halved or torch.bfloat16, device=operand.device)
+    output = torch.empty(operand.shape, dtype=halved or torch.bfloat16, device=operand.device)
     problem = {"count": operand.numel(), "kind": name, "halved": halved is not None}
-    to = found if halved is None else found.view(torch.uint8)
+    to = output if halved is None else output.view(torch.uint8)
     choice.run(RECODE, problem, **{"from": operand.view(torch.uint8), "to": to})
-    return found, 1.0 if halved is None else 2.0
+    return output, 1.0 if halved is None else 2.0
 
 
 def transposed(scale: Tensor) -> Tensor:
@@ -130,10 +130,10 @@ def transposed(scale: Tensor) -> Tensor:
     up to a multiple of 256."""
     rows, columns = scale.shape
     pitch = triton.cdiv(rows, _PITCH) * _PITCH
-    found = torch.empty((columns, pitch), dtype=scale.dtype, device=scale.device)
+    output = torch.empty((columns, pitch), dtype=scale.dtype, device=scale.device)
     problem = {"rows": rows, "columns": columns, "bytes": scale.element_size()}
-    choice.run(TRANSPOSE, problem, **{"from": scale, "to": found}, pitch=pitch)
-    return found.T[:rows]
+    choice.run(TRANSPOSE, problem, **{"from": scale, "to": output}, pitch=pitch)
+    return output.T[:rows]
 
 
 def _halved(dtype: torch.dtype, device: Device) -> torch.dtype | None:

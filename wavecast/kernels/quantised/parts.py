@@ -71,7 +71,7 @@ def splits_fit(problem: Problem, settings: Settings, depth: int) -> bool:
 
 
 def split_kernel(
-    function: Any, axes: Any, fits: Any, demand: Any, **described: Any
+    function: Any, axes: Any, fits: Any, demand: Any, **fields: Any
 ) -> describe.KernelSpec:
     """A kernel whose programs compute a tile, or one of `SPLIT_K` parts of it."""
 
@@ -88,7 +88,7 @@ def split_kernel(
         fits=fits,
         demand=demand,
         rounded=("m",),
-        **described,
+        **fields,
     )
 
 
@@ -146,8 +146,8 @@ def tiled(
 
 def check_output(operator: str, dtype: torch.dtype) -> None:
     """Raise ArgumentError for a dtype that products do not return."""
-    known = ", ".join(str(one).removeprefix("torch.") for one in OUTPUTS)
-    checks.require(dtype in OUTPUTS, operator, f"out_dtype is none of {known}")
+    names = ", ".join(str(output_dtype).removeprefix("torch.") for output_dtype in OUTPUTS)
+    checks.require(dtype in OUTPUTS, operator, f"out_dtype is none of {names}")
 
 
 def output_work(

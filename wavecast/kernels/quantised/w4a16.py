@@ -95,12 +95,12 @@ def matmul_w4a16(
     float32; the result [..., N] is of the dtype of `x`. Raises ArgumentError.
     """
     name = "matmul_w4a16"
-    given = {"x": x, "weight": weight, "scale": scale, "zero": zero}
+    tensors = {"x": x, "weight": weight, "scale": scale, "zero": zero}
     k = x.shape[-1] if x.dim() else 0
     checks.require(group in _GROUPS, name, f"groups of {group}; it takes 32, 64 and 128")
     checks.require(k % group == 0, name, f"x has {k} columns, no multiple of groups of {group}")
-    bound = TENSORS.check(name, given, group=group)
-    out = TENSORS.empty(given, bound)
+    bound = TENSORS.check(name, tensors, group=group)
+    out = TENSORS.empty(tensors, bound)
     if not out.numel() or not k:
         return out.zero_()
     flat = adjacent(x.reshape(-1, k))

@@ -105,14 +105,14 @@ def count_kernel(
         axis=0,
     )
     offs = tl.arange(0, PARTS * COLUMNS)
-    known = offs < parts * COLUMNS
-    best = tl.load(best_ptr + row * parts * COLUMNS + offs, mask=known, other=float("-inf"))
+    best_mask = offs < parts * COLUMNS
+    best = tl.load(best_ptr + row * parts * COLUMNS + offs, mask=best_mask, other=float("-inf"))
     # With all to be kept, no bound has enough above it, and the least remains.
     bound = tl.full((), _LEAST, tl.int32)
     keys = ordered(best)
     for bit in range(32):
         higher = bound ^ (1 << (31 - bit))
-        enough = tl.sum((known & (keys >= higher)).to(tl.int32), axis=0) >= count
+        enough = tl.sum((best_mask & (keys >= higher)).to(tl.int32), axis=0) >= count
         bound = tl.where(enough & (count < vocabulary), higher, bound)
     if FILTER_P:
         # Tokens of less than (1 - p) / vocabulary each are less than 1 - p together.
@@ -124,8 +124,8 @@ def count_kernel(
     offs = tl.arange(0, SPLIT)
     mask = offs < vocabulary - start
     x = tl.load(logits_ptr + row * stride + start + offs, mask=mask, other=float("-inf"))
-    kept = mask & (ordered(x.to(tl.float32)) >= bound)
-    tl.store(counts_ptr + tl.program_id(0), tl.sum(kept.to(tl.int32), axis=0))
+    survivors = mask & (ordered(x.to(tl.float32)) >= bound)
+    tl.store(counts_ptr + tl.program_id(0), tl.sum(survivors.to(tl.int32), axis=0))
     if part == 0:
         tl.store(bounds_ptr + 3 * row, bound.to(tl.float32, bitcast=True))
         tl.store(bounds_ptr + 3 * row + 1, row_max)
@@ -151,10 +151,10 @@ def gather_kernel(
     mask = offs < vocabulary - start
     x = tl.load(logits_ptr + row * stride + start + offs, mask=mask, other=float("-inf"))
     x = x.to(tl.float32)
-    kept = mask & (ordered(x) >= bound)
-    position = sum_before + tl.cumsum(kept.to(tl.int32), axis=0) - 1
-    tl.store(values_ptr + row * vocabulary + position, x, mask=kept)
-    tl.store(tokens_ptr + row * vocabulary + position, start + offs, mask=kept)
+    survivors = mask & (ordered(x) >= bound)
+    position = sum_before + tl.cumsum(survivors.to(tl.int32), axis=0) - 1
+    tl.store(values_ptr + row * vocabulary + position, x, mask=survivors)
+    tl.store(tokens_ptr + row * vocabulary + position, start + offs, mask=survivors)
     if part == 0:
         tl.store(num_found_ptr + row, tl.sum(counts, axis=0))
 
@@ -229,8 +229,8 @@ def choose_kernel(
         if (ratio > 0.0) & (inv_temp > 0.0):
             cut = tl.maximum(cut, ordered(row_max + tl.log2(tl.minimum(ratio, 1.0)) / inv_temp))
     if CHOOSE:
-        drawn = tl.rand(seed, row)
-        goal = drawn * sum_weights(head, values_ptr, num_found, cut, row_max, inv_temp, BLOCK)
+        uniform = tl.rand(seed, row)
+        goal = uniform * sum_weights(head, values_ptr, num_found, cut, row_max, inv_temp, BLOCK)
         goal = tl.where(greedy, 0.0, goal)
         sum_before = 0.0
         first = num_found
@@ -240,8 +240,8 @@ def choose_kernel(
             x = tl.load(values_ptr + start + offs, mask=mask, other=float("-inf"))
             mask = mask & (ordered(x) >= cut)
             probability = tl.where(mask, exp_weight(x, row_max, inv_temp), 0.0)
-            reached = sum_before + tl.cumsum(probability)
-            reached_goal = mask & (probability > 0.0) & (reached > goal)
+            cumulative_sum = sum_before + tl.cumsum(probability)
+            reached_goal = mask & (probability > 0.0) & (cumulative_sum > goal)
             first = tl.minimum(first, tl.min(tl.where(reached_goal, start + offs, num_found)))
             last = tl.maximum(last, tl.max(tl.where(mask & (probability > 0.0), start + offs, 0)))
             sum_before += tl.sum(probability)  # pyright: ignore[reportOperatorIssue]
@@ -265,9 +265,11 @@ def mask_kernel(
     mask = offs < vocabulary - start
     cut = tl.load(cuts_ptr + row)
     x = tl.load(logits_ptr + row * stride + start + offs, mask=mask, other=0.0)
-    kept = ordered(x.to(tl.float32)) >= cut
+    survivors = ordered(x.to(tl.float32)) >= cut
     out_ptrs = out_ptr + row * vocabulary + start + offs
-    tl.store(out_ptrs, tl.where(kept, x, float("-inf")).to(out_ptr.dtype.element_ty), mask=mask)
+    tl.store(
+        out_ptrs, tl.where(survivors, x, float("-inf")).to(out_ptr.dtype.element_ty), mask=mask
+    )
 
 
 def split(vocabulary: int) -> dict[str, int]:

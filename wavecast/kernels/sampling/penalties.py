@@ -37,11 +37,11 @@ def penalise_kernel(
     count = tl.load(counts_ptr + counts_offs, mask=mask, other=0)
     if REPETITION:
         penalty = tl.load(repetition_ptr + row, mask=row_mask, other=1.0)[:, None]
-        seen = count > 0
+        occurs = count > 0
         if PROMPT:
             prompt_offs = row_offset[:, None] * prompt_stride + column[None, :]
-            seen = seen | (tl.load(prompt_ptr + prompt_offs, mask=mask, other=0) != 0)
-        x = tl.where(seen, tl.where(x > 0, x * (1.0 / penalty), x * penalty), x)
+            occurs = occurs | (tl.load(prompt_ptr + prompt_offs, mask=mask, other=0) != 0)
+        x = tl.where(occurs, tl.where(x > 0, x * (1.0 / penalty), x * penalty), x)
     if FREQUENCY:
         frequency = tl.load(frequency_ptr + row, mask=row_mask, other=0.0)[:, None]
         x = x - frequency * count.to(tl.float32)
@@ -82,22 +82,24 @@ def penalise(
     penalties = dict(zip(PENALTIES, (repetition, presence, frequency), strict=True))
     flat, times = rows_of(logits), rows_of(counts)
     prompted = times if prompt is None else rows_of(prompt.view(torch.uint8))
-    flags = {name.upper(): one is not None for name, one in penalties.items()}
+    flags = {name.upper(): penalty is not None for name, penalty in penalties.items()}
     flags["PROMPT"] = prompt is not None and repetition is not None
     problem = {"rows": rows, "columns": vocabulary, **elementwise.moved((flat, times), (out,))}
     problem["read"] += flags["PROMPT"]
-    given = {"logits": flat, "counts": times, "prompt": prompted, "out": out}
-    given |= {n: flat if one is None else one.contiguous() for n, one in penalties.items()}
-    choice.run(PENALISE, {**problem, **flags}, **given, vocabulary=vocabulary)
+    operands = {"logits": flat, "counts": times, "prompt": prompted, "out": out}
+    operands |= {
+        n: flat if penalty is None else penalty.contiguous() for n, penalty in penalties.items()
+    }
+    choice.run(PENALISE, {**problem, **flags}, **operands, vocabulary=vocabulary)
     return out
 
 
 def penalise_reference(logits, counts, prompt=None, repetition=None, presence=None, frequency=None):
     x = widened(logits)
     if repetition is not None:
-        seen = counts > 0 if prompt is None else (counts > 0) | (prompt != 0)
+        occurs = counts > 0 if prompt is None else (counts > 0) | (prompt != 0)
         penalty = repetition[:, None].to(x.dtype)
-        x = torch.where(seen, torch.where(x > 0, x / penalty, x * penalty), x)
+        x = torch.where(occurs, torch.where(x > 0, x / penalty, x * penalty), x)
     if frequency is not None:
         x = x - frequency[:, None] * counts
     if presence is not None:

@@ -68,11 +68,11 @@ def top_k_top_p_mask(
 
 
 def _select(
-    logits: Tensor, options: Sequence[Tensor | None], cuts: Tensor | None, drawn: Tensor | None,
+    logits: Tensor, options: Sequence[Tensor | None], cuts: Tensor | None, tokens: Tensor | None,
     seed: int = 0,
 ) -> None:  # fmt: skip
-    """Writes the thresholds of rows to `cuts`, or tokens to `drawn`. `options` are the temperature,
-    top_k, top_p and min_p."""
+    """Writes the thresholds of rows to `cuts`, or tokens to `tokens`. `options` are the
+    temperature, top_k, top_p and min_p."""
     flat = rows_of(logits)
     rows, vocabulary = flat.shape
     shape = filters.split(vocabulary)
@@ -89,23 +89,25 @@ def _select(
         "tokens": empty(rows, vocabulary, dtype=torch.int32),
         "num_found": empty(rows, dtype=torch.int32),
     }
-    flags = {f"FILTER_{n}": one is not None for n, one in zip("KP", options[1:], strict=False)}
-    given = [options[0] if one is None else one for one in options]
-    divisor, k, p, ratio = (one.contiguous() for one in given if one is not None)
+    flags = {
+        f"FILTER_{n}": option is not None for n, option in zip("KP", options[1:], strict=False)
+    }
+    tensors = [options[0] if option is None else option for option in options]
+    divisor, k, p, ratio = (option.contiguous() for option in tensors if option is not None)
     problem = {"rows": rows, "vocabulary": vocabulary, "bytes": flat.element_size(), **flags}
     split = {name: shape[name] for name in ("SPLIT", "COLUMNS")}
     scaled = {"temperature": divisor, "k": k}
     choice.run(filters.SUMMARY, problem, logits=flat, **scaled, **largest, **split)
-    found = {"bounds": bounds, "counts": counts}
-    choice.run(filters.COUNT, problem, logits=flat, **scaled, p=p, **largest, **found, **shape)
+    selection = {"bounds": bounds, "counts": counts}
+    choice.run(filters.COUNT, problem, logits=flat, **scaled, p=p, **largest, **selection, **shape)
     split = {name: shape[name] for name in ("SPLIT", "PARTS")}
-    choice.run(filters.GATHER, problem, logits=flat, **gathered, **found, **split)
+    choice.run(filters.GATHER, problem, logits=flat, **gathered, **selection, **split)
     minimum = options[3] is not None
-    problem |= {"min": minimum, "choose": drawn is not None}
+    problem |= {"min": minimum, "choose": tokens is not None}
     unused = gathered["num_found"]
     choice.run(
         filters.CHOOSE, problem, **gathered, **scaled, p=p, min=ratio, bounds=bounds, seed=seed,
-        cuts=unused if cuts is None else cuts, token=unused if drawn is None else drawn,
+        cuts=unused if cuts is None else cuts, token=unused if tokens is None else tokens,
         FILTER_MIN=minimum,
     )  # fmt: skip
 
@@ -119,8 +121,8 @@ def _check_vocabulary(operator: str, logits: Tensor) -> None:
 
 def top_k_top_p_sample_reference(logits, temperature, top_k=None, top_p=None, min_p=None, seed=0):
     """Cumulative probabilities of the filtered logits, in float64."""
-    kept = _kept(logits, temperature, top_k, top_p, min_p)
-    wide = torch.where(kept, logits.double(), -torch.inf)
+    mask = _kept(logits, temperature, top_k, top_p, min_p)
+    wide = torch.where(mask, logits.double(), -torch.inf)
     greedy = temperature <= 0
     divisor = torch.where(greedy, 1.0, temperature).double()
     cumulative = torch.softmax(wide / divisor[:, None], dim=-1).cumsum(-1)
@@ -132,8 +134,8 @@ def top_k_top_p_sample_reference(logits, temperature, top_k=None, top_p=None, mi
 
 def top_k_top_p_mask_reference(logits, temperature, top_k=None, top_p=None, min_p=None):
     """By sorting, in float64."""
-    kept = _kept(logits, temperature, top_k, top_p, min_p)
-    return torch.where(kept, logits, -torch.inf).to(logits.dtype).contiguous()
+    mask = _kept(logits, temperature, top_k, top_p, min_p)
+    return torch.where(mask, logits, -torch.inf).to(logits.dtype).contiguous()
 
 
 def _kept(logits, temperature, top_k, top_p, min_p):

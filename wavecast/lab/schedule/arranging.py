@@ -31,7 +31,7 @@ class BlockArranger:
     def items(self, order: Sequence[int]) -> list[Item]:
         """The code of an order of node numbers."""
         target = self._program.target
-        waits = [wait_texts(target, one) if one else [] for one in self._waits.of(order)]
+        waits = [wait_texts(target, counts) if counts else [] for counts in self._waits.of(order)]
         states = self._states.of(order, [len(texts) for texts in waits])
         items: list[Item] = []
         for node, texts, missing in zip(order, waits, states, strict=True):
@@ -56,12 +56,12 @@ class BlockArranger:
 
 
 def _merged(items: Sequence[Item], texts: Sequence[str]) -> list[Item]:
-    found: list[Item] = []
+    result: list[Item] = []
     for item, text in zip(items, texts, strict=True):
         if text:
-            found.append(text)
-        found.append(item)
-    return found
+            result.append(text)
+        result.append(item)
+    return result
 
 
 __all__ = ["BlockArranger"]

@@ -114,7 +114,7 @@ def graph_of(program: Program, block: Block, live: Liveness) -> BlockGraph:
         nodes,
         tuple(tuple(sorted(earlier)) for earlier in builder.before),
         tuple(tuple(later) for later in after),
-        tuple(frozenset(found) for found in builder.reads),
+        tuple(frozenset(reads) for reads in builder.reads),
     )
 
 
@@ -152,20 +152,20 @@ class _Builder:
         """Order a node by its registers; `unread` are those written whose value nothing reads."""
         before = self.before[node]
         for bit in bits_of(reads):
-            found = self._register(bit)
-            if found.write is not None:
-                before.add(found.write)
-                self.reads[node].add(found.write)
-            before.update(found.unread)
+            register = self._register(bit)
+            if register.write is not None:
+                before.add(register.write)
+                self.reads[node].add(register.write)
+            before.update(register.unread)
         for bit in bits_of(writes):
-            found = self._register(bit)
-            if found.write is not None:
-                before.add(found.write)
-            before.update(found.reads)
+            register = self._register(bit)
+            if register.write is not None:
+                before.add(register.write)
+            before.update(register.reads)
             if unread >> bit & 1:
-                found.unread.append(node)
+                register.unread.append(node)
             else:
-                before.update(found.unread)
+                before.update(register.unread)
                 self._registers[bit] = _Register(node, [], [])
         for bit in bits_of(reads & ~(writes & ~unread)):
             self._registers[bit].reads.append(node)

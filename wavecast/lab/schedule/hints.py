@@ -30,13 +30,13 @@ _SKIPS: Final = ("SAME", "NEXT", "SKIP_1", "SKIP_2", "SKIP_3", "SKIP_4")
 
 def has_flag(program: Program, block: Block, flag: OpcodeFlag) -> bool:
     """Whether an instruction of a block has a flag."""
-    own = program.instructions[block.start : block.stop]
-    return any(flag in item.decoded.opcode.flags for item in own)
+    instructions = program.instructions[block.start : block.stop]
+    return any(flag in item.decoded.opcode.flags for item in instructions)
 
 
 def clauses(items: Sequence[Decoded | str]) -> list[str]:
     """The hint before each item, "" for none. Text items (waits, no-ops) end a clause."""
-    found = [""] * len(items)
+    hints = [""] * len(items)
     start, kind = 0, ""
     for at in range(len(items) + 1):
         item = items[at] if at < len(items) else ""
@@ -44,9 +44,9 @@ def clauses(items: Sequence[Decoded | str]) -> list[str]:
         if here and here == kind and at - start < LONGEST_CLAUSE:
             continue
         if kind and at - start > 1:
-            found[start] = f"s_clause {at - start - 1:#x}"
+            hints[start] = f"s_clause {at - start - 1:#x}"
         start, kind = at, here
-    return found
+    return hints
 
 
 def _clause_kind(decoded: Decoded) -> str:
@@ -141,8 +141,8 @@ def _kind(decoded: Decoded) -> str:
 
 def _late(decoded: Decoded, results: dict[int, _Result]) -> str:
     """The latest result that an instruction needs and that is not there yet, "" for none."""
-    found = [results[bit] for bit in bits_of(decoded.reads) if bit in results]
-    best = max(found, key=_clocks, default=None)
+    sources = [results[bit] for bit in bits_of(decoded.reads) if bit in results]
+    best = max(sources, key=_clocks, default=None)
     if best is None:
         return ""
     if best.kind == "trans" and best.transcendentals <= _TRANS_REACH:

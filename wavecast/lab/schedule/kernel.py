@@ -114,18 +114,18 @@ def schedule(
     assert isinstance(read.kernel, Kernel)
     _refuse_unknown_hazards(read.kernel)
     profile, figures = _profiled(read, ranges, device)
-    found = _searched(profile, device, seed, work)
-    loops = tuple(_loop(profile.program, path, order) for path, order in found)
-    chosen = {
+    loop_orders = _searched(profile, device, seed, work)
+    loops = tuple(_loop(profile.program, path, order) for path, order in loop_orders)
+    new_blocks = {
         block: items
-        for _, order in found
+        for _, order in loop_orders
         if order.after < order.before
         for block, items in order.blocks.items()
     }
-    if not chosen:
+    if not new_blocks:
         return KernelSchedule(loops, figures)
     layout = Layout.of(profile.program)
-    for block, items in chosen.items():
+    for block, items in new_blocks.items():
         layout = layout.with_block(block, items)
     return _verified(KernelSchedule(loops, figures), launch, ranges, device, layout)
 
@@ -133,8 +133,8 @@ def schedule(
 def _refuse_unknown_hazards(kernel: Kernel) -> None:
     """Raise MissingFact where the hazards of the code are not known."""
     target = isa_target(kernel.program.target)
-    known = capabilities(target).hazards
-    if not known or ("wait_states" not in known and kernel.descriptor.wave_size == _WIDE_WAVE):
+    hazards = capabilities(target).hazards
+    if not hazards or ("wait_states" not in hazards and kernel.descriptor.wave_size == _WIDE_WAVE):
         lanes = kernel.descriptor.wave_size
         raise MissingFact(f"the hazards of {target} with waves of {lanes} lanes are not known")
 
@@ -162,18 +162,18 @@ def _searched(
     """The loops that matter, and the best order of each."""
     program = profile.program
     live, flow = liveness(program), OutstandingFlow(program)
-    known = paths(profile)
+    loop_paths = paths(profile)
     length = {
         index: path.executions * sum(_length(program, block) for block in path.blocks)
-        for index, path in known.items()
+        for index, path in loop_paths.items()
     }
     total = float(profile.streams.weights.sum())
-    worth = {index: one for index, one in length.items() if one >= SHARE * total}
+    worth = {index: cycles for index, cycles in length.items() if cycles >= SHARE * total}
     if not worth:
         raise CompileError(f"{program.name}: waves execute no loop that matters")
-    found = []
+    orders = []
     for index in worth:
-        path = known[index]
+        path = loop_paths[index]
         arrangers = {
             block: BlockArranger(program, graph_of(program, program.blocks[block], live), flow)
             for block in path.blocks
@@ -181,8 +181,8 @@ def _searched(
         }
         share = round(work * worth[index] / sum(worth.values()))
         loop = SteadyLoop(profile, device, path)
-        found.append((path, LoopSearch(loop, arrangers, seed, share).run()))
-    return found
+        orders.append((path, LoopSearch(loop, arrangers, seed, share).run()))
+    return orders
 
 
 def _length(program: Program, block: int) -> int:
@@ -203,7 +203,7 @@ def _loop(program: Program, path: LoopPath, order: LoopOrder) -> LoopSchedule:
 
 
 def _verified(
-    found: KernelSchedule,
+    candidate: KernelSchedule,
     launch: Launch,
     ranges: Sequence[AddressRange],
     device: Device,
@@ -216,14 +216,14 @@ def _verified(
         _, figures = _profiled(read, ranges, device)
         execution = compared(launch, changed, ranges, rounding=False)
     except WavecastError as error:
-        return replace(found, wrong=error.message)
-    made = replace(found, after=figures, execution=execution, assembly=changed.code.assembly)
-    faults = [fault for fault in figures.faults if fault not in found.before.faults]
+        return replace(candidate, wrong=error.message)
+    result = replace(candidate, after=figures, execution=execution, assembly=changed.code.assembly)
+    faults = [fault for fault in figures.faults if fault not in candidate.before.faults]
     if faults:
-        return replace(made, wrong=faults[0])
+        return replace(result, wrong=faults[0])
     if not execution.same:
-        return replace(made, wrong=execution.difference or "; ".join(execution.reports))
-    return made
+        return replace(result, wrong=execution.difference or "; ".join(execution.reports))
+    return result
 
 
 def rearranged(launch: Launch, layout: Layout, device: Device) -> Launch:
@@ -234,8 +234,8 @@ def rearranged(launch: Launch, layout: Layout, device: Device) -> Launch:
     def program_of(text: str) -> Program:
         return parse(text, code.target, kernel=code.kernel).kernels[code.kernel].program
 
-    done = completed(layout, code.assembly, program_of)
-    return replace(launch, code=_assembled(code, done.text(code.assembly), device))
+    new_layout = completed(layout, code.assembly, program_of)
+    return replace(launch, code=_assembled(code, new_layout.text(code.assembly), device))
 
 
 def _assembled(code: CodeObject, text: str, device: Device) -> CodeObject:

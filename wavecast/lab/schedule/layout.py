@@ -29,15 +29,15 @@ class Layout:
 
     def with_texts(self, texts: dict[int, list[str]]) -> Layout:
         """The same with new instructions before items, by the position of an item in the code."""
-        found, at = [], 0
+        blocks, at = [], 0
         for block in self.blocks:
             items: list[Item] = []
             for item in block:
                 items += texts.get(at, ())
                 items.append(item)
                 at += 1
-            found.append(tuple(items))
-        return replace(self, blocks=tuple(found))
+            blocks.append(tuple(items))
+        return replace(self, blocks=tuple(blocks))
 
     @property
     def items(self) -> list[Item]:
@@ -102,13 +102,13 @@ def _others(
     lines: Sequence[str], first: int, last: int, rows: Mapping[int, int]
 ) -> Iterator[list[str]]:
     """Labels and directives before each instruction of a block, but for source lines."""
-    found: list[str] = []
+    group: list[str] = []
     for number in range(first, last + 1):
         if number in rows:
-            yield found
-            found = []
+            yield group
+            group = []
         elif not _is_location(lines[number]):
-            found.append(lines[number])
+            group.append(lines[number])
 
 
 def _is_location(line: str) -> bool:

@@ -77,14 +77,14 @@ def completion(decoded: Decoded) -> Completion:
     return Completion.ALL if stores and memory.space is not Space.SCRATCH else Completion.STORES
 
 
-def concerns(wanted: Completion, operation: Decoded) -> bool:
+def concerns(requirement: Completion, operation: Decoded) -> bool:
     """Whether `operation` is among those that must be complete."""
-    if wanted is Completion.ALL:
+    if requirement is Completion.ALL:
         return True
     memory = operation.memory
-    if memory is None or wanted is Completion.NONE:
+    if memory is None or requirement is Completion.NONE:
         return False
-    if wanted is Completion.STORES:
+    if requirement is Completion.STORES:
         return memory.kind not in (MemoryKind.LOAD, MemoryKind.PERMUTE)
     return memory.kind is MemoryKind.LOAD_TO_LDS
 
@@ -93,7 +93,7 @@ def outstanding_before(flow: OutstandingFlow) -> dict[int, frozenset[int]]:
     """Instruction that needs something complete -> operations that may not be complete before it.
     Blocks that no path reaches are left out."""
     instructions = flow.program.instructions
-    found: dict[int, frozenset[int]] = {}
+    outstanding_ops: dict[int, frozenset[int]] = {}
     for block in flow.program.blocks:
         entry = flow.entries[block.index]
         if entry is None:
@@ -103,11 +103,11 @@ def outstanding_before(flow: OutstandingFlow) -> dict[int, frozenset[int]]:
         step = next(steps, None)
         for index in range(block.start, block.stop):
             if completion(instructions[index].decoded) is not Completion.NONE:
-                found[index] = frozenset(op for queue in state.scores for op in queue)
+                outstanding_ops[index] = frozenset(op for queue in state.scores for op in queue)
             if step is not None and step.index == index:
                 flow.apply(state, step)
                 step = next(steps, None)
-    return found
+    return outstanding_ops
 
 
 __all__ = [

@@ -58,20 +58,20 @@ def list_order(
     order: list[int] = []
     clock = 0.0
     while available:
-        best, chosen = (float("inf"), 0.0), -1
+        best, candidate = (float("inf"), 0.0), -1
         for node in available:
             start = max(clock, ready[node], free.get(costs.pipe[node], 0.0))
             key = (start, -rank[node])
             if key < best:
-                best, chosen = key, node
-        available.remove(chosen)
-        order.append(chosen)
+                best, candidate = key, node
+        available.remove(candidate)
+        order.append(candidate)
         start = best[0]
-        free[costs.pipe[chosen]] = start + costs.issue[chosen]
-        clock = start + min(costs.issue[chosen], _SLOT)
-        for node in graph.after[chosen]:
-            done = start + latency[chosen] if chosen in graph.reads[node] else clock
-            ready[node] = max(ready[node], done)
+        free[costs.pipe[candidate]] = start + costs.issue[candidate]
+        clock = start + min(costs.issue[candidate], _SLOT)
+        for node in graph.after[candidate]:
+            finish = start + latency[candidate] if candidate in graph.reads[node] else clock
+            ready[node] = max(ready[node], finish)
             waiting[node] -= 1
             if not waiting[node]:
                 available.append(node)
@@ -84,17 +84,18 @@ _SLOT: Final = 4.0
 
 def heights(graph: BlockGraph, costs: InstructionCosts, latency: Sequence[float]) -> list[float]:
     """Clocks of the longest path from the issue of each node to the end of the block."""
-    found = [0.0] * len(graph.nodes)
+    distances = [0.0] * len(graph.nodes)
     for node in range(len(graph.nodes) - 1, -1, -1):
-        own = max(latency[node], costs.issue[node])
-        found[node] = max(
+        node_latency = max(latency[node], costs.issue[node])
+        distances[node] = max(
             (
-                found[later] + (own if node in graph.reads[later] else costs.issue[node])
+                distances[later]
+                + (node_latency if node in graph.reads[later] else costs.issue[node])
                 for later in graph.after[node]
             ),
-            default=own,
+            default=node_latency,
         )
-    return found
+    return distances
 
 
 def random_order(graph: BlockGraph, chance: random.Random) -> list[int]:

@@ -31,20 +31,20 @@ def completed(layout: Layout, assembly: str, parse: Parse) -> Layout:
     What is missing in the compiler's own code stays missing. Raises CompileError where the checks
     are not content after `ROUNDS` rounds, MissingFact for a target whose hazards are not known.
     """
-    allowed = outstanding_before(OutstandingFlow(layout.program))
-    known = {_identity(v, list(range(len(layout.program.instructions)))) for v in
+    outstanding_ops = outstanding_before(OutstandingFlow(layout.program))
+    original_violations = {_identity(v, list(range(len(layout.program.instructions)))) for v in
              (*missing_waits(layout.program), *hazards(layout.program))}  # fmt: skip
     for _ in range(ROUNDS):
         program = parse(layout.text(assembly))
         items = layout.items
         texts: dict[int, list[str]] = {}
         for violation in missing_waits(program):
-            if _identity(violation, items) not in known:
+            if _identity(violation, items) not in original_violations:
                 _add(texts, violation)
-        _fences(program, items, allowed, texts)
+        _fences(program, items, outstanding_ops, texts)
         if not texts:  # waits also are wait states
             for violation in hazards(program):
-                if _identity(violation, items) not in known:
+                if _identity(violation, items) not in original_violations:
                     _add(texts, violation)
         if not texts:
             return layout
@@ -65,7 +65,7 @@ def _add(texts: dict[int, list[str]], violation: Violation) -> None:
 def _fences(
     program: Program,
     items: list[Item],
-    allowed: dict[int, frozenset[int]],
+    outstanding_ops: dict[int, frozenset[int]],
     texts: dict[int, list[str]],
 ) -> None:
     """Waits before instructions that order memory, for operations that were complete there."""
@@ -79,17 +79,17 @@ def _fences(
         steps = {step.index: step for step in flow.steps[block.index]}
         for index in range(block.start, block.stop):
             item = items[index]
-            if isinstance(item, int) and item in allowed:
-                wanted = completion(instructions[index].decoded)
+            if isinstance(item, int) and item in outstanding_ops:
+                requirement = completion(instructions[index].decoded)
                 waits: dict[str, int] = {}
                 for number, scores in enumerate(state.scores):
                     queue = flow.queues[number]
                     for operation, score in scores.items():
                         distance = state.issued[number] - score
                         full = not queue.unordered and distance >= flow.limits[queue.counter]
-                        if full or items[operation] in allowed[item]:
+                        if full or items[operation] in outstanding_ops[item]:
                             continue
-                        if concerns(wanted, instructions[operation].decoded):
+                        if concerns(requirement, instructions[operation].decoded):
                             value = 0 if queue.unordered else distance
                             waits[queue.counter] = min(waits.get(queue.counter, value), value)
                 if waits:

@@ -29,7 +29,7 @@ def keeps_rows_apart(program: Program) -> bool:
 
 def row_ends(items: Iterable[Decoded | str]) -> list[bool]:
     """Whether another instruction must come before each item. Text items end a row."""
-    found = []
+    row_boundaries = []
     form, reads, writes = "", 0, 0
     for item in items:
         here = _form(item) if isinstance(item, Decoded) else ""
@@ -44,8 +44,8 @@ def row_ends(items: Iterable[Decoded | str]) -> list[bool]:
                 reads = writes = 0
             reads |= uses
             writes |= item.writes
-        found.append(ends)
-    return found
+        row_boundaries.append(ends)
+    return row_boundaries
 
 
 def _form(decoded: Decoded) -> str:

@@ -59,10 +59,10 @@ def write_assembly(run: ScheduleRun, folder: Path) -> int:
     made; the number of files. Raises InputError where a file cannot be written."""
     folder.mkdir(parents=True, exist_ok=True)
     count = 0
-    for problem, found in run.results:
-        if found.saved > 0:
+    for problem, kernel_schedule in run.results:
+        if kernel_schedule.saved > 0:
             name = _NOT_IN_A_NAME.sub("_", f"{problem.kernel}.{problem.device}.s")
-            files.write_text(folder / name, found.assembly)
+            files.write_text(folder / name, kernel_schedule.assembly)
             count += 1
     return count
 

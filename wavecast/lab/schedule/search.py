@@ -72,7 +72,7 @@ class LoopSearch:
 
     def _cycles(self, items: dict[int, tuple[Item, ...]]) -> float:
         self._orders += 1
-        self._left -= self.loop.work(sum(len(one) for one in items.values()))
+        self._left -= self.loop.work(sum(len(block_items) for block_items in items.values()))
         return self.loop.cycles(items)
 
     def _try(self, block: int, order: Sequence[int]) -> tuple[float, tuple[Item, ...]]:
@@ -102,11 +102,11 @@ class LoopSearch:
                     ]
                 priority = noisy[number % len(noisy)]
             order = list_order(graph, costs, priority, chance)
-            found, items = self._try(block, order)
+            cycles, items = self._try(block, order)
             if number < len(PRIORITIES):
-                scores.append((found, priority))
-            if found < quick:
-                quick, best[block], self._items[block] = found, order, items
+                scores.append((cycles, priority))
+            if cycles < quick:
+                quick, best[block], self._items[block] = cycles, order, items
         return quick
 
     def _moved(
@@ -117,17 +117,17 @@ class LoopSearch:
         order, current = best[block], quick
         start = max(1, self._left - end)
         while self._left > end:
-            moved = _move(order, graph.before, graph.after, chance)
-            if moved is None:
+            candidate = _move(order, graph.before, graph.after, chance)
+            if candidate is None:
                 self._left -= self.loop.work(1)
                 continue
-            found, items = self._try(block, moved)
+            cycles, items = self._try(block, candidate)
             heat = HOT * current * max(0.0, (self._left - end) / start)
-            worse = found - current
+            worse = cycles - current
             if worse <= 0 or (heat > 0 and chance.random() < math.exp(-worse / heat)):
-                order, current = moved, found
-            if found < quick:
-                quick, best[block], self._items[block] = found, moved, items
+                order, current = candidate, cycles
+            if cycles < quick:
+                quick, best[block], self._items[block] = cycles, candidate, items
         return quick
 
     def _costs(self, block: int) -> InstructionCosts:

@@ -42,25 +42,28 @@ def paths(profile: LaunchProfile) -> dict[int, LoopPath]:
     program, streams = profile.program, profile.streams
     starts = {block.start: block.index for block in program.blocks}
     innermost = {loop.header: loop for loop in program.loops if not loop.children}
-    found: dict[int, dict[tuple[int, ...], float]] = {}
+    path_weights: dict[int, dict[tuple[int, ...], float]] = {}
     for first, stop in zip(streams.start[:-1], streams.start[1:], strict=True):
         steps, weights = streams.steps[first:stop], streams.weights[first:stop]
         at = np.flatnonzero(np.isin(steps, list(starts)))
         path: list[int] = []
         loop: Loop | None = None
         weight = 0.0
-        for step, one in zip(steps[at].tolist(), weights[at].tolist(), strict=True):
+        for step, step_weight in zip(steps[at].tolist(), weights[at].tolist(), strict=True):
             block = starts[step]
             if loop is not None and (block == loop.header or block not in loop.blocks):
-                known = found.setdefault(loop.index, {})
-                known[tuple(path)] = known.get(tuple(path), 0.0) + weight
+                weights_by_path = path_weights.setdefault(loop.index, {})
+                weights_by_path[tuple(path)] = weights_by_path.get(tuple(path), 0.0) + weight
                 loop = None
             if block in innermost:
-                loop, path, weight = innermost[block], [], one
+                loop, path, weight = innermost[block], [], step_weight
             if loop is not None:
                 path.append(block)
-    best = {index: max(known, key=known.__getitem__) for index, known in found.items()}
-    return {i: LoopPath(path, float(sum(found[i].values()))) for i, path in best.items()}
+    best = {
+        index: max(weights_by_path, key=weights_by_path.__getitem__)
+        for index, weights_by_path in path_weights.items()
+    }
+    return {i: LoopPath(path, float(sum(path_weights[i].values()))) for i, path in best.items()}
 
 
 class SteadyLoop:
@@ -86,15 +89,15 @@ class SteadyLoop:
         """Clocks until the result of each instruction is there, f64[n], without waiting for
         others: of a load the latency of the level that it comes from."""
         code, machine = self._own, self._machine
-        found = code.latency.astype(float)
+        clocks = code.latency.astype(float)
         levels = (machine.latency_l1, machine.latency_l2, machine.latency_mall, machine.latency_hbm)
         for index in np.flatnonzero(code.slots > 0):
             row = self._requests[index]
             level = sum(bool(row[column] > 0) for column in (L2, MALL, HBM))
-            found[index] = levels[level]
-        found[code.pipe == LDS] = machine.latency_lds
-        found[code.pipe == SMEM] = machine.latency_scalar
-        return found
+            clocks[index] = levels[level]
+        clocks[code.pipe == LDS] = machine.latency_lds
+        clocks[code.pipe == SMEM] = machine.latency_scalar
+        return clocks
 
     @property
     def issue(self) -> Array:
@@ -111,8 +114,8 @@ class SteadyLoop:
         iterations in them, `exact` ones do not."""
         items: list[Item] = []
         for block in self.path.blocks:
-            own = self._program.blocks[block]
-            items += blocks.get(block, range(own.start, own.stop))
+            bounds = self._program.blocks[block]
+            items += blocks.get(block, range(bounds.start, bounds.stop))
         steps = self._steps(items)
         if not exact:
             return self._clocks(steps, ITERATIONS) / ITERATIONS
@@ -146,7 +149,7 @@ class SteadyLoop:
             rows=rows,
             rows_start=each * len(asking),
         )
-        found = run(
+        simulation = run(
             self._code,
             streams,
             self._machine,
@@ -154,7 +157,7 @@ class SteadyLoop:
             begins=np.zeros(self._resident),
             resident=self._resident,
         )
-        return found.clocks
+        return simulation.clocks
 
 
 def _requests(code: Code, streams: Streams) -> Array:
@@ -164,11 +167,13 @@ def _requests(code: Code, streams: Streams) -> Array:
     at = streams.steps[asks]
     weights = streams.weights[asks]
     total = np.bincount(at, weights, len(code.slots))
-    found = code.contiguous.copy()
-    for column in range(found.shape[1]):
+    requests = code.contiguous.copy()
+    for column in range(requests.shape[1]):
         summed = np.bincount(at, weights * streams.rows[:, column], len(code.slots))
-        found[:, column] = np.where(total > 0, summed / np.maximum(total, 1e-9), found[:, column])
-    return found
+        requests[:, column] = np.where(
+            total > 0, summed / np.maximum(total, 1e-9), requests[:, column]
+        )
+    return requests
 
 
 def _code(texts: Sequence[str], program: Program, device: Device, lanes: int) -> Code:
@@ -176,23 +181,23 @@ def _code(texts: Sequence[str], program: Program, device: Device, lanes: int) ->
     body = "".join(f"\t{text}\n" for text in texts)
     source = f".type new,@function\nnew:\n{body}"
     parsed = parse(source, program.target, wave_lanes=lanes).functions["new"]
-    found = Code.of(parsed, device, lanes)
-    assert not any(len(getattr(found, name)) for name in _TABLES)
-    return found
+    code = Code.of(parsed, device, lanes)
+    assert not any(len(getattr(code, name)) for name in _TABLES)
+    return code
 
 
-def _joined(one: Code, other: Code) -> Code:
+def _joined(first: Code, other: Code) -> Code:
     """The arrays of two programs, the second without registers."""
-    changed: dict[str, Any] = {"charges": one.charges + other.charges}
+    changed: dict[str, Any] = {"charges": first.charges + other.charges}
     for field in fields(Code):
-        value = getattr(one, field.name)
+        value = getattr(first, field.name)
         if field.name in _TABLES or field.name == "limits" or not isinstance(value, np.ndarray):
             continue
-        added = getattr(other, field.name)
+        other_value = getattr(other, field.name)
         if field.name.endswith("_start"):
-            added = np.full(len(added) - 1, value[-1], value.dtype)
-        changed[field.name] = np.concatenate([value, added])
-    return replace(one, **changed)
+            other_value = np.full(len(other_value) - 1, value[-1], value.dtype)
+        changed[field.name] = np.concatenate([value, other_value])
+    return replace(first, **changed)
 
 
 __all__ = ["LoopPath", "SteadyLoop", "paths"]

@@ -67,7 +67,7 @@ def _pairs(decoded: Sequence[Decoded], *, repeats: bool) -> Iterable[tuple[int, 
             continue  # its label is not in the program of pairs
         for bit in bits_of(item.reads | item.writes):
             users.setdefault(bit, []).append(number)
-    found: set[tuple[int, int]] = set()
+    pairs: set[tuple[int, int]] = set()
     for first, item in enumerate(decoded):
         if not item.opcode.is_vector and not item.writes:
             continue
@@ -75,8 +75,8 @@ def _pairs(decoded: Sequence[Decoded], *, repeats: bool) -> Iterable[tuple[int, 
             for second in users.get(bit, ()):
                 written = (item.writes | decoded[second].writes) >> bit & 1
                 if written and (second > first or repeats):
-                    found.add((first, second))
-    return sorted(found)
+                    pairs.add((first, second))
+    return sorted(pairs)
 
 
 def _states(
@@ -117,11 +117,11 @@ def _decoded(text: str, target: str) -> Decoded:
 
 def nop_texts(states: int) -> list[str]:
     """No-ops of so many wait states."""
-    found = []
+    texts = []
     while states > 0:
-        found.append(f"s_nop {min(states, MOST) - 1}")
+        texts.append(f"s_nop {min(states, MOST) - 1}")
         states -= MOST
-    return found
+    return texts
 
 
 __all__ = ["WaitStates", "nop_texts"]

@@ -53,7 +53,7 @@ class BlockWaits:
     def __init__(self, graph: BlockGraph, flow: OutstandingFlow) -> None:
         self.flow = flow
         program = flow.program
-        allowed = outstanding_before(flow)
+        outstanding_ops = outstanding_before(flow)
         issues = {step.index: step.issues for step in flow.steps[graph.block.index]}
         self._nodes = []
         for index in graph.nodes:
@@ -68,7 +68,7 @@ class BlockWaits:
                     decoded.writes,
                     events,
                     frozenset(queue for queue, _ in events),
-                    allowed.get(index),
+                    outstanding_ops.get(index),
                     completion(decoded),
                 )
             )
@@ -84,20 +84,20 @@ class BlockWaits:
     def of(self, order: Sequence[int]) -> list[Waits]:
         """The waits right before each node of an order."""
         entry = self._entry
-        found, leaving = self._walk(order, entry)
+        node_waits, leaving = self._walk(order, entry)
         for _ in range(ROUNDS if self._repeats else 0):
             joined = _joined(entry, leaving)
             if joined == entry:
                 break
             entry = joined
-            found, leaving = self._walk(order, entry)
-        return found
+            node_waits, leaving = self._walk(order, entry)
+        return node_waits
 
     def _walk(self, order: Sequence[int], entry: Distances) -> tuple[list[Waits], Distances]:
         flow = self.flow
         state = OutstandingState(entry)
         busy = self._busy(state)
-        found: list[Waits] = []
+        node_waits: list[Waits] = []
         for number in order:
             node = self._nodes[number]
             waits: dict[str, int] = {}
@@ -105,16 +105,18 @@ class BlockWaits:
                 self._registers(node, state, waits)
             if node.allowed is not None:
                 self._memory(node, state, waits)
-            found.append(waits)
+            node_waits.append(waits)
             if waits:
-                for queue, known in enumerate(flow.queues):
-                    if known.counter in waits:
-                        state.wait(queue, waits[known.counter], unordered=known.unordered)
+                for queue, description in enumerate(flow.queues):
+                    if description.counter in waits:
+                        state.wait(
+                            queue, waits[description.counter], unordered=description.unordered
+                        )
                 busy = self._busy(state)
             for queue, event in node.events:
                 state.issue(queue, node.index)
                 busy |= event.writes | event.holds
-        return found, state.distances()
+        return node_waits, state.distances()
 
     def _busy(self, state: OutstandingState) -> int:
         """Registers that operations under way write or still read."""
@@ -129,16 +131,16 @@ class BlockWaits:
         flow = self.flow
         for number, scores in enumerate(state.scores):
             queue = flow.queues[number]
-            own = number in node.queues
+            is_in_queue = number in node.queues
             reads = node.issue_reads
-            writes = 0 if queue.writes_in_order and own else node.writes
+            writes = 0 if queue.writes_in_order and is_in_queue else node.writes
             for operation, score in scores.items():
                 event = flow.effects[number][operation]
-                touched = (reads | writes) & event.writes
-                if touched:
+                overlap = (reads | writes) & event.writes
+                if overlap:
                     writer = flow.program.instructions[operation].decoded
-                    touched = shared_registers(node.decoded, writer, touched)
-                if touched or node.writes & event.holds:
+                    overlap = shared_registers(node.decoded, writer, overlap)
+                if overlap or node.writes & event.holds:
                     self._need(number, state.issued[number] - score, waits)
 
     def _memory(self, node: _Node, state: OutstandingState, waits: dict[str, int]) -> None:
@@ -162,26 +164,26 @@ class BlockWaits:
 
 def wait_texts(target: str, waits: Waits) -> list[str]:
     """The instructions that wait for counters, as few as the target has."""
-    left = dict(waits)
+    counts = dict(waits)
     counters = counter_set(target)
     texts = []
     for high, low in _PAIRS.get(counters, ()):
-        if high in left and low in left:
-            value = left.pop(high) << 8 | left.pop(low)
+        if high in counts and low in counts:
+            value = counts.pop(high) << 8 | counts.pop(low)
             texts.append(f"s_wait_{high}_{low} {value:#x}")
-    together = [name for name in _ONE_INSTRUCTION.get(counters, ()) if name in left]
+    together = [name for name in _ONE_INSTRUCTION.get(counters, ()) if name in counts]
     if together:
-        fields = " ".join(f"{name}({left.pop(name)})" for name in together)
+        fields = " ".join(f"{name}({counts.pop(name)})" for name in together)
         texts.append(f"s_waitcnt {fields}")
-    return texts + [wait_text(target, name, value) for name, value in left.items()]
+    return texts + [wait_text(target, name, value) for name, value in counts.items()]
 
 
-def _joined(one: Distances, other: Distances) -> Distances:
-    found = [dict(queue) for queue in one]
-    for known, queue in zip(found, other, strict=True):
+def _joined(first: Distances, other: Distances) -> Distances:
+    result = [dict(queue) for queue in first]
+    for distances, queue in zip(result, other, strict=True):
         for operation, distance in queue.items():
-            known[operation] = min(known.get(operation, distance), distance)
-    return found
+            distances[operation] = min(distances.get(operation, distance), distance)
+    return result
 
 
 __all__ = ["BlockWaits", "Waits", "wait_texts"]

@@ -56,10 +56,10 @@ class ArrayMap:
     @staticmethod
     def of(ranges: Sequence[tuple[int, int]], page: int = 4096) -> ArrayMap:
         """Arrays one after the other in the order given, each in separate pages."""
-        given = list(dict.fromkeys(ranges))
-        size = np.array([high - low for low, high in given], np.int64)
+        unique_ranges = list(dict.fromkeys(ranges))
+        size = np.array([high - low for low, high in unique_ranges], np.int64)
         pages = 1 + np.concatenate([[0], np.cumsum(size // page + 2)]).astype(np.int64)
-        first = np.array([low for low, _ in given], np.int64)
+        first = np.array([low for low, _ in unique_ranges], np.int64)
         by_address = np.argsort(first, kind="stable")
         base, rest = pages[:-1] * page, int(pages[-1]) * page
         return ArrayMap(first, first + size, base, by_address, rest, page)
@@ -147,11 +147,11 @@ def _reduce(  # pragma: no cover
 ):  # fmt: skip
     """Reduce records from `progress[0]` on; their sectors go to `room`, `progress[1]` of them so
     far. 1 where `room` has none left for the next record, 0 at the end."""
-    own, dwords, fill = scratch
-    used = progress[1]
+    sectors, dwords, fill = scratch
+    cursor = progress[1]
     for at in range(progress[0], len(records)):
-        progress[0], progress[1] = at, used
-        if used + MOST > len(room):
+        progress[0], progress[1] = at, cursor
+        if cursor + MOST > len(room):
             return 1
         which = instruction[at]
         mask = records[at, 1]
@@ -187,28 +187,28 @@ def _reduce(  # pragma: no cover
             high = (address + width[which] - 1) >> SECTOR_BITS
             for sector in range(low, high + 1):
                 spot = count
-                while spot > 0 and own[spot - 1] > sector:
+                while spot > 0 and sectors[spot - 1] > sector:
                     spot -= 1
-                if (spot > 0 and own[spot - 1] == sector) or count == MOST:
+                if (spot > 0 and sectors[spot - 1] == sector) or count == MOST:
                     continue
                 for later in range(count, spot, -1):
-                    own[later] = own[later - 1]
-                own[spot] = sector
+                    sectors[later] = sectors[later - 1]
+                sectors[spot] = sector
                 count += 1
         if kind[which] == ATOMIC:
             passes[at] = _repeats(records[at, 2:], mask)
         for sector in range(count):
-            room[used + sector] = own[sector]
-        used += count
+            room[cursor + sector] = sectors[sector]
+        cursor += count
         counts[at] = count
-    progress[1] = used
+    progress[1] = cursor
     return 0
 
 
 @loop
 def _lds_passes(addresses, mask, width, groups, banks, serial, dwords, fill):  # pragma: no cover
     """Passes of an LDS request: of each group the most dwords one bank is asked for."""
-    found = 0
+    passes = 0
     for group in groups:
         fill[:banks] = 0
         worst = 0
@@ -219,24 +219,24 @@ def _lds_passes(addresses, mask, width, groups, banks, serial, dwords, fill):  #
             high = (np.int64(addresses[lane]) + max(width, 1) - 1) // 4
             for dword in range(low, high + 1):
                 bank = dword % banks
-                known = False
+                is_duplicate = False
                 if not serial:
                     for at in range(fill[bank]):
                         if dwords[bank, at] == dword:
-                            known = True
+                            is_duplicate = True
                             break
-                if not known and fill[bank] < 64:
+                if not is_duplicate and fill[bank] < 64:
                     dwords[bank, fill[bank]] = dword
                     fill[bank] += 1
                     worst = max(worst, fill[bank])
-        found += worst
-    return found
+        passes += worst
+    return passes
 
 
 @loop
 def _repeats(addresses, mask):  # pragma: no cover
     """Lanes whose address an earlier lane has."""
-    found = 0
+    repeats = 0
     for lane in range(len(addresses)):
         if not (mask >> np.uint64(lane)) & np.uint64(1):
             continue
@@ -244,17 +244,17 @@ def _repeats(addresses, mask):  # pragma: no cover
             if (mask >> np.uint64(earlier)) & np.uint64(1) and (
                 addresses[earlier] == addresses[lane]
             ):
-                found += 1
+                repeats += 1
                 break
-    return found
+    return repeats
 
 
 @loop
-def _gather(sectors, starts, start, found):  # pragma: no cover
-    """Write the sectors from each of `starts` on to `found`, in the order of `start`."""
+def _gather(sectors, starts, start, out):  # pragma: no cover
+    """Write the sectors from each of `starts` on to `out`, in the order of `start`."""
     for at in range(len(starts)):
         for number in range(start[at + 1] - start[at]):
-            found[start[at] + number] = sectors[starts[at] + number]
+            out[start[at] + number] = sectors[starts[at] + number]
 
 
 __all__ = [

@@ -20,23 +20,23 @@ def positions(
     instruction makes up to `slots` requests (fewer when all lanes are off); `instructions` are
     those of the requests, in order.
     """
-    found = np.zeros(len(instructions), np.int64)
-    _find(blocks, starts, lengths, slots, instructions, found)
-    return found
+    indices = np.zeros(len(instructions), np.int64)
+    _find(blocks, starts, lengths, slots, instructions, indices)
+    return indices
 
 
 @loop
-def _find(blocks, starts, lengths, slots, instructions, found):  # pragma: no cover
+def _find(blocks, starts, lengths, slots, instructions, indices):  # pragma: no cover
     at = 0
     issued = 0
     for block in blocks:
         first = starts[block]
         for step in range(first, first + lengths[block]):
-            taken = 0
-            while taken < slots[step] and at < len(instructions) and instructions[at] == step:
-                found[at] = issued
+            slot = 0
+            while slot < slots[step] and at < len(instructions) and instructions[at] == step:
+                indices[at] = issued
                 at += 1
-                taken += 1
+                slot += 1
             issued += 1
 
 

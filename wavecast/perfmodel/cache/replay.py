@@ -52,11 +52,11 @@ def replay(
     order = np.argsort(_arriving(accesses, instructions, clock), kind="stable")
     units = int(unit.max(initial=0)) + 1
     scalars = -(-units // geometry.scalar_units)
-    found = np.zeros((len(accesses), COLUMNS))
+    traffic = np.zeros((len(accesses), COLUMNS))
     second = _state(1, geometry.l2)
     dirty, read = np.zeros(second[0].shape, np.int64), np.zeros(second[0].shape, np.bool_)
     for number in range(passes):
-        found[:] = 0
+        traffic[:] = 0
         dirty[:] = read[:] = 0
         _replay(
             order,
@@ -75,9 +75,9 @@ def replay(
             *second,
             dirty,
             read,
-            found,
+            traffic,
         )
-    return found
+    return traffic
 
 
 def _arriving(accesses: Accesses, instructions: MemoryTable, clock: Array) -> Array:
@@ -96,9 +96,9 @@ def _arriving(accesses: Accesses, instructions: MemoryTable, clock: Array) -> Ar
     goes_on = np.zeros(len(passing), bool)
     goes_on[1:] = store[1:] & store[:-1] & (np.diff(stream) == 0) & (np.diff(instruction) > 0)
     first = np.maximum.accumulate(np.where(goes_on, 0, np.arange(len(passing))))
-    found = np.array(clock, float)
-    found[passing] = found[passing[first]]
-    return found
+    arrival = np.array(clock, float)
+    arrival[passing] = arrival[passing[first]]
+    return arrival
 
 
 def _shape(cache: Cache) -> tuple[int, int, int, bool]:
@@ -126,28 +126,28 @@ def _set(line, sets, plain):  # pragma: no cover
 
 
 @loop
-def _look_up(tags, used, line, moment, arbitrary):  # pragma: no cover
+def _look_up(tags, last_use, line, moment, arbitrary):  # pragma: no cover
     """The way a set has a line in, which is the latest then, and whether it had it. A missing one
     replaces the one used longest ago, or with `arbitrary` any one."""
     oldest = 0
     for way in range(len(tags)):
         if tags[way] == line:
-            used[way] = moment
+            last_use[way] = moment
             return way, True
-        if used[way] < used[oldest]:
+        if last_use[way] < last_use[oldest]:
             oldest = way
     if arbitrary and tags[oldest] >= 0:
         scrambled = (np.uint64(moment) ^ np.uint64(line) << np.uint64(20)) * _SCRAMBLE
         oldest = np.int64((scrambled >> np.uint64(33)) % np.uint64(len(tags)))
     tags[oldest] = line
-    used[oldest] = moment
+    last_use[oldest] = moment
     return oldest, False
 
 
 @loop
 def _replay(  # pragma: no cover
     order, moment, unit, path, kind, start, sectors, scalar_units, vector, scalar, l2,
-    vector_tags, vector_used, scalar_tags, scalar_used, l2_tags, l2_used, dirty, read, found,
+    vector_tags, vector_used, scalar_tags, scalar_used, l2_tags, l2_used, dirty, read, traffic,
 ):  # fmt: skip
     within = (1 << (l2[0] - SECTOR_BITS)) - 1
     for at in order:
@@ -162,45 +162,45 @@ def _replay(  # pragma: no cover
                 if line == before:
                     continue
                 before = line
-                found[at, TAGS] += 1
+                traffic[at, TAGS] += 1
                 row = _set(line, shape[1], shape[2])
                 if on_scalar:
-                    own = unit[at] // scalar_units
-                    tags, used = scalar_tags[own, row], scalar_used[own, row]
+                    cache_index = unit[at] // scalar_units
+                    tags, last_use = scalar_tags[cache_index, row], scalar_used[cache_index, row]
                 else:
-                    own = unit[at]
-                    tags, used = vector_tags[own, row], vector_used[own, row]
-                if _look_up(tags, used, line, moment, shape[3])[1]:
+                    cache_index = unit[at]
+                    tags, last_use = vector_tags[cache_index, row], vector_used[cache_index, row]
+                if _look_up(tags, last_use, line, moment, shape[3])[1]:
                     continue
-                found[at, L2] += 1 << shape[0]
+                traffic[at, L2] += 1 << shape[0]
                 wide = (line << shape[0]) >> l2[0]
                 row = _set(wide, l2[1], l2[2])
                 way, hit = _look_up(l2_tags[0, row], l2_used[0, row], wide, moment, l2[3])
                 if not hit:
                     dirty[0, row, way] = 0
-                    found[at, MISSED] += 1 << l2[0]
+                    traffic[at, MISSED] += 1 << l2[0]
                 read[0, row, way] = True
             continue
         before, row, way = np.int64(-1), 0, 0
         for number in range(start[at], start[at + 1]):
-            found[at, L2] += SECTOR
+            traffic[at, L2] += SECTOR
             wide = np.int64(sectors[number]) >> (l2[0] - SECTOR_BITS)
             if wide != before:
                 before = wide
-                found[at, TAGS] += 1
+                traffic[at, TAGS] += 1
                 row = _set(wide, l2[1], l2[2])
                 way, hit = _look_up(l2_tags[0, row], l2_used[0, row], wide, moment, l2[3])
                 if not hit:
                     dirty[0, row, way] = 0
                     read[0, row, way] = False
                     if kind[at] == ATOMIC:
-                        found[at, MISSED] += 1 << l2[0]
+                        traffic[at, MISSED] += 1 << l2[0]
             bit = 1 << (np.int64(sectors[number]) & within)
             if not dirty[0, row, way] & bit:
                 dirty[0, row, way] |= bit
-                found[at, WRITTEN] += SECTOR
+                traffic[at, WRITTEN] += SECTOR
                 if read[0, row, way]:
-                    found[at, UPDATED] += SECTOR
+                    traffic[at, UPDATED] += SECTOR
 
 
 __all__ = ["COLUMNS", "L2", "MISSED", "TAGS", "UPDATED", "WRITTEN", "replay"]

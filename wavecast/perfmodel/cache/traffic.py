@@ -20,30 +20,33 @@ from wavecast.perfmodel.memory import residency
 Array = np.ndarray[Any, Any]
 
 
-def mall_resident(chip: Chip, touched: float) -> float:
-    """The share of some bytes that is still in the memory-side cache after `touched` bytes, these
-    included, were touched."""
+def mall_resident(chip: Chip, working_set: float) -> float:
+    """The share of some bytes that is still in the memory-side cache after `working_set` bytes,
+    these included, were touched."""
     if not chip.mall_bytes:
         return 0.0
-    return float(np.asarray(residency(touched, _usable(chip))))
+    return float(np.asarray(residency(working_set, _usable(chip))))
 
 
-def footprint(moved: Array, sizes: Sequence[float]) -> float:
-    """The distinct bytes of arrays of `sizes` bytes of which `moved` (f64[arrays]) pass the L2."""
-    return float(np.minimum(moved, np.asarray(sizes, float)).sum())
+def footprint(traffic: Array, sizes: Sequence[float]) -> float:
+    """The distinct bytes of arrays of `sizes` bytes of which `traffic` (f64[arrays]) pass the
+    L2."""
+    return float(np.minimum(traffic, np.asarray(sizes, float)).sum())
 
 
-def reach(chip: Chip, moved: Array, sizes: Sequence[float], resident: float | Array = 0.0) -> Array:
-    """The share (f64[arrays]) of what moves beyond the L2 that reaches memory, for `moved`
+def reach(
+    chip: Chip, traffic: Array, sizes: Sequence[float], resident: float | Array = 0.0
+) -> Array:
+    """The share (f64[arrays]) of what moves beyond the L2 that reaches memory, for `traffic`
     (f64[arrays]) bytes of arrays of `sizes` bytes, when a share `resident` of each is in the
     memory-side cache before the launch.
 
     Without a memory-side cache all of it does.
     """
     if not chip.mall_bytes:
-        return np.ones(len(moved))
-    distinct = np.minimum(moved, np.asarray(sizes, float))
-    first = np.where(moved > 0, distinct / np.maximum(moved, 1.0), 0.0)
+        return np.ones(len(traffic))
+    distinct = np.minimum(traffic, np.asarray(sizes, float))
+    first = np.where(traffic > 0, distinct / np.maximum(traffic, 1.0), 0.0)
     again = 1 - np.asarray(residency(np.asarray(sizes, float), _usable(chip)))
     return first * (1 - resident) + (1 - first) * again
 

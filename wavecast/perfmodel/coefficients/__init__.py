@@ -93,17 +93,17 @@ def families() -> tuple[str, ...]:
 
 def coefficient(family_name: str, name: str) -> Coefficient:
     """One coefficient. Raises UnknownName."""
-    known = family(family_name)
-    if name not in known:
-        raise UnknownName(f"coefficient of {family_name}", name, known)
-    return known[name]
+    coefficients = family(family_name)
+    if name not in coefficients:
+        raise UnknownName(f"coefficient of {family_name}", name, coefficients)
+    return coefficients[name]
 
 
 @cache
 def values(family_name: str, device: Device) -> Mapping[str, float]:
     """The values of a family for a device by name; those without one for it are absent."""
-    known = family(family_name)
-    return {name: row.of(device) for name, row in known.items() if row.scope(device)}
+    coefficients = family(family_name)
+    return {name: row.of(device) for name, row in coefficients.items() if row.scope(device)}
 
 
 def _coefficient(family_name: str, name: str, row: dict[str, object]) -> Coefficient:
@@ -131,10 +131,10 @@ def _coefficient(family_name: str, name: str, row: dict[str, object]) -> Coeffic
 
 
 def _statuses(where: str, row: dict[str, object]) -> dict[str, str]:
-    found = row.pop("statuses", {})
-    if not isinstance(found, dict):
+    statuses = row.pop("statuses", {})
+    if not isinstance(statuses, dict):
         raise ValueError(f"{where}: statuses is not a table of scopes")
-    return {str(scope): str(status) for scope, status in found.items()}
+    return {str(scope): str(status) for scope, status in statuses.items()}
 
 
 __all__ = ["Coefficient", "coefficient", "families", "family", "read", "scopes", "values"]

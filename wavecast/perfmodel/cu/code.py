@@ -182,11 +182,11 @@ def _fill(code: Code, instruction: Instruction, charge: Charge, device: Device, 
         shuffles = memory.kind is MemoryKind.PERMUTE
         code.slots[at] = 0 if shuffles else row.memory_form.offsets
         code.lds_bytes[at] = 4.0 * lanes if shuffles else charge.bytes_lds
-        moved = code.moved[at] = charge.bytes_global
+        bytes_moved = code.moved[at] = charge.bytes_global
         if code.category[at] == CATEGORIES.index("lds"):
             code.contiguous[at, 4] = charge.shared_cycles or 0.0
         else:
-            code.contiguous[at, :4] = moved / LINE, moved, moved, moved
+            code.contiguous[at, :4] = bytes_moved / LINE, bytes_moved, bytes_moved, bytes_moved
         if memory.space is Space.SCALAR:
             code.issue[at] = device.cost(row.cost_class, lanes).issue_cycles
     for number, event in enumerate(events(decoded, code.program.target)):
@@ -237,16 +237,16 @@ def _operands(
         tables["writes"] += () if memory else _spans(decoded.writes & ~EXEC)
         for name, table in tables.items():
             starts[name].append(len(table))
-    found: dict[str, Array] = {}
-    used = np.zeros(REGISTERS + 1, np.int32)
+    operands: dict[str, Array] = {}
+    is_used = np.zeros(REGISTERS + 1, np.int32)
     for table in tables.values():
         for low, high in table:
-            used[low:high] = 1
-    index = np.concatenate([[0], np.cumsum(used)]).astype(np.int32)
+            is_used[low:high] = 1
+    index = np.concatenate([[0], np.cumsum(is_used)]).astype(np.int32)
     for name, table in tables.items():
-        found[name] = index[np.array(table, np.int32).reshape(-1, 2)]
-        found[f"{name}_start"] = np.array(starts[name], np.int32)
-    return found
+        operands[name] = index[np.array(table, np.int32).reshape(-1, 2)]
+        operands[f"{name}_start"] = np.array(starts[name], np.int32)
+    return operands
 
 
 def _accumulators(decoded: Decoded) -> int:
@@ -258,14 +258,14 @@ def _accumulators(decoded: Decoded) -> int:
 
 def _spans(registers: int) -> list[tuple[int, int]]:
     """The runs of adjacent registers of a set, `[low, high)`."""
-    found = []
+    runs = []
     while registers:
         low = (registers & -registers).bit_length() - 1
         rest = ~(registers >> low)
         count = (rest & -rest).bit_length() - 1
-        found.append((low, low + count))
+        runs.append((low, low + count))
         registers &= ~(((1 << count) - 1) << low)
-    return found
+    return runs
 
 
 _LONG: Final = frozenset(

@@ -16,17 +16,17 @@ from wavecast.perfmodel.streams import L2, TAGS, Streams
 Array = np.ndarray[Any, Any]
 
 
-def joined(simulation: Simulation, chosen: Array) -> tuple[Code, Streams]:
+def joined(simulation: Simulation, selection: Array) -> tuple[Code, Streams]:
     """Code and streams in which the memory instructions chosen (bool[n]) of a block are as few as
     move the same bytes with `WIDEST` per lane, contiguous over the lanes. The first of those that
     become one asks for the bytes of all; the others take an issue slot."""
     code, streams = simulation.code, simulation.profile.streams
     profile = simulation.profile
     per_lane = code.contiguous[:, L2] / profile.placement.wave_lanes
-    leader = leaders(profile.program, code.kind, per_lane, chosen)
+    leader = leaders(profile.program, code.kind, per_lane, selection)
     of_row = streams.steps[code.slots[streams.steps] > 0]
     rows = streams.rows.copy()
-    part = chosen[of_row]
+    part = selection[of_row]
     rows[part] = np.minimum(rows[part], code.contiguous[of_row[part]])
     rows[part, TAGS] = rows[part, L2] / c.LINE
     return _without(code, leader >= 0), led(streams, of_row, rows, leader)

@@ -32,17 +32,17 @@ def streams(
     steps, weights, rows = [], [], []
     for workgroup in workgroups:
         for wave in workgroup:
-            own = expanded(wave.blocks, firsts, lengths)
-            asked = _rows(own, code.slots, wave.instructions, wave.requests)
+            wave_steps = expanded(wave.blocks, firsts, lengths)
+            wave_rows = _rows(wave_steps, code.slots, wave.instructions, wave.requests)
             shorter = fold(wave.blocks, lengths)
-            kept = np.repeat(shorter.kept, lengths[wave.blocks])
+            keep_mask = np.repeat(shorter.kept, lengths[wave.blocks])
             weight = np.repeat(shorter.weights, lengths[wave.blocks]).astype(np.float32)
-            steps.append(own[kept])
-            weights.append(weight[kept])
-            rows.append(_shortened(own, code.slots, kept, weight, asked))
+            steps.append(wave_steps[keep_mask])
+            weights.append(weight[keep_mask])
+            rows.append(_shortened(wave_steps, code.slots, keep_mask, weight, wave_rows))
             if rest.carried_by(wave):
                 more = np.repeat(rest.factor(wave.blocks), lengths[wave.blocks])
-                weights[-1] *= more[kept]
+                weights[-1] *= more[keep_mask]
                 late = expanded(rest.missing, firsts, lengths)
                 share = np.repeat(rest.share, lengths[rest.missing])
                 steps[-1] = np.concatenate([steps[-1], late])
@@ -78,12 +78,12 @@ class _Rest:
         total = np.array(counts, float)
         carrying = 0
         for wave in waves:
-            own = np.bincount(np.asarray(wave.blocks, np.int64), minlength=blocks)
+            wave_counts = np.bincount(np.asarray(wave.blocks, np.int64), minlength=blocks)
             if cut and wave.complete:
-                total -= own
+                total -= wave_counts
             else:
-                recorded += own
-                early += np.minimum(own, FIRST)
+                recorded += wave_counts
+                early += np.minimum(wave_counts, FIRST)
                 carrying += 1
         late = recorded - early
         factors = np.divide(total - early, late, out=np.ones(blocks), where=late > 0)
@@ -106,21 +106,23 @@ class _Rest:
         return np.where(nth >= FIRST, self.factors[blocks], 1.0)
 
 
-def _shortened(steps: Array, slots: Array, kept: Array, weight: Array, rows: Array) -> Array:
+def _shortened(steps: Array, slots: Array, keep_mask: Array, weight: Array, rows: Array) -> Array:
     """The rows of the steps kept, scaled so that with their weights every instruction asks for as
     much as it did in full."""
     memory = slots[steps] > 0
-    of_row, row_kept = steps[memory], kept[memory]
+    of_row, row_kept = steps[memory], keep_mask[memory]
     if row_kept.all():
         return rows
     number = len(slots)
-    found = rows[row_kept].copy()
+    scaled_rows = rows[row_kept].copy()
     for column in range(rows.shape[1]):
         full = np.bincount(of_row, rows[:, column], number)
-        now = np.bincount(of_row[row_kept], found[:, column] * weight[memory][row_kept], number)
+        now = np.bincount(
+            of_row[row_kept], scaled_rows[:, column] * weight[memory][row_kept], number
+        )
         scale = np.divide(full, now, out=np.ones(number), where=now > 0)
-        found[:, column] *= scale[of_row[row_kept]]
-    return found
+        scaled_rows[:, column] *= scale[of_row[row_kept]]
+    return scaled_rows
 
 
 def _starts(parts: list[Array]) -> Array:
@@ -141,11 +143,11 @@ def _sum_requests(steps, slots, instructions, requests, rows):  # pragma: no cov
     for step in steps:
         if slots[step] == 0:
             continue
-        taken = 0
-        while taken < slots[step] and at < len(instructions) and instructions[at] == step:
+        slot = 0
+        while slot < slots[step] and at < len(instructions) and instructions[at] == step:
             for column in range(requests.shape[1]):
                 rows[row, column] += requests[at, column]
-            taken += 1
+            slot += 1
             at += 1
         row += 1
 

@@ -52,36 +52,36 @@ def simulate(
     """
     records, spans, limits = program
     per_group, steps, weights, start, rows, rows_start = executed
-    machines, units, simds, order, groups, waves, ready, done, reason = state
+    machines, units, simds, order, groups, waves, ready, completions, reason = state
     stalls, counts, busy, plain = account
     machine, unit = machines[0], units[0]
     period, shared_slot = machine.period, machine.shared_slot > 0
-    logged = begun = finished = 0
+    logged = next_group = finished = 0
     t = 0.0
     while finished < len(template):
         soonest = _NEVER
         for g in range(len(groups)):
-            if groups[g].number >= 0 or begun >= len(template):
+            if groups[g].number >= 0 or next_group >= len(template):
                 continue
-            moment = max(begins[begun], groups[g].freed)
+            moment = max(begins[next_group], groups[g].freed)
             if moment > t:
                 soonest = min(soonest, moment)
                 continue
-            _begin(groups[g], begun, per_group, t)
-            for own in range(per_group):
-                w, stream = g * per_group + own, template[begun] * per_group + own
+            _begin(groups[g], next_group, per_group, t)
+            for member in range(per_group):
+                w, stream = g * per_group + member, template[next_group] * per_group + member
                 _enter(waves[w], start[stream], start[stream + 1], rows_start[stream], t)
                 ready[w, :, :] = 0.0
-                simd = (begun * per_group + own) % len(simds)
+                simd = (next_group * per_group + member) % len(simds)
                 order[simd, simds[simd].waves] = w
                 simds[simd].waves += 1
-            begun += 1
+            next_group += 1
 
         any_issue = False
         for number in range(len(simds)):
             simd = simds[number]
             now = t + (number if period > 1 else 0)
-            used = 0
+            category_mask = 0
             top = 3 if unit.prioritised > 0 else 0
             for rank in range(top, -1, -1):
                 position = 0
@@ -98,11 +98,13 @@ def simulate(
                     it = records[i]
                     earliest, why = wave.after, k.ISSUE
                     if it.category > 0 and (
-                        used & (1 << it.category) or (shared_slot and used != 0)
+                        category_mask & (1 << it.category) or (shared_slot and category_mask != 0)
                     ):
                         earliest, why = now + period, k.ARBITRATION
                     earliest, why = _registers(it, spans, ready, w, earliest, why)
-                    earliest, why = _counters(it, wave, limits, done, reason, w, earliest, why)
+                    earliest, why = _counters(
+                        it, wave, limits, completions, reason, w, earliest, why
+                    )
                     earliest, why = _pipes(it, simd, unit, machine, earliest, why)
                     _charge(wave, stalls, i, plain, weight, now)
                     if earliest > now:
@@ -116,7 +118,7 @@ def simulate(
                     counts[i] += weight
                     busy[k.ISSUE_WORK] += weight
                     if it.category > 0 or shared_slot:
-                        used |= 1 << it.category
+                        category_mask |= 1 << it.category
                     length = _occupy(it, simd, unit, machine, busy, weight, now)
                     if logged < len(events):
                         events[logged, 0], events[logged, 1] = now, number
@@ -129,7 +131,7 @@ def simulate(
                         ends, why = _lds(it, wave, rows, pair, unit, machine, busy, weight, now)
                     elif it.pipe == c.VMEM or it.pipe == c.SMEM:
                         ends, why = _memory(it, wave, rows, unit, machine, busy, weight, now)
-                    ends = _count(it, wave, done, reason, w, ends, why)
+                    ends = _count(it, wave, completions, reason, w, ends, why)
                     for n in range(it.writes[0], it.writes[1]):
                         for register in range(spans[n, 0], spans[n, 1]):
                             ready[w, register, 0] = ends
@@ -139,9 +141,9 @@ def simulate(
                         wave.level = it.priority
                     wave.at += 1
                     over = wave.at >= wave.end
-                    taken = it.pipe == c.BRANCH and not over and steps[wave.at] != i + 1
+                    is_taken = it.pipe == c.BRANCH and not over and steps[wave.at] != i + 1
                     soonest = min(
-                        soonest, _go_on(it, wave, machine, stalls, i, plain, weight, now, taken)
+                        soonest, _go_on(it, wave, machine, stalls, i, plain, weight, now, is_taken)
                     )
                     if not over and it.pipe != c.BARRIER:
                         continue
@@ -199,22 +201,22 @@ def _registers(it, spans, ready, w, earliest, why):  # pragma: no cover
 
 
 @inlined
-def _counters(it, wave, limits, done, reason, w, earliest, why):  # pragma: no cover
+def _counters(it, wave, limits, completions, reason, w, earliest, why):  # pragma: no cover
     """When the counters it waits for have fallen and those it counts in have room, if later."""
     for counter in range(c.COUNTERS):
-        left = it.waits[counter]
-        if left >= 0:
-            last = wave.issued[counter] - left - 1
+        threshold = it.waits[counter]
+        if threshold >= 0:
+            last = wave.issued[counter] - threshold - 1
             if last >= 0 and wave.issued[counter] - last <= RING:
-                moment = done[w, counter, last % RING]
+                moment = completions[w, counter, last % RING]
                 if moment > earliest:
                     earliest, why = moment, reason[w, counter, last % RING]
     for side in range(2):
         counter = it.counters[side]
         if counter >= 0:
             last = wave.issued[counter] - limits[counter]
-            if last >= 0 and done[w, counter, last % RING] > earliest:
-                earliest, why = done[w, counter, last % RING], k.COUNTER_FULL
+            if last >= 0 and completions[w, counter, last % RING] > earliest:
+                earliest, why = completions[w, counter, last % RING], k.COUNTER_FULL
     return earliest, why
 
 
@@ -273,8 +275,8 @@ def _lds(it, wave, rows, pair, unit, machine, busy, weight, now):  # pragma: no 
         work = rows[wave.row, r.PASSES] * machine.lds_pass
         wave.row += 1
     work *= machine.lds_rate
-    moved = it.lds_bytes + (ADDRESSES if it.kind != c.LOAD else 0.0)
-    pair.port = max(pair.port, now) + moved / machine.lds_port * machine.lds_rate
+    port_bytes = it.lds_bytes + (ADDRESSES if it.kind != c.LOAD else 0.0)
+    pair.port = max(pair.port, now) + port_bytes / machine.lds_port * machine.lds_rate
     unit.lds = max(unit.lds, now) + work
     busy[k.LDS_WORK] += weight * work
     through = max(unit.lds, pair.port)
@@ -307,15 +309,15 @@ def _memory(it, wave, rows, unit, machine, busy, weight, now):  # pragma: no cov
         return ends, why
     store = it.kind == c.STORE
     work = rows[row, r.L2] / (machine.l2_stores if store else machine.l2) + rows[row, r.SERIAL]
-    passed = machine.evicted if store else 1.0
+    eviction_factor = machine.evicted if store else 1.0
     unit.l2 = last = max(unit.l2, queue) + work
     busy[k.L2_WORK] += weight * work
-    taken, late = last + machine.latency_store, k.L2_BANDWIDTH
+    store_end, late = last + machine.latency_store, k.L2_BANDWIDTH
     # sectors come from several levels: the wait is the mean of their latencies, named after the
     # farthest level that half of them come from
     wait, waiting = machine.latency_l2, k.L2_LATENCY
     if rows[row, r.MALL] > 0:
-        work = passed * rows[row, r.MALL] / machine.mall
+        work = eviction_factor * rows[row, r.MALL] / machine.mall
         unit.mall = max(unit.mall, queue) + work
         busy[k.MALL_WORK] += weight * work
         if unit.mall > last:
@@ -325,7 +327,7 @@ def _memory(it, wave, rows, unit, machine, busy, weight, now):  # pragma: no cov
         if share >= 0.5:
             waiting = k.MALL_LATENCY
     if rows[row, r.HBM] > 0:
-        work = passed * rows[row, r.HBM] / machine.hbm
+        work = eviction_factor * rows[row, r.HBM] / machine.hbm
         unit.hbm = max(unit.hbm, queue) + work
         busy[k.HBM_WORK] += weight * work
         if unit.hbm > last:
@@ -335,37 +337,37 @@ def _memory(it, wave, rows, unit, machine, busy, weight, now):  # pragma: no cov
         if share >= 0.5:
             waiting = k.HBM_LATENCY
     if store:
-        return (last, late) if last > taken else (taken, k.L2_LATENCY)
+        return (last, late) if last > store_end else (store_end, k.L2_LATENCY)
     if it.pipe == c.SMEM:
         return last + wait, k.SCALAR_WAIT
     return last + wait, late if last - now > wait else waiting
 
 
 @inlined
-def _count(it, wave, done, reason, w, ends, why):  # pragma: no cover
+def _count(it, wave, completions, reason, w, ends, why):  # pragma: no cover
     """When an instruction's counters fall: they do in the order of their instructions."""
     for side in range(2):
         counter = it.counters[side]
         if counter >= 0:
             number = wave.issued[counter]
-            if number > 0 and done[w, counter, (number - 1) % RING] > ends:
-                ends = done[w, counter, (number - 1) % RING]
+            if number > 0 and completions[w, counter, (number - 1) % RING] > ends:
+                ends = completions[w, counter, (number - 1) % RING]
                 why = reason[w, counter, (number - 1) % RING]
-            done[w, counter, number % RING] = ends
+            completions[w, counter, number % RING] = ends
             reason[w, counter, number % RING] = why
             wave.issued[counter] = number + 1
     return ends
 
 
 @inlined
-def _go_on(it, wave, machine, stalls, i, plain, weight, now, taken):  # pragma: no cover
-    """When a wave's next instruction may issue: after a no-op's slots, or a `taken` branch."""
+def _go_on(it, wave, machine, stalls, i, plain, weight, now, is_taken):  # pragma: no cover
+    """When a wave's next instruction may issue: after a no-op's slots, or a `is_taken` branch."""
     following = now + machine.period
     if it.idle > 0:
         following = now + machine.period * it.idle
         wave.cause = k.IDLE
         _charge(wave, stalls, i, plain, weight, following)
-    if taken:
+    if is_taken:
         following = now + max(machine.period, machine.branch)
         wave.cause = k.BRANCHING
         _charge(wave, stalls, i, plain, weight, following)

@@ -182,13 +182,13 @@ def _bounds(
 ) -> dict[str, float]:
     """Seconds of work per resource of the unit, for all its workgroups."""
     of_simds = {"vector", "matrix", "transcendental", "issue"}
-    found = {}
+    bounds = {}
     for name, clocks in unit.busy.items():
         share = clocks / simds if name in of_simds else clocks
         if name == "issue":
             share *= machine.period / (1 if machine.shared_slot else 5)
-        found[name] = share * scale / clock
-    return found
+        bounds[name] = share * scale / clock
+    return bounds
 
 
 __all__ = ["Simulation", "timing"]

@@ -68,10 +68,10 @@ class Instructions(NamedTuple):
             if name not in _SPANS:
                 records[name] = getattr(code, name)
         spans, before = [getattr(code, name) for name in _SPANS], 0
-        for name, own in zip(_SPANS, spans, strict=True):
+        for name, operand_spans in zip(_SPANS, spans, strict=True):
             starts = getattr(code, f"{name}_start").astype(np.int64) + before
             records[name] = np.stack([starts[:-1], starts[1:]], axis=1)
-            before += len(own)
+            before += len(operand_spans)
         return cls(records, np.concatenate(spans).astype(np.int32), code.limits.astype(np.int64))
 
 

@@ -50,38 +50,38 @@ class Changes:
             if abs(speedup) >= LEAST:
                 yield WhatIf(change, seconds, speedup)
 
-    def free(self, chosen: Array) -> LaunchTiming:
+    def free(self, selection: Array) -> LaunchTiming:
         """With instructions (bool[n]) that take an issue slot and nothing else."""
         code, slot = self.simulation.code, self._slot()
         free = replace(
             code,
-            issue=_where(chosen, slot, code.issue),
-            latency=_where(chosen, slot, code.latency),
-            chained=_where(chosen, slot, code.chained),
-            lds_bytes=_where(chosen, 0.0, code.lds_bytes),
+            issue=_where(selection, slot, code.issue),
+            latency=_where(selection, slot, code.latency),
+            chained=_where(selection, slot, code.chained),
+            lds_bytes=_where(selection, 0.0, code.lds_bytes),
         )
-        return self._simulated(free, streams=self._scaled(chosen, 0.0))
+        return self._simulated(free, streams=self._scaled(selection, 0.0))
 
-    def contiguous(self, chosen: Array) -> LaunchTiming:
+    def contiguous(self, selection: Array) -> LaunchTiming:
         """With contiguous lanes in memory instructions (bool[n]), and LDS accesses without bank
         conflicts."""
-        return self.with_contiguous(chosen).run()
+        return self.with_contiguous(selection).run()
 
-    def with_contiguous(self, chosen: Array) -> Simulation:
+    def with_contiguous(self, selection: Array) -> Simulation:
         """The simulation of `contiguous`."""
-        return self._requesting(self._contiguous_rows(chosen))
+        return self._requesting(self._contiguous_rows(selection))
 
-    def widened(self, chosen: Array) -> LaunchTiming:
+    def widened(self, selection: Array) -> LaunchTiming:
         """With memory instructions (bool[n]) joined into wide, contiguous ones."""
-        code, streams = joined(self.simulation, chosen)
-        wide = self._requesting(self._contiguous_rows(chosen))
+        code, streams = joined(self.simulation, selection)
+        wide = self._requesting(self._contiguous_rows(selection))
         return replace(wide, code=code, profile=replace(wide.profile, streams=streams)).run()
 
-    def _contiguous_rows(self, chosen: Array) -> Array:
+    def _contiguous_rows(self, selection: Array) -> Array:
         """The requests of the streams, where those of instructions (bool[n]) are contiguous."""
         streams, code = self.simulation.profile.streams, self.simulation.code
         of_row = streams.steps[code.slots[streams.steps] > 0]
-        part, rows = chosen[of_row], streams.rows.copy()
+        part, rows = selection[of_row], streams.rows.copy()
         rows[part] = np.minimum(rows[part], code.contiguous[of_row[part]])
         return rows
 
@@ -90,12 +90,12 @@ class Changes:
         now, code = self.simulation, self.simulation.code
         return replace(now, profile=requesting(now.profile, rows, code.slots, code.kind == c.STORE))
 
-    def later_waits(self, chosen: Array, iterations: int) -> LaunchTiming:
+    def later_waits(self, selection: Array, iterations: int) -> LaunchTiming:
         """With waits (bool[n]) for the loads of earlier iterations only: what is issued in
         `iterations` of their innermost loop may be outstanding."""
         code = self.simulation.code
         waits = code.waits.copy()
-        for index in np.flatnonzero(chosen):
+        for index in np.flatnonzero(selection):
             body = _innermost(self.simulation.profile.program, int(index))
             for counter in np.flatnonzero(waits[index] >= 0):
                 issued = int((code.counters[body] == counter).any(axis=1).sum())
@@ -103,36 +103,38 @@ class Changes:
                 waits[index, counter] = min(MOST_OUTSTANDING, later)
         return self._simulated(replace(code, waits=waits))
 
-    def without_barriers(self, chosen: Array) -> LaunchTiming:
+    def without_barriers(self, selection: Array) -> LaunchTiming:
         """Without the barriers among instructions (bool[n])."""
-        return self._changed(self._unmet(chosen)).run()
+        return self._changed(self._unmet(selection)).run()
 
-    def without(self, chosen: Array) -> LaunchTiming:
+    def without(self, selection: Array) -> LaunchTiming:
         """Without instructions (bool[n]), which waves pass over."""
         code, streams = self.simulation.code, self.simulation.profile.streams
-        return self._simulated(streams=shortened(streams, code.slots, ~chosen[streams.steps]))
+        return self._simulated(streams=shortened(streams, code.slots, ~selection[streams.steps]))
 
-    def atomics_in_lds(self, chosen: Array, passes: float, left: float) -> LaunchTiming:
+    def atomics_in_lds(
+        self, selection: Array, passes: float, global_atomics: float
+    ) -> LaunchTiming:
         """With global atomics (bool[n]) of LDS, each of `passes` passes through its banks, and
-        `left` atomics at the address of memory with the most of them."""
+        `global_atomics` atomics at the address of memory with the most of them."""
         code, streams = self.simulation.code, self.simulation.profile.streams
         rows = streams.rows.copy()
-        part = chosen[streams.steps[code.slots[streams.steps] > 0]]
+        part = selection[streams.steps[code.slots[streams.steps] > 0]]
         rows[part] = 0.0
         rows[part, PASSES] = passes
         asking = self._requesting(rows)
         lds = replace(
             code,
-            pipe=np.where(chosen, np.int8(c.LDS), code.pipe).astype(np.int8),
-            lds_bytes=_where(chosen, code.moved, code.lds_bytes),
+            pipe=np.where(selection, np.int8(c.LDS), code.pipe).astype(np.int8),
+            lds_bytes=_where(selection, code.moved, code.lds_bytes),
         )
         traffic = asking.profile.traffic
-        traffic = replace(traffic, atomics=left) if traffic is not None else None
+        traffic = replace(traffic, atomics=global_atomics) if traffic is not None else None
         return replace(asking, code=lds, profile=replace(asking.profile, traffic=traffic)).run()
 
-    def _unmet(self, chosen: Array) -> Code:
+    def _unmet(self, selection: Array) -> Code:
         code = self.simulation.code
-        pipe = np.where(chosen & (code.pipe == c.BARRIER), np.int8(c.NO_UNIT), code.pipe)
+        pipe = np.where(selection & (code.pipe == c.BARRIER), np.int8(c.NO_UNIT), code.pipe)
         return replace(code, pipe=pipe.astype(np.int8))
 
     def resident(self, workgroups: int) -> LaunchTiming:
@@ -184,22 +186,22 @@ class Changes:
         """Clocks of an issue slot."""
         return 1.0 if self.simulation.chip.lanes == 32 else 4.0
 
-    def _scaled(self, chosen: Array, factor: float) -> Streams:
+    def _scaled(self, selection: Array, factor: float) -> Streams:
         """The streams with the requests of some instructions (bool[n]) times a factor."""
         streams, code = self.simulation.profile.streams, self.simulation.code
         of_row = streams.steps[code.slots[streams.steps] > 0]
         rows = streams.rows.copy()
-        rows[chosen[of_row]] *= np.float32(factor)
+        rows[selection[of_row]] *= np.float32(factor)
         return replace(streams, rows=rows)
 
     def _issue_free(self, pipe: int) -> Code:
         code = self.simulation.code
-        chosen = code.pipe == pipe
+        selection = code.pipe == pipe
         return replace(
             code,
-            issue=_where(chosen, FREE, code.issue),
-            latency=_where(chosen, 4.0, code.latency),
-            chained=_where(chosen, 4.0, code.chained),
+            issue=_where(selection, FREE, code.issue),
+            latency=_where(selection, 4.0, code.latency),
+            chained=_where(selection, 4.0, code.chained),
         )
 
     def _traffic(self, *free: str) -> LevelTraffic | None:
@@ -221,8 +223,8 @@ def _innermost(program: Program, index: int) -> Array:
     return np.array(min(loops, key=len, default=[]), np.int64)
 
 
-def _where(chosen: Array, value: float | Array, otherwise: Array) -> Array:
-    return np.where(chosen, value, otherwise).astype(np.float32)
+def _where(selection: Array, value: float | Array, otherwise: Array) -> Array:
+    return np.where(selection, value, otherwise).astype(np.float32)
 
 
 _LATENCIES: Final = ("latency_l2", "latency_mall", "latency_hbm")

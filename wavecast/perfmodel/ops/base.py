@@ -38,8 +38,8 @@ class Op(ABC):
         library, timing, dtype = (
             str(getattr(self, name, "")) for name in ("library", "timing", "dtype")
         )
-        called = timing.partition(",")[0].removeprefix("kernel")
-        source = " ".join(filter(None, (library, called)))
+        timing_name = timing.partition(",")[0].removeprefix("kernel")
+        source = " ".join(filter(None, (library, timing_name)))
         return PredictionSubject(self.op_class, source, dtype, sizes_of(self.work()))
 
     @classmethod

@@ -13,7 +13,9 @@ KNOWN: Final = (
 )
 
 OF_MATRICES: Final = tuple(
-    dict.fromkeys(one.short for one in dtypes.DTYPES.values() if one.rate and not one.element)
+    dict.fromkeys(
+        dtype.short for dtype in dtypes.DTYPES.values() if dtype.rate and not dtype.element
+    )
 )
 """The dtypes of matrix instructions by their short names, without block-scaled ones."""
 

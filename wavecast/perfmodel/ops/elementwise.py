@@ -150,7 +150,7 @@ class Elementwise(Op):
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        given = taken(
+        values = taken(
             cls.kind,
             options,
             OPTIONS,
@@ -158,12 +158,12 @@ class Elementwise(Op):
             values={"function": FUNCTIONS, "dtype": KNOWN},
         )
         result = parse_sizes(shape)
-        op = cls.of(given["function"], result, given["dtype"])
-        operands, parts = op.operands, whole(cls.kind, "parts", given.get("parts", "1"))
-        if "source" in given:
+        op = cls.of(values["function"], result, values["dtype"])
+        operands, parts = op.operands, whole(cls.kind, "parts", values.get("parts", "1"))
+        if "source" in values:
             if op.function not in RESIZING | SELECTING:
                 raise UsageError(f"elementwise: {op.function} has no option source")
-            operands = ((parse_sizes(given["source"]), given["dtype"]), *operands[1:])
+            operands = ((parse_sizes(values["source"]), values["dtype"]), *operands[1:])
         elif op.function in RESIZING | SELECTING:
             raise UsageError(f"elementwise: {op.function} needs --set source=…")
         if op.function in SELECTING:
@@ -174,11 +174,11 @@ class Elementwise(Op):
             op.function,
             operands,
             op.result,
-            indexed=truth(cls.kind, "indexed", given.get("indexed", str(parts > 1))),
-            in_place=truth(cls.kind, "in_place", given.get("in_place", "false")),
+            indexed=truth(cls.kind, "indexed", values.get("indexed", str(parts > 1))),
+            in_place=truth(cls.kind, "in_place", values.get("in_place", "false")),
             launches=parts,
-            timing=given.get("timing", "kernel"),
-            tensors=whole(cls.kind, "tensors", given.get("tensors", "1")),
+            timing=values.get("timing", "kernel"),
+            tensors=whole(cls.kind, "tensors", values.get("tensors", "1")),
         )
 
     def work(self) -> Work:
@@ -238,25 +238,27 @@ class Elementwise(Op):
 
     def predict(self, device: Device) -> Prediction:
         chip = Chip.of(device)
-        known = coefficients.values(FAMILY, device)
+        constants = coefficients.values(FAMILY, device)
         widths = [element_bytes(dtype) for _, dtype in (*self.operands, self.result)]
         indexed = self.indexed or self.broadcast or self.function in SELECTING
-        instructions = known[f"{FUNCTIONS[self.function][1]}_instructions"]
+        instructions = constants[f"{FUNCTIONS[self.function][1]}_instructions"]
         threads, per_thread = 256, max(4.0, 16 / min(widths))
         if self.function in RESIZING:
             per_thread = 1.0
         elif indexed:
             threads, per_thread = 128, 4.0 if min(widths) >= 4 else 8.0
-            offsets = known["division_instructions"] + known["offset_instructions"] * len(widths)
+            offsets = constants["division_instructions"] + constants["offset_instructions"] * len(
+                widths
+            )
             instructions += offsets * self.dimensions
         workgroups = self.elements / self.launches / (threads * per_thread)
         if self.tensors > 1:
             threads, per_thread = CHUNK_THREADS, min(self.elements, CHUNK) / CHUNK_THREADS
             workgroups = self.tensors * math.ceil(self.elements / CHUNK)
         scattered = indexed or self.function in RESIZING
-        chain = known["index_chain"] if scattered else 0.0
+        chain = constants["index_chain"] if scattered else 0.0
         if self.casts:
-            chain += known["cast_chain"]
+            chain += constants["cast_chain"]
         work = self.work()
         assert work.bytes_read is not None
         assert work.bytes_written is not None
@@ -277,10 +279,10 @@ class Elementwise(Op):
             ),
             workgroups=math.ceil(workgroups),
             issue=threads * per_thread * instructions / lanes(chip),
-            overlap=known["index_overlap" if scattered else "overlap"],
+            overlap=constants["index_overlap" if scattered else "overlap"],
             chain=chain,
             threads=threads,
-            drain=known["drain"],
+            drain=constants["drain"],
         )
         return predicted(
             self,

@@ -90,7 +90,7 @@ class Norm(Op):
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        given = taken(
+        values = taken(
             cls.kind,
             options,
             OPTIONS,
@@ -99,14 +99,14 @@ class Norm(Op):
         )
         rows, columns = parse_sizes(shape, 2)
         return cls(
-            given["function"],
+            values["function"],
             rows,
             columns,
-            given["dtype"],
-            residual=truth(cls.kind, "residual", given.get("residual", "false")),
-            dropout=truth(cls.kind, "dropout", given.get("dropout", "false")),
-            fused=truth(cls.kind, "fused", given.get("fused", "true")),
-            timing=given.get("timing", "kernel"),
+            values["dtype"],
+            residual=truth(cls.kind, "residual", values.get("residual", "false")),
+            dropout=truth(cls.kind, "dropout", values.get("dropout", "false")),
+            fused=truth(cls.kind, "fused", values.get("fused", "true")),
+            timing=values.get("timing", "kernel"),
         )
 
     @property
@@ -159,20 +159,20 @@ class Norm(Op):
         return [kernel_parts(chip, launch(chip, self._rows(chip)))]
 
     def _rows(self, chip: Chip) -> RowSizes:
-        known = coefficients.values(FAMILY, chip.device)
+        constants = coefficients.values(FAMILY, chip.device)
         fused = self.fused
         threads = THREADS
         if self.function == "rms_norm" and self.columns <= SHORT:
             threads = WAVE
         walks = math.ceil(self.columns / (threads * VECTOR))
         of_waves = math.ceil(self.columns / (chip.lanes * VECTOR)) * chip.lanes * VECTOR
-        reduction, instructions = known["norm_reduction"], known["norm_instructions"]
+        reduction, instructions = constants["norm_reduction"], constants["norm_instructions"]
         if self.function == "rms_norm":
-            reduction = known["sum_reduction"]
+            reduction = constants["sum_reduction"]
         elif self.dtype == "bf16":
-            instructions += known["conversion_instructions"]
+            instructions += constants["conversion_instructions"]
         if self.dropout and fused:
-            instructions += known["mask_instructions"]
+            instructions += constants["mask_instructions"]
         return RowSizes(
             rows=self.rows,
             columns=self.columns,
@@ -180,7 +180,7 @@ class Norm(Op):
             threads=threads,
             workgroups=self.rows,
             issue=reduction + of_waves * instructions / lanes(chip),
-            chain=walks * known["walk_chain"],
+            chain=walks * constants["walk_chain"],
             reads=1 + (self.residual and fused),
             writes=1 + (self.residual and fused),
             shared=self.timing == "kernel",
@@ -189,12 +189,13 @@ class Norm(Op):
 
     def _plain(self, chip: Chip, traffic: Traffic, instructions: float = 0.0) -> Parts:
         """A kernel that streams, with the wait of its reduction."""
-        known = coefficients.values(FAMILY, chip.device)
+        constants = coefficients.values(FAMILY, chip.device)
         workgroups = math.ceil(self.rows * self.columns / (THREADS * VECTOR))
-        instructions = instructions or known["norm_instructions"]
+        instructions = instructions or constants["norm_instructions"]
         issue = THREADS * VECTOR * instructions / lanes(chip)
         return kernel_parts(
-            chip, Streaming(traffic, workgroups, issue, known["overlap"], known["walk_chain"])
+            chip,
+            Streaming(traffic, workgroups, issue, constants["overlap"], constants["walk_chain"]),
         )
 
     def _groups(self, chip: Chip, written: float) -> Parts:
@@ -202,7 +203,7 @@ class Norm(Op):
 
         A workgroup takes eight steps, of four elements per thread once a group has 16 workgroups.
         """
-        known = coefficients.values(FAMILY, chip.device)
+        constants = coefficients.values(FAMILY, chip.device)
         shares = math.ceil(self.columns / (GROUP_STEPS * GROUP_THREADS))
         vector = 1
         if self.columns % VECTOR == 0 and shares >= GROUP_SHARES:
@@ -210,9 +211,9 @@ class Norm(Op):
         shares = min(math.ceil(GROUP_WORKGROUPS / self.rows), shares)
         walks = math.ceil(self.columns / (shares * GROUP_THREADS * vector))
         latency = chip.latency["mall" if chip.mall_bytes else "hbm"]
-        instructions = vector * known["norm_instructions"]
+        instructions = vector * constants["norm_instructions"]
         if written:
-            instructions += known["channel_instructions"]
+            instructions += constants["channel_instructions"]
         return kernel_parts(
             chip,
             Streaming(
@@ -224,7 +225,7 @@ class Norm(Op):
                 ),
                 self.rows * shares,
                 walks * GROUP_THREADS * instructions / lanes(chip),
-                known["overlap"],
+                constants["overlap"],
                 walks * latency * chip.clock,
                 threads=GROUP_THREADS,
             ),
@@ -233,7 +234,7 @@ class Norm(Op):
     def _channels(self, chip: Chip) -> Parts:
         """A workgroup per channel, one element per thread at a time: statistics, and in the
         backward pass the gradients after them."""
-        known = coefficients.values(FAMILY, chip.device)
+        constants = coefficients.values(FAMILY, chip.device)
         reads, passes, writes = (2, 2, 1) if self.function == "batch_norm_backward" else (1, 1, 0)
         walks = passes * math.ceil(self.columns / CHANNEL_THREADS)
         return kernel_parts(
@@ -247,9 +248,9 @@ class Norm(Op):
                     shared=self.timing == "kernel",
                 ),
                 self.rows,
-                walks * CHANNEL_THREADS * known["norm_instructions"] / lanes(chip),
-                known["overlap"],
-                walks * known["walk_chain"],
+                walks * CHANNEL_THREADS * constants["norm_instructions"] / lanes(chip),
+                constants["overlap"],
+                walks * constants["walk_chain"],
                 threads=CHANNEL_THREADS,
             ),
         )

@@ -45,7 +45,7 @@ class Reduction(RowOp):
 
     def predict(self, device: Device) -> Prediction:
         chip = Chip.of(device)
-        known = coefficients.values(FAMILY, device)
+        constants = coefficients.values(FAMILY, device)
         width = element_bytes(self.dtype)
         elements = self.rows * self.columns
         launch = Streaming(
@@ -53,9 +53,9 @@ class Reduction(RowOp):
                 elements * width, self.rows * width, streams=1, shared=self.timing == "kernel"
             ),
             workgroups=math.ceil(elements / (THREADS * PER_THREAD)),
-            issue=THREADS * PER_THREAD * known["reduction_instructions"] / lanes(chip),
-            overlap=known["overlap"],
-            chain=known["reduction_chain"],
+            issue=THREADS * PER_THREAD * constants["reduction_instructions"] / lanes(chip),
+            overlap=constants["overlap"],
+            chain=constants["reduction_chain"],
             threads=THREADS,
         )
         return predicted(

@@ -33,9 +33,9 @@ class RowOp(Op):
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        given = taken(cls.kind, options, OPTIONS, required=("dtype",), values={"dtype": KNOWN})
+        values = taken(cls.kind, options, OPTIONS, required=("dtype",), values={"dtype": KNOWN})
         rows, columns = parse_sizes(shape, 2)
-        return cls(rows, columns, given["dtype"], given.get("timing", "kernel"))
+        return cls(rows, columns, values["dtype"], values.get("timing", "kernel"))
 
     def __str__(self) -> str:
         return f"{self.kind} {self.rows}x{self.columns} {self.dtype}"

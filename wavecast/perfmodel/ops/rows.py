@@ -45,7 +45,7 @@ class RowSizes:
 
 def launch(chip: Chip, kernel: RowSizes) -> Streaming:
     """The launch of a row kernel on a chip."""
-    known = coefficients.values(FAMILY, chip.device)
+    constants = coefficients.values(FAMILY, chip.device)
     share = chip.coefficient("memory", "cache_share")
     size = kernel.rows * kernel.columns * kernel.width
     at_once = min(kernel.workgroups, chip.units * resident(chip, kernel.threads))
@@ -64,7 +64,7 @@ def launch(chip: Chip, kernel: RowSizes) -> Streaming:
         ),
         workgroups=kernel.workgroups,
         issue=kernel.issue,
-        overlap=known["overlap"],
+        overlap=constants["overlap"],
         chain=kernel.chain,
         threads=kernel.threads,
     )

@@ -28,15 +28,15 @@ def parse_sizes(shape: str, count: int = 0) -> tuple[int, ...]:
     except ValueError:
         raise UsageError(f"{shape!r} is not a shape", hint="sizes joined by x") from None
     if any(size < 1 for size in sizes) or (count and len(sizes) != count):
-        wanted = f"{count} positive sizes" if count else "positive sizes"
-        raise UsageError(f"{shape!r} is not a shape: it needs {wanted} joined by x")
+        requirement = f"{count} positive sizes" if count else "positive sizes"
+        raise UsageError(f"{shape!r} is not a shape: it needs {requirement} joined by x")
     return sizes
 
 
 def taken(
     kind: str,
     options: Mapping[str, str],
-    known: Sequence[str],
+    names: Sequence[str],
     required: Sequence[str] = (),
     *,
     values: Mapping[str, Iterable[str]],
@@ -47,8 +47,8 @@ def taken(
     UsageError for what is missing, all of it with its values.
     """
     for name in options:
-        if name not in known:
-            raise UnknownName(f"option of {kind}", name, known)
+        if name not in names:
+            raise UnknownName(f"option of {kind}", name, names)
     functions = values.get("function")
     if functions is not None and "function" in options and options["function"] not in functions:
         raise UnknownName(f"{kind} function", options["function"], functions)

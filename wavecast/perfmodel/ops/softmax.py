@@ -76,15 +76,15 @@ class Softmax(RowOp):
         )
 
     def _in_wave(self, chip: Chip) -> RowSizes:
-        known = coefficients.values(FAMILY, chip.device)
+        constants = coefficients.values(FAMILY, chip.device)
         padded = next_power_of_two(max(2, self.columns))
         batch = 2 if padded <= LONGEST_OF_TWO else 1
         lanes_per_row = min(padded, chip.lanes)
         rows = WAVE_THREADS // lanes_per_row * batch
         per_lane = padded / lanes_per_row * batch
-        clocks = known["wave_reduction"] + per_lane * known["softmax_instructions"]
+        clocks = constants["wave_reduction"] + per_lane * constants["softmax_instructions"]
         if batch > 1:
-            clocks *= known["batch_cost"]
+            clocks *= constants["batch_cost"]
         waves = WAVE_THREADS / chip.lanes
         return RowSizes(
             rows=self.rows,
@@ -94,18 +94,18 @@ class Softmax(RowOp):
             threads=WAVE_THREADS,
             workgroups=math.ceil(self.rows / rows),
             issue=clocks * waves * chip.lanes / lanes(chip),
-            chain=known["softmax_chain"] + (known["batch_chain"] if batch > 1 else 0.0),
+            chain=constants["softmax_chain"] + (constants["batch_chain"] if batch > 1 else 0.0),
         )
 
     def _in_workgroup(self, chip: Chip) -> RowSizes:
-        known = coefficients.values(FAMILY, chip.device)
+        constants = coefficients.values(FAMILY, chip.device)
         if self.aligned:
             vector = 16 / element_bytes(self.dtype)
             walks = math.ceil(self.columns / (BLOCK_THREADS * vector))
-            row = known["block_reduction"] + walks * known["aligned_walk"]
+            row = constants["block_reduction"] + walks * constants["aligned_walk"]
         else:
             walks = math.ceil(self.columns / BLOCK_THREADS)
-            row = known["block_reduction"] + walks * known["unaligned_walk"]
+            row = constants["block_reduction"] + walks * constants["unaligned_walk"]
         at_once = resident(chip, BLOCK_THREADS)
         return RowSizes(
             rows=self.rows,
@@ -115,7 +115,7 @@ class Softmax(RowOp):
             threads=BLOCK_THREADS,
             workgroups=self.rows,
             issue=row / at_once,
-            chain=known["softmax_chain"] + row * (1 - 1 / at_once),
+            chain=constants["softmax_chain"] + row * (1 - 1 / at_once),
         )
 
 

@@ -137,9 +137,9 @@ class AttentionPass(Demand):
         rounds = len(spans) * count / chip.units / resident
         tail = 1.0 if self.right >= 0 else math.ceil(rounds) / rounds
         compute = max(float(times.sum()) * count / chip.units * tail, float(times.max()))
-        moved = float(spans.sum()) * count * self._loaded
+        bytes_moved = float(spans.sum()) * count * self._loaded
         l2 = chip.l2_bandwidth or k["l2_over_memory"] * chip.hbm
-        return compute / chip.clock + k["l2_share"] * moved / l2
+        return compute / chip.clock + k["l2_share"] * bytes_moved / l2
 
     @property
     def _loaded(self) -> float:

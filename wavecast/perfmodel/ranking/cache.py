@@ -78,10 +78,10 @@ class CacheLoop(Demand):
         # every wave of other rows reads all keys and values; a tile is written once
         readers = max(1, min(num_warps, self.rows // 16))
         of_values = 1 if self.columns_by_wave else readers
-        moved = self.columns * 2 * (self.depth * (readers + 1) + self.width * (of_values + 1))
+        bytes_moved = self.columns * 2 * (self.depth * (readers + 1) + self.width * (of_values + 1))
         if not self.queries_in_registers:
-            moved += self.rows * self.depth * 2 * 2
-        lds = moved / chip.lds_rate
+            bytes_moved += self.rows * self.depth * 2 * 2
+        lds = bytes_moved / chip.lds_rate
         vector = self.rows * (
             self.columns * k["score_operations"] + self.width * k["result_operations"]
         )
@@ -114,8 +114,8 @@ class CacheLoop(Demand):
     def _resident(self, device: Device, num_warps: int) -> int:
         """Workgroups of a unit at once."""
         limits = device.limits()
-        needed = max(16.0, self.registers(device, num_warps))
-        waves = min(limits.max_waves_per_simd, int(limits.vgpr_total // needed))
+        registers = max(16.0, self.registers(device, num_warps))
+        waves = min(limits.max_waves_per_simd, int(limits.vgpr_total // registers))
         chip = Chip.of(device)
         by_registers = max(1, waves) * chip.simds // num_warps
         by_lds = int(chip.lds_bytes // max(1.0, self.lds()))
@@ -130,25 +130,25 @@ class PrefillLoop(CacheLoop):
     def registers(self, device: Device, num_warps: int) -> float:
         """With scores, and a tile as the operand of matrix instructions besides those on their way
         from memory: within 20% of compiled kernels."""
-        found = CacheLoop.registers(self, device, num_warps)
+        count = CacheLoop.registers(self, device, num_warps)
         if device.capabilities.matrix_unit != "mfma":
-            return found
+            return count
         threads = device.wave_lanes * num_warps
         loaded = self.prefetched * self.columns * (self.depth + self.width) * self.itemsize
         operand = self.columns * self.depth / 2 / device.wave_lanes
-        return found - loaded / 4 / threads + operand + self.rows * self.columns / threads
+        return count - loaded / 4 / threads + operand + self.rows * self.columns / threads
 
     def seconds(self, device: Device, num_warps: int) -> float:
         """With what all workgroups together read from L2, and few waves per SIMD."""
-        found = CacheLoop.seconds(self, device, num_warps)
+        seconds = CacheLoop.seconds(self, device, num_warps)
         if device.capabilities.matrix_unit != "mfma":
-            return found
+            return seconds
         chip, k = Chip.of(device), coefficients.values(FAMILY, device)
         tiles = self.programs * self.steps * self.columns
         read = tiles * (self.depth + self.width) * self.itemsize
-        found += read / (chip.l2_bandwidth or k["l2_over_memory"] * chip.hbm)
+        seconds += read / (chip.l2_bandwidth or k["l2_over_memory"] * chip.hbm)
         waves = max(1, int(device.limits().vgpr_total // self.registers(device, num_warps)))
-        return found * (1 + k["one_wave"] / waves**2)
+        return seconds * (1 + k["one_wave"] / waves**2)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -228,8 +228,8 @@ class LatentLoop(Demand):
         else:  # values of a tile, and the tile on its way; weights, which waves exchange
             registers += tokens * (self.latent + self.width) / 2 / num_warps / lanes
             lds += rows * tokens * 2
-        needed = registers + k["latent_registers"]
-        return lds <= limits.lds_max_per_workgroup and needed <= limits.vgpr_total
+        vgprs = registers + k["latent_registers"]
+        return lds <= limits.lds_max_per_workgroup and vgprs <= limits.vgpr_total
 
     def seconds(self, device: Device, num_warps: int) -> float:
         chip, k = Chip.of(device), coefficients.values(FAMILY, device)
@@ -281,7 +281,7 @@ def latent_plan(
         return time + chip.launch + 8.0 * programs * rows * latent / chip.hbm
 
     every = [(rows, parts) for rows in choices for parts in range(1, most + 1)]
-    return min(every, key=lambda one: seconds(*one))
+    return min(every, key=lambda plan: seconds(*plan))
 
 
 def _most_parts(device: Device, tokens: int) -> int:

@@ -51,8 +51,8 @@ class ImplicitProduct(Demand):
 
 @cache
 def _seconds(product: ImplicitProduct, device: Device, num_warps: int) -> float:
-    chip, known = machine(device)
-    own = coefficients.values(FAMILY, device)
+    chip, gemm_constants = machine(device)
+    constants = coefficients.values(FAMILY, device)
     size = int(activation(product.dtype).size)
     gemm = Gemm(
         m=product.m,
@@ -65,41 +65,49 @@ def _seconds(product: ImplicitProduct, device: Device, num_warps: int) -> float:
         splits=product.splits,
         waves=num_warps,
     )
-    needed = demand(gemm.sizes, gemm.operands, gemm.candidates(device.generation), chip, known)
-    resident = _resident(product, size, device, num_warps, own)
-    waves = min(resident * num_warps / device.simds_per_cu, own["full_overlap"])
-    slower = own["narrow_loads"] if product.narrow_loads else 1.0
-    needed = replace(
-        needed,
+    tile_demand = demand(
+        gemm.sizes, gemm.operands, gemm.candidates(device.generation), chip, gemm_constants
+    )
+    resident = _resident(product, size, device, num_warps, constants)
+    waves = min(resident * num_warps / device.simds_per_cu, constants["full_overlap"])
+    slower = constants["narrow_loads"] if product.narrow_loads else 1.0
+    tile_demand = replace(
+        tile_demand,
         read=product.read,
         resident=resident,
-        serial=needed.serial * (own["full_overlap"] / waves) ** 0.5,
-        refetched=needed.refetched / product.taps,
-        l2=needed.l2 * slower,
-        lds=needed.lds * slower,
-        latency=needed.latency * slower * (own["unpipelined"] if product.num_stages == 1 else 1.0),
+        serial=tile_demand.serial * (constants["full_overlap"] / waves) ** 0.5,
+        refetched=tile_demand.refetched / product.taps,
+        l2=tile_demand.l2 * slower,
+        lds=tile_demand.lds * slower,
+        latency=tile_demand.latency
+        * slower
+        * (constants["unpipelined"] if product.num_stages == 1 else 1.0),
         combining=0.0,
         combined=0.0,
     )
-    rate = own["l2_rate"]
+    rate = constants["l2_rate"]
     if chip.l2_bandwidth is not None:
         rate = min(rate, chip.l2_bandwidth / chip.units / chip.clock)
-    found = solve(needed, chip, {**known, "tail": own["tail"], "l2_rate": rate})
-    return float(np.asarray(found.seconds).flat[0])
+    times = solve(tile_demand, chip, {**gemm_constants, "tail": constants["tail"], "l2_rate": rate})
+    return float(np.asarray(times.seconds).flat[0])
 
 
 def _resident(
-    product: ImplicitProduct, size: int, device: Device, num_warps: int, own: Mapping[str, float]
+    product: ImplicitProduct,
+    size: int,
+    device: Device,
+    num_warps: int,
+    constants: Mapping[str, float],
 ) -> float:
     """Workgroups that run on a compute unit at once, by LDS and registers."""
     tile_m, tile_n = product.tile_m, product.tile_n
     lanes = device.wave_lanes
     operands = (tile_m + tile_n) * product.tile_k * size
-    registers = (tile_m * tile_n + operands / 2) / num_warps / lanes + own["other_registers"]
-    waves = max(1, int(own["simd_registers"] / lanes // registers)) * device.simds_per_cu
+    registers = (tile_m * tile_n + operands / 2) / num_warps / lanes + constants["other_registers"]
+    waves = max(1, int(constants["simd_registers"] / lanes // registers)) * device.simds_per_cu
     staged = staged_bytes(tile_m, tile_n, product.tile_k, size, product.num_stages)
     by_lds = Chip.of(device).lds_bytes // staged
-    return float(max(1, min(waves // num_warps, by_lds, own["resident_workgroups"])))
+    return float(max(1, min(waves // num_warps, by_lds, constants["resident_workgroups"])))
 
 
 def staged_bytes(tile_m: int, tile_n: int, tile_k: int, size: int, num_stages: int) -> int:

@@ -30,11 +30,13 @@ class TritonProduct(Demand):
     few_rows: bool = False
 
     def seconds(self, device: Device, num_warps: int) -> float:
-        known = coefficients.values(FAMILY, device)
-        found = self.product.seconds(device, num_warps) * self._exposed(device, num_warps, known)
+        constants = coefficients.values(FAMILY, device)
+        seconds = self.product.seconds(device, num_warps) * self._exposed(
+            device, num_warps, constants
+        )
         if self.product.splits > 1:
-            found += known["second_launch"]
-        return self._shared_out(device, found, known) if self.programs else found
+            seconds += constants["second_launch"]
+        return self._shared_out(device, seconds, constants) if self.programs else seconds
 
     @property
     def _tiles(self) -> int:
@@ -42,11 +44,11 @@ class TritonProduct(Demand):
         product = self.product
         return math.ceil(product.m / product.tile_m) * math.ceil(product.n / product.tile_n)
 
-    def _exposed(self, device: Device, num_warps: int, known: Mapping[str, float]) -> float:
+    def _exposed(self, device: Device, num_warps: int, constants: Mapping[str, float]) -> float:
         """How much longer a tile takes where few workgroups share a compute unit: only others, or
         its own steps ahead, hide what one waits for."""
         product = self.product
-        slower = known["many_waves"] if num_warps > 4 else 1.0
+        slower = constants["many_waves"] if num_warps > 4 else 1.0
         if self.few_rows:
             # memory waits for the compute units that have one workgroup more
             count = self._tiles * product.splits * product.batch
@@ -54,16 +56,16 @@ class TritonProduct(Demand):
             slower *= math.ceil(count / units) * units / count
         else:
             if product.tile_n > product.tile_m:
-                slower *= known["wide_tile"]
+                slower *= constants["wide_tile"]
             area = product.tile_m * product.tile_n / 128**2
-            slower *= area ** known["area_exponent"]
-            if area * 128**2 / (num_warps * device.wave_lanes) > known["direct_sums"]:
-                slower *= known["accumulator_copies"]
+            slower *= area ** constants["area_exponent"]
+            if area * 128**2 / (num_warps * device.wave_lanes) > constants["direct_sums"]:
+                slower *= constants["accumulator_copies"]
         ahead = self.resources.num_stages - 1 if device.capabilities.direct_to_lds else 1
         hidden = self.resources.resident(device) * ahead
-        return (1.0 + known["exposed_wait"] / hidden) * slower
+        return (1.0 + constants["exposed_wait"] / hidden) * slower
 
-    def _shared_out(self, device: Device, whole: float, known: Mapping[str, float]) -> float:
+    def _shared_out(self, device: Device, whole: float, constants: Mapping[str, float]) -> float:
         """Seconds where the last round of tiles is shared out, from those where it is not."""
         product, programs, count = self.product, self.programs, self._tiles
         parts = 4.0 * product.tile_m * product.tile_n * (programs + count % programs)
@@ -75,7 +77,7 @@ class TritonProduct(Demand):
         )
         iterations = count // programs + 2
         shared = whole * (count / programs) / math.ceil(count / programs)
-        return shared + adding.seconds(device, 4) + iterations * known["further_tile"]
+        return shared + adding.seconds(device, 4) + iterations * constants["further_tile"]
 
 
 __all__ = ["TritonProduct"]

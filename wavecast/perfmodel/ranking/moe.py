@@ -46,16 +46,20 @@ class GroupedTile:
     def resident(self, device: Device) -> int:
         """Workgroups that have room on a compute unit: operands in the LDS, accumulators and
         operands in flight in registers. 0: not one."""
-        known, limits, chip = coefficients.values(FAMILY, device), device.limits(), Chip.of(device)
+        constants, limits, chip = (
+            coefficients.values(FAMILY, device),
+            device.limits(),
+            Chip.of(device),
+        )
         direct = device.capabilities.direct_to_lds
         staged = (self.tile_m + self.tile_n) * self.tile_k * self.element_size
         lds = staged * (self.num_stages if direct else max(1, self.num_stages - 1))
         sums = self.tile_m * self.tile_n * 4
         threads = self.num_warps * device.wave_lanes
         live = (sums + (0 if direct else staged) + staged / 2) / 4 / threads
-        if lds > limits.lds_max_per_workgroup or live > known["most_registers"]:
+        if lds > limits.lds_max_per_workgroup or live > constants["most_registers"]:
             return 0
-        waves = chip.simds * (limits.vgpr_total // (live + known["fixed_registers"]))
+        waves = chip.simds * (limits.vgpr_total // (live + constants["fixed_registers"]))
         return max(1, int(min(chip.lds_bytes // max(lds, 1), waves // self.num_warps)))
 
 
@@ -70,14 +74,14 @@ class GroupedProduct(Demand):
     bytes_only: bool
 
     def seconds(self, device: Device, num_warps: int) -> float:
-        known = coefficients.values(FAMILY, device)
-        found = self.product.seconds(device, num_warps)
+        constants = coefficients.values(FAMILY, device)
+        seconds = self.product.seconds(device, num_warps)
         resident = self.tile.resident(device)
-        lost = {1: known["alone_wait"], 2: known["paired_wait"]}.get(resident, 0.0)
+        lost = {1: constants["alone_wait"], 2: constants["paired_wait"]}.get(resident, 0.0)
         waiting = lost * (self.weight_bytes / Chip.of(device).hbm)
         if resident == 1 and self.bytes_only:
-            waiting = max(waiting, known["idle_matrix"] * found)
-        return found + waiting
+            waiting = max(waiting, constants["idle_matrix"] * seconds)
+        return seconds + waiting
 
 
 __all__ = ["FAMILY", "BlockedRows", "GroupedProduct", "GroupedTile"]

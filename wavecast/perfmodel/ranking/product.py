@@ -37,10 +37,10 @@ class TiledProduct(Demand):
     scaling: str = ""
 
     def seconds(self, device: Device, num_warps: int) -> float:
-        chip, known = machine(device)
+        chip, constants = machine(device)
         problem = _gemm(self, num_warps)
-        found = bounds(problem, problem.candidates(device.generation), chip, known)
-        return float(np.asarray(found.seconds).flat[0])
+        times = bounds(problem, problem.candidates(device.generation), chip, constants)
+        return float(np.asarray(times.seconds).flat[0])
 
 
 @cache

@@ -34,18 +34,18 @@ class SkinnyProduct(Demand):
     splits: int
 
     def seconds(self, device: Device, num_warps: int) -> float:
-        chip, known = Chip.of(device), coefficients.values(FAMILY, device)
+        chip, constants = Chip.of(device), coefficients.values(FAMILY, device)
         down, across = -(-self.m // self.tile_m), -(-self.n // self.tile_n)
-        wanted = known["workgroups_per_unit"] * chip.units / (down * across * self.splits)
-        idle = max(1.0, wanted) ** known["few_workgroups_exponent"]
-        wide = 1.0 + known["wide_tile_penalty"] * math.log2(self.tile_n / 16)
-        elements = self.tile_m * self.tile_n / num_warps / known["wave_elements"]
-        waves = 1.0 + known["wave_elements_penalty"] * abs(math.log2(elements))
-        short = 1.0 + known["short_step_penalty"] * math.log2(128 / self.tile_k)
+        shortfall = constants["workgroups_per_unit"] * chip.units / (down * across * self.splits)
+        idle = max(1.0, shortfall) ** constants["few_workgroups_exponent"]
+        wide = 1.0 + constants["wide_tile_penalty"] * math.log2(self.tile_n / 16)
+        elements = self.tile_m * self.tile_n / num_warps / constants["wave_elements"]
+        waves = 1.0 + constants["wave_elements_penalty"] * abs(math.log2(elements))
+        short = 1.0 + constants["short_step_penalty"] * math.log2(128 / self.tile_k)
         sums = 0.0
         if self.splits > 1:  # the parts often stay in a cache
-            sums = known["sum_launch"] + 4.0 * self.splits * self.m * self.n / chip.hbm
-        rows = across * self.tile_m * self.k * self.size / known["l2_over_memory"]
+            sums = constants["sum_launch"] + 4.0 * self.splits * self.m * self.n / chip.hbm
+        rows = across * self.tile_m * self.k * self.size / constants["l2_over_memory"]
         read = (self.weights + rows) * down / chip.hbm
         return read * idle * wide * waves * short + sums
 

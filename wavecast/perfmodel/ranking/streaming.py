@@ -33,19 +33,21 @@ class StreamingKernel(Demand):
     live_registers: float = 1.0
 
     def seconds(self, device: Device, num_warps: int) -> float:
-        chip, known = Chip.of(device), coefficients.values(FAMILY, device)
+        chip, constants = Chip.of(device), coefficients.values(FAMILY, device)
         threads = num_warps * chip.lanes
         per_thread = self.elements / threads
-        registers = known["streaming_fixed_registers"] + self.live_registers * per_thread
+        registers = constants["streaming_fixed_registers"] + self.live_registers * per_thread
         if registers > device.capabilities.registers_per_lane:
             return 1.0 + registers
-        overlap = known["streaming_overlap"]
+        overlap = constants["streaming_overlap"]
         launch = Streaming(
             Traffic(self.read, self.written, footprint=self.read + self.written, warm=False),
             workgroups=max(1, self.workgroups),
             issue=np.ceil(per_thread) * threads * self.instructions / lanes(chip),
             overlap=overlap,
-            threads=max(threads, round(threads * registers / known["streaming_full_registers"])),
+            threads=max(
+                threads, round(threads * registers / constants["streaming_full_registers"])
+            ),
         )
         return float(kernel_seconds(chip, kernel_parts(chip, launch), overlap))
 

@@ -47,11 +47,13 @@ class TileResources:
         if capabilities.direct_to_lds and self.aligned:
             loaded = 0.0
         across = 1 if self.num_warps == 1 else 2
-        taken = sides / across * min(self.tile_k, 32) * self.element_size / 4 / lanes * self.copies
+        operand_registers = (
+            sides / across * min(self.tile_k, 32) * self.element_size / 4 / lanes * self.copies
+        )
         if capabilities.matrix_operands_from_lds and self.dtype != "fp32" and self.tile_m >= 64:
-            taken = 0.0
+            operand_registers = 0.0
         fixed = coefficients.values(FAMILY, device)["fixed_registers"]
-        return self.tile_m * self.tile_n / threads + loaded + taken + fixed
+        return self.tile_m * self.tile_n / threads + loaded + operand_registers + fixed
 
     def fits(self, device: Device) -> bool:
         """Whether there is LDS for it, and registers without spills."""

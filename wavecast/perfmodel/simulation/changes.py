@@ -54,14 +54,14 @@ def shortened(streams: Streams, slots: Array, stays: Array) -> Streams:
     """The streams with some of their steps (bool[n]); `slots` is per instruction."""
     asks = slots[streams.steps] > 0
     steps = np.concatenate([[0], np.cumsum(stays)])
-    asked = np.concatenate([[0], np.cumsum(stays[asks])])
+    requests = np.concatenate([[0], np.cumsum(stays[asks])])
     return replace(
         streams,
         steps=streams.steps[stays],
         weights=streams.weights[stays],
         start=steps[streams.start],
         rows=streams.rows[stays[asks]],
-        rows_start=asked[streams.rows_start],
+        rows_start=requests[streams.rows_start],
     )
 
 

@@ -20,12 +20,12 @@ WIDEST: Final = 16.0
 def led(streams: Streams, of_row: Array, rows: Array, leader: Array) -> Streams:
     """The streams with `rows` (of instructions `of_row`) in which the rows of those with a `leader`
     are added to its rows."""
-    gone = np.flatnonzero(leader >= 0)
-    for index in gone:
+    followers = np.flatnonzero(leader >= 0)
+    for index in followers:
         mine, first = np.flatnonzero(of_row == index), np.flatnonzero(of_row == leader[index])
         if len(mine) == len(first):
             rows[first, :SERIAL] += rows[mine, :SERIAL]
-    stays = ~np.isin(of_row, gone)
+    stays = ~np.isin(of_row, followers)
     before = np.concatenate([[0], np.cumsum(stays)])
     return replace(
         streams,
@@ -34,20 +34,20 @@ def led(streams: Streams, of_row: Array, rows: Array, leader: Array) -> Streams:
     )
 
 
-def leaders(program: Program, kinds: Array, widths: Array, chosen: Array) -> Array:
+def leaders(program: Program, kinds: Array, widths: Array, selection: Array) -> Array:
     """Per instruction the one that moves its bytes, -1 where it does so itself (i64[n]): the first
     of those of a block and kind that fit one of `WIDEST` bytes per lane. `widths` are bytes per
     lane, 0 where there is no access."""
     starts = [block.start for block in program.blocks]
-    leader = np.full(len(chosen), -1)
+    leader = np.full(len(selection), -1)
     open_: dict[tuple[int, int], tuple[int, float]] = {}
-    for index in np.flatnonzero(chosen & (widths > 0)):
+    for index in np.flatnonzero(selection & (widths > 0)):
         key = bisect_right(starts, int(index)), int(kinds[index])
-        first, moved = open_.get(key, (-1, WIDEST))
+        first, total = open_.get(key, (-1, WIDEST))
         width = float(widths[index])
-        if moved + width <= WIDEST:
+        if total + width <= WIDEST:
             leader[index] = first
-            open_[key] = first, moved + width
+            open_[key] = first, total + width
         else:
             open_[key] = int(index), width
     return leader

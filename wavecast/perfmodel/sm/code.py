@@ -141,11 +141,11 @@ def _fill(
     at, cost, name = instruction.index, instruction.opcode.cost_class, instruction.opcode.name
     if cost == UNKNOWN_COST:
         raise Unpredictable(f"SASS opcode {name} has no known cost")
-    own = operation(instruction.decoded)
+    op = operation(instruction.decoded)
     pipe = _UNITS.get(charge.unit, _CLASS_PIPES.get(cost, NO_UNIT))
-    if own.name in _CONSTANTS:
+    if op.name in _CONSTANTS:
         pipe = CONSTANT
-    if own.name in ("LDTM", "STTM"):
+    if op.name in ("LDTM", "STTM"):
         pipe = TENSOR_LOAD
     code.pipe[at] = pipe
     code.issue[at] = charge.cycles * (warps / SUB_PARTITIONS if pipe == TCGEN else 1.0)
@@ -154,9 +154,9 @@ def _fill(
         code.waits[at, scoreboard] = True
     code.written[at] = -1 if control.written is None else control.written
     code.read[at] = -1 if control.read is None else control.read
-    code.kind[at] = _kind(instruction, own.name, own.modifiers)
+    code.kind[at] = _kind(instruction, op.name, op.modifiers)
     if code.kind[at] in (LOAD, STORE, ATOMIC, SHARED, TO_SHARED, TMA, ARRIVAL, PHASE_WAIT, COMMIT):
-        code.slots[at] = int(own.name not in ("LDC", "ULDC", "LDCU", "SHFL", "REDUX"))
+        code.slots[at] = int(op.name not in ("LDC", "ULDC", "LDCU", "SHFL", "REDUX"))
     code.lds_bytes[at] = charge.bytes_lds
     if code.kind[at] == TO_SHARED and code.written[at] < 0:
         code.written[at] = COPIES
@@ -168,7 +168,7 @@ def _fill(
         code.counter[at] = GROUPS if match[1] == "gsb" else int(match[2])
         code.left[at] = int(match[3], 16)
     if code.kind[at] == BARRIER:
-        numbers = [operand.value for operand in own.reads if operand.value is not None]
+        numbers = [operand.value for operand in op.reads if operand.value is not None]
         code.barrier[at] = numbers[0] & 15 if numbers else 0
         code.members[at] = numbers[1] // 32 if len(numbers) > 1 else 0
 

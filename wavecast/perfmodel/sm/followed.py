@@ -121,11 +121,11 @@ class FollowedWorkgroups:
             numbers = np.flatnonzero(self._paths.members[:, warp])
             blocks = self._paths.blocks[numbers]
             shorter = self._folded(blocks, lengths)
-            kept = shorter.kept
-            steps.append(expanded(blocks[kept], firsts, lengths))
-            weights.append(np.repeat(shorter.weights[kept], lengths[blocks[kept]]))
-            rows.append(table.of_warp(warp, numbers[kept]))
-        found = Streams(
+            keep_mask = shorter.kept
+            steps.append(expanded(blocks[keep_mask], firsts, lengths))
+            weights.append(np.repeat(shorter.weights[keep_mask], lengths[blocks[keep_mask]]))
+            rows.append(table.of_warp(warp, numbers[keep_mask]))
+        streams = Streams(
             waves=waves,
             steps=np.concatenate(steps).astype(np.int32),
             weights=np.concatenate(weights).astype(np.float32),
@@ -133,7 +133,7 @@ class FollowedWorkgroups:
             rows=np.concatenate(rows).astype(np.float32),
             rows_start=_starts(rows),
         )
-        return replace(found, rows=renumbered(self._code, found)), self._arrivals
+        return replace(streams, rows=renumbered(self._code, streams)), self._arrivals
 
     def _folded(self, blocks: Array, lengths: Array) -> Folded:
         """What a warp executed, with long loops shortened. Where memory barriers order warps, all
@@ -146,21 +146,21 @@ class FollowedWorkgroups:
     def _defaults(self) -> Array:
         """The row of each instruction whose accesses are not recorded: the stack of a warp. As
         with other data, the L1 holds the stacks of the resident warps whole or not at all."""
-        found = np.zeros((len(self._code.slots), REQUEST), np.float32)
+        defaults = np.zeros((len(self._code.slots), REQUEST), np.float32)
         placement = self._placement
         resident = min(placement.resident, placement.most_per_unit)
         stacks = self._stack_bytes * placement.waves * WARP * resident
         usable = self._chip.l2_bytes * self._chip.coefficient("sm", "l2_usable")
         missed = stacks > self._l1_and_shared() - self._shared_bytes
-        kept = float(np.asarray(residency(stacks * placement.active_units, usable)))
+        hit_share = float(np.asarray(residency(stacks * placement.active_units, usable)))
         for instruction in self._code.program.instructions:
             memory = instruction.memory
             if memory is not None and memory.space is Space.SCRATCH:
-                moved = memory.bytes * WARP
-                found[instruction.index, TAGS] = moved / LINE
-                found[instruction.index, L2] = moved * missed
-                found[instruction.index, HBM] = moved * missed * (1 - kept)
-        return found
+                bytes_moved = memory.bytes * WARP
+                defaults[instruction.index, TAGS] = bytes_moved / LINE
+                defaults[instruction.index, L2] = bytes_moved * missed
+                defaults[instruction.index, HBM] = bytes_moved * missed * (1 - hit_share)
+        return defaults
 
     def _is_global(self, access: WarpAccess) -> bool:
         memory = self._code.program.instructions[access.instruction].memory
@@ -197,7 +197,7 @@ class FollowedWorkgroups:
         instruction = np.repeat([access.instruction for access in accesses], counts)
         warps = np.concatenate([access.warps for access in accesses])
         first = touched_sectors[np.minimum(start[:-1], max(0, len(touched_sectors) - 1))]
-        touched = Touched.of(
+        sector_records = Touched.of(
             warps // waves,
             instruction,
             tensors.of(first << np.uint64(5)),
@@ -209,8 +209,8 @@ class FollowedWorkgroups:
         names = [program.instructions[a.instruction].mnemonic for a in accesses]
         skips = np.repeat(["BYPASS" in name or ".STRONG" in name for name in names], counts)
         shared = self._shared_bytes
-        found = shares(
-            touched,
+        level_shares = shares(
+            sector_records,
             self._chip,
             tensors,
             stores=self._stores(instruction),
@@ -228,34 +228,34 @@ class FollowedWorkgroups:
         for (number, *_), count in zip(parts, counts, strict=True):
             piece, rows = slice(position, position + count), self._rows[number]
             rows[:, TAGS] = lines[piece]
-            rows[:, L2] = found.l2[piece] * 32
-            rows[:, HBM] = found.hbm[piece] * 32
+            rows[:, L2] = level_shares.l2[piece] * 32
+            rows[:, HBM] = level_shares.hbm[piece] * 32
             if self._code.kind[paths.accesses[number].instruction] == c.TO_SHARED:
                 rows[:, TAGS], rows[:, PASSES] = 1.0, lines[piece]
             elif self._is_bulk(paths.accesses[number]):
                 rows[:, TAGS], rows[:, PASSES] = 0.0, lines[piece]
             position += count
-        l2, hbm = found.launch
+        l2, hbm = level_shares.launch
         return LevelTraffic(l2, hbm, hbm, atomics=self._atomics)
 
     def _meeting(self) -> float:
         """Atomics of the launch at the address with the most of them, of those that every sampled
         workgroup updates."""
-        waves, found = self._placement.waves, []
+        waves, updates = self._placement.waves, []
         for access in self._paths.accesses:
             memory = self._code.program.instructions[access.instruction].memory
             atomic = memory is not None and memory.kind is MemoryKind.ATOMIC
             if atomic and access.addresses is not None and self._is_global(access):
                 warp, _ = np.nonzero(access.lanes)
                 groups = (access.warps // waves).astype(np.uint64)[warp]
-                found.append(np.stack([groups, access.addresses[access.lanes]], axis=1))
-        if not found:
+                updates.append(np.stack([groups, access.addresses[access.lanes]], axis=1))
+        if not updates:
             return 0.0
-        pairs, counts = np.unique(np.concatenate(found), axis=0, return_counts=True)
-        addresses, own = np.unique(pairs[:, 1], return_inverse=True)
+        pairs, counts = np.unique(np.concatenate(updates), axis=0, return_counts=True)
+        addresses, address_index = np.unique(pairs[:, 1], return_inverse=True)
         groups = len(sampled(self._placement))
-        everywhere = np.bincount(own, minlength=len(addresses)) == groups
-        most = np.bincount(own, counts, len(addresses))[everywhere].max(initial=0.0)
+        everywhere = np.bincount(address_index, minlength=len(addresses)) == groups
+        most = np.bincount(address_index, counts, len(addresses))[everywhere].max(initial=0.0)
         return float(most) * self._placement.workgroups / groups
 
     def _stores(self, instruction: Array) -> Array:
@@ -285,30 +285,32 @@ class FollowedWorkgroups:
     def _distinct(self) -> Array:
         """Per instruction, the share of its addresses that differ between workgroups."""
         placement, launch = self._placement, self._launch
-        found = np.ones(len(self._code.program.instructions))
+        distinct_shares = np.ones(len(self._code.program.instructions))
         count = min(placement.workgroups, WIDE)
         if count < 2:
-            return found
+            return distinct_shares
         first = (placement.workgroups - count) // 2
         numbers = np.arange(first, first + count)
         paths = follow(
             self._code.program, launch, workgroup_ids(launch, numbers), np.zeros(count, np.int64)
         )
-        seen: dict[int, list[Array]] = {}
+        pairs_by_instruction: dict[int, list[Array]] = {}
         for access in paths.accesses:
             if self._is_bulk(access):
                 pairs = [self._boxes.identities(access), access.warps.astype(np.uint64)]
-                seen.setdefault(access.instruction, []).append(np.stack(pairs, axis=1))
+                pairs_by_instruction.setdefault(access.instruction, []).append(
+                    np.stack(pairs, axis=1)
+                )
             elif access.addresses is not None and self._is_global(access):
                 lane = access.lanes.argmax(axis=1)
-                own = access.addresses[np.arange(len(access.warps)), lane]
-                seen.setdefault(access.instruction, []).append(
-                    np.stack([own, access.warps.astype(np.uint64)], axis=1)
+                addresses = access.addresses[np.arange(len(access.warps)), lane]
+                pairs_by_instruction.setdefault(access.instruction, []).append(
+                    np.stack([addresses, access.warps.astype(np.uint64)], axis=1)
                 )
-        for instruction, parts in seen.items():
+        for instruction, parts in pairs_by_instruction.items():
             pairs = np.unique(np.concatenate(parts), axis=0)
-            found[instruction] = len(np.unique(pairs[:, 0])) / len(pairs)
-        return found
+            distinct_shares[instruction] = len(np.unique(pairs[:, 0])) / len(pairs)
+        return distinct_shares
 
     def _shared_rows(self) -> None:
         program = self._code.program
@@ -338,11 +340,11 @@ class FollowedWorkgroups:
             kind = self._code.kind[access.instruction]
             if kind not in (c.ARRIVAL, c.PHASE_WAIT, c.COMMIT, c.TMA):
                 continue
-            own = self._barriers(access)
-            if own is None:
+            addresses = self._barriers(access)
+            if addresses is None:
                 continue
             for position, (warp, at) in enumerate(
-                zip(access.warps.tolist(), own.tolist(), strict=True)
+                zip(access.warps.tolist(), addresses.tolist(), strict=True)
             ):
                 barrier = numbers.setdefault(int(at), len(numbers))
                 if kind == c.PHASE_WAIT:
@@ -355,11 +357,11 @@ class FollowedWorkgroups:
                     waits[warp, barrier] = waits.get((warp, barrier), 0) + 1
                 else:
                     arrivals[barrier] = arrivals.get(barrier, 0) + 1
-        found = np.ones(max(1, len(numbers)), np.int64)
+        per_phase = np.ones(max(1, len(numbers)), np.int64)
         for barrier, count in arrivals.items():
             most = max((n for (_, b), n in waits.items() if b == barrier), default=count)
-            found[barrier] = max(1, round(count / max(1, most)))
-        return found
+            per_phase[barrier] = max(1, round(count / max(1, most)))
+        return per_phase
 
     def _barriers(self, access: WarpAccess) -> Array | None:
         """The addresses of the memory barriers of an access (i64[w]), None for copies without."""
@@ -367,9 +369,9 @@ class FollowedWorkgroups:
             assert access.operands is not None
             if self._stores(np.array([access.instruction])).all():
                 return None
-            found = access.operands[:, BARRIER]
-            if (found != UNKNOWN).all():
-                return found
+            addresses = access.operands[:, BARRIER]
+            if (addresses != UNKNOWN).all():
+                return addresses
         elif access.addresses is not None:
             return access.addresses[np.arange(len(access.warps)), access.lanes.argmax(axis=1)]
         raise Unpredictable("the address of a memory barrier depends on data")
@@ -377,9 +379,11 @@ class FollowedWorkgroups:
 
 def _arrays(launch: Launch) -> LaunchArrays:
     """The tensors among the arguments of a launch."""
-    found = arrays(launch)
-    first = np.array([array.first for array in found], np.uint64)
-    return LaunchArrays(first, first + np.array([array.bytes for array in found], np.uint64))
+    tensor_arguments = arrays(launch)
+    first = np.array([array.first for array in tensor_arguments], np.uint64)
+    return LaunchArrays(
+        first, first + np.array([array.bytes for array in tensor_arguments], np.uint64)
+    )
 
 
 def _starts(parts: list[Array]) -> Array:

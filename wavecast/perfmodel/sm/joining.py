@@ -19,13 +19,13 @@ LINE: Final = 128.0
 WARP: Final = 32
 
 
-def contiguous_rows(simulation: SmSimulation, chosen: Array) -> Array:
+def contiguous_rows(simulation: SmSimulation, selection: Array) -> Array:
     """The requests of the streams, where those of instructions (bool[n]) have contiguous lanes and
     no bank conflicts."""
     streams, code = simulation.profile.streams, simulation.code
     of_row = streams.steps[code.slots[streams.steps] > 0]
     least = np.maximum(1.0, _widths(code) * WARP / LINE)[of_row]
-    part, rows = chosen[of_row], streams.rows.copy()
+    part, rows = selection[of_row], streams.rows.copy()
     for column in (TAGS, PASSES):
         rows[part, column] = np.minimum(rows[part, column], least[part])
     for column in (L2, HBM):
@@ -33,15 +33,15 @@ def contiguous_rows(simulation: SmSimulation, chosen: Array) -> Array:
     return rows
 
 
-def joined(simulation: SmSimulation, chosen: Array) -> tuple[SmCode, Streams]:
+def joined(simulation: SmSimulation, selection: Array) -> tuple[SmCode, Streams]:
     """Code and streams in which the memory instructions chosen (bool[n]) of a block are as few as
     move the same bytes with `WIDEST` per lane. The first of those that become one asks for the
     bytes of all; the others take an issue slot."""
     code, streams = simulation.code, simulation.profile.streams
-    leader = leaders(code.program, code.kind, _widths(code), chosen)
+    leader = leaders(code.program, code.kind, _widths(code), selection)
     of_row = streams.steps[code.slots[streams.steps] > 0]
-    rows = contiguous_rows(simulation, chosen)
-    part = chosen[of_row]
+    rows = contiguous_rows(simulation, selection)
+    part = selection[of_row]
     rows[part, TAGS] = _widths(code)[of_row[part]] * WARP / LINE
     free = leader >= 0
     changed = without_work(code, free)
@@ -49,13 +49,13 @@ def joined(simulation: SmSimulation, chosen: Array) -> tuple[SmCode, Streams]:
     return replace(changed, slots=slots), led(streams, of_row, rows, leader)
 
 
-def without_work(code: SmCode, chosen: Array) -> SmCode:
+def without_work(code: SmCode, selection: Array) -> SmCode:
     """The code with instructions (bool[n]) that take an issue slot and tell no scoreboard."""
 
     def where(values: Array, other: float) -> Array:
-        return np.where(chosen, other, values).astype(values.dtype)
+        return np.where(selection, other, values).astype(values.dtype)
 
-    memory = chosen & np.isin(code.kind, (c.LOAD, c.STORE, c.ATOMIC, c.SHARED, c.TO_SHARED))
+    memory = selection & np.isin(code.kind, (c.LOAD, c.STORE, c.ATOMIC, c.SHARED, c.TO_SHARED))
     return replace(
         code,
         pipe=where(code.pipe, c.NO_UNIT),

@@ -54,12 +54,12 @@ def profile_of_sass(
         names = ", ".join(sorted(unknown))
         raise Unpredictable(f"the rate of {names} is not known for {device.id}")
     code = SmCode.of(program, charges, controls(launch.code, program), placement.waves)
-    chosen = sampled(placement)
-    numbers = np.repeat(chosen, placement.waves)
-    warps = np.tile(np.arange(placement.waves), len(chosen))
+    workgroups = sampled(placement)
+    numbers = np.repeat(workgroups, placement.waves)
+    warps = np.tile(np.arange(placement.waves), len(workgroups))
     paths = follow(program, launch, workgroup_ids(launch, numbers), warps)
-    found = FollowedWorkgroups(code, paths, placement, device, launch, analysis)
-    streams, arrivals = found.streams()
+    sample = FollowedWorkgroups(code, paths, placement, device, launch, analysis)
+    streams, arrivals = sample.streams()
     flops = analysis.matrix_flops_static
     return SassProfile(
         program=program,
@@ -67,9 +67,9 @@ def profile_of_sass(
         source=ProfileSource.CODE,
         placement=placement,
         streams=streams,
-        traffic=found.traffic,
+        traffic=sample.traffic,
         dtype=max(flops, key=lambda name: flops[name]) if flops else "",
-        notes=found.notes,
+        notes=sample.notes,
         origin=launch.code.origin,
         code=code,
         arrivals=arrivals,

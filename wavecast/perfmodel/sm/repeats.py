@@ -33,12 +33,14 @@ def with_fewer_repeats(
             entries = begin + np.flatnonzero(steps[begin:end] == header)
             if len(entries) == 0:
                 continue
-            wanted = float(weights[first + entries].sum()) / divisor
+            target_weight = float(weights[first + entries].sum()) / divisor
             number = max(1, -(-len(entries) // int(divisor)))
             cut = int(entries[number]) if number < len(entries) else end
             stays[first + cut : first + end] = False
-            own = slice(first + begin, first + cut)
-            weights[own] *= max(1.0, wanted) / float(weights[first + entries[:number]].sum())
+            span = slice(first + begin, first + cut)
+            weights[span] *= max(1.0, target_weight) / float(
+                weights[first + entries[:number]].sum()
+            )
     shorter = shortened(replace(streams, weights=weights), code.slots, stays)
     return replace(profile, streams=replace(shorter, rows=renumbered(code, shorter)))
 
@@ -48,8 +50,8 @@ def renumbered(code: SmCode, streams: Streams) -> Array:
     among those of its warp."""
     rows = streams.rows.copy()
     for warp in range(len(streams.start) - 1):
-        own = streams.steps[streams.start[warp] : streams.start[warp + 1]]
-        kinds = code.kind[own[code.slots[own] > 0]]
+        warp_steps = streams.steps[streams.start[warp] : streams.start[warp + 1]]
+        kinds = code.kind[warp_steps[code.slots[warp_steps] > 0]]
         count: dict[int, int] = {}
         for row in (streams.rows_start[warp] + np.flatnonzero(kinds == c.PHASE_WAIT)).tolist():
             barrier = int(rows[row, TAGS])

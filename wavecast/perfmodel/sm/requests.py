@@ -31,25 +31,27 @@ def sectors(addresses: Array, lanes: Array, width: int) -> tuple[Array, Array, A
     number = len(addresses)
     start, lines = np.zeros(number + 1, np.int64), np.zeros(number, np.int64)
     room = np.zeros(max(1, number * MOST), np.uint64)
-    own = np.zeros(MOST, np.uint64)
-    used = _sectors(*_contiguous(addresses, lanes), max(1, width), room, own, start, lines)
-    return room[:used].copy(), start, lines
+    request_sectors = np.zeros(MOST, np.uint64)
+    size = _sectors(
+        *_contiguous(addresses, lanes), max(1, width), room, request_sectors, start, lines
+    )
+    return room[:size].copy(), start, lines
 
 
 def passes(addresses: Array, lanes: Array, width: int) -> Array:
     """Passes of shared-memory requests (f64[n]): of the lanes served together, the most words one
     bank is asked for. Lanes of 8 bytes go in halves of a warp, lanes of 16 in quarters."""
-    found = np.zeros(len(addresses))
-    seen, fill = np.zeros((BANKS, SEEN), np.int64), np.zeros(BANKS, np.int64)
-    _passes(*_contiguous(addresses, lanes), width, seen, fill, found)
-    return found
+    counts = np.zeros(len(addresses))
+    bank_words, fill = np.zeros((BANKS, SEEN), np.int64), np.zeros(BANKS, np.int64)
+    _passes(*_contiguous(addresses, lanes), width, bank_words, fill, counts)
+    return counts
 
 
 def repeats(addresses: Array, lanes: Array) -> Array:
     """Lanes of atomics whose address an earlier lane has (f64[n])."""
-    found = np.zeros(len(addresses))
-    _repeats(*_contiguous(addresses, lanes), found)
-    return found
+    counts = np.zeros(len(addresses))
+    _repeats(*_contiguous(addresses, lanes), counts)
+    return counts
 
 
 def _contiguous(addresses: Array, lanes: Array) -> tuple[Array, Array]:
@@ -57,8 +59,8 @@ def _contiguous(addresses: Array, lanes: Array) -> tuple[Array, Array]:
 
 
 @loop
-def _sectors(addresses, lanes, width, room, own, start, lines):  # pragma: no cover
-    used = 0
+def _sectors(addresses, lanes, width, room, request_sectors, start, lines):  # pragma: no cover
+    size = 0
     for at in range(len(addresses)):
         count = 0
         for lane in range(32):
@@ -69,27 +71,29 @@ def _sectors(addresses, lanes, width, room, own, start, lines):  # pragma: no co
             sector = first
             while sector <= last:
                 spot = count
-                while spot > 0 and own[spot - 1] > sector:
+                while spot > 0 and request_sectors[spot - 1] > sector:
                     spot -= 1
-                if not (spot > 0 and own[spot - 1] == sector) and count < MOST:
+                if not (spot > 0 and request_sectors[spot - 1] == sector) and count < MOST:
                     for later in range(count, spot, -1):
-                        own[later] = own[later - 1]
-                    own[spot] = sector
+                        request_sectors[later] = request_sectors[later - 1]
+                    request_sectors[spot] = sector
                     count += 1
                 sector += np.uint64(1)
         for sector in range(count):
-            room[used + sector] = own[sector]
-        used += count
-        start[at + 1] = used
+            room[size + sector] = request_sectors[sector]
+        size += count
+        start[at + 1] = size
         for sector in range(count):
-            line = own[sector] >> np.uint64(LINE_BITS - SECTOR_BITS)
-            if sector == 0 or line != own[sector - 1] >> np.uint64(LINE_BITS - SECTOR_BITS):
+            line = request_sectors[sector] >> np.uint64(LINE_BITS - SECTOR_BITS)
+            if sector == 0 or line != request_sectors[sector - 1] >> np.uint64(
+                LINE_BITS - SECTOR_BITS
+            ):
                 lines[at] += 1
-    return used
+    return size
 
 
 @loop
-def _passes(addresses, lanes, width, seen, fill, found):  # pragma: no cover
+def _passes(addresses, lanes, width, bank_words, fill, counts):  # pragma: no cover
     together = 32 if width <= 4 else 16 if width <= 8 else 8
     words = max(1, width // 4)
     for at in range(len(addresses)):
@@ -103,27 +107,27 @@ def _passes(addresses, lanes, width, seen, fill, found):  # pragma: no cover
                 base = np.int64(addresses[at, lane]) // 4
                 for word in range(base, base + words):
                     bank = word % BANKS
-                    known = False
+                    is_duplicate = False
                     for entry in range(fill[bank]):
-                        if seen[bank, entry] == word:
-                            known = True
+                        if bank_words[bank, entry] == word:
+                            is_duplicate = True
                             break
-                    if not known and fill[bank] < SEEN:
-                        seen[bank, fill[bank]] = word
+                    if not is_duplicate and fill[bank] < SEEN:
+                        bank_words[bank, fill[bank]] = word
                         fill[bank] += 1
                         worst = max(worst, fill[bank])
-            found[at] += worst
+            counts[at] += worst
 
 
 @loop
-def _repeats(addresses, lanes, found):  # pragma: no cover
+def _repeats(addresses, lanes, counts):  # pragma: no cover
     for at in range(len(addresses)):
         for lane in range(32):
             if not lanes[at, lane]:
                 continue
             for earlier in range(lane):
                 if lanes[at, earlier] and addresses[at, earlier] == addresses[at, lane]:
-                    found[at] += 1
+                    counts[at] += 1
                     break
 
 

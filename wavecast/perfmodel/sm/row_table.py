@@ -35,19 +35,21 @@ class RowTable:
         paths: WarpPaths, rows: Sequence[Array], slots: Sequence[Array], defaults: Array
     ) -> RowTable:
         """The table of what warps executed; `slots` are the instructions with rows of each run."""
-        per_run = np.array([len(own) for own in slots], np.int64)
+        per_run = np.array([len(instructions) for instructions in slots], np.int64)
         count = per_run[paths.blocks]
         first = np.concatenate([[0], np.cumsum(count)])[:-1]
         parts = [slots[run] for run in paths.blocks.tolist()]
         instruction = np.concatenate(parts) if parts else np.zeros(0, np.int64)
         access = np.full(len(instruction), -1, np.int64)
         rank = np.full((len(paths.accesses), paths.members.shape[1]), -1, np.int64)
-        for number, one in enumerate(paths.accesses):
-            own = slots[int(paths.blocks[one.step])]
-            at = int(first[one.step]) + int(np.searchsorted(own, one.instruction))
+        for number, warp_access in enumerate(paths.accesses):
+            instructions = slots[int(paths.blocks[warp_access.step])]
+            at = int(first[warp_access.step]) + int(
+                np.searchsorted(instructions, warp_access.instruction)
+            )
             access[at] = number
-            rank[number, one.warps] = np.arange(len(one.warps))
-        sizes = [len(own) for own in rows]
+            rank[number, warp_access.warps] = np.arange(len(warp_access.warps))
+        sizes = [len(run_rows) for run_rows in rows]
         base = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
         every = np.concatenate(rows) if rows else np.zeros((0, REQUEST), np.float32)
         return RowTable(first, count, access, instruction, base, rank, every, defaults)
@@ -59,13 +61,13 @@ class RowTable:
         within = np.arange(int(ends[-1]) if len(ends) else 0) - np.repeat(ends - count, count)
         at = np.repeat(self.first[steps], count) + within
         access = self.access[at]
-        found = self.defaults[self.instruction[at]]
+        rows = self.defaults[self.instruction[at]]
         recorded = np.flatnonzero(access >= 0)
         rank = self.rank[access[recorded], warp]
-        found[recorded] = 0.0
+        rows[recorded] = 0.0
         taking = recorded[rank >= 0]
-        found[taking] = self.rows[self.base[access[taking]] + rank[rank >= 0]]
-        return found
+        rows[taking] = self.rows[self.base[access[taking]] + rank[rank >= 0]]
+        return rows
 
 
 __all__ = ["RowTable"]

@@ -41,28 +41,28 @@ def simulate(
     """Run workgroups `template` (i32[n], in order of dispatch, not before `begins`, f64[n]) on an
     idle SM, as `model.cu.simulate.simulate` does. Returns the number of events, -1 where all warps
     wait for each other."""
-    records, needed = program
+    records, arrivals = program
     per_group, steps, weights, start, rows, rows_start = executed
-    machines, units, simds, order, groups, warps, done, reason, phases = state
+    machines, units, simds, order, groups, warps, completions, reason, phases = state
     stalls, counts, busy, plain = account
     machine, unit = machines[0], units[0]
-    logged = begun = finished = 0
+    logged = next_group = finished = 0
     t = 0.0
     while finished < len(template):
         soonest = _NEVER
         for g in range(len(groups)):
-            if groups[g].number >= 0 or begun >= len(template):
+            if groups[g].number >= 0 or next_group >= len(template):
                 continue
-            moment = max(begins[begun], groups[g].freed)
+            moment = max(begins[next_group], groups[g].freed)
             if moment > t:
                 soonest = min(soonest, moment)
                 continue
-            groups[g].number, groups[g].living = begun, per_group
+            groups[g].number, groups[g].living = next_group, per_group
             groups[g].arrived[:] = 0
             groups[g].arrivals[:] = 0
             groups[g].complete[:] = 0
-            for own in range(per_group):
-                w, stream = g * per_group + own, template[begun] * per_group + own
+            for member in range(per_group):
+                w, stream = g * per_group + member, template[next_group] * per_group + member
                 warp = warps[w]
                 warp.at, warp.end, warp.row = start[stream], start[stream + 1], rows_start[stream]
                 warp.after = warp.blocked = t + machine.start
@@ -70,10 +70,10 @@ def simulate(
                 warp.cause, warp.waits = k.STARTING, 0
                 warp.issued[:] = 0
                 warp.copied = 0.0
-                simd = own % len(simds)
+                simd = member % len(simds)
                 order[simd, simds[simd].warps] = w
                 simds[simd].warps += 1
-            begun += 1
+            next_group += 1
 
         any_issue = False
         for number in range(len(simds)):
@@ -93,13 +93,16 @@ def simulate(
                 for scoreboard in range(6):
                     if it.waits[scoreboard] and warp.issued[scoreboard] > 0:
                         last = (warp.issued[scoreboard] - 1) % RING
-                        if done[w, scoreboard, last] > earliest:
-                            earliest, why = done[w, scoreboard, last], reason[w, scoreboard, last]
+                        if completions[w, scoreboard, last] > earliest:
+                            earliest, why = (
+                                completions[w, scoreboard, last],
+                                reason[w, scoreboard, last],
+                            )
                 if it.counter >= 0:
                     last = warp.issued[it.counter] - it.left - 1
                     recent = last >= 0 and warp.issued[it.counter] - last <= RING
-                    if recent and done[w, it.counter, last % RING] > earliest:
-                        earliest = done[w, it.counter, last % RING]
+                    if recent and completions[w, it.counter, last % RING] > earliest:
+                        earliest = completions[w, it.counter, last % RING]
                         why = reason[w, it.counter, last % RING]
                 earliest, why = _pipes(it, simd, unit, machine, earliest, why)
                 if it.kind == c.PHASE_WAIT:
@@ -128,12 +131,12 @@ def simulate(
                     events[logged, 4] = it.issue
                     logged += 1
                 ends, why = _start(it, warp, rows, simd, unit, machine, busy, weight, t)
-                _count(it, warp, done, reason, w, ends, why, t + machine.latency_read)
+                _count(it, warp, completions, reason, w, ends, why, t + machine.latency_read)
                 if it.kind == c.COMMIT or it.kind == c.ARRIVAL or it.kind == c.TMA:
                     moment = ends
                     if it.kind == c.COMMIT:
                         moment = max(t, unit.tensor) + machine.latency_matrix
-                    if _arrive(groups[g], phases, g, rows[warp.row], needed, moment):
+                    if _arrive(groups[g], phases, g, rows[warp.row], arrivals, moment):
                         soonest = t + 1.0
                         for other in range(g * per_group, (g + 1) * per_group):
                             if warps[other].waits == _AT_PHASE:
@@ -169,8 +172,8 @@ def simulate(
                     warp.blocked, warp.cause = _NEVER, k.BARRIER_WAIT
                     warp.waits = _AT_BARRIER + 2 + it.barrier
                 if over or it.kind == c.BARRIER:
-                    met = _met(groups[g], warps, g * per_group, per_group, it, t, machine)
-                    soonest = min(soonest, met)
+                    release = _met(groups[g], warps, g * per_group, per_group, it, t, machine)
+                    soonest = min(soonest, release)
                 break
         if any_issue:
             t += 1.0
@@ -186,10 +189,10 @@ def _met(group, warps, first, number, it, t, machine):  # pragma: no cover
     """Release the warps of barriers at which all have arrived; when, `_NEVER` without any."""
     soonest = _NEVER
     for at in range(BARRIERS):
-        expected = group.living
+        participants = group.living
         if it.kind == c.BARRIER and it.barrier == at and it.members > 0:
-            expected = min(expected, it.members)
-        if group.arrived[at] == 0 or group.arrived[at] < expected:
+            participants = min(participants, it.members)
+        if group.arrived[at] == 0 or group.arrived[at] < participants:
             continue
         group.arrived[at] = 0
         soonest = t + machine.barrier
@@ -284,13 +287,13 @@ def _memory(it, warp, rows, unit, machine, busy, weight, now):  # pragma: no cov
         late = unit.data - now > machine.latency_lds
         return unit.data + machine.latency_lds, k.LDS_BUSY if late else k.LDS_LATENCY
     work = rows[row, r.TAGS] * machine.tag
-    unit.data = passed = max(unit.data, now) + work
+    unit.data = tag_end = max(unit.data, now) + work
     busy[k.ADDRESS_WORK] += weight * work
-    late = passed - now > machine.latency_l1
-    ends, why = passed + machine.latency_l1, k.ADDRESS_BUSY if late else k.L1_LATENCY
+    late = tag_end - now > machine.latency_l1
+    ends, why = tag_end + machine.latency_l1, k.ADDRESS_BUSY if late else k.L1_LATENCY
     if rows[row, r.L2] > 0:
         work = rows[row, r.L2] / machine.l2 + rows[row, r.SERIAL]
-        unit.l2 = max(unit.l2, passed) + work
+        unit.l2 = max(unit.l2, tag_end) + work
         busy[k.L2_WORK] += weight * work
         part = min(1.0, rows[row, r.HBM] / rows[row, r.L2])
         latency = machine.latency_l2 + part * (machine.latency_hbm - machine.latency_l2)
@@ -298,7 +301,7 @@ def _memory(it, warp, rows, unit, machine, busy, weight, now):  # pragma: no cov
         last = unit.l2
         if part > 0:
             work = rows[row, r.HBM] / machine.hbm
-            unit.hbm = max(unit.hbm, passed) + work
+            unit.hbm = max(unit.hbm, tag_end) + work
             busy[k.HBM_WORK] += weight * work
             if unit.hbm >= last:
                 last = unit.hbm
@@ -308,7 +311,7 @@ def _memory(it, warp, rows, unit, machine, busy, weight, now):  # pragma: no cov
         ends = last + latency
         if it.kind == c.STORE:
             unit.stored = max(unit.stored, last)
-            return passed, k.ADDRESS_BUSY
+            return tag_end, k.ADDRESS_BUSY
     if it.kind == c.TO_SHARED:
         unit.data += rows[row, r.PASSES] * machine.lds_rate
         busy[k.LDS_WORK] += weight * rows[row, r.PASSES] * machine.lds_rate
@@ -346,7 +349,7 @@ def _bulk_copy(warp, rows, unit, machine, busy, weight, now):  # pragma: no cove
 
 
 @inlined
-def _count(it, warp, done, reason, w, ends, why, operands):  # pragma: no cover
+def _count(it, warp, completions, reason, w, ends, why, operands):  # pragma: no cover
     """When an instruction's counters fall: they do in the order of their instructions."""
     for side in range(2):
         counter = it.written if side == 0 else it.read
@@ -356,16 +359,16 @@ def _count(it, warp, done, reason, w, ends, why, operands):  # pragma: no cover
         if side == 1 and it.kind != c.SHARED:
             moment = min(ends, operands)
         number = warp.issued[counter]
-        if number > 0 and done[w, counter, (number - 1) % RING] > moment:
-            moment = done[w, counter, (number - 1) % RING]
+        if number > 0 and completions[w, counter, (number - 1) % RING] > moment:
+            moment = completions[w, counter, (number - 1) % RING]
             why = reason[w, counter, (number - 1) % RING]
-        done[w, counter, number % RING] = moment
+        completions[w, counter, number % RING] = moment
         reason[w, counter, number % RING] = why
         warp.issued[counter] = number + 1
 
 
 @inlined
-def _arrive(group, phases, g, row, needed, moment):  # pragma: no cover
+def _arrive(group, phases, g, row, arrivals, moment):  # pragma: no cover
     """Count an arrival at a memory barrier. Whether it completes a phase."""
     barrier = int(row[r.SERIAL]) - 1
     if barrier < 0:  # the guard of this warp stopped it
@@ -374,7 +377,7 @@ def _arrive(group, phases, g, row, needed, moment):  # pragma: no cover
     at = group.complete[barrier] % PHASES
     if group.arrivals[barrier] == 1 or phases[g, barrier, at] < moment:
         phases[g, barrier, at] = moment
-    if group.arrivals[barrier] < needed[barrier]:
+    if group.arrivals[barrier] < arrivals[barrier]:
         return False
     group.arrivals[barrier] = 0
     group.complete[barrier] += 1

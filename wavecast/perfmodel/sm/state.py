@@ -63,13 +63,13 @@ class SmInstructions(NamedTuple):
     needed: Array
 
     @classmethod
-    def of(cls, code: SmCode, needed: Array) -> SmInstructions:
+    def of(cls, code: SmCode, arrivals: Array) -> SmInstructions:
         """The arrays of a program."""
         records = np.zeros(len(code.pipe), _INSTRUCTION)
         for name in _INSTRUCTION.names or ():
             records[name] = getattr(code, name)
         whole = np.ones(MEMORY_BARRIERS, np.int64)
-        whole[: len(needed)] = needed
+        whole[: len(arrivals)] = arrivals
         return cls(records, whole)
 
 

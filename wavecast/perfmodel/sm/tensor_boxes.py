@@ -76,8 +76,8 @@ class TensorBox:
         valid = ((indices >= 0) & (indices < np.array(self.extents[1:]))).all(axis=2)
         first = self.first + corners[:, :1] * self.steps[0] + indices @ np.array(self.steps[1:])
         count = -(-self.box[0] * self.steps[0] // SECTOR)
-        found = (first // SECTOR)[:, :, None] + np.arange(count)
-        return found[valid].reshape(-1).astype(np.uint64), valid.sum(axis=1) * count
+        sector_numbers = (first // SECTOR)[:, :, None] + np.arange(count)
+        return sector_numbers[valid].reshape(-1).astype(np.uint64), valid.sum(axis=1) * count
 
 
 @dataclass(slots=True)
@@ -92,11 +92,11 @@ class TensorBoxes:
     _bytes: dict[int, Array] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        described = {a.name: a for a in self.launch.arguments if a.kind == "descriptor"}
+        descriptors = {a.name: a for a in self.launch.arguments if a.kind == "descriptor"}
         self._known = {
-            PARAMETERS + parameter.offset: TensorBox.of(described[parameter.name])
+            PARAMETERS + parameter.offset: TensorBox.of(descriptors[parameter.name])
             for parameter in self.launch.code.parameters
-            if parameter.name in described and parameter.offset is not None
+            if parameter.name in descriptors and parameter.offset is not None
         }
 
     def measure(self, accesses: Mapping[int, WarpAccess], arrivals: list[WarpAccess]) -> None:
@@ -104,7 +104,7 @@ class TensorBoxes:
 
         Raises Unpredictable for other bulk copies, and where nothing tells the bytes of one.
         """
-        expected: dict[tuple[int, int], float] = defaultdict(float)
+        arrival_bytes: dict[tuple[int, int], float] = defaultdict(float)
         for access in arrivals:
             assert access.operands is not None
             assert access.addresses is not None
@@ -112,8 +112,8 @@ class TensorBoxes:
             for warp, barrier, count in zip(
                 access.warps.tolist(), at.tolist(), access.operands[:, 0].tolist(), strict=True
             ):
-                expected[warp // self.waves, barrier] += count if count >= 0 else math.nan
-        known: dict[tuple[int, int], float] = defaultdict(float)
+                arrival_bytes[warp // self.waves, barrier] += count if count >= 0 else math.nan
+        box_bytes: dict[tuple[int, int], float] = defaultdict(float)
         open_copies: dict[tuple[int, int], int] = defaultdict(int)
         for number, access in accesses.items():
             box = self._box(access)
@@ -122,16 +122,16 @@ class TensorBoxes:
                 size = self._stored(access)
             self._bytes[number] = np.full(len(access.warps), size)
             for key in self._phases(access):
-                known[key] += 0.0 if box is None else size
+                box_bytes[key] += 0.0 if box is None else size
                 open_copies[key] += box is None
         for number, access in accesses.items():
             for position, key in enumerate(self._phases(access)):
-                total = expected.get(key, math.nan)
+                total = arrival_bytes.get(key, math.nan)
                 if open_copies[key]:
                     if math.isnan(self._bytes[number][position]):
-                        self._bytes[number][position] = (total - known[key]) / open_copies[key]
+                        self._bytes[number][position] = (total - box_bytes[key]) / open_copies[key]
                 elif total > 0:  # rows of boxes may be narrower than the widest swizzle
-                    self._bytes[number][position] *= total / known[key]
+                    self._bytes[number][position] *= total / box_bytes[key]
             if not (self._bytes[number] > 0).all():
                 name = self.program.instructions[access.instruction].mnemonic
                 raise Unpredictable(f"the bytes that {name} copies are in a descriptor")
@@ -147,16 +147,16 @@ class TensorBoxes:
         box, lines = self._box(access), np.ceil(self._bytes[number] / 128).astype(np.int64)
         corners = access.operands[:, t.COORDINATES :]
         if box is not None and (corners != t.UNKNOWN).any():
-            found, counts = box.sectors(corners)
+            sector_numbers, counts = box.sectors(corners)
         else:
             counts = np.ceil(self._bytes[number] / SECTOR).astype(np.int64)
             numbers = [self._number(access, row) for row in range(len(counts))]
             parts = [
-                np.uint64(_MADE + (own << _ROOM)) + np.arange(count, dtype=np.uint64)
-                for own, count in zip(numbers, counts.tolist(), strict=True)
+                np.uint64(_MADE + (box_number << _ROOM)) + np.arange(count, dtype=np.uint64)
+                for box_number, count in zip(numbers, counts.tolist(), strict=True)
             ]
-            found = np.concatenate(parts)
-        return found, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), lines
+            sector_numbers = np.concatenate(parts)
+        return sector_numbers, np.concatenate([[0], np.cumsum(counts)]).astype(np.int64), lines
 
     def identities(self, access: WarpAccess) -> Array:
         """A number (u64[w]) for each box of a copy: its first byte where addresses are known, else
@@ -166,7 +166,7 @@ class TensorBoxes:
         if box is not None:
             return (box.first + corners @ np.array(box.steps)).astype(np.uint64)
         numbers = [self._number(access, row) for row in range(len(corners))]
-        return np.array([_MADE + (own << _ROOM) for own in numbers], np.uint64)
+        return np.array([_MADE + (box_number << _ROOM) for box_number in numbers], np.uint64)
 
     def _number(self, access: WarpAccess, row: int) -> int:
         """The number of a box whose address is not known, the same for the same coordinates."""

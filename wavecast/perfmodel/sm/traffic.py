@@ -32,10 +32,10 @@ class LaunchArrays:
     def of(self, addresses: Array) -> Array:
         """The number of the array of each address (i64), n for none."""
         number = len(self.first)
-        found = np.full(addresses.shape, number, np.int64)
+        indices = np.full(addresses.shape, number, np.int64)
         for at in range(number):
-            found[(addresses >= self.first[at]) & (addresses < self.end[at])] = at
-        return found
+            indices[(addresses >= self.first[at]) & (addresses < self.end[at])] = at
+        return indices
 
     @property
     def sizes(self) -> Array:
@@ -89,7 +89,7 @@ class LevelShares:
 
 
 def shares(
-    touched: Touched,
+    sector_records: Touched,
     chip: Chip,
     arrays: LaunchArrays,
     *,
@@ -107,30 +107,32 @@ def shares(
     `distinct` (f64 per instruction) is the share of its addresses that differ between workgroups;
     `at_once` of the `workgroups` run at once, `resident` of them on one SM.
     """
-    sampled = max(1, len(np.unique(touched.workgroup)))
+    sampled = max(1, len(np.unique(sector_records.workgroup)))
     sizes = arrays.sizes
     usable = chip.l2_bytes * chip.coefficient("sm", "l2_usable")
-    own = touched.fresh[~stores].sum() * SECTOR / sampled
-    in_l1 = float(own * resident <= l1_bytes)  # the L1 replaces in order: a stream leaves nothing
-    in_l2 = float(np.asarray(residency(own * at_once, usable)))
+    workgroup_bytes = sector_records.fresh[~stores].sum() * SECTOR / sampled
+    in_l1 = float(
+        workgroup_bytes * resident <= l1_bytes
+    )  # the L1 replaces in order: a stream leaves nothing
+    in_l2 = float(np.asarray(residency(workgroup_bytes * at_once, usable)))
     hits = np.where(stores | bypass, 0.0, in_l1)
-    l2 = touched.fresh + touched.again * (1 - hits)
-    apart = distinct[touched.instruction]
+    l2 = sector_records.fresh + sector_records.again * (1 - hits)
+    apart = distinct[sector_records.instruction]
     loads = ~stores
-    fresh = touched.fresh * SECTOR * workgroups / sampled
+    fresh = sector_records.fresh * SECTOR * workgroups / sampled
     count = len(sizes)
-    moved = np.bincount(touched.array[loads], (fresh * apart)[loads], count)
-    needed = np.minimum(moved, sizes)
-    asked = np.bincount(touched.array[loads], fresh[loads], count)
-    footprint = float(needed.sum())
-    kept = float(np.asarray(residency(footprint, usable)))
-    from_memory = needed + (moved - needed) * (1 - kept)
-    of_array = np.divide(from_memory, asked, out=np.ones(count), where=asked > 0)
-    part = np.where(stores, 1.0, np.minimum(1.0, of_array[touched.array]))
-    hbm = touched.fresh * part + touched.again * (1 - hits) * (1 - in_l2)
-    written = np.bincount(touched.array[stores], fresh[stores], count)
+    distinct_bytes = np.bincount(sector_records.array[loads], (fresh * apart)[loads], count)
+    array_footprint = np.minimum(distinct_bytes, sizes)
+    request_bytes = np.bincount(sector_records.array[loads], fresh[loads], count)
+    footprint = float(array_footprint.sum())
+    hit_share = float(np.asarray(residency(footprint, usable)))
+    from_memory = array_footprint + (distinct_bytes - array_footprint) * (1 - hit_share)
+    of_array = np.divide(from_memory, request_bytes, out=np.ones(count), where=request_bytes > 0)
+    part = np.where(stores, 1.0, np.minimum(1.0, of_array[sector_records.array]))
+    hbm = sector_records.fresh * part + sector_records.again * (1 - hits) * (1 - in_l2)
+    written = np.bincount(sector_records.array[stores], fresh[stores], count)
     once = np.divide(np.minimum(written, sizes), written, out=np.ones(count), where=written > 0)
-    hbm = np.where(stores, touched.fresh * once[touched.array], hbm)
+    hbm = np.where(stores, sector_records.fresh * once[sector_records.array], hbm)
     scale = SECTOR * workgroups / sampled
     return LevelShares(l2, np.minimum(hbm, l2), (l2.sum() * scale, hbm.sum() * scale))
 

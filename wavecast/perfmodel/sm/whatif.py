@@ -32,66 +32,68 @@ class SmChanges:
 
     def all(self, now: LaunchTiming) -> tuple[WhatIf, ...]:
         """Every change that makes a difference to the time `now`, the largest speedup first."""
-        found = []
+        changes = []
         for change, again in self._changes():
             seconds = again().seconds
             speedup = 1 - seconds / now.seconds
             of_setting = change.startswith(("one workgroup", "at the peak"))
             if speedup >= LEAST or (of_setting and speedup <= -LEAST):
-                found.append(WhatIf(change, seconds, speedup))
-        return tuple(sorted(found, key=lambda entry: -entry.time_saved))
+                changes.append(WhatIf(change, seconds, speedup))
+        return tuple(sorted(changes, key=lambda entry: -entry.time_saved))
 
-    def free(self, chosen: Array) -> LaunchTiming:
+    def free(self, selection: Array) -> LaunchTiming:
         """With instructions (bool[n]) that take an issue slot and nothing else."""
         code, streams = self.simulation.code, self.simulation.profile.streams
         rows = streams.rows.copy()
-        rows[chosen[streams.steps[code.slots[streams.steps] > 0]]] = 0.0
+        rows[selection[streams.steps[code.slots[streams.steps] > 0]]] = 0.0
         asking = self._requesting(rows)
-        return replace(asking, code=without_work(code, chosen & ~_synchronises(code))).run()
+        return replace(asking, code=without_work(code, selection & ~_synchronises(code))).run()
 
-    def contiguous(self, chosen: Array) -> LaunchTiming:
+    def contiguous(self, selection: Array) -> LaunchTiming:
         """With contiguous lanes in memory instructions (bool[n]), and shared-memory accesses
         without bank conflicts."""
-        return self.with_contiguous(chosen).run()
+        return self.with_contiguous(selection).run()
 
-    def with_contiguous(self, chosen: Array) -> SmSimulation:
+    def with_contiguous(self, selection: Array) -> SmSimulation:
         """The simulation of `contiguous`."""
-        return self._requesting(contiguous_rows(self.simulation, chosen))
+        return self._requesting(contiguous_rows(self.simulation, selection))
 
-    def widened(self, chosen: Array) -> LaunchTiming:
+    def widened(self, selection: Array) -> LaunchTiming:
         """With memory instructions (bool[n]) joined into wide, contiguous ones."""
-        wide = self.with_contiguous(chosen)
-        code, streams = joined(self.simulation, chosen)
+        wide = self.with_contiguous(selection)
+        code, streams = joined(self.simulation, selection)
         return replace(wide, code=code, profile=replace(wide.profile, streams=streams)).run()
 
-    def later_waits(self, chosen: Array, iterations: int) -> LaunchTiming:
+    def later_waits(self, selection: Array, iterations: int) -> LaunchTiming:
         """Raises ValueError: a scoreboard does not count the loads of an iteration."""
-        del chosen, iterations
+        del selection, iterations
         raise ValueError("SASS waits by scoreboards")
 
-    def without(self, chosen: Array) -> LaunchTiming:
+    def without(self, selection: Array) -> LaunchTiming:
         """Without instructions (bool[n]), which warps pass over."""
         code, streams = self.simulation.code, self.simulation.profile.streams
-        return self._simulated(streams=shortened(streams, code.slots, ~chosen[streams.steps]))
+        return self._simulated(streams=shortened(streams, code.slots, ~selection[streams.steps]))
 
-    def without_barriers(self, chosen: Array) -> LaunchTiming:
+    def without_barriers(self, selection: Array) -> LaunchTiming:
         """Without the barriers among instructions (bool[n])."""
         code = self.simulation.code
-        gone = chosen & (code.kind == c.BARRIER)
-        return self._simulated(replace(code, kind=np.where(gone, c.PLAIN, code.kind)))
+        barriers = selection & (code.kind == c.BARRIER)
+        return self._simulated(replace(code, kind=np.where(barriers, c.PLAIN, code.kind)))
 
-    def atomics_in_lds(self, chosen: Array, passes: float, left: float) -> LaunchTiming:
+    def atomics_in_lds(
+        self, selection: Array, passes: float, global_atomics: float
+    ) -> LaunchTiming:
         """With global atomics (bool[n]) of shared memory, each of `passes` passes through its
-        banks, and `left` atomics at the address of memory with the most of them."""
+        banks, and `global_atomics` atomics at the address of memory with the most of them."""
         code, streams = self.simulation.code, self.simulation.profile.streams
         rows = streams.rows.copy()
-        part = chosen[streams.steps[code.slots[streams.steps] > 0]]
+        part = selection[streams.steps[code.slots[streams.steps] > 0]]
         rows[part] = 0.0
         rows[part, PASSES] = passes
         asking = self._requesting(rows)
-        kinds = np.where(chosen, c.SHARED, code.kind).astype(code.kind.dtype)
+        kinds = np.where(selection, c.SHARED, code.kind).astype(code.kind.dtype)
         traffic = asking.profile.traffic
-        traffic = replace(traffic, atomics=left) if traffic is not None else None
+        traffic = replace(traffic, atomics=global_atomics) if traffic is not None else None
         profile = replace(asking.profile, traffic=traffic)
         return replace(asking, code=replace(code, kind=kinds), profile=profile).run()
 
@@ -144,11 +146,11 @@ class SmChanges:
 
     def _issue_free(self, pipes: tuple[int, ...]) -> SmCode:
         code = self.simulation.code
-        chosen = np.isin(code.pipe, pipes)
+        selection = np.isin(code.pipe, pipes)
         return replace(
             code,
-            issue=np.where(chosen, 1e-3, code.issue).astype(np.float32),
-            stall=np.where(chosen, 1, code.stall).astype(np.int32),
+            issue=np.where(selection, 1e-3, code.issue).astype(np.float32),
+            stall=np.where(selection, 1, code.stall).astype(np.int32),
         )
 
 

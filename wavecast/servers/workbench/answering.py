@@ -123,7 +123,7 @@ class Answers:
         from wavecast.report import json as json_report
 
         report = self._explained()
-        advised = tuple(with_advice(one, Given()) for one in report.explanations)
+        advised = tuple(with_advice(explanation, Given()) for explanation in report.explanations)
         self._report = replace(report, explanations=advised)
         return json_report.document(self._report)
 
@@ -147,7 +147,9 @@ class Answers:
         if any(not 0.01 <= factor <= 100 for factor in factors.values()):
             raise ValueError("factors are from 0.01 to 100")
         group = summary.groups(self._explained())[int(question["launch"])]
-        return [workbench.changed_seconds(one, factors) for one in group.explanations]
+        return [
+            workbench.changed_seconds(explanation, factors) for explanation in group.explanations
+        ]
 
     def _chosen(self, question: Mapping[str, Any]) -> Any:
         from wavecast.report import workbench

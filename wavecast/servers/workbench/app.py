@@ -55,7 +55,7 @@ class Workbench:
             **self.session.permalink(),
             "watched": self.session.watched is not None,
             "constants": [
-                asdict(one) for one in launch_settings(self.session.text, self.session.name)
+                asdict(setting) for setting in launch_settings(self.session.text, self.session.name)
             ],
         }
 
@@ -64,10 +64,10 @@ class Workbench:
         with self._lock:
             self.session = session = self.session.with_changes(changes)
             question = session.question()
-        found = self._engine.explain(question)
-        found["constants"] = _settings(session)
-        found["text"] = session.text
-        return found
+        document = self._engine.explain(question)
+        document["constants"] = _settings(session)
+        document["text"] = session.text
+        return document
 
     def open(self, text: str) -> dict[str, Any]:
         """Replace the session by that of a permalink. Raises WavecastError."""
@@ -83,9 +83,9 @@ class Workbench:
 
     def changed_at(self) -> int:
         """When the watched file was changed, in nanoseconds; 0 where it is missing."""
-        watched = self.session.watched
+        path = self.session.watched
         try:
-            return watched.stat().st_mtime_ns if watched is not None else 0
+            return path.stat().st_mtime_ns if path is not None else 0
         except OSError:
             return 0
 
@@ -107,8 +107,8 @@ def application(workbench: Workbench, token: str, port: int) -> Starlette:
         return await _answered(workbench.explain, await _body(request))
 
     async def opened(request: Request) -> Response:
-        found = await _body(request)
-        return await _answered(workbench.open, json.dumps(found))
+        body = await _body(request)
+        return await _answered(workbench.open, json.dumps(body))
 
     async def ask(request: Request) -> Response:
         question = await _body(request)
@@ -146,9 +146,9 @@ class _Guard:
             if scope["type"] == "lifespan":
                 await self._app(scope, receive, send)
             return
-        refused = self._why_refused(Request(scope))
-        if refused:
-            status, why = refused
+        refusal = self._why_refused(Request(scope))
+        if refusal:
+            status, why = refusal
             response = JSONResponse({"error": why}, status)
             await response(scope, receive, send)
             return
@@ -167,10 +167,10 @@ class _Guard:
         origin = headers.get("origin")
         if origin is not None and origin.removeprefix("http://") not in self._hosts:
             return 403, "another origin"
-        given = headers.get("authorization", "").removeprefix("Bearer ")
+        token = headers.get("authorization", "").removeprefix("Bearer ")
         if request.url.path == "/":  # where a browser adds no header
-            given = given or request.query_params.get("token", "")
-        if not hmac.compare_digest(given.encode(), self._token):
+            token = token or request.query_params.get("token", "")
+        if not hmac.compare_digest(token.encode(), self._token):
             return 403, "the address needs the token that wavecast serve printed"
         length = headers.get("content-length", "0")
         if not length.isdecimal() or int(length) > 2 * LARGEST:
@@ -199,12 +199,12 @@ async def _body(request: Request) -> dict[str, Any]:
             raise HTTPException(413, "too large")
         parts.append(part)
     try:
-        found = json.loads(b"".join(parts))
+        body = json.loads(b"".join(parts))
     except (ValueError, RecursionError):
         raise HTTPException(400, "not JSON") from None
-    if not isinstance(found, dict):
+    if not isinstance(body, dict):
         raise HTTPException(400, "not a JSON object")
-    return found
+    return body
 
 
 async def _answered(work: Callable[[Any], Any], argument: Any) -> Response:
@@ -218,13 +218,13 @@ async def _answered(work: Callable[[Any], Any], argument: Any) -> Response:
 
 async def _changes(workbench: Workbench, request: Request) -> AsyncIterator[str]:
     """An event when the watched file has changed."""
-    known = workbench.changed_at()
+    last = workbench.changed_at()
     yield ": watching\n\n"
     while not await request.is_disconnected():
         await asyncio.sleep(_WATCH_SECONDS)
         now = workbench.changed_at()
-        if now != known:
-            known = now
+        if now != last:
+            last = now
             yield "data: changed\n\n"
 
 

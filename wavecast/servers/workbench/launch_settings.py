@@ -108,25 +108,32 @@ def _names(tree: ast.Module) -> frozenset[str]:
         node.name: node
         for node in ast.walk(tree)
         if isinstance(node, ast.FunctionDef)
-        and any(_last_name(one) in _DECORATORS for one in node.decorator_list)
+        and any(_last_name(decorator) in _DECORATORS for decorator in node.decorator_list)
     }
     constants = {name: _constants(kernel) for name, kernel in kernels.items()}
-    names = set(COMPILER_OPTIONS).union(*(filter(None, found) for found in constants.values()))
-    passed: set[str] = set()
+    names = set(COMPILER_OPTIONS).union(
+        *(filter(None, parameters) for parameters in constants.values())
+    )
+    argument_names: set[str] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Subscript):
             positions = constants.get(_last_name(node.func.value))
             if positions is None:  # a kernel of another file: what it is told by name
-                names.update(one.arg for one in node.keywords if one.arg)
+                names.update(keyword.arg for keyword in node.keywords if keyword.arg)
             for value in _passed(node, positions or (), names):
-                passed.update(name.id for name in ast.walk(value) if isinstance(name, ast.Name))
-    return frozenset(names | passed)
+                argument_names.update(
+                    name.id for name in ast.walk(value) if isinstance(name, ast.Name)
+                )
+    return frozenset(names | argument_names)
 
 
 def _constants(kernel: ast.FunctionDef) -> Sequence[str]:
     """For each parameter its name where it is a constant, else ""."""
     parameters = [*kernel.args.posonlyargs, *kernel.args.args, *kernel.args.kwonlyargs]
-    return [one.arg if _last_name(one.annotation) == "constexpr" else "" for one in parameters]
+    return [
+        parameter.arg if _last_name(parameter.annotation) == "constexpr" else ""
+        for parameter in parameters
+    ]
 
 
 def _passed(launch: ast.Call, positions: Sequence[str], names: set[str]) -> Iterator[ast.expr]:

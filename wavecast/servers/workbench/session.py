@@ -56,7 +56,9 @@ class WorkbenchSession:
             raise UsageError(f"the source is text of at most {LARGEST // 2**20} MiB")
         if not isinstance(arch, str) or not arch.strip():
             raise UsageError("arch names at least one GPU")
-        if not isinstance(arguments, list) or not all(isinstance(one, str) for one in arguments):
+        if not isinstance(arguments, list) or not all(
+            isinstance(argument, str) for argument in arguments
+        ):
             raise UsageError("arguments is a list of texts")
         if self.watched is not None:
             text = files.read_text(self.watched)
@@ -115,20 +117,20 @@ def opened(text: str, arch: str, folder: Path) -> WorkbenchSession:
     """The session of a permalink; `arch` replaces its GPUs unless "". Raises InputError for other
     text."""
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         raise InputError("not a permalink of the workbench: no JSON") from None
-    if not isinstance(found, dict) or found.get("schema") != SCHEMA:
+    if not isinstance(document, dict) or document.get("schema") != SCHEMA:
         raise InputError(f"not a permalink of the workbench: no schema {SCHEMA}")
-    name = found.get("name")
+    name = document.get("name")
     if not isinstance(name, str):
         raise InputError("the permalink has no name")
     empty = WorkbenchSession(_checked_name(name), "", arch, (), folder)
     return empty.with_changes(
         {
-            "text": found.get("text", ""),
-            "arch": arch or found.get("arch", ""),
-            "arguments": found.get("arguments", []),
+            "text": document.get("text", ""),
+            "arch": arch or document.get("arch", ""),
+            "arguments": document.get("arguments", []),
         }
     )
 

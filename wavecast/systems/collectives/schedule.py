@@ -95,17 +95,17 @@ class MessageSchedule:
 
     def shares(self) -> Iterator[tuple[Phase, float]]:
         """Phases, and the share of all data that a part of theirs is."""
-        kept: dict[str, float] = dict.fromkeys(AXES, 1.0)
+        fractions: dict[str, float] = dict.fromkeys(AXES, 1.0)
         extent = {"node": self.local, "rail": self.nodes}
         if self.function == "all_gather":
-            kept = {axis: 1 / extent[axis] for axis in AXES}
+            fractions = {axis: 1 / extent[axis] for axis in AXES}
         for phase in self.phases:
             other = AXES[1 - AXES.index(phase.axis)]
-            yield phase, kept[other] / phase.size
+            yield phase, fractions[other] / phase.size
             if phase.function == "reduce_scatter":
-                kept[phase.axis] = 1 / phase.size
+                fractions[phase.axis] = 1 / phase.size
             elif phase.function == "all_gather":
-                kept[phase.axis] = 1.0
+                fractions[phase.axis] = 1.0
 
     @property
     def name(self) -> str:
@@ -129,26 +129,28 @@ def messages(schedule: MessageSchedule) -> Iterator[Message]:
     local, nodes = schedule.local, schedule.nodes
     extent = {"node": local, "rail": nodes}
     everything = schedule.function != "all_gather"
-    kept: dict[str, bool] = dict.fromkeys(AXES, everything)
+    is_complete: dict[str, bool] = dict.fromkeys(AXES, everything)
     start = 0
     for phase in schedule.phases:
         other = AXES[1 - AXES.index(phase.axis)]
         for number in range(phase.rounds):
             for rank in range(schedule.ranks):
                 at = {"node": rank % local, "rail": rank // local}
-                across = range(extent[other]) if kept[other] else (at[other],)
+                across = range(extent[other]) if is_complete[other] else (at[other],)
                 for step in phase.steps(at[phase.axis], number):
                     ends = {**at, phase.axis: step.partner}
                     chunks = tuple(
-                        (part + one * local) if phase.axis == "node" else (one + part * local)
+                        (part + position * local)
+                        if phase.axis == "node"
+                        else (position + part * local)
                         for part in step.parts
-                        for one in across
+                        for position in across
                     )
                     target = ends["node"] + ends["rail"] * local
                     yield Message(start + number, rank, target, chunks, step.reduce)
         start += phase.rounds
         if phase.function != "all_reduce":
-            kept[phase.axis] = phase.function == "all_gather"
+            is_complete[phase.axis] = phase.function == "all_gather"
 
 
 def schedules(function: str, local: int, nodes: int) -> Iterator[MessageSchedule]:
@@ -157,9 +159,9 @@ def schedules(function: str, local: int, nodes: int) -> Iterator[MessageSchedule
     far = [name for name in ALGORITHMS if _fits(name, nodes)] if nodes > 1 else [""]
     for inner in near:
         for outer in far:
-            found = _phases(function, local, nodes, inner, outer)
-            if found is not None:
-                yield MessageSchedule(function, local, nodes, found)
+            phases = _phases(function, local, nodes, inner, outer)
+            if phases is not None:
+                yield MessageSchedule(function, local, nodes, phases)
 
 
 def _fits(algorithm: str, size: int) -> bool:
@@ -173,8 +175,8 @@ def _phases(
 
     def along(name: str) -> list[Phase]:
         both = [("node", local, inner), ("rail", nodes, outer)]
-        given = [entry for entry in both if entry[2]]
-        order = given if name == "reduce_scatter" else given[::-1]
+        levels = [entry for entry in both if entry[2]]
+        order = levels if name == "reduce_scatter" else levels[::-1]
         return [Phase(name, axis, algorithm, size) for axis, size, algorithm in order]
 
     if function != "all_reduce":

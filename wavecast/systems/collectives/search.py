@@ -52,7 +52,7 @@ def search(function: str, size: float, cluster: Cluster) -> tuple[ScheduleTime, 
     group = cluster.group
     if group.ranks < 2:
         raise UsageError("a collective needs two GPUs or more")
-    found = [
+    times = [
         min(
             (
                 simulate(schedule, cluster, size, protocol, pieces)
@@ -63,7 +63,7 @@ def search(function: str, size: float, cluster: Cluster) -> tuple[ScheduleTime, 
         )
         for schedule in schedules(function, group.local, group.nodes)
     ]
-    return tuple(sorted(found, key=lambda time: time.seconds))
+    return tuple(sorted(times, key=lambda time: time.seconds))
 
 
 def answer(
@@ -88,8 +88,8 @@ def answer(
         text: search(function, size, cluster.scaled(**{name: factor}))[0]
         for text, name, factor in map(_change, filter(None, map(str.strip, changes.split(";"))))
     }
-    found = search(function, size, cluster)
-    return CollectiveAnswer(function, size, system, cluster, found, library, varied)
+    times = search(function, size, cluster)
+    return CollectiveAnswer(function, size, system, cluster, times, library, varied)
 
 
 def _change(text: str) -> tuple[str, str, float]:

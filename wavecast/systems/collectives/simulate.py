@@ -91,16 +91,16 @@ def simulate(
 ) -> ScheduleTime:
     """The time of a schedule of `size` bytes (the buffer that is reduced, the whole of what is
     gathered) in `pieces` pieces, by a protocol of `PROTOCOLS`."""
-    known = known_of(cluster.device)
+    facts = known_of(cluster.device)
     arrived = [0.0] * pieces
     free = {"links": 0.0, "network": 0.0}
     busy = dict.fromkeys(free, 0.0)
     for phase, share in schedule.shares():
-        rounds = list(_rounds(phase, share * size / pieces, cluster, known, protocol))
-        for one in rounds:
-            busy[one.resource] += pieces * one.busy
+        rounds = list(_rounds(phase, share * size / pieces, cluster, facts, protocol))
+        for message_round in rounds:
+            busy[message_round.resource] += pieces * message_round.busy
         arrived = _run(rounds, arrived, free)
-    seconds = known["start"] * cluster.latency + max(arrived)
+    seconds = facts["start"] * cluster.latency + max(arrived)
     return ScheduleTime(schedule, protocol, pieces, seconds, busy["links"], busy["network"])
 
 
@@ -108,44 +108,44 @@ def _run(rounds: Sequence[_Round], arrived: list[float], free: dict[str, float])
     """When the last round of each piece has arrived; `free` is when links are next idle."""
     number, alike = 0, len(set(rounds)) == 1
     while number < len(rounds):
-        one, before = rounds[number], arrived
+        message_round, before = rounds[number], arrived
         after: list[float] = []
         for start in before:
-            begin = max(start, free[one.resource])
-            free[one.resource] = begin + one.busy
-            after.append(begin + one.busy + one.hop)
+            begin = max(start, free[message_round.resource])
+            free[message_round.resource] = begin + message_round.busy
+            after.append(begin + message_round.busy + message_round.hop)
         arrived, number = after, number + 1
         steps = [new - old for new, old in zip(after, before, strict=True)]
         if alike and number >= _WATCHED and max(steps) - min(steps) <= 1e-9 * max(steps):
             rest = (len(rounds) - number) * steps[0]
-            free[one.resource] += rest
+            free[message_round.resource] += rest
             return [time + rest for time in arrived]
     return arrived
 
 
 def _rounds(
-    phase: Phase, part: float, cluster: Cluster, known: Known, protocol: str
+    phase: Phase, part: float, cluster: Cluster, facts: Known, protocol: str
 ) -> Iterator[_Round]:
-    share = known["flag_fraction"] if protocol == "flags" else 1.0
+    share = facts["flag_fraction"] if protocol == "flags" else 1.0
     group, name = cluster.group, protocol[:-1]
     near = phase.axis == "node"
-    hop = cluster.latency * known[f"{name}_hop" if near else f"{name}_network_hop"]
+    hop = cluster.latency * facts[f"{name}_hop" if near else f"{name}_network_hop"]
     if near:
         assert group.fabric is not None
-        rate = link_rate(group, group.local, known) * share
+        rate = link_rate(group, group.local, facts) * share
         pair = phase.algorithm in ("halving", "doubling") and group.fabric.topology == "mesh"
         rate /= (phase.size - 1) if pair else 1  # one partner, one of the links
     else:
-        rate = network_rate(group, known) * share
+        rate = network_rate(group, facts) * share
     different = 1 if phase.algorithm == "ring" else phase.rounds  # those of a ring are alike
     for number in range(different):
         sent = 0.0
         for step in phase.steps(0, number):
             factor = 1.0 if near else cluster.uplinks(step.partner)
-            posted = 0.0 if near else cluster.latency * known["flag_hop"]
+            posted = 0.0 if near else cluster.latency * facts["flag_hop"]
             sent += max(len(step.parts) * part * factor / rate, posted)
-        one = _Round("links" if near else "network", sent, hop)
-        yield from [one] * (phase.rounds // different)
+        message_round = _Round("links" if near else "network", sent, hop)
+        yield from [message_round] * (phase.rounds // different)
 
 
 __all__ = ["Cluster", "ScheduleTime", "simulate"]

@@ -111,19 +111,19 @@ def added_up(
 def _interval(time: GraphTime, times: Sequence[CallTime]) -> Interval:
     below: dict[str, float] = defaultdict(float)
     above: dict[str, float] = defaultdict(float)
-    for one in times:
-        kind = one.priced.node.op.op_class
-        below[kind] += one.seconds - one.priced.low
-        above[kind] += one.priced.high - one.seconds
+    for call_time in times:
+        kind = call_time.priced.node.op.op_class
+        below[kind] += call_time.seconds - call_time.priced.low
+        above[kind] += call_time.priced.high - call_time.seconds
     low, high = time.device - math.hypot(*below.values()), time.device + math.hypot(*above.values())
     return Interval(time.seconds, min(time.seconds, low + time.idle), high + time.idle, BASIS)
 
 
 def _summed(items: Iterable[tuple[str, float]]) -> dict[str, float]:
-    found: dict[str, float] = defaultdict(float)
+    totals: dict[str, float] = defaultdict(float)
     for name, seconds in items:
-        found[name] += seconds
-    return dict(sorted(found.items(), key=lambda item: -item[1]))
+        totals[name] += seconds
+    return dict(sorted(totals.items(), key=lambda item: -item[1]))
 
 
 def price_notes(prices: GraphPrices) -> tuple[str, ...]:

@@ -118,8 +118,8 @@ class ModuleGraph:
     @property
     def phases(self) -> tuple[str, ...]:
         """The phases that have calls."""
-        found = {call.phase for call in self.calls}
-        return tuple(phase for phase in PHASES if phase in found)
+        names = {call.phase for call in self.calls}
+        return tuple(phase for phase in PHASES if phase in names)
 
 
 __all__ = ["PHASES", "GraphLibraryCall", "ModuleGraph", "OperatorCall", "TensorSizes"]

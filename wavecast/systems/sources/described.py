@@ -84,25 +84,25 @@ def _loaded(path: Path) -> Mapping[str, Any]:
     import yaml
 
     try:
-        found = yaml.safe_load(files.read_text(path))
+        document = yaml.safe_load(files.read_text(path))
     # A ValueError: text that looks like a number or a date and is none.
     except (yaml.YAMLError, ValueError, RecursionError) as error:
-        said = " ".join(str(error).split())[:200]
-        raise InputError(f"{path.name} is not YAML: {said}") from error
-    if not isinstance(found, dict):
+        message = " ".join(str(error).split())[:200]
+        raise InputError(f"{path.name} is not YAML: {message}") from error
+    if not isinstance(document, dict):
         raise InputError(f"{path.name} is not a mapping", hint="docs/modules.md has the format")
-    return found
+    return document
 
 
-def _check(given: Mapping[Any, Any], known: Mapping[str, Any], where: str) -> None:
-    for name, value in given.items():
-        if name not in known:
-            near = difflib.get_close_matches(str(name), known, 1)
-            hint = f"nearest known: {near[0]}" if near else f"known: {', '.join(known)}"
+def _check(document: Mapping[Any, Any], schema: Mapping[str, Any], where: str) -> None:
+    for name, value in document.items():
+        if name not in schema:
+            near = difflib.get_close_matches(str(name), schema, 1)
+            hint = f"nearest known: {near[0]}" if near else f"known: {', '.join(schema)}"
             raise InputError(f"{where}: unknown field {_shown(name)}", hint=hint)
-        if not isinstance(value, known[name]) or isinstance(value, bool):
-            wanted = known[name] if isinstance(known[name], type) else float
-            raise InputError(f"{where}: {name} is {_shown(value)}, not a {wanted.__name__}")
+        if not isinstance(value, schema[name]) or isinstance(value, bool):
+            field_type = schema[name] if isinstance(schema[name], type) else float
+            raise InputError(f"{where}: {name} is {_shown(value)}, not a {field_type.__name__}")
 
 
 def _shown(value: Any) -> str:
@@ -112,10 +112,10 @@ def _shown(value: Any) -> str:
     return short.repr(value)
 
 
-def _required(given: Mapping[str, Any], name: str, where: str) -> Any:
-    if name not in given:
+def _required(document: Mapping[str, Any], name: str, where: str) -> Any:
+    if name not in document:
         raise InputError(f"{where}: no field {name}")
-    return given[name]
+    return document[name]
 
 
 def _part(entry: Mapping[str, Any], dtype: str, where: str) -> KernelPart:
@@ -125,12 +125,12 @@ def _part(entry: Mapping[str, Any], dtype: str, where: str) -> KernelPart:
             _required(entry, name, where)
         sizes = [_number(entry, name, where) for name in ("read", "written")]
         rate = entry.get("dtype") or dtype or "fp32"
-        counted = _number(entry, "flops", where) if "flops" in entry else None
+        flops = _number(entry, "flops", where) if "flops" in entry else None
         name = entry.get("module") or _BYTES
-        return KernelPart(name, UnknownOperator(name, rate, counted, *sizes))
+        return KernelPart(name, UnknownOperator(name, rate, flops, *sizes))
     if kind not in OPS:
-        known = ", ".join((*OPS, _BYTES))
-        raise InputError(f"{where}: unknown op {kind!r}", hint=f"known: {known}")
+        names = ", ".join((*OPS, _BYTES))
+        raise InputError(f"{where}: unknown op {kind!r}", hint=f"known: {names}")
     options = {str(name): _text(value, where) for name, value in entry.get("set", {}).items()}
     if dtype or "dtype" in entry:
         options["dtype"] = entry.get("dtype") or dtype
@@ -154,8 +154,8 @@ def _text(value: Any, where: str) -> str:
     """A value of `set`: text, a number, a flag, or a list of those."""
     if isinstance(value, bool):
         return str(value).lower()
-    if isinstance(value, list) and not any(isinstance(one, (list, dict)) for one in value):
-        return ",".join(_text(one, where) for one in value)
+    if isinstance(value, list) and not any(isinstance(element, (list, dict)) for element in value):
+        return ",".join(_text(element, where) for element in value)
     if not isinstance(value, (str, int, float)):
         raise InputError(f"{where}: set has {_shown(value)}, not a number or text")
     return str(value)

@@ -92,17 +92,17 @@ def pointwise(call: OperatorCall) -> Iterator[KernelPart]:
     read = [spec for spec in call.inputs if spec.shape]
     plain = base(call.name)
     in_place = call.name.endswith("_") and not plain.endswith("_")
-    known = POINTWISE.get(plain)
+    entry = POINTWISE.get(plain)
     if plain == "copy":
         read = read[1:]
     elif plain in ("fill", "zero"):
         read = []
-    if known is None:
+    if entry is None:
         function = _BY_OPERANDS[min(len(read), 3)]
-    elif isinstance(known, tuple):
-        function = known[len(read) > 1]
+    elif isinstance(entry, tuple):
+        function = entry[len(read) > 1]
     else:
-        function = known
+        function = entry
     if function == "pow_number":
         function = POWERS.get(_number(call.arguments.get("exponent")), function)
     operands = tuple(_operand(spec) for spec in read)
@@ -125,14 +125,14 @@ def _number(value: object) -> float:
 
 def _dense(spec: TensorSizes) -> bool:
     """Whether the elements fill a piece of memory, in any order of dimensions."""
-    expected = 1
+    contiguous_stride = 1
     sizes = (
         (stride, size) for size, stride in zip(spec.shape, spec.strides, strict=True) if size > 1
     )
     for stride, size in sorted(sizes):
-        if stride != expected:
+        if stride != contiguous_stride:
             return False
-        expected *= size
+        contiguous_stride *= size
     return True
 
 
@@ -244,11 +244,11 @@ def _batch_norm_backward(call: OperatorCall) -> Iterator[KernelPart]:
 def _norm_backward(call: OperatorCall) -> Iterator[KernelPart]:
     """Gradient of the rows, then that of weight and bias: each reads the gradient and the input."""
     grad, source = tensor(call, "grad_out"), tensor(call, "input")
-    wanted = call.arguments.get("output_mask") or (True, True, True)
+    output_mask = call.arguments.get("output_mask") or (True, True, True)
     both = grad.bytes + source.bytes
-    if wanted[0]:
+    if output_mask[0]:
         yield KernelPart("input gradient", SameBytes(call.name, both, source.bytes))
-    if any(wanted[1:]):
+    if any(output_mask[1:]):
         written = sum(spec.bytes for spec in call.outputs if spec.elements < source.elements)
         yield KernelPart("weight gradient", SameBytes(call.name, both, written))
 

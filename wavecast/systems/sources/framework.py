@@ -43,20 +43,20 @@ def frameworks() -> Mapping[str, Framework]:
     """Every profile by name."""
     file = resources.files("wavecast.systems.sources") / "frameworks.toml"
     names = {field.name for field in fields(Framework)} - {"name", "version"}
-    found = {}
+    profiles = {}
     for name, table in tomllib.loads(file.read_text(encoding="utf-8")).items():
         values = {key: table[key]["value"] for key in names}
-        found[name] = Framework(name=name, version=table["version"], **values)
-    return found
+        profiles[name] = Framework(name=name, version=table["version"], **values)
+    return profiles
 
 
 def framework(name: str) -> Framework:
     """The profile of an engine, a key of `frameworks`. Raises UnknownName."""
-    known = frameworks()
+    profiles = frameworks()
     plain = _OTHER_NAMES.get(name.lower(), name.lower())
-    if plain not in known:
-        raise UnknownName("engine of modules", name, known)
-    return known[plain]
+    if plain not in profiles:
+        raise UnknownName("engine of modules", name, profiles)
+    return profiles[plain]
 
 
 __all__ = ["Framework", "framework", "frameworks"]

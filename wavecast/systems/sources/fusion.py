@@ -69,15 +69,15 @@ def fused(graph: ModuleGraph) -> Iterator[CallKernel]:
                 for part in parts_of(call):
                     yield CallKernel(part, number, call.name, call.module, call.phase)
             continue
-        own = set(group.calls)
-        made = {spec.storage for number in own for spec in graph.calls[number].outputs}
+        members = set(group.calls)
+        storages = {spec.storage for number in members for spec in graph.calls[number].outputs}
         read: dict[int, TensorSizes] = {}
         written = 0.0
         for number in group.calls:
             call = graph.calls[number]
-            outside = _producers(graph, number) - own
+            outside = _producers(graph, number) - members
             for spec in call.inputs:
-                if spec.storage not in made or (outside and _updates(call, spec)):
+                if spec.storage not in storages or (outside and _updates(call, spec)):
                     read[spec.storage] = spec
             if not readers[number] or readers[number] - {group.number}:
                 written += call.bytes_written
@@ -95,13 +95,13 @@ def _updates(call: OperatorCall, spec: TensorSizes) -> bool:
 
 def _producers(graph: ModuleGraph, number: int) -> set[int]:
     """The calls with kernels whose results a call reads, also through views."""
-    found: set[int] = set()
+    producers: set[int] = set()
     for before in graph.calls[number].after:
         if launches_nothing(graph.calls[before]):
-            found |= _producers(graph, before)
+            producers |= _producers(graph, before)
         else:
-            found.add(before)
-    return found
+            producers.add(before)
+    return producers
 
 
 def _groups(graph: ModuleGraph) -> list[_Group]:
@@ -111,12 +111,12 @@ def _groups(graph: ModuleGraph) -> list[_Group]:
     for number, call in enumerate(graph.calls):
         if launches_nothing(call):
             continue
-        sources = [of[one] for one in _producers(graph, number)]
+        sources = [of[producer] for producer in _producers(graph, number)]
         size = max(spec.elements for spec in (*call.outputs, *call.inputs[:1]))
-        made = generated(call)
+        is_generated = generated(call)
         target = groups[max(sources)] if sources else None
-        if not (made and target and target.open and target.size == size) or _ends(call):
-            target = _Group(len(groups), size, [], made, made and not _ends(call))
+        if not (is_generated and target and target.open and target.size == size) or _ends(call):
+            target = _Group(len(groups), size, [], is_generated, is_generated and not _ends(call))
             groups.append(target)
         target.calls.append(number)
         of[number] = target.number
@@ -126,8 +126,8 @@ def _groups(graph: ModuleGraph) -> list[_Group]:
 def _ends(call: OperatorCall) -> bool:
     """Whether nothing joins the kernel of a call: its statistics reduce a dimension that others
     do not; a batch norm with given statistics is element-wise."""
-    given = call.arguments.get("training", call.arguments.get("train", True))
-    return call.name in _ENDS and bool(given)
+    training = call.arguments.get("training", call.arguments.get("train", True))
+    return call.name in _ENDS and bool(training)
 
 
 __all__ = ["RULE", "fused", "generated"]

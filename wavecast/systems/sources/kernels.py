@@ -48,15 +48,15 @@ def parts_of(call: OperatorCall) -> tuple[KernelPart, ...]:
     if launches_nothing(call):
         return ()
     plain = base(call.name)
-    found = PRODUCTS.get(call.name) or ELEMENTS.get(call.name)
-    if found is None and plain.startswith("_foreach_"):
-        found = foreach
-    if found is None and call.name.startswith("aten.") and (plain in POINTWISE or call.pointwise):
-        found = pointwise
-    if found is None:
+    rule = PRODUCTS.get(call.name) or ELEMENTS.get(call.name)
+    if rule is None and plain.startswith("_foreach_"):
+        rule = foreach
+    if rule is None and call.name.startswith("aten.") and (plain in POINTWISE or call.pointwise):
+        rule = pointwise
+    if rule is None:
         return (_unknown(call),)
     try:
-        return tuple(found(call))
+        return tuple(rule(call))
     except (LookupError, UsageError):
         return (_unknown(call),)
 

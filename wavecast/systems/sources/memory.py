@@ -30,8 +30,8 @@ def module_memory(graph: ModuleGraph, device: Device) -> ModuleMemory:
     """Weights and inputs, and the most that tensors made by the calls take at once. A tensor lives
     from the call that makes its memory to the last call that reads it; a gradient that nobody reads
     lives to the end."""
-    known = device.get("mem_size")
-    available = None if known is None else float(device.facts.integer("mem_size", "B"))
+    capacity = device.get("mem_size")
+    available = None if capacity is None else float(device.facts.integer("mem_size", "B"))
     parts = {"weights": graph.parameter_bytes, "inputs": graph.input_bytes, **_made(graph)}
     return ModuleMemory({name: size for name, size in parts.items() if size}, available)
 

@@ -56,11 +56,11 @@ class SameBytes(Op):
     def predict(self, device: Device) -> Prediction:
         """The time of the copy. Raises MissingFact as element-wise operations do."""
         elements = max(1, math.ceil((self.read + self.written) / 8))
-        found = Elementwise.of("copy", (elements,), "fp32").predict(device)
+        prediction = Elementwise.of("copy", (elements,), "fp32").predict(device)
         return replace(
-            found,
-            low=min(found.low, _BELOW * found.seconds),
-            high=max(found.high, _ABOVE * found.seconds),
+            prediction,
+            low=min(prediction.low, _BELOW * prediction.seconds),
+            high=max(prediction.high, _ABOVE * prediction.seconds),
             assumed={"kernel": "a copy of as many bytes"},
         )
 
@@ -119,10 +119,10 @@ class UnknownOperator(Op):
         raise UsageError(f"{cls.kind} has no --shape", hint="wavecast model predicts whole models")
 
     def work(self) -> Work:
-        counted = {} if not self.flops else {self.dtype: self.flops}
+        flops = {} if not self.flops else {self.dtype: self.flops}
         source = "not known, taken as none" if self.flops is None else "counted by PyTorch"
         origin = "derived from the sizes of the tensors"
-        return Work(counted, self.read, self.written, source, origin)
+        return Work(flops, self.read, self.written, source, origin)
 
     def predict(self, device: Device) -> Prediction:
         """Raises Unpredictable: only a bound of its time is known."""

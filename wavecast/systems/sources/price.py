@@ -44,17 +44,19 @@ class GraphPrices:
 
     def of(self, kernels: Iterable[CallKernel]) -> list[CallTime]:
         """Their times. Raises MissingFact where not even a bound is known."""
-        found: list[CallTime] = []
+        times: list[CallTime] = []
         for kernel in kernels:
             for part in self._parts(kernel):
-                chosen = CallKernel(part, kernel.call, kernel.operator, kernel.module, kernel.phase)
+                call_kernel = CallKernel(
+                    part, kernel.call, kernel.operator, kernel.module, kernel.phase
+                )
                 priced = self._prices.of(Node(part.name, kernel.module, part.op))
                 if priced.bounded:
                     self.bounded[kernel.operator] = priced.bounded
                 elif isinstance(part.op, SameBytes) and kernel.operator != "fused":
                     self.by_bytes.add(kernel.operator)
-                found.append(CallTime(chosen, priced))
-        return found
+                times.append(CallTime(call_kernel, priced))
+        return times
 
     def _parts(self, kernel: CallKernel) -> tuple[KernelPart, ...]:
         part = kernel.part

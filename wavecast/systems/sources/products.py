@@ -20,14 +20,16 @@ Kernels = Callable[[OperatorCall], Iterator[KernelPart]]
 def tensor(call: OperatorCall, *names: str) -> TensorSizes:
     """The argument of one of these names. Raises LookupError where the call has none."""
     for name in names:
-        found = call.arguments.get(name)
-        if isinstance(found, TensorSizes):
-            return found
+        argument = call.arguments.get(name)
+        if isinstance(argument, TensorSizes):
+            return argument
     raise LookupError(f"{call.name} has no tensor {' or '.join(names)}")
 
 
-def _product(a: TensorSizes, m: int, n: int, k: int, *, batch: int = 1, **given: Any) -> KernelPart:
-    return KernelPart("product", Gemm(m=m, n=n, k=k, batch=batch, dtype=a.dtype, **given))
+def _product(
+    a: TensorSizes, m: int, n: int, k: int, *, batch: int = 1, **options: Any
+) -> KernelPart:
+    return KernelPart("product", Gemm(m=m, n=n, k=k, batch=batch, dtype=a.dtype, **options))
 
 
 def _mm(call: OperatorCall) -> Iterator[KernelPart]:
@@ -37,10 +39,10 @@ def _mm(call: OperatorCall) -> Iterator[KernelPart]:
 
 
 def _bmm(call: OperatorCall) -> Iterator[KernelPart]:
-    added = call.name == "aten.baddbmm"
-    a, b = tensor(call, "batch1" if added else "self"), tensor(call, "batch2", "mat2")
+    has_bias = call.name == "aten.baddbmm"
+    a, b = tensor(call, "batch1" if has_bias else "self"), tensor(call, "batch2", "mat2")
     batch, m, k = a.shape
-    yield _product(a, m, b.shape[2], k, batch=batch, bias=added)
+    yield _product(a, m, b.shape[2], k, batch=batch, bias=has_bias)
 
 
 def _linear(call: OperatorCall) -> Iterator[KernelPart]:
@@ -115,13 +117,13 @@ def _convolution(call: OperatorCall) -> Iterator[KernelPart]:
 def _convolution_backward(call: OperatorCall) -> Iterator[KernelPart]:
     grad, source, weight = (tensor(call, n) for n in ("grad_output", "input", "weight"))
     transposed = bool(call.arguments.get("transposed"))
-    wanted = call.arguments.get("output_mask") or (True, True, True)
-    if wanted[0]:
+    output_mask = call.arguments.get("output_mask") or (True, True, True)
+    if output_mask[0]:
         direction = "forward" if transposed else "data"
         yield _convolved(call, source, grad, weight, direction, transposed=transposed)
-    if wanted[1]:
+    if output_mask[1]:
         yield _convolved(call, source, grad, weight, "weights", transposed=transposed)
-    if wanted[2]:
+    if output_mask[2]:
         channels = grad.shape[1]
         yield KernelPart(
             "bias gradient", Reduction(channels, grad.elements // channels, grad.dtype)
@@ -178,8 +180,8 @@ def _convolved(
 
 
 def _each(value: Any, rank: int) -> tuple[int, ...]:
-    found = tuple(int(one) for one in value)
-    return found * rank if len(found) == 1 else found
+    sizes = tuple(int(size) for size in value)
+    return sizes * rank if len(sizes) == 1 else sizes
 
 
 # --- attention --------------------------------------------------------------------------------

@@ -39,11 +39,11 @@ class GraphTime:
 def run(graph: ModuleGraph, times: Sequence[CallTime], framework: Framework) -> GraphTime:
     """The time of a run: `timeline` added up."""
     host = end = 0.0
-    for one in timeline(graph, times, framework):
-        if one.track == HOST:
-            host = one.end
+    for event in timeline(graph, times, framework):
+        if event.track == HOST:
+            host = event.end
         else:
-            end = one.end
+            end = event.end
     return GraphTime(max(end, host), sum(time.seconds for time in times), host)
 
 

@@ -118,21 +118,21 @@ def _recomputed(architecture: ModelArchitecture, setup: TrainingSetup, device: D
 def figures(model: TrainingModel, tokens: float = 0.0) -> TrainingFigures:
     """The figures of a step with their intervals."""
     setup, architecture, device = model.setup, model.architecture, model.system.device
-    step, known = model.step(), model.overlaps()
-    fast = model.step({name: Overlap(o.high, o.high, o.high) for name, o in known.items()})
-    slow = model.step({name: Overlap(o.low, o.low, o.low) for name, o in known.items()})
+    step, overlaps = model.step(), model.overlaps()
+    fast = model.step({name: Overlap(o.high, o.high, o.high) for name, o in overlaps.items()})
+    slow = model.step({name: Overlap(o.low, o.low, o.low) for name, o in overlaps.items()})
     seconds = bracketed_step(step.seconds, device, architecture, (fast.seconds, slow.seconds))
     each = setup.tokens / setup.gpus
     ranges = "overlap of communication from its least to its most"
     peak = device.peak_flops(dtypes.lookup(_multiplied(setup)).rate)
-    needed = model_flops(architecture, setup) / setup.gpus
+    required_flops = model_flops(architecture, setup) / setup.gpus
     return TrainingFigures(
         step=step,
         kernels=tuple(model.kernels()),
         timeline=tuple(model.timeline()),
         seconds=seconds,
         rate=_per_second(each, seconds),
-        mfu=_per_second(needed / peak.number, seconds) if peak is not None else None,
+        mfu=_per_second(required_flops / peak.number, seconds) if peak is not None else None,
         peak_dtype=_multiplied(setup),
         exposed=Interval(_share(step), _share(fast), _share(slow), ranges),
         bubble=_ordered(step.pipeline.bubble, fast.pipeline.bubble, slow.pipeline.bubble, ranges),
@@ -149,8 +149,8 @@ def _share(step: TrainingStep) -> float:
     return sum(step.exposed.values()) / step.seconds
 
 
-def _ordered(value: float, one: float, other: float, basis: str) -> Interval:
-    return Interval(value, min(value, one, other), max(value, one, other), basis)
+def _ordered(value: float, bound: float, other: float, basis: str) -> Interval:
+    return Interval(value, min(value, bound, other), max(value, bound, other), basis)
 
 
 def _per_second(amount: float, seconds: Interval) -> Interval:

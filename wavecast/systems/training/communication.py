@@ -104,11 +104,11 @@ class TrainingCommunication:
         """Seconds of the reduction of gradients, and of the gathering of weights where optimizer
         states are sharded, in a step. Sharded gradients are reduced after every micro-batch. Fully
         sharded training has neither at the end."""
-        found = self.gradient_messages(rank)
+        messages = self.gradient_messages(rank)
         if self.setup.sharding == 2:
-            scatters = [one for one in found if one.function == "reduce_scatter"]
-            found += (self.setup.micro_batches - 1) * scatters
-        return self._seconds(found)
+            scatters = [message for message in messages if message.function == "reduce_scatter"]
+            messages += (self.setup.micro_batches - 1) * scatters
+        return self._seconds(messages)
 
     def gradient_messages(self, rank: RankParameters) -> list[GroupMessage]:
         """What `gradients` takes, with one reduction where there is one per micro-batch."""
@@ -138,8 +138,8 @@ class TrainingCommunication:
         setup = self.setup
         if setup.tensor == 1:
             return 0.0, 0.0
-        one = layer.parallel or (isinstance(layer.mlp, ExpertMlp) and setup.expert > 1)
-        blocks = 1 if one else 2
+        exchanges_once = layer.parallel or (isinstance(layer.mlp, ExpertMlp) and setup.expert > 1)
+        blocks = 1 if exchanges_once else 2
         elements = setup.rows * self.architecture.hidden
         ranks, system = setup.tensor, self.system
         if not setup.sequence_parallel:
@@ -164,8 +164,8 @@ class TrainingCommunication:
                 width = attention.head_dim
             case _:  # the state at the end of the part of a sequence
                 state = attention.state_elements / setup.tensor * setup.micro_batch
-                passed = self._along("all_gather", state * 4 * setup.context)
-                return passed, passed
+                transfer = self._along("all_gather", state * 4 * setup.context)
+                return transfer, transfer
         size = width * setup.micro_batch * setup.sequence * _BF16
         gather = self._along("all_gather", size)
         return gather, gather + self._along("reduce_scatter", size)
@@ -198,8 +198,10 @@ class TrainingCommunication:
 
     def _seconds(self, messages: Iterable[GroupMessage]) -> float:
         return sum(
-            group_seconds(self.system, one.function, one.size, one.ranks, one.stride)
-            for one in messages
+            group_seconds(
+                self.system, message.function, message.size, message.ranks, message.stride
+            )
+            for message in messages
         )
 
 

@@ -34,8 +34,8 @@ def _attention(attention: Attention, sequence: int) -> float:
     """Forward FLOPs of a token in a layer."""
     match attention:
         case GroupedQueryAttention():
-            seen = min(sequence, attention.window) if attention.chunked else sequence
-            keys = _keys(seen, 0 if attention.chunked else attention.window)
+            visible_length = min(sequence, attention.window) if attention.chunked else sequence
+            keys = _keys(visible_length, 0 if attention.chunked else attention.window)
             return 4.0 * attention.heads * attention.head_dim * keys
         case LatentAttention():
             width = attention.nope + attention.rope + attention.value

@@ -72,7 +72,7 @@ class TrainingGraph:
             layer,
             Step(chunks=setup.micro_batch, tokens=setup.sequence // setup.context),
         )
-        found: list[TrainedKernel] = []
+        kernels: list[TrainedKernel] = []
         before: Op | None = None
         for node in nodes:
             if node.module == "collective":
@@ -83,14 +83,14 @@ class TrainingGraph:
             else:
                 parts = iter((self._share(node, layer),))
             for part in parts:
-                found += list(self._cast(part, fused=isinstance(before, Norm)))
+                kernels += list(self._cast(part, fused=isinstance(before, Norm)))
                 kernel = self._trained(part)
                 if isinstance(part.op, Gemm) and before is not None and _cheap(before):
                     kernel = replace(kernel, avoidable=kernel.saved)
-                found.append(kernel)
-                found += list(self._adapters(part))
+                kernels.append(kernel)
+                kernels += list(self._adapters(part))
                 before = part.op
-        return found
+        return kernels
 
     def embedding(self) -> list[TrainedKernel]:
         """The lookup of the first stage."""
@@ -175,11 +175,11 @@ class TrainingGraph:
         pairs, groups = each * experts, (each,) * experts
         form = self.formats.experts
         dtype, scaling = form.activations, form.scaling
-        moved = Elementwise.of("copy", (pairs, hidden), "bf16")
-        yield Node("permute", "experts", moved)
+        permutation = Elementwise.of("copy", (pairs, hidden), "bf16")
+        yield Node("permute", "experts", permutation)
         resorted = divided and experts > 1
         if resorted:
-            yield Node("sort by expert", "experts", moved)
+            yield Node("sort by expert", "experts", permutation)
         up = Gemm(m=pairs, n=2 * inter, k=hidden, groups=groups, dtype=dtype, scaling=scaling)
         yield Node("experts gate_up", "experts", up)
         act = Elementwise.of("silu_mul", (pairs, inter), "bf16")
@@ -187,8 +187,8 @@ class TrainingGraph:
         down = Gemm(m=pairs, n=hidden, k=inter, groups=groups, dtype=dtype, scaling=scaling)
         yield Node("experts down", "experts", down)
         if resorted:
-            yield Node("sort by sender", "experts", moved)
-        yield Node("combine", "experts", moved)
+            yield Node("sort by sender", "experts", permutation)
+        yield Node("combine", "experts", permutation)
 
     def _cast(self, node: Node, *, fused: bool) -> Iterator[TrainedKernel]:
         """Conversion of a product's input, and of the gradient of its output, to fp8. The norm

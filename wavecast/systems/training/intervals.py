@@ -18,10 +18,13 @@ from wavecast.systems.intervals import Interval
 
 
 def bracketed_step(
-    seconds: float, device: Device, architecture: ModelArchitecture, own: tuple[float, float]
+    seconds: float,
+    device: Device,
+    architecture: ModelArchitecture,
+    overlap_bounds: tuple[float, float],
 ) -> Interval:
     """The interval of a step's seconds: from residuals of runs of the vendor, else of all; at least
-    the range `own` that the assumed overlaps leave. Raises LookupError."""
+    the range `overlap_bounds` that the assumed overlaps leave. Raises LookupError."""
     sort = "sparse" if architecture.sparse else "dense"
     rows = _table()
     for vendor, words in ((device.vendor, f"{device.vendor.upper()} GPUs"), ("", "all GPUs")):
@@ -31,9 +34,11 @@ def bracketed_step(
         size, runs, models = row
         ends = seconds * math.exp(-size), seconds * math.exp(size)
         basis = f"{runs} runs of {models} {sort} models on {words}"
-        if own[0] < ends[0] or own[1] > ends[1]:
+        if overlap_bounds[0] < ends[0] or overlap_bounds[1] > ends[1]:
             basis += "; overlap of communication from its least to its most"
-        return Interval(seconds, min(ends[0], own[0]), max(ends[1], own[1]), basis)
+        return Interval(
+            seconds, min(ends[0], overlap_bounds[0]), max(ends[1], overlap_bounds[1]), basis
+        )
     raise LookupError(f"residuals.toml has no row for {sort} models")
 
 

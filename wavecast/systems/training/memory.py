@@ -42,12 +42,12 @@ def training_memory(
         raise MissingFact(f"the memory of {device.id} is not known")
     available = device.facts.integer("mem_size", "B") * assumptions().usable_memory
     layers = chunk_layers(architecture.depth, setup.pipeline * setup.chunks)
-    kept = stored(setup.schedule, setup.pipeline, setup.micro_batches, setup.chunks)
+    in_flight = stored(setup.schedule, setup.pipeline, setup.micro_batches, setup.chunks)
     stages = []
     for rank in range(setup.pipeline):
-        own = layers[rank :: setup.pipeline]
+        rank_layers = layers[rank :: setup.pipeline]
         ends = (rank == 0) + (rank == setup.pipeline - 1)
-        stages.append(_stage(architecture, setup, own, ends, kept[rank], rank))
+        stages.append(_stage(architecture, setup, rank_layers, ends, in_flight[rank], rank))
     return TrainingMemory(max(stages, key=lambda parts: sum(parts.values())), available)
 
 
@@ -55,9 +55,9 @@ def largest_micro_batch(
     architecture: ModelArchitecture, setup: TrainingSetup, device: Device
 ) -> int:
     """The largest micro-batch that divides a replica's sequences and fits; 0: none does."""
-    own = setup.batch // setup.data
-    for size in sorted((n for n in range(1, own + 1) if own % n == 0), reverse=True):
-        if setup.chunks > 1 and own // size % setup.pipeline:
+    sequences = setup.batch // setup.data
+    for size in sorted((n for n in range(1, sequences + 1) if sequences % n == 0), reverse=True):
+        if setup.chunks > 1 and sequences // size % setup.pipeline:
             continue
         if training_memory(architecture, replace(setup, micro_batch=size), device).fits:
             return size
@@ -69,10 +69,10 @@ def _stage(
     setup: TrainingSetup,
     layers: tuple[int, ...],
     ends: int,
-    kept: int,
+    in_flight: int,
     rank: int,
 ) -> dict[str, float]:
-    known = assumptions()
+    constants = assumptions()
     tied = 1 if architecture.tied and setup.pipeline == 1 else ends
     owned = of_stage(architecture, setup, sum(layers), embeddings=tied)
     dense, experts = setup.shards, setup.expert_shards
@@ -85,24 +85,24 @@ def _stage(
 
     everything = (owned.dense, owned.experts)
     trained = (owned.trained_dense, owned.trained_experts)
-    frozen_bytes = 1.0 if setup.lora and setup.dtype != "bf16" else known.weight_bytes
+    frozen_bytes = 1.0 if setup.lora and setup.dtype != "bf16" else constants.weight_bytes
     last = rank == setup.pipeline - 1
     return {
         "weights": sharded(3, everything) * frozen_bytes,
         "gradients": sharded(2, trained) * setup.gradient_bytes,
-        "optimizer states": sharded(1, trained) * known.state_bytes,
-        "activations": _activations(architecture, setup, max(layers), kept),
+        "optimizer states": sharded(1, trained) * constants.state_bytes,
+        "activations": _activations(architecture, setup, max(layers), in_flight),
         "logits": _logits(architecture, setup) if last else 0.0,
-        "gathered weights": _gathered(architecture, setup) * known.weight_bytes,
-        "communication": known.communication_buffers if setup.gpus > 1 else 0.0,
+        "gathered weights": _gathered(architecture, setup) * constants.weight_bytes,
+        "communication": constants.communication_buffers if setup.gpus > 1 else 0.0,
     }
 
 
 def _activations(
-    architecture: ModelArchitecture, setup: TrainingSetup, layers: int, kept: int
+    architecture: ModelArchitecture, setup: TrainingSetup, layers: int, in_flight: int
 ) -> float:
-    """Activations of `kept` micro-batches of a chunk of `layers` layers; the layer that is computed
-    again has all of its activations."""
+    """Activations of `in_flight` micro-batches of a chunk of `layers` layers; the layer that is
+    computed again has all of its activations."""
     graph = TrainingGraph(architecture, setup)
     stream = setup.rows / setup.norm_ranks * architecture.hidden * 2
     total, peak = 0.0, 0.0
@@ -120,7 +120,7 @@ def _activations(
             peak = max(peak, avoidable)
         else:
             total += share * saved
-    return total * layers * kept + peak
+    return total * layers * in_flight + peak
 
 
 def _logits(architecture: ModelArchitecture, setup: TrainingSetup) -> float:
@@ -132,10 +132,10 @@ def _gathered(architecture: ModelArchitecture, setup: TrainingSetup) -> float:
     """Elements of the layer that is computed and of the one that is gathered ahead."""
     if setup.sharding < 3:
         return 0.0
-    found: list[RankParameters] = [
+    layer_parameters: list[RankParameters] = [
         of_layer(architecture, setup, layer) for layer, _ in architecture.layers
     ]
-    return 2 * max(parameters.dense + parameters.experts for parameters in found)
+    return 2 * max(parameters.dense + parameters.experts for parameters in layer_parameters)
 
 
 __all__ = ["TrainingMemory", "largest_micro_batch", "training_memory"]

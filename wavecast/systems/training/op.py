@@ -52,8 +52,8 @@ class TrainedModel(Op):
     def predict(self, device: Device) -> Prediction:
         """The step. Raises as `TrainingModel.step`, and UsageError for another device than
         that of the machine."""
-        found = _figures(self.model, device.id, self.setup, self.machine)
-        seconds, step = found.seconds, found.step
+        training_figures = _figures(self.model, device.id, self.setup, self.machine)
+        seconds, step = training_figures.seconds, training_figures.step
         bounds = {
             **{f"{name} communication": value for name, value in step.exposed.items()},
             **step.phases,
@@ -84,10 +84,10 @@ class TrainedModel(Op):
 def _figures(model: str, device: str, setup: TrainingSetup, machine: str) -> TrainingFigures:
     architecture = huggingface.load(model).architecture()
     check(architecture, setup)
-    found = system(machine)
-    if found.device.id != device:
-        raise UsageError(f"{found} has {found.device.id}, not {device}")
-    return figures(TrainingModel(architecture, setup, found))
+    cluster = system(machine)
+    if cluster.device.id != device:
+        raise UsageError(f"{cluster} has {cluster.device.id}, not {device}")
+    return figures(TrainingModel(architecture, setup, cluster))
 
 
 __all__ = ["TrainedModel"]

@@ -69,13 +69,13 @@ def of_stage(
     architecture: ModelArchitecture, setup: TrainingSetup, layers: float, *, embeddings: int
 ) -> RankParameters:
     """Parameters of a stage of `layers` layers and `embeddings` embeddings on one GPU."""
-    found = RankParameters(0.0, 0.0, 0.0, 0.0)
+    parameters = RankParameters(0.0, 0.0, 0.0, 0.0)
     for layer, count in architecture.layers:
         share = count / architecture.depth * layers
-        found = found.plus(of_layer(architecture, setup, layer).scaled(share))
+        parameters = parameters.plus(of_layer(architecture, setup, layer).scaled(share))
     table = embeddings * architecture.vocabulary * architecture.hidden / setup.tensor
     table += architecture.positions * architecture.hidden
-    return found.plus(RankParameters(table, 0.0, 0.0 if setup.lora else table, 0.0))
+    return parameters.plus(RankParameters(table, 0.0, 0.0 if setup.lora else table, 0.0))
 
 
 def _adapters(hidden: int, rank: int, layer: Layer) -> float:

@@ -86,39 +86,39 @@ def _interleaved(rank: int, stages: int, micro_batches: int, chunks: int) -> lis
     total = micro_batches * chunks
     forward = _numbered(FORWARD, rank, stages, total, chunks, last_first=False)
     backward = _numbered(BACKWARD, rank, stages, total, chunks, last_first=True)
-    found = forward[:warmup]
+    actions = forward[:warmup]
     for ahead, behind in zip(forward[warmup:], backward, strict=False):
-        found += [ahead, behind]
-    return found + backward[total - warmup :]
+        actions += [ahead, behind]
+    return actions + backward[total - warmup :]
 
 
 def _numbered(
     work: str, rank: int, stages: int, total: int, chunks: int, *, last_first: bool
 ) -> list[Action]:
     """Groups of `stages` micro-batches pass through a chunk before the next chunk."""
-    done = [0] * chunks
-    found: list[Action] = []
+    next_micro_batch = [0] * chunks
+    actions: list[Action] = []
     for number in range(total):
         chunk = (number // stages) % chunks
         chunk = chunks - 1 - chunk if last_first else chunk
-        found.append((work, chunk * stages + rank, done[chunk]))
-        done[chunk] += 1
-    return found
+        actions.append((work, chunk * stages + rank, next_micro_batch[chunk]))
+        next_micro_batch[chunk] += 1
+    return actions
 
 
 def _zero_bubble(rank: int, stages: int, micro_batches: int) -> list[Action]:
     """1F1B with gradients of weights `rank` micro-batches after those of the inputs."""
     warmup = min(micro_batches, stages - rank - 1)
-    found: list[Action] = [(FORWARD, rank, m) for m in range(warmup)]
+    actions: list[Action] = [(FORWARD, rank, m) for m in range(warmup)]
     weights = 0
     for m in range(micro_batches):
         if m + warmup < micro_batches:
-            found.append((FORWARD, rank, m + warmup))
-        found.append((INPUT_GRAD, rank, m))
+            actions.append((FORWARD, rank, m + warmup))
+        actions.append((INPUT_GRAD, rank, m))
         if m >= rank:
-            found.append((WEIGHT_GRAD, rank, weights))
+            actions.append((WEIGHT_GRAD, rank, weights))
             weights += 1
-    return found + [(WEIGHT_GRAD, rank, m) for m in range(weights, micro_batches)]
+    return actions + [(WEIGHT_GRAD, rank, m) for m in range(weights, micro_batches)]
 
 
 def simulate(
@@ -144,7 +144,7 @@ def timed(
     last = len(times) - 1
     owner = {action[1]: rank for rank, actions in enumerate(work) for action in actions}
     free, position = [0.0] * len(work), [0] * len(work)
-    done: dict[Action, float] = {}
+    end_times: dict[Action, float] = {}
     ready = list(range(len(work)))
     while ready:
         rank = ready.pop()
@@ -155,16 +155,16 @@ def timed(
             before = _input(name, chunk, micro, last)
             arrived = 0.0
             if before is not None:
-                found = done.get(before)
-                if found is None:
+                end_time = end_times.get(before)
+                if end_time is None:
                     break
                 moves = owner[before[1]] != rank
-                arrived = found + (transfer if moves else 0.0)
+                arrived = end_time + (transfer if moves else 0.0)
             took = times[chunk].of(name)
             start = max(free[rank], arrived)
             free[rank] = start + took
             yield rank, action, start, took
-            done[(BACKWARD if name == INPUT_GRAD else name, chunk, micro)] = free[rank]
+            end_times[(BACKWARD if name == INPUT_GRAD else name, chunk, micro)] = free[rank]
             position[rank] += 1
             waits = chunk + 1 if name == FORWARD else chunk - 1
             if name != WEIGHT_GRAD and waits in owner and owner[waits] != rank:
@@ -185,10 +185,10 @@ def _input(name: str, chunk: int, micro: int, last: int) -> Action | None:
 def _stored(actions: Sequence[Action]) -> int:
     """Most micro-batches of chunks whose activations a GPU stores at once. Activations are kept to
     the gradients of the weights."""
-    kept = most = 0
+    live = most = 0
     for name, _, _ in actions:
-        kept += {FORWARD: 1, BACKWARD: -1, WEIGHT_GRAD: -1}.get(name, 0)
-        most = max(most, kept)
+        live += {FORWARD: 1, BACKWARD: -1, WEIGHT_GRAD: -1}.get(name, 0)
+        most = max(most, live)
     return most
 
 

@@ -84,14 +84,14 @@ class TrainingSetup:
             value = getattr(self, name)
             if not 1 <= value <= 1 << 24:
                 raise UsageError(f"{name} is {value}, not 1 to {1 << 24}")
-        for name, value, known in (
+        for name, value, choices in (
             ("dtype of training", self.dtype, DTYPES),
             ("dtype of gradients", self.gradients, GRADIENTS),
             ("recomputation", self.recompute, RECOMPUTE),
             ("pipeline schedule", self.schedule, SCHEDULES),
         ):
-            if value not in known:
-                raise UnknownName(name, value, known)
+            if value not in choices:
+                raise UnknownName(name, value, choices)
         if self.sharding not in SHARDING:
             raise UsageError(f"sharding is {self.sharding}, not 0 to 3")
         if self.lora < 0 or self.recompute_layers < 0:
@@ -175,13 +175,13 @@ class TrainingSetup:
 
     def __str__(self) -> str:
         parts = [f"TP{self.tensor}", f"PP{self.pipeline}", f"CP{self.context}", f"EP{self.expert}"]
-        shown = [part for part in parts if not part.endswith("P1") or part == "TP1"]
-        shown += [f"DP{self.data}"] * (self.data > 1)
-        shown += [f"ZeRO-{self.sharding}"] * (self.shards > 1 and self.sharding > 0)
+        labels = [part for part in parts if not part.endswith("P1") or part == "TP1"]
+        labels += [f"DP{self.data}"] * (self.data > 1)
+        labels += [f"ZeRO-{self.sharding}"] * (self.shards > 1 and self.sharding > 0)
         if self.pipeline > 1:
-            shown.append(self.schedule + (f" x{self.chunks}" if self.chunks > 1 else ""))
-        shown += [f"LoRA {self.lora}"] * (self.lora > 0)
-        return " ".join(shown)
+            labels.append(self.schedule + (f" x{self.chunks}" if self.chunks > 1 else ""))
+        labels += [f"LoRA {self.lora}"] * (self.lora > 0)
+        return " ".join(labels)
 
 
 def check(architecture: ModelArchitecture, setup: TrainingSetup) -> None:

@@ -8,10 +8,10 @@ def chunk_layers(depth: int, chunks: int) -> tuple[int, ...]:
     last and then the first have fewer: they also have the head and the embedding."""
     each, more = divmod(depth, chunks)
     order = [*range(1, chunks - 1), 0, chunks - 1] if chunks > 1 else [0]
-    found = [each] * chunks
+    counts = [each] * chunks
     for index in order[:more]:
-        found[index] += 1
-    return tuple(found)
+        counts[index] += 1
+    return tuple(counts)
 
 
 __all__ = ["chunk_layers"]

@@ -113,29 +113,29 @@ class TrainingModel:
 
     def kernels(self) -> list[TrainingKernel]:
         """Every kernel of a micro-batch."""
-        found: list[TrainingKernel] = []
+        kernels: list[TrainingKernel] = []
         stages = self.setup.pipeline
         for layer, count in self.architecture.layers:
-            found += self._priced(self.graph.layer(layer), count / stages, self._again)
+            kernels += self._priced(self.graph.layer(layer), count / stages, self._again)
         for part in (self.graph.embedding(), self.graph.head()):
-            found += self._priced(part, 1 / stages, 0.0)
-        return found
+            kernels += self._priced(part, 1 / stages, 0.0)
+        return kernels
 
     def step(self, overlaps: Mapping[str, Overlap] | None = None) -> TrainingStep:
         """The time of a step with the assumed `overlaps`. Raises MissingFact where links are not
         known."""
-        known = overlaps or self.overlaps()
+        overlap_shares = overlaps or self.overlaps()
         layer = self._mean_layer()
-        times, bound = self._chunks(layer, known)
+        times, bound = self._chunks(layer, overlap_shares)
         pipeline = self._pipeline(times)
         optimizer = self.optimizer()
-        exposed, hidden = self._totals(layer, known)
+        exposed, hidden = self._totals(layer, overlap_shares)
         reduced = self.communication.gradients(self.rank)
         if reduced:
             compute = max(time.input_grad + time.weight_grad for time in times) * self.setup.chunks
             if self.setup.sharding == 2:
                 compute *= self.setup.micro_batches
-            visible = _exposed(reduced, compute, known["data"].value)
+            visible = _exposed(reduced, compute, overlap_shares["data"].value)
             exposed["data"] += visible
             hidden["data"] += reduced - visible
         else:
@@ -183,16 +183,16 @@ class TrainingModel:
 
     def overlaps(self) -> dict[str, Overlap]:
         """Assumed shares of hidden communication; the setup may give that of sharding."""
-        found = dict(assumptions().overlap)
-        split, batched = found.pop("tensor_split"), found.pop("expert_batched")
+        shares = dict(assumptions().overlap)
+        split, batched = shares.pop("tensor_split"), shares.pop("expert_batched")
         if self.setup.tensor_overlap:
-            found["tensor"] = split
+            shares["tensor"] = split
         if self.setup.expert_overlap:
-            found["expert"] = batched
-        given = self.setup.overlap
-        if given is not None:
-            found["data"] = Overlap(given, given, given)
-        return found
+            shares["expert"] = batched
+        overlap = self.setup.overlap
+        if overlap is not None:
+            shares["data"] = Overlap(overlap, overlap, overlap)
+        return shares
 
     # --- parts ---------------------------------------------------------------------------------
 
@@ -202,17 +202,19 @@ class TrainingModel:
         setup = self.setup
         if setup.recompute != "full":
             return 0.0
-        own = self.architecture.depth / setup.pipeline
-        return min(1.0, (setup.recompute_layers or own) / own)
+        stage_layers = self.architecture.depth / setup.pipeline
+        return min(1.0, (setup.recompute_layers or stage_layers) / stage_layers)
 
     def _priced(
         self, kernels: Iterable[TrainedKernel], count: float, again: float
     ) -> list[TrainingKernel]:
-        found: list[TrainingKernel] = []
+        training_kernels: list[TrainingKernel] = []
 
         def add(nodes: Iterable[Node], phase: str, times: float) -> None:
             if times:
-                found.extend(TrainingKernel(self.prices.of(n), phase, times) for n in nodes)
+                training_kernels.extend(
+                    TrainingKernel(self.prices.of(n), phase, times) for n in nodes
+                )
 
         for kernel in kernels:
             add(kernel.forward, "forward", count)
@@ -220,7 +222,7 @@ class TrainingModel:
             add(kernel.forward, "recompute", count if cheap else count * again)
             add(kernel.input_grad, "input_grad", count)
             add(kernel.weight_grad, "weight_grad", count)
-        return found
+        return training_kernels
 
     def _pass(self, kernels: Iterable[TrainingKernel], exchanges: Exchanges) -> _Pass:
         seconds: dict[str, float] = dict.fromkeys(PHASES, 0.0)
@@ -330,10 +332,12 @@ class TrainingModel:
     def optimizer(self) -> float:
         """AdamW of the parameters of a GPU as one kernel with its traffic."""
         rank, setup = self.rank, self.setup
-        own = rank.trained
+        parameters = rank.trained
         if setup.sharding:
-            own = rank.trained_dense / setup.shards + rank.trained_experts / setup.expert_shards
-        elements = max(1, round(own * assumptions().adamw_traffic / 8))
+            parameters = (
+                rank.trained_dense / setup.shards + rank.trained_experts / setup.expert_shards
+            )
+        elements = max(1, round(parameters * assumptions().adamw_traffic / 8))
         update = Node("adamw", "optimizer", Elementwise.of("copy", (elements,), "fp32"))
         return self.prices.of(update).seconds
 

@@ -19,14 +19,14 @@ def hazards(program: Program) -> tuple[Violation, ...]:
     Raises MissingFact for a target whose hazards `arch.capabilities` does not list.
     """
     target = isa_target(program.target)
-    known = capabilities(target).hazards
-    if not known:
+    kinds = capabilities(target).hazards
+    if not kinds:
         raise MissingFact(f"the hazards of {target} are not known")
     code = HazardCode(program)
-    found = list(cdna.check(code) if "wait_states" in known else rdna.check(code))
-    if "valu_read_sgpr" in known:
-        found += scalar_reads.check(code)
-    return tuple(sorted(found, key=_position))
+    violations = list(cdna.check(code) if "wait_states" in kinds else rdna.check(code))
+    if "valu_read_sgpr" in kinds:
+        violations += scalar_reads.check(code)
+    return tuple(sorted(violations, key=_position))
 
 
 def _position(violation: Violation) -> int:

@@ -146,16 +146,16 @@ def check(code: HazardCode) -> Iterator[Violation]:
             if flags & _USERS:
                 hits = checker.near(index)
                 if hits or flags & after_f64:
-                    found = max(checker.of(index, hits), key=_missing, default=None)
-                    if found is not None:
-                        yield found
+                    violation = max(checker.of(index, hits), key=_missing, default=None)
+                    if violation is not None:
+                        yield violation
             elif flags & (SETREG | GETREG | RETURN_FROM_TRAP):
                 yield from _hardware_registers(code, index)
 
 
 def _matrix_reach(code: HazardCode) -> list[int]:
     """Per block for how many wait states from its start a matrix instruction before it matters."""
-    blocks, passed = code.program.blocks, code.passed
+    blocks, wait_states = code.program.blocks, code.passed
     last = [-1] * len(blocks)
     for index in code.with_flags(MATRIX):
         last[code.block_of(index)] = index
@@ -163,12 +163,12 @@ def _matrix_reach(code: HazardCode) -> list[int]:
     dirty = list(reversed(code.program.reverse_postorder))
     while dirty:
         block = blocks[dirty.pop()]
-        left = entering[block.index] - (passed[block.stop] - passed[block.start])
+        reach = entering[block.index] - (wait_states[block.stop] - wait_states[block.start])
         if last[block.index] >= 0:
-            left = matrix.WINDOW - (passed[block.stop] - passed[last[block.index] + 1])
+            reach = matrix.WINDOW - (wait_states[block.stop] - wait_states[last[block.index] + 1])
         for successor in block.successors:
-            if left > entering[successor]:
-                entering[successor] = left
+            if reach > entering[successor]:
+                entering[successor] = reach
                 dirty.append(successor)
     return entering
 
@@ -250,13 +250,13 @@ class _Checker:
         createsVALUHazard; a buffer store with an SGPR offset reads in time)."""
         if not item.flags & VALU:
             return
-        needed = _STORE_STATES if "late_store_data" in self.code.hazards else 1
+        least = _STORE_STATES if "late_store_data" in self.code.hazards else 1
         for cause, states in hits:
             stored = self.code.traits[cause]
             registers = stored.data & item.writes
-            if registers and states < needed and not stored.scalar_offset:
+            if registers and states < least and not stored.scalar_offset:
                 why = "the store may not have read its data"
-                yield self.code.too_close(index, cause, registers, needed, states, why)
+                yield self.code.too_close(index, cause, registers, least, states, why)
                 return
 
     def _dot(self, index: int, item: Traits, hits: Hits) -> Iterator[Violation]:
@@ -272,12 +272,12 @@ class _Checker:
                 continue
             written = self.code.traits[cause].writes
             if self.code.decoded(cause).mnemonic == user.mnemonic:
-                used = written & _multiplied(self.code, index)
+                registers = written & _multiplied(self.code, index)
             else:
-                used = written & _touched(item)
-            if used:
+                registers = written & _touched(item)
+            if registers:
                 why = "the result of a dot product"
-                yield self.code.too_close(index, cause, used, _DOT_STATES, states, why)
+                yield self.code.too_close(index, cause, registers, _DOT_STATES, states, why)
                 return
 
     def _matrix(self, index: int, item: Traits, hits: Hits) -> Iterator[Violation]:
@@ -288,11 +288,11 @@ class _Checker:
         for cause, states in hits:
             if not code.flags[cause] & MATRIX:
                 continue
-            for kind, (registers, needed, why) in enumerate(dependences(code, index, cause)):
+            for kind, (registers, least, why) in enumerate(dependences(code, index, cause)):
                 registers &= ~settled[kind]
                 settled[kind] |= registers
-                if registers and states < needed:
-                    yield code.too_close(index, cause, registers, needed, states, why)
+                if registers and states < least:
+                    yield code.too_close(index, cause, registers, least, states, why)
 
     def _f64_after_matrix(self, index: int) -> Iterator[Violation]:
         near = self.code.before(index, _F64_AFTER_MATRIX, VECTOR, self.code.written)
@@ -374,22 +374,22 @@ def _hardware_registers(code: HazardCode, index: int) -> Iterator[Violation]:
     checkGetRegHazards, checkRFEHazards)."""
     item = code.traits[index]
     returns = item.flags & RETURN_FROM_TRAP
-    needed = 1 if returns else _MODE_WINDOW
-    wanted = "HW_REG_TRAPSTS" if returns else item.register
-    found: list[tuple[int, int]] = []
+    least = 1 if returns else _MODE_WINDOW
+    register = "HW_REG_TRAPSTS" if returns else item.register
+    hits: list[tuple[int, int]] = []
 
     def step(states: int, position: int) -> int | None:
         other = code.traits[position]
-        if other.flags & SETREG and other.register == wanted:
-            found.append((states, position))
+        if other.flags & SETREG and other.register == register:
+            hits.append((states, position))
             return None
         states += other.states
-        return states if states < needed else None
+        return states if states < least else None
 
     code.paths_back(index, 0, step)
-    if found:
-        states, cause = min(found)
-        yield code.too_close(index, cause, 0, needed, states, "the same hardware register")
+    if hits:
+        states, cause = min(hits)
+        yield code.too_close(index, cause, 0, least, states, "the same hardware register")
 
 
 __all__ = ["check"]

@@ -60,16 +60,16 @@ class HazardCode:
         self.program = program
         self.target = isa_target(program.target)
         self.hazards = frozenset(capabilities(self.target).hazards)
-        known: dict[Decoded, Traits] = {}
+        cache: dict[Decoded, Traits] = {}
         self.traits: list[Traits] = []
         for instruction in program.instructions:
-            found = known.get(instruction.decoded)
-            if found is None:
-                found = known[instruction.decoded] = Traits(instruction.decoded)
-            self.traits.append(found)
+            traits = cache.get(instruction.decoded)
+            if traits is None:
+                traits = cache[instruction.decoded] = Traits(instruction.decoded)
+            self.traits.append(traits)
         self.flags = [item.flags for item in self.traits]
         self.has = 0
-        for item in known.values():
+        for item in cache.values():
             self.has |= item.flags
         self.starts = [block.start for block in program.blocks]
 
@@ -90,8 +90,8 @@ class HazardCode:
 
     @cached_property
     def _exposures(self) -> tuple[Exposure, Exposure]:
-        known = {item: _exposed(item) for item in set(self.traits)}
-        pairs = [known[item] for item in self.traits]
+        exposures = {item: _exposed(item) for item in set(self.traits)}
+        pairs = [exposures[item] for item in self.traits]
         return Exposure([pair[0] for pair in pairs]), Exposure([pair[1] for pair in pairs])
 
     def block_of(self, index: int) -> int:
@@ -111,18 +111,18 @@ class HazardCode:
         several paths lead from one to the other.
         """
         start = self.starts[self.block_of(index)]
-        passed, previous, exposes = self.passed, exposed.previous, exposed.registers
-        here = passed[index]
+        wait_states, previous, exposes = self.passed, exposed.previous, exposed.registers
+        here = wait_states[index]
         near: list[tuple[int, int]] = []
         position = previous[index]
         while position >= start:
-            between = here - passed[position + 1]
+            between = here - wait_states[position + 1]
             if between >= limit:
                 return near
             if exposes[position] & registers:
                 near.append((position, between))
             position = previous[position]
-        between = here - passed[start]
+        between = here - wait_states[start]
         if between >= limit:
             return near
         return self._further(start, between, limit, registers, exposed, dict(near))
@@ -145,10 +145,12 @@ class HazardCode:
             if shortest.get(block, limit) <= states:
                 continue
             shortest[block] = states
-            found = blocks[block]
-            left = self._block(found.stop, found.start, states, limit, registers, exposed, hits)
-            if left is not None:
-                pending += [(p, left) for p in found.predecessors]
+            basic_block = blocks[block]
+            start_states = self._block(
+                basic_block.stop, basic_block.start, states, limit, registers, exposed, hits
+            )
+            if start_states is not None:
+                pending += [(p, start_states) for p in basic_block.predecessors]
         return sorted(hits.items(), key=_states_between) if hits else []
 
     def _block(
@@ -162,24 +164,24 @@ class HazardCode:
         hits: dict[int, int],
     ) -> int | None:
         """Walk back through one block; the wait states at its start, None when out of reach."""
-        passed, previous, exposes = self.passed, exposed.previous, exposed.registers
-        here = states + passed[stop]
+        wait_states, previous, exposes = self.passed, exposed.previous, exposed.registers
+        here = states + wait_states[stop]
         position = previous[stop]
         while position >= start:
-            between = here - passed[position + 1]
+            between = here - wait_states[position + 1]
             if between >= limit:
                 return None
             if exposes[position] & registers and between < hits.get(position, limit):
                 hits[position] = between
             position = previous[position]
-        between = here - passed[start]
+        between = here - wait_states[start]
         return between if between < limit else None
 
     def paths_back(self, index: int, state: S, step: Callable[[S, int], S | None]) -> None:
         """Walk back from `index` along every path. `step` takes the state of a path and the next
         instruction; it returns the state behind that, or None where the path is of no more
         interest. A block is entered once per state."""
-        seen: set[tuple[int, S]] = set()
+        entries: set[tuple[int, S]] = set()
         pending: list[tuple[int, int, S]] = [(self.block_of(index), index, state)]
         while pending:
             block, stop, current = pending.pop()
@@ -192,21 +194,21 @@ class HazardCode:
             if state_here is None:
                 continue
             for predecessor in self.program.blocks[block].predecessors:
-                if (predecessor, state_here) not in seen:
-                    seen.add((predecessor, state_here))
+                if (predecessor, state_here) not in entries:
+                    entries.add((predecessor, state_here))
                     pending.append((predecessor, self.program.blocks[predecessor].stop, state_here))
 
     def with_flags(self, flags: int) -> Iterator[int]:
         """Instructions that have one of `flags`."""
-        return (index for index, found in enumerate(self.flags) if found & flags)
+        return (index for index, bits in enumerate(self.flags) if bits & flags)
 
     def too_close(
-        self, index: int, cause: int, registers: int, needed: int, states: int, why: str
+        self, index: int, cause: int, registers: int, least: int, states: int, why: str
     ) -> Violation:
-        """`index` comes `states` wait states after `cause` where `needed` are due."""
+        """`index` comes `states` wait states after `cause` where `least` are due."""
         names = tuple(register_names(registers))
         on = f" on {listed(names)}" if names else ""
-        missing = needed - states
+        missing = least - states
         return Violation(
             instruction=index,
             registers=names,
@@ -215,7 +217,7 @@ class HazardCode:
             value=missing,
             remedy=f"s_nop {missing - 1}",
             statement=f"`{self.decoded(index).text}` follows `{self.decoded(cause).text}`{on} "
-            f"after {states} of {needed} wait states ({why})",
+            f"after {states} of {least} wait states ({why})",
         )
 
     def unordered(

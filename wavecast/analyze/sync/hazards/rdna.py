@@ -51,20 +51,20 @@ def _denorm_modes(code: HazardCode) -> Iterator[Violation]:
     """checkFPAtomicToDenormModeHazard: three wait states, a vector instruction or a wait between an
     atomic operation on floats and s_denorm_mode."""
     for index in code.with_flags(DENORM_MODE):
-        found: list[tuple[int, int]] = []
+        hits: list[tuple[int, int]] = []
 
-        def step(states: int, position: int, found: list[tuple[int, int]] = found) -> int | None:
+        def step(states: int, position: int, hits: list[tuple[int, int]] = hits) -> int | None:
             flags = code.flags[position]
             if flags & FLOAT_ATOMIC:
-                found.append((states, position))
+                hits.append((states, position))
             if flags & (FLOAT_ATOMIC | VALU | WAITS):
                 return None
             states += code.traits[position].states
             return states if states < _ATOMIC_TO_MODE else None
 
         code.paths_back(index, 0, step)
-        if found:
-            states, cause = min(found)
+        if hits:
+            states, cause = min(hits)
             why = "the mode of denormals after an atomic operation on floats"
             yield code.too_close(index, cause, 0, _ATOMIC_TO_MODE, states, why)
 
@@ -89,19 +89,19 @@ def _near_transcendentals(code: HazardCode) -> list[bool]:
     dirty = list(reversed(code.program.reverse_postorder))
     while dirty:
         block = blocks[dirty.pop()]
-        left = entering[block.index]
+        window = entering[block.index]
         for index in range(block.start, block.stop):
-            near[index] = left > 0
+            near[index] = window > 0
             flags = code.flags[index]
             if flags & TRANS:
-                left = _MOST_VALU + 1
+                window = _MOST_VALU + 1
             elif flags & VALU:
-                left -= 1
+                window -= 1
             elif flags & (VMEM | DS):
-                left = 0
+                window = 0
         for successor in block.successors:
-            if left > entering[successor]:
-                entering[successor] = left
+            if window > entering[successor]:
+                entering[successor] = window
                 dirty.append(successor)
     return near
 
@@ -192,16 +192,16 @@ def _deallocations(code: HazardCode) -> Iterator[Violation]:
 
 def _last_vector(code: HazardCode, index: int, flags: int, but: int = 0) -> list[int]:
     """The last instructions with `flags` and none of `but` before `index`, one per path."""
-    found: list[int] = []
+    hits: list[int] = []
 
     def step(state: int, position: int) -> int | None:
         if code.flags[position] & flags and not code.flags[position] & but:
-            found.append(position)
+            hits.append(position)
             return None
         return state
 
     code.paths_back(index, 0, step)
-    return found
+    return hits
 
 
 __all__ = ["check"]

@@ -61,13 +61,13 @@ def check(code: HazardCode) -> Iterator[Violation]:
 class _Solver:
     def __init__(self, code: HazardCode) -> None:
         self.code = code
-        known: dict[Decoded, _Access | None] = {}
+        cache: dict[Decoded, _Access | None] = {}
         self.accesses: list[_Access | None] = []
         for instruction in code.program.instructions:
             decoded = instruction.decoded
-            if decoded not in known:
-                known[decoded] = _access(decoded)
-            self.accesses.append(known[decoded])
+            if decoded not in cache:
+                cache[decoded] = _access(decoded)
+            self.accesses.append(cache[decoded])
         matters = [
             bool(
                 (flags & (VALU | SALU) and access is not None)
@@ -167,8 +167,8 @@ class _Solver:
         return self.code.decoded(index).opcode.form == "MUBUF"
 
 
-def _join(one: _State, other: _State) -> _State:
-    return one[0] | other[0], one[1] | other[1], one[2] | other[2]
+def _join(state: _State, other: _State) -> _State:
+    return state[0] | other[0], state[1] | other[1], state[2] | other[2]
 
 
 def _access(decoded: Decoded) -> _Access | None:

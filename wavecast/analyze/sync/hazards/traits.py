@@ -123,11 +123,11 @@ class Traits:
         """The vector registers it reads as sources. What a DPP instruction leaves in its
         destination is not among them: lanes that it does not write keep their value in place."""
         pairs = zip(self.decoded.operands, self.decoded.roles, strict=True)
-        found = 0
+        bits = 0
         for operand, role in pairs:
             if role.access in (OperandAccess.READ, OperandAccess.READ_WRITE):
-                found |= operand.bits
-        return found & VECTOR
+                bits |= operand.bits
+        return bits & VECTOR
 
     @property
     def scalars(self) -> int:
@@ -163,10 +163,10 @@ _known_rows: dict[str, int] = {}
 
 def _row_flags(row: Opcode) -> int:
     """The flags every form of a row has."""
-    found = _known_rows.get(row.name)
-    if found is None:
-        found = _known_rows[row.name] = _flags_of(row)
-    return found
+    flags = _known_rows.get(row.name)
+    if flags is None:
+        flags = _known_rows[row.name] = _flags_of(row)
+    return flags
 
 
 def _flags_of(row: Opcode) -> int:

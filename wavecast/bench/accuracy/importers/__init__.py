@@ -43,10 +43,10 @@ def registered() -> tuple[Importer, ...]:
 
 def importer(name: str) -> Importer:
     """The importer with this name. Raises InputError as `registered`, KeyError for other names."""
-    found = plugins.load(GROUP, BUILT_IN, name)
-    if not (isinstance(found, type) and issubclass(found, Importer)):
+    plugin = plugins.load(GROUP, BUILT_IN, name)
+    if not (isinstance(plugin, type) and issubclass(plugin, Importer)):
         raise InputError(f"the plug-in {name} is not a subclass of {Importer.__qualname__}")
-    return found()
+    return plugin()
 
 
 def by_columns(importers: Sequence[Importer], columns: Collection[str], path: Path) -> Importer:
@@ -54,9 +54,9 @@ def by_columns(importers: Sequence[Importer], columns: Collection[str], path: Pa
 
     Raises InputError where no importer matches.
     """
-    found = max(importers, key=lambda one: one.match(columns))
-    if found.match(columns):
-        return found
+    best = max(importers, key=lambda candidate: candidate.match(columns))
+    if best.match(columns):
+        return best
     raise InputError(
         f"{path}: no importer reads the columns {', '.join(sorted(columns)[:12])}",
         hint="docs/validate.md lists the columns of the general format",

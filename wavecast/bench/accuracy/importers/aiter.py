@@ -69,8 +69,8 @@ def gemm(frame: pd.DataFrame, path: Path) -> MeasurementTable:
     shuffled = "preshuffle" in name or dtype == "mxfp4"
 
     def converted(row: Mapping[Any, Any]) -> dict[str, Any]:
-        own = row.get("q_dtype_w") or row.get("dtype")
-        operands = _dtype(own) if isinstance(own, str) else dtype
+        dtype_name = row.get("q_dtype_w") or row.get("dtype")
+        operands = _dtype(dtype_name) if isinstance(dtype_name, str) else dtype
         kernel = _text(row, "kernelName")
         return {
             **_origin(row, path),
@@ -140,8 +140,8 @@ def _table(
 ) -> MeasurementTable:
     import pandas as pd
 
-    found, rejected = collected(frame.to_dict("records"), converted)
-    return MeasurementTable(pd.DataFrame(found), rejected)
+    records, rejected = collected(frame.to_dict("records"), converted)
+    return MeasurementTable(pd.DataFrame(records), rejected)
 
 
 def _origin(row: Mapping[Any, Any], path: Path) -> dict[str, Any]:

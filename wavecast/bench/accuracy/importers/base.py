@@ -53,15 +53,17 @@ class Importer(ABC):
     def match(self, columns: Collection[str]) -> int:
         """How many columns identify a table with `columns` as this format; 0: another format."""
         present = set(columns)
-        known = (*self.columns, *self.conversions)
-        return max((len(needed) for needed in known if needed <= present), default=0)
+        column_sets = (*self.columns, *self.conversions)
+        return max(
+            (len(column_set) for column_set in column_sets if column_set <= present), default=0
+        )
 
     def convert(self, frame: pd.DataFrame, path: Path) -> MeasurementTable:
         """The table in the columns of this format. Raises ValueError where no row converts."""
         present = {str(column) for column in frame.columns}
-        if not any(needed <= present for needed in self.columns):
-            for needed, conversion in self.conversions.items():
-                if needed <= present:
+        if not any(column_set <= present for column_set in self.columns):
+            for column_set, conversion in self.conversions.items():
+                if column_set <= present:
                     return conversion(frame, path)
         return MeasurementTable(frame)
 
@@ -95,16 +97,16 @@ def collected(
 
     Raises ValueError with the first reason where it can read none.
     """
-    found: list[Cells] = []
+    records: list[Cells] = []
     rejected: Counter[str] = Counter()
     for row in every:
         try:
-            found.append(convert(row))
+            records.append(convert(row))
         except UNREADABLE as error:
             rejected[why(error)] += 1
-    if rejected and not found:
+    if rejected and not records:
         raise ValueError(next(iter(rejected)))
-    return found, rejected
+    return records, rejected
 
 
 def why(error: Exception) -> str:

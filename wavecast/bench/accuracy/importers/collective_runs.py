@@ -27,24 +27,24 @@ _SCALES: Final = 1 + 4 / 128
 
 def cases(frame: pd.DataFrame) -> Iterator[Case]:
     """A case per row of `phase` collective; the reason where it has no op."""
-    kept = (row for row in rows(frame) if row.get("phase") == "collective")
-    for found in each(kept, _case):
-        assert isinstance(found, Case)
-        yield found
+    collective_rows = (row for row in rows(frame) if row.get("phase") == "collective")
+    for case in each(collective_rows, _case):
+        assert isinstance(case, Case)
+        yield case
 
 
 def _case(row: Mapping[str, Any]) -> Case:
     device, ranks = DEVICES.get(str(row["gpu"]), ""), int(row["n_gpus"])
     text, function = str(row["notes"]), str(row["model"])
-    named = dict(re.findall(r"(\w+)=([^;]+)", text))
+    parameters = dict(re.findall(r"(\w+)=([^;]+)", text))
     library = str(row["framework"]).split()[0].lower()
     op, seconds, reason = None, float(row["value"]) * 1e-6, ""
     if not device:
         reason = f"the links between {row['gpu']} are those of its host, which is not named"
     elif function.startswith("ep_"):
-        op, seconds, reason = _exchange(row, function, named, device, ranks)
+        op, seconds, reason = _exchange(row, function, parameters, device, ranks)
     else:
-        op, reason = _collective(row, function, named, library, ranks)
+        op, reason = _collective(row, function, parameters, library, ranks)
         if row["unit"] != "us":
             op, reason = None, "another metric of a run whose time is a row"
     return Case(
@@ -60,12 +60,12 @@ def _case(row: Mapping[str, Any]) -> Case:
 
 
 def _collective(
-    row: Mapping[str, Any], function: str, named: Mapping[str, str], library: str, ranks: int
+    row: Mapping[str, Any], function: str, parameters: Mapping[str, str], library: str, ranks: int
 ) -> tuple[Collective | None, str]:
     function = {"alltoall": "all_to_all"}.get(function, function)
     if function not in FUNCTIONS:
         return None, f"the model does not know the collective {function}"
-    if "eager" in named.get("kernel_source", ""):
+    if "eager" in parameters.get("kernel_source", ""):
         return None, "called by the host each time: the time of the host"
     if library not in (*ENGINES, "nccl"):
         return None, f"the thresholds of {library} are not known"
@@ -74,7 +74,7 @@ def _collective(
 
 
 def _exchange(
-    row: Mapping[str, Any], function: str, named: Mapping[str, str], device: str, ranks: int
+    row: Mapping[str, Any], function: str, parameters: Mapping[str, str], device: str, ranks: int
 ) -> tuple[Collective | None, float, str]:
     """DeepEP and its relatives; a bandwidth is bytes to the nodes (GPUs of one node) over time."""
     nodes = int(row["nodes"])
@@ -83,11 +83,15 @@ def _exchange(
     element = _SCALES if kind == "dispatch" and narrow else 2.0
     tokens, hidden, topk = _SHAPE
     seconds, reason = float(row["value"]) * 1e-6, ""
-    if "hidden_size" in named:
-        tokens, hidden, topk = int(row["isl"]), int(named["hidden_size"]), int(named["num_topk"])
+    if "hidden_size" in parameters:
+        tokens, hidden, topk = (
+            int(row["isl"]),
+            int(parameters["hidden_size"]),
+            int(parameters["num_topk"]),
+        )
         if "notify" in function:
             reason = "the exchange of sizes alone"
-        elif int(named.get("dispatch_sms", 24)) < 20:
+        elif int(parameters.get("dispatch_sms", 24)) < 20:
             reason = "few workgroups copy"
     elif "128 tok" in str(row["notes"]):
         tokens = 128

@@ -45,24 +45,24 @@ def find_db(path: Path) -> MeasurementTable:
     packed = path.name.endswith(".bz2")
     with bz2.open(path, "rt") if packed else path.open(encoding="utf-8") as file:
         lines = [line.strip() for line in file if line.strip()]
-    found, rejected = collected(lines, _solvers)
+    records, rejected = collected(lines, _solvers)
     about = {"arch": target, "cu_count": units, "source_path": path.name}
-    rows = [{**about, **row} for line in found for row in line["solvers"]]
+    rows = [{**about, **row} for line in records for row in line["solvers"]]
     return MeasurementTable(pd.DataFrame(rows), rejected)
 
 
 def _device(name: str) -> tuple[str, float]:
     """Target and compute units: hexadecimal after a CDNA target; after an RDNA target `_` and the
     number of WGPs."""
-    found = _NAME.match(name)
-    if found is None:
+    match = _NAME.match(name)
+    if match is None:
         raise ParseError(f"{name}: the name of a find database must start with its target")
-    if found["hex"]:
-        return found["target"], float(int(found["hex"], 16))
-    if found["units"]:
-        per_unit = 2 if capabilities(found["target"]).wgp_mode else 1
-        return found["target"], float(found["units"]) * per_unit
-    return found["target"], float("nan")
+    if match["hex"]:
+        return match["target"], float(int(match["hex"], 16))
+    if match["units"]:
+        per_unit = 2 if capabilities(match["target"]).wgp_mode else 1
+        return match["target"], float(match["units"]) * per_unit
+    return match["target"], float("nan")
 
 
 def _solvers(line: str) -> Mapping[str, Any]:
@@ -71,10 +71,10 @@ def _solvers(line: str) -> Mapping[str, Any]:
 
 def _line(line: str) -> Iterator[dict[str, Any]]:
     key, equal, values = line.partition("=")
-    found = _KEY.fullmatch(key)
-    if not equal or found is None:
+    match = _KEY.fullmatch(key)
+    if not equal or match is None:
         raise ParseError(f"{key[:80]!r} is not a convolution")
-    problem = _problem(found)
+    problem = _problem(match)
     solvers = [_solver(value) for value in values.split(";") if value]
     best = min((time for _, time, _, _ in solvers), default=0.0)
     for solver, milliseconds, workspace, algorithm in solvers:
@@ -139,5 +139,5 @@ def _problem(key: re.Match[str]) -> dict[str, Any]:
 def _sizes(text: str, separator: str, depth: int) -> tuple[int, int, int]:
     """Depth, height, width; `depth` where there are two."""
     sizes = [int(part) for part in text.split(separator)]
-    one, two, three = sizes if len(sizes) == 3 else (depth, *sizes)
-    return one, two, three
+    first, second, third = sizes if len(sizes) == 3 else (depth, *sizes)
+    return first, second, third

@@ -70,8 +70,8 @@ class MoeTuned(Importer):
                 if key not in best or case.seconds < best[key].seconds:
                     best[key] = case
         for case in cases:
-            chosen = best.get((case.op, case.device), case)
-            if case.labels.get("part") == "layer" and chosen is not case:
+            winner = best.get((case.op, case.device), case)
+            if case.labels.get("part") == "layer" and winner is not case:
                 case = replace(case, op=None, reason=SUPERSEDED)
             yield case
 
@@ -101,8 +101,8 @@ def format_of(name: str) -> str:
 def tile_of(kernel: str) -> tuple[int, int]:
     """Rows and columns of a kernel's tile; (0, 0) where its name does not say."""
     for pattern in _TILES:
-        if found := pattern.search(kernel):
-            return int(found[1]), int(found[2])
+        if match := pattern.search(kernel):
+            return int(match[1]), int(match[2])
     return 0, 0
 
 

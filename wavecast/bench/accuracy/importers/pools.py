@@ -50,14 +50,14 @@ class Workers:
     @property
     def settings(self) -> tuple[tuple[str, float], ...]:
         """Those of the engine."""
-        known = (
+        options = (
             ("batched_tokens", self.tokens),
             ("sequences", self.sequences),
             ("memory_fraction", self.share),
             ("captured", self.captured),
             ("poll", self.poll),
         )
-        return tuple((name, value) for name, value in known if value)
+        return tuple((name, value) for name, value in options if value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,20 +144,20 @@ def pools_of(
     """The configuration of a run of DeepSeek-R1, of a `date` where it is known. A row without its
     GPUs (0) may state those of an instance that decodes, or of all, as `tensor`; `drafts` is None
     where it does not say. Raises Unpredictable where none is known, or several."""
-    found = {
-        one
-        for one in published()
-        if (one.gpu, one.engine, one.lengths) == (gpu, engine, lengths)
-        and dtype.endswith(one.dtype)
-        and concurrency in one.requests
-        and date in ("", one.date)
-        and (one.gpus == gpus if gpus else tensor in (0, 1, one.decode.gpus, one.gpus))
-        and (drafts is None or (one.drafted > 0) == drafts)
+    candidates = {
+        pools
+        for pools in published()
+        if (pools.gpu, pools.engine, pools.lengths) == (gpu, engine, lengths)
+        and dtype.endswith(pools.dtype)
+        and concurrency in pools.requests
+        and date in ("", pools.date)
+        and (pools.gpus == gpus if gpus else tensor in (0, 1, pools.decode.gpus, pools.gpus))
+        and (drafts is None or (pools.drafted > 0) == drafts)
     }
-    if len(found) != 1:
+    if len(candidates) != 1:
         which = f"{gpus} GPUs" if gpus else "its GPUs"
         raise Unpredictable(f"disaggregated: the row does not say which of {which} prefill")
-    return found.pop()
+    return candidates.pop()
 
 
 __all__ = ["Pools", "Workers", "pools_of", "published"]

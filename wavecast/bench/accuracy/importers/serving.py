@@ -101,10 +101,10 @@ class Serving(Importer):
         """A case per metric of every row that has it."""
         impossible: set[tuple[str, ...]] = set()
         too_fast: set[tuple[str, ...]] = set()
-        known = list(rows(frame))
-        mixed, repeated = mixtures(known), repeats(known)
-        found = [(row, tuple(_cases(row, impossible, too_fast))) for row in known]
-        for number, (row, cases) in enumerate(found):
+        records = list(rows(frame))
+        mixed, repeated = mixtures(records), repeats(records)
+        cases_by_row = [(row, tuple(_cases(row, impossible, too_fast))) for row in records]
+        for number, (row, cases) in enumerate(cases_by_row):
             reason = ""
             if number in repeated:
                 reason = "the row repeats a run of another table"
@@ -124,16 +124,16 @@ class Serving(Importer):
 def known_model(name: str) -> str:
     """The model that a name begins with. Raises UnknownName."""
     words = re.sub(r"[()\s]+", "-", name.rsplit("/", 1)[-1]).strip("-").lower().split("-")
-    known = {
+    aliases = {
         alias.lower(): model
         for model, values in huggingface.models().items()
         for alias in (model, *values.get("aliases", ()))
     }
     for count in range(len(words), 0, -1):
         for separator in ("-", ""):
-            found = known.get("-".join(words[:count]) if separator else "".join(words[:count]))
-            if found:
-                return found
+            match = aliases.get("-".join(words[:count]) if separator else "".join(words[:count]))
+            if match:
+                return match
     raise UnknownName("model", name, huggingface.models())
 
 
@@ -141,25 +141,25 @@ def _cases(
     row: Mapping[str, Any], impossible: set[tuple[str, ...]], too_fast: set[tuple[str, ...]]
 ) -> Iterator[Case]:
     """The cases of a row; adds its series to `impossible` or `too_fast` where the row cannot be."""
-    found = {}
+    metrics = {}
     for metric, columns in METRICS.items():
         value, statistic = next(
             ((float(row[name]), statistic) for name, statistic in columns if row.get(name)),
             (math.nan, ""),
         )
         if value > 0:
-            found[metric] = 1 / value if metric == "output" else value * 1e-3, statistic
+            metrics[metric] = 1 / value if metric == "output" else value * 1e-3, statistic
     model, device, deployment, load = "", "", None, None
-    reason = "" if found else "the row has neither a latency nor a throughput"
+    reason = "" if metrics else "the row has neither a latency nor a throughput"
     try:
         device = arch.load(str(row["gpu"])).id
         model = known_model(str(row["model"]))
         load = _load(row)
         deployment = _deployment(row, model, device, load)
         if derived(row):
-            replace_throughput(found, row, deployment)
+            replace_throughput(metrics, row, deployment)
         check_weights(model, device, deployment)
-        check_rate(found, model, device, load, deployment)
+        check_rate(metrics, model, device, load, deployment)
     except (WavecastError, KeyError, ValueError, OverflowError) as error:
         deployment = None
         if isinstance(error, ImpossibleRun):
@@ -167,7 +167,7 @@ def _cases(
         if isinstance(error, TooFast):
             too_fast.add(key_of(row, SERIES))
         reason = error.message if isinstance(error, WavecastError) else why(error)
-    for metric, (seconds, statistic) in found.items() or [("", (math.nan, ""))]:
+    for metric, (seconds, statistic) in metrics.items() or [("", (math.nan, ""))]:
         op = None
         if deployment is not None and load is not None and metric:
             cold = metric == "ttft" and statistic == "mean" and deployment.engine in _COMPILING
@@ -198,13 +198,15 @@ def _deployment(row: Mapping[str, Any], model: str, device: str, load: Load) -> 
     engine = next((engine for part, engine in ENGINES if part in framework), "")
     if not engine:
         raise UnknownName("engine", framework, [engine for _, engine in ENGINES])
-    named = _TENSOR.search(name)
-    tensor = int(named[1]) if named else int(row.get("tp") or row.get("n_gpus") or 1)
+    match = _TENSOR.search(name)
+    tensor = int(match[1]) if match else int(row.get("tp") or row.get("n_gpus") or 1)
     if disaggregated(row) and not row.get("tp"):
         tensor = 8  # instances of whole nodes
     replicas = int(row.get("dp") or 1)
-    own = replicas > 1 and tensor == 1 and row.get("n_gpus") == replicas
-    tensor = replicas if own else tensor  # every GPU has sequences, and a part of the layers
+    attention_data = replicas > 1 and tensor == 1 and row.get("n_gpus") == replicas
+    tensor = (
+        replicas if attention_data else tensor
+    )  # every GPU has sequences, and a part of the layers
     text = f"{name} {row.get('precision', '')}".lower()
     dtype = next((dtype for part, dtype in FORMATS if part in text), "")
     dtype = "" if _STORED in text else dtype
@@ -213,21 +215,23 @@ def _deployment(row: Mapping[str, Any], model: str, device: str, load: Load) -> 
         # Of aiconfigurator. Requests wait although the memory has room for all of them.
         raise Unpredictable("the row states neither all parallelism nor the engine's limits")
     lengths = (load.prompt, load.output)
-    known = [pools for pools in published() if (pools.gpu, pools.engine) == (device, engine)]
-    if model == "DeepSeek-R1" and known:
+    engine_pools = [pools for pools in published() if (pools.gpu, pools.engine) == (device, engine)]
+    if model == "DeepSeek-R1" and engine_pools:
         if disaggregated(row):
             return _known_pools(row, device, engine, dtype, load)
-        if tensor in {pools.gpus for pools in known}:
+        if tensor in {pools.gpus for pools in engine_pools}:
             # Tables of aiconfigurator repeat such runs as those of one instance.
             raise Unpredictable("the row states the GPUs of all pools as those of one instance")
     pools = _pools(row, tensor, dtype)
     return Deployment(
         dtype="" if stored == dtype else dtype,
-        settings=settings_of(device, engine, model, dtype, tensor, lengths, load.concurrency, own),
+        settings=settings_of(
+            device, engine, model, dtype, tensor, lengths, load.concurrency, attention_data
+        ),
         parallel=Parallelism(
             tensor=tensor,
             expert=tensor if int(row.get("ep") or 1) > 1 else 1,
-            attention_data=own,
+            attention_data=attention_data,
         ),
         engine=engine,
         speculation=_speculation(row, engine),

@@ -50,12 +50,12 @@ def disaggregated(row: Mapping[str, Any]) -> bool:
     return str(row.get("disagg", "false")).lower() == "true"
 
 
-def repeats(known: Sequence[Mapping[str, Any]]) -> set[int]:
+def repeats(records: Sequence[Mapping[str, Any]]) -> set[int]:
     """The rows of disaggregated runs whose latencies are those of a row that states more: tables
     collect runs that others publish with their GPUs."""
     first: set[tuple[object, ...]] = set()
     repeated = set()
-    for number, row in sorted(enumerate(known), key=lambda pair: not pair[1].get("n_gpus")):
+    for number, row in sorted(enumerate(records), key=lambda pair: not pair[1].get("n_gpus")):
         if not disaggregated(row) or not row.get("mean_tpot") or not row.get("mean_ttft"):
             continue
         names = ("gpu", "isl", "osl", "batch_or_concurrency")
@@ -67,12 +67,12 @@ def repeats(known: Sequence[Mapping[str, Any]]) -> set[int]:
     return repeated
 
 
-def mixtures(known: Iterable[Mapping[str, Any]]) -> set[tuple[str, ...]]:
+def mixtures(records: Iterable[Mapping[str, Any]]) -> set[tuple[str, ...]]:
     """The configurations whose time per token falls with the requests at once by more than
     `_FALLS`: their rows are not of one deployment, or not of closed loops. Rows of disaggregated
     runs do not say their configurations."""
     times: dict[tuple[str, ...], dict[float, list[float]]] = {}
-    for row in known:
+    for row in records:
         if not disaggregated(row) and row.get("mean_tpot") and row.get("batch_or_concurrency"):
             runs = times.setdefault(key_of(row, CONFIGURATION), {})
             runs.setdefault(row["batch_or_concurrency"], []).append(row["mean_tpot"])
@@ -80,7 +80,7 @@ def mixtures(known: Iterable[Mapping[str, Any]]) -> set[tuple[str, ...]]:
         key
         for key, runs in times.items()
         if (medians := [median(runs[count]) for count in sorted(runs)])
-        and any(one > _FALLS * min(medians[at:]) for at, one in enumerate(medians))
+        and any(time > _FALLS * min(medians[at:]) for at, time in enumerate(medians))
     }
 
 
@@ -93,14 +93,14 @@ def derived(row: Mapping[str, Any]) -> bool:
 
 
 def replace_throughput(
-    found: dict[str, tuple[float, str]], row: Mapping[str, Any], deployment: Deployment
+    metrics: dict[str, tuple[float, str]], row: Mapping[str, Any], deployment: Deployment
 ) -> None:
     """The throughput of a disaggregated run that its table computes is that of a GPU that decodes,
     which it has as well, times their number; without it the run has no throughput."""
-    del found["output"]
+    del metrics["output"]
     each, pools = row.get("output_throughput_per_gpu"), deployment.disaggregation
     if each and pools is not None:
-        found["output"] = 1 / (float(each) * pools.decode * deployment.parallel.gpus), "mean"
+        metrics["output"] = 1 / (float(each) * pools.decode * deployment.parallel.gpus), "mean"
 
 
 def check_weights(model: str, device: str, deployment: Deployment) -> None:
@@ -118,7 +118,7 @@ def check_weights(model: str, device: str, deployment: Deployment) -> None:
 
 
 def check_rate(
-    found: Mapping[str, tuple[float, str]],
+    metrics: Mapping[str, tuple[float, str]],
     model: str,
     device: str,
     load: Load,
@@ -126,17 +126,17 @@ def check_rate(
 ) -> None:
     """Raises TooFast for a closed loop that computes more than its GPUs can: by Little's law
     the requests per second are those at once over the time of one."""
-    if "ttft" not in found or "tpot" not in found:
+    if "ttft" not in metrics or "tpot" not in metrics:
         return
-    seconds = found["ttft"][0] + found["tpot"][0] * (load.output - 1)
+    seconds = metrics["ttft"][0] + metrics["tpot"][0] * (load.output - 1)
     architecture = huggingface.read(huggingface.models()[model], model)
     tokens = load.concurrency / seconds * (load.prompt + load.output)
     pools = deployment.disaggregation
     gpus = pools.gpus(deployment.parallel) if pools else deployment.parallel.gpus
     rate = 2 * architecture.active_parameters * tokens / gpus
     chip = arch.load(device)
-    known = [chip.peak_flops(name) for name in _MATRIX]
-    peak = max((one.number for one in known if one is not None), default=math.inf)
+    peaks = [chip.peak_flops(name) for name in _MATRIX]
+    peak = max((flops.number for flops in peaks if flops is not None), default=math.inf)
     if rate > peak:
         raise TooFast(
             f"the row states {rate / 1e15:.3g} PFLOP/s of a {device}, which has {peak / 1e15:.3g}"

@@ -65,10 +65,10 @@ def logic(path: Path) -> MeasurementTable:
     about = _about(data, path)
     kernels = [str(solution.get("SolutionNameMin", "")) for solution in data[5] or ()]
     efficiency = any(isinstance(item, str) and "Efficiency" in item for item in data[8:])
-    found, rejected = collected(
+    records, rejected = collected(
         data[7] or (), lambda winner: _row(winner, about, kernels, efficiency)
     )
-    return MeasurementTable(pd.DataFrame(found), rejected)
+    return MeasurementTable(pd.DataFrame(records), rejected)
 
 
 def _about(data: list[Any], path: Path) -> dict[str, Any]:
@@ -100,7 +100,7 @@ def _row(
 ) -> dict[str, Any]:
     sizes, (solution, speed) = winner
     m, n, batch, k = sizes[:4]
-    known = speed > 0 and not efficiency
+    has_speed = speed > 0 and not efficiency
     return {
         **about,
         "M": m,
@@ -112,7 +112,7 @@ def _row(
         "kernel": kernels[solution] if 0 <= solution < len(kernels) else "",
         "value": float(speed),
         "unit": "eff_pct" if efficiency else "GFLOPS",
-        "time_us": 2 * m * n * k * batch / (speed * 1e3) if known else float("nan"),
+        "time_us": 2 * m * n * k * batch / (speed * 1e3) if has_speed else float("nan"),
     }
 
 

@@ -119,16 +119,16 @@ def _setup(row: Mapping[str, Any]) -> tuple[str, TrainingSetup]:
     """Raises Unpredictable for settings that are not known or not modelled."""
     notes = str(row["notes"])
     if notes.startswith("MLPerf"):
-        known, given = _mlperf(row, notes)
+        workload, settings = _mlperf(row, notes)
     else:
-        known, given = _table(row, notes)
-    model = str(known.pop("model"))
+        workload, settings = _table(row, notes)
+    model = str(workload.pop("model"))
     return model, TrainingSetup(
         gpus=int(row["n_gpus"]),
         batch=int(row["batch_or_concurrency"]),
         sequence=int(row["isl"]),
-        **known,
-        **given,
+        **workload,
+        **settings,
     )
 
 
@@ -136,17 +136,17 @@ def _mlperf(row: Mapping[str, Any], notes: str) -> tuple[dict[str, Any], dict[st
     benchmark = str(row["model"])
     if benchmark not in BENCHMARKS:
         raise Unpredictable(f"the layers of {benchmark} are not modelled")
-    known = dict(BENCHMARKS[benchmark])
-    found = re.search(r"config=(\{.*?\})", notes)
-    config: Mapping[str, str] = ast.literal_eval(found[1]) if found else {}
+    workload = dict(BENCHMARKS[benchmark])
+    match = re.search(r"config=(\{.*?\})", notes)
+    config: Mapping[str, str] = ast.literal_eval(match[1]) if match else {}
     file = _FILE.search(str(config.get("file", "")))
     sizes = dict(zip(("tp", "pp", "cp"), file.groups(), strict=True)) if file else dict(config)
     if "tp" not in sizes:
         raise Unpredictable("the row does not have the parallelism")
     if str(row["gpu"]) == "MI300X" and int(sizes.get("cp", 1)) == 1:
-        known |= _AMD_LORA
+        workload |= _AMD_LORA
     tensor = int(sizes["tp"])
-    return known, {
+    return workload, {
         "tensor": tensor,
         "pipeline": int(sizes.get("pp", 1)),
         "context": int(sizes.get("cp", 1)),

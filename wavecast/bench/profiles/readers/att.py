@@ -65,7 +65,7 @@ def read(folder: Path) -> Profile:
         profile.notes.append("the trace has no clock (realtime.json): cycles have no times")
     nanoseconds = round(span / clock) if clock else 0
     mean = sum(waves) / len(waves) if waves else 0.0
-    main = max(kernels, key=lambda name: sum(one.latency for one in kernels[name]))
+    main = max(kernels, key=lambda name: sum(instruction.latency for instruction in kernels[name]))
     number = profile.kernels.number(ProfiledKernel(main))
     profile.launches.add(number, 0, 0, 0, nanoseconds)
     profile.traces[number] = ThreadTrace(main, tuple(kernels[main]), len(waves), mean, clock)
@@ -94,27 +94,31 @@ def _optional(profile: Profile, file: Path, kind: Any) -> Any:
         return None
 
 
-def _kernels(profile: Profile, given: _Code) -> dict[str, list[TracedInstruction]]:
+def _kernels(profile: Profile, listing: _Code) -> dict[str, list[TracedInstruction]]:
     """The instructions of each kernel that a wave executed, in the order of the code."""
-    columns = [name.strip() for name in given.header.split(",")]
+    columns = [name.strip() for name in listing.header.split(",")]
     missing = [name for name in _COLUMNS[:4] if name not in columns]
     if missing:
         raise InputError(
             f"{CODE} has no column {', '.join(missing)}", hint="rocprofv3 of ROCm 7 writes them"
         )
     at = {name: columns.index(name) for name in _COLUMNS if name in columns}
-    found: dict[str, list[TracedInstruction]] = {}
+    kernels: dict[str, list[TracedInstruction]] = {}
     kernel = "kernel without a name"
-    for row in given.code:
+    for row in listing.code:
         try:
             text = str(row[at["ISA"]])
             if text.startswith(_NAME):
                 kernel = text.removeprefix(_NAME).removesuffix(".kd")
                 continue
-            found.setdefault(kernel, []).append(_instruction(row, at, text))
+            kernels.setdefault(kernel, []).append(_instruction(row, at, text))
         except (IndexError, ValueError):
             profile.damaged += 1
-    return {name: rows for name, rows in found.items() if any(one.executions for one in rows)}
+    return {
+        name: rows
+        for name, rows in kernels.items()
+        if any(instruction.executions for instruction in rows)
+    }
 
 
 def _instruction(row: Sequence[Any], at: Mapping[str, int], text: str) -> TracedInstruction:
@@ -167,11 +171,11 @@ def _clock(realtime: Mapping[str, Any] | None) -> float | None:
             continue
         try:
             (first, early), (last, late) = pairs[0], pairs[-1]
-            found = (last - first) / (late - early) * frequency / 1e9
+            clock = (last - first) / (late - early) * frequency / 1e9
         except (TypeError, ValueError, ZeroDivisionError, OverflowError):
             continue
-        if 0 < found < _FASTEST:
-            return found
+        if 0 < clock < _FASTEST:
+            return clock
     return None
 
 

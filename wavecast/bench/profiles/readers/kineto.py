@@ -97,8 +97,8 @@ def _count_workgroups(profile: Profile) -> None:
     for number, correlation in enumerate(launches.correlation):
         if correlation in extended:
             info = profile.kernels[launches.info[number]]
-            counted = replace(info, blocks=blocks(info.blocks, info.threads))
-            launches.info[number] = profile.kernels.number(counted)
+            kernel = replace(info, blocks=blocks(info.blocks, info.threads))
+            launches.info[number] = profile.kernels.number(kernel)
 
 
 class _Collector:
@@ -164,23 +164,23 @@ class _Collector:
         times = self._times(event)
         if times is None:
             return None
-        given = event.args or NO_ARGUMENTS
-        device = integer(given.device if given.device is not None else event.pid)
-        stream = self._stream(given.stream if given.stream is not None else event.tid)
-        return device, stream, *times, given.correlation or NONE
+        arguments = event.args or NO_ARGUMENTS
+        device = integer(arguments.device if arguments.device is not None else event.pid)
+        stream = self._stream(arguments.stream if arguments.stream is not None else event.tid)
+        return device, stream, *times, arguments.correlation or NONE
 
     def _kernel(self, event: Event) -> None:
-        given = event.args or NO_ARGUMENTS
-        grid, block = tuple(given.grid or ()), tuple(given.block or ())
-        key_of_kernel = (event.name, grid, block, given.registers, given.shared)
+        arguments = event.args or NO_ARGUMENTS
+        grid, block = tuple(arguments.grid or ()), tuple(arguments.block or ())
+        key_of_kernel = (event.name, grid, block, arguments.registers, arguments.shared)
         number = self._kernels.get(key_of_kernel)
         if number is None:
             info = ProfiledKernel(
                 event.name,
                 blocks=axes(grid),
                 threads=axes(block),
-                registers=int(given.registers or 0),
-                lds_bytes=int(given.shared or 0),
+                registers=int(arguments.registers or 0),
+                lds_bytes=int(arguments.shared or 0),
             )
             number = self._kernels[key_of_kernel] = self.profile.kernels.number(info)
         where = self._where(event)
@@ -188,17 +188,21 @@ class _Collector:
             return
         launches = self.profile.launches
         launches.add(number, *where)
-        message = collective_message(given)
+        message = collective_message(arguments)
         if message is not None:
             self.profile.messages[len(launches) - 1] = message
 
     def _memory(self, event: Event) -> None:
-        given = event.args or NO_ARGUMENTS
-        device, allocated = non_negative(given.device_id), non_negative(given.allocated)
-        if event.ts is None or allocated == NONE or non_negative(given.device_type) in (NONE, _CPU):
+        arguments = event.args or NO_ARGUMENTS
+        device, allocated = non_negative(arguments.device_id), non_negative(arguments.allocated)
+        if (
+            event.ts is None
+            or allocated == NONE
+            or non_negative(arguments.device_type) in (NONE, _CPU)
+        ):
             return
         memory = self.profile.memory.setdefault(device, MemorySamples())
-        reserved = max(allocated, non_negative(given.reserved))
+        reserved = max(allocated, non_negative(arguments.reserved))
         try:
             memory.add(self._thread(event), round(event.ts * 1000), allocated, reserved)
         except ValueError:
@@ -223,8 +227,13 @@ class _Collector:
         times = self._times(event)
         if times is None:
             return
-        given = event.args or NO_ARGUMENTS
-        raw = (bytes(given.sizes), bytes(given.dtypes), bytes(given.strides), bytes(given.values))
+        arguments = event.args or NO_ARGUMENTS
+        raw = (
+            bytes(arguments.sizes),
+            bytes(arguments.dtypes),
+            bytes(arguments.strides),
+            bytes(arguments.values),
+        )
         key = (event.name, raw)
         number = self._ops.get(key)
         if number is None:
@@ -233,7 +242,7 @@ class _Collector:
         ops = self.profile.ops
         ops.add(number, self._thread(event), *times)
         if event.name == _RECORDED:
-            message = collective_message(given)
+            message = collective_message(arguments)
             if message is not None:
                 self._recorded[len(ops) - 1] = message
 
@@ -241,8 +250,8 @@ class _Collector:
         times = self._times(event)
         if times is None:
             return
-        given, profile = event.args or NO_ARGUMENTS, self.profile
-        correlation = given.correlation or NONE
+        arguments, profile = event.args or NO_ARGUMENTS, self.profile
+        correlation = arguments.correlation or NONE
         number = profile.call_names.number(event.name)
         profile.calls.add(number, self._thread(event), *times, correlation)
 
@@ -271,16 +280,16 @@ class _Collector:
 
 def _header(profile: Profile, rest: Mapping[str, Any]) -> None:
     """Devices and rank. On ROCm, kernels name agents, which follow those of the host in order."""
-    used = sorted({d for d in (*profile.launches.device, *profile.copies.device) if d >= 0})
-    given = properties(rest.get("deviceProperties"))
-    by_number = {p.id: p for p in given}
+    devices = sorted({d for d in (*profile.launches.device, *profile.copies.device) if d >= 0})
+    device_properties = properties(rest.get("deviceProperties"))
+    by_number = {p.id: p for p in device_properties}
     hip = "hip_runtime_version" in rest or "roctracer_version" in rest or _hip(profile)
-    same = len({(p.name, p.units, p.memory_bytes) for p in given}) == 1
-    for device in used:
-        found = by_number.get(device)
-        if (found is None or hip) and given and same:
-            found = given[0]
-        profile.devices[device] = found.device(hip) if found else ProfiledDevice()
+    same = len({(p.name, p.units, p.memory_bytes) for p in device_properties}) == 1
+    for device in devices:
+        entry = by_number.get(device)
+        if (entry is None or hip) and device_properties and same:
+            entry = device_properties[0]
+        profile.devices[device] = entry.device(hip) if entry else ProfiledDevice()
     distributed = rest.get("distributedInfo")
     if isinstance(distributed, dict) and isinstance(distributed.get("rank"), int):
         profile.rank = distributed["rank"]

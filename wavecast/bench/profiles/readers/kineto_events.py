@@ -79,17 +79,17 @@ def integer(value: object) -> int:
         return -1
 
 
-def collective_message(given: Arguments) -> CollectiveMessage | None:
+def collective_message(arguments: Arguments) -> CollectiveMessage | None:
     """What a collective communicates; None where the event does not have all of it."""
-    operation, element = _text(given.collective), _text(given.element)
-    sizes = non_negative(given.inputs), non_negative(given.outputs)
+    operation, element = _text(arguments.collective), _text(arguments.element)
+    sizes = non_negative(arguments.inputs), non_negative(arguments.outputs)
     if not operation or min(sizes) < 0:
         return None
     try:
         dtype = lookup(element)
     except UnknownName:
         return None
-    ranks = max(0, non_negative(given.ranks))
+    ranks = max(0, non_negative(arguments.ranks))
     return CollectiveMessage(
         operation.lower(), *(size * dtype.bits // 8 for size in sizes), ranks=ranks
     )
@@ -97,14 +97,14 @@ def collective_message(given: Arguments) -> CollectiveMessage | None:
 
 def _text(value: msgspec.Raw) -> str:
     """Empty for what is not text."""
-    found = _decoded(value)
-    return found if isinstance(found, str) else ""
+    content = _decoded(value)
+    return content if isinstance(content, str) else ""
 
 
 def non_negative(value: msgspec.Raw) -> int:
     """NONE for what is not a number of elements, bytes or ranks."""
-    found = _decoded(value)
-    return found if isinstance(found, int) and found >= 0 else NONE
+    number = _decoded(value)
+    return number if isinstance(number, int) and number >= 0 else NONE
 
 
 def _decoded(value: msgspec.Raw) -> object:
@@ -124,15 +124,15 @@ def axes(value: tuple[int, ...]) -> tuple[int, int, int]:
     return (x, y, z)
 
 
-def properties(given: Any) -> list[DeviceProperties]:
+def properties(entries: Any) -> list[DeviceProperties]:
     """Those that can be read."""
-    found = []
-    for one in given if isinstance(given, list) else ():
+    device_properties = []
+    for entry in entries if isinstance(entries, list) else ():
         try:
-            found.append(msgspec.convert(one, DeviceProperties))
+            device_properties.append(msgspec.convert(entry, DeviceProperties))
         except msgspec.ValidationError:
             continue
-    return found
+    return device_properties
 
 
 __all__ = [

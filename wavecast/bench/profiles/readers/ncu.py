@@ -93,16 +93,16 @@ _Metrics = dict[str, tuple[str, str]]
 
 
 def _details(rows: Sequence[Mapping[str, str]]) -> list[tuple[Mapping[str, str], _Metrics]]:
-    found: dict[tuple[str, str], tuple[Mapping[str, str], _Metrics]] = {}
+    launches: dict[tuple[str, str], tuple[Mapping[str, str], _Metrics]] = {}
     for row in rows:
         key = (row.get("Process ID") or "", row.get("ID") or "")
-        metrics = found.setdefault(key, (row, {}))[1]
+        metrics = launches.setdefault(key, (row, {}))[1]
         if row.get("Metric Name"):
             metrics[row["Metric Name"]] = (
                 row.get("Metric Value") or "",
                 row.get("Metric Unit") or "",
             )
-    return list(found.values())
+    return list(launches.values())
 
 
 def _raw(rows: Sequence[Mapping[str, str]]) -> list[tuple[Mapping[str, str], _Metrics]]:
@@ -120,8 +120,8 @@ def _duration(metrics: _Metrics) -> int | None:
         if name in metrics:
             value, unit = metrics[name]
             if unit in _NANOSECONDS and _ENGLISH.fullmatch(value):
-                taken = float(value.replace(",", "")) * _NANOSECONDS[unit]
-                return round(taken) if math.isfinite(taken) else None
+                nanoseconds = float(value.replace(",", "")) * _NANOSECONDS[unit]
+                return round(nanoseconds) if math.isfinite(nanoseconds) else None
     return None
 
 

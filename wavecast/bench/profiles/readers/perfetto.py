@@ -51,20 +51,20 @@ def read(stream: IO[bytes]) -> Profile:
     reader = PacketReader(stream)
     profile = Profile("Perfetto trace")
     threads: dict[int, int] = {}
-    for one in reader.slices():
+    for track_slice in reader.slices():
         try:
-            if one.category in _KERNELS:
-                _kernel(profile, one)
-            elif one.category in _COPIES:
-                device, stream_number = _device(one, "dst_agent"), _queue(one)
-                number = profile.copy_names.number(one.name)
-                span = one.start, one.duration
-                profile.copies.add(number, device, stream_number, *span, _correlation(one))
-            elif one.category in _CALLS and _correlation(one) != NONE:
-                thread = threads.setdefault(one.track, len(threads))
-                number = profile.call_names.number(one.name)
-                span = one.start, one.duration
-                profile.calls.add(number, thread, *span, _correlation(one))
+            if track_slice.category in _KERNELS:
+                _kernel(profile, track_slice)
+            elif track_slice.category in _COPIES:
+                device, stream_number = _device(track_slice, "dst_agent"), _queue(track_slice)
+                number = profile.copy_names.number(track_slice.name)
+                span = track_slice.start, track_slice.duration
+                profile.copies.add(number, device, stream_number, *span, _correlation(track_slice))
+            elif track_slice.category in _CALLS and _correlation(track_slice) != NONE:
+                thread = threads.setdefault(track_slice.track, len(threads))
+                number = profile.call_names.number(track_slice.name)
+                span = track_slice.start, track_slice.duration
+                profile.calls.add(number, thread, *span, _correlation(track_slice))
         except ValueError as error:
             profile.leave_out(error)
     for device in {*profile.launches.device, *profile.copies.device}:
@@ -75,70 +75,70 @@ def read(stream: IO[bytes]) -> Profile:
 
 
 def _notes(reader: PacketReader) -> list[str]:
-    found = []
+    notes = []
     if reader.truncated:
-        found.append("the file ends early; what follows is of the part that is there")
+        notes.append("the file ends early; what follows is of the part that is there")
     if reader.incomplete:
-        found.append(
+        notes.append(
             f"{count(reader.incomplete, 'slice')} without a beginning, an end or a name, left out"
         )
     if reader.unrelated:
-        found.append(
+        notes.append(
             f"{count(reader.unrelated, 'event')} of a clock that the file relates to no other, "
             "left out"
         )
     if reader.dropped:
-        found.append(
+        notes.append(
             f"the writer lost packets {count(reader.dropped, 'time')}: kernels can be missing "
             "(rocprofv3 has --perfetto-buffer-size)"
         )
-    return found
+    return notes
 
 
-def _kernel(profile: Profile, one: PerfettoSlice) -> None:
-    threads = one.threads or _axes(one.values.get("workgroup_size"))
-    grid = one.blocks or blocks(_axes(one.values.get("grid_size")), threads)
+def _kernel(profile: Profile, track_slice: PerfettoSlice) -> None:
+    threads = track_slice.threads or _axes(track_slice.values.get("workgroup_size"))
+    grid = track_slice.blocks or blocks(_axes(track_slice.values.get("grid_size")), threads)
     kernel = ProfiledKernel(
-        one.name.removesuffix(".kd"),
+        track_slice.name.removesuffix(".kd"),
         blocks=grid,
         threads=threads,
-        lds_bytes=_whole(one.values.get("group_segment_size")),
-        scratch_bytes=_whole(one.values.get("private_segment_size")),
+        lds_bytes=_whole(track_slice.values.get("group_segment_size")),
+        scratch_bytes=_whole(track_slice.values.get("private_segment_size")),
     )
-    device = _device(one, "agent") if one.device is None else one.device
-    span = one.start, taken(one.start, one.start + one.duration)
+    device = _device(track_slice, "agent") if track_slice.device is None else track_slice.device
+    span = track_slice.start, taken(track_slice.start, track_slice.start + track_slice.duration)
     number = profile.kernels.number(kernel)
-    profile.launches.add(number, device, _queue(one), *span, _correlation(one))
+    profile.launches.add(number, device, _queue(track_slice), *span, _correlation(track_slice))
     counters = {
         name: float(value)
-        for name, value in one.values.items()
+        for name, value in track_slice.values.items()
         if not isinstance(value, str) and _COUNTER.fullmatch(name)
     }
     if counters:
         profile.counters[len(profile.launches) - 1] = counters
 
 
-def _device(one: PerfettoSlice, name: str) -> int:
+def _device(track_slice: PerfettoSlice, name: str) -> int:
     """The number of the agent, in an annotation or else in the name of the track; 0 without."""
-    found = _NUMBER.search(str(one.values.get(name, "")))
-    if found:
-        return int(found[0])
-    track = _AGENT.search(one.track_name)
+    match = _NUMBER.search(str(track_slice.values.get(name, "")))
+    if match:
+        return int(match[0])
+    track = _AGENT.search(track_slice.track_name)
     return int(track[1] or track[2]) if track else 0
 
 
-def _queue(one: PerfettoSlice) -> int:
+def _queue(track_slice: PerfettoSlice) -> int:
     """The stream or queue: an annotation, or else the number at the end of the track's name."""
     for name in ("stream_id", "queue"):
-        value = one.values.get(name)
+        value = track_slice.values.get(name)
         if isinstance(value, int):
             return value
-    numbers = _NUMBER.findall(one.track_name)
+    numbers = _NUMBER.findall(track_slice.track_name)
     return int(numbers[-1]) if numbers else 0
 
 
-def _correlation(one: PerfettoSlice) -> int:
-    value = one.values.get("corr_id")
+def _correlation(track_slice: PerfettoSlice) -> int:
+    value = track_slice.values.get("corr_id")
     return value if isinstance(value, int) and value else NONE
 
 
@@ -148,8 +148,8 @@ def _whole(value: object) -> int:
 
 def _axes(value: object) -> Axes:
     """Sizes written as `(x, y, z)`; products of them are of no use."""
-    found = _AXES.fullmatch(value) if isinstance(value, str) else None
-    return (int(found[1]), int(found[2]), int(found[3])) if found else (0, 0, 0)
+    match = _AXES.fullmatch(value) if isinstance(value, str) else None
+    return (int(match[1]), int(match[2]), int(match[3])) if match else (0, 0, 0)
 
 
 __all__ = ["read", "recognise"]

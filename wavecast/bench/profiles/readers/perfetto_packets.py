@@ -132,11 +132,11 @@ class PacketReader:
         except zlib.error:
             self.damaged += 1
             return
-        for one, end in frames(text):
+        for frame, end in frames(text):
             if end is None:
                 self.damaged += 1
                 return
-            yield from self._decoded(one)
+            yield from self._decoded(frame)
 
     def _packet(self, packet: Any) -> Iterator[PerfettoSlice]:
         sequence = self._sequences.setdefault(packet.trusted_packet_sequence_id, _Sequence())
@@ -171,26 +171,26 @@ class PacketReader:
                     if getattr(entry, "category", None) == schema.COMPUTE:
                         sequence.compute.add(entry.iid)
         if packet.HasField("trace_packet_defaults"):
-            given = packet.trace_packet_defaults
-            sequence.clock = given.timestamp_clock_id
-            sequence.track = given.track_event_defaults.track_uuid
+            defaults = packet.trace_packet_defaults
+            sequence.clock = defaults.timestamp_clock_id
+            sequence.track = defaults.track_event_defaults.track_uuid
 
     def _snapshot(self, sequence: _Sequence, clocks: Any) -> None:
         """Clocks at one moment. One that is known relates the others to it."""
-        shared = [one for one in clocks if one.clock_id not in _OWN_CLOCKS]
+        shared = [reading for reading in clocks if reading.clock_id not in _OWN_CLOCKS]
         if shared and not self._offsets:
             self._offsets[shared[0].clock_id] = 0
-        known = next((one for one in shared if one.clock_id in self._offsets), None)
-        if known is None:
+        anchor = next((reading for reading in shared if reading.clock_id in self._offsets), None)
+        if anchor is None:
             return
-        moment = known.timestamp + self._offsets[known.clock_id]
-        for one in shared:
-            self._offsets.setdefault(one.clock_id, moment - one.timestamp)
-        for one in clocks:
-            if one.clock_id in _OWN_CLOCKS:
-                unit = one.unit_multiplier_ns or 1
-                clock = _OwnClock(one.is_incremental, unit, one.timestamp, moment)
-                sequence.clocks[one.clock_id] = clock
+        moment = anchor.timestamp + self._offsets[anchor.clock_id]
+        for reading in shared:
+            self._offsets.setdefault(reading.clock_id, moment - reading.timestamp)
+        for reading in clocks:
+            if reading.clock_id in _OWN_CLOCKS:
+                unit = reading.unit_multiplier_ns or 1
+                clock = _OwnClock(reading.is_incremental, unit, reading.timestamp, moment)
+                sequence.clocks[reading.clock_id] = clock
 
     def _time(self, sequence: _Sequence, packet: Any) -> int | None:
         """Nanoseconds of the first clock in the file; None if no snapshot relates the packet's
@@ -214,13 +214,14 @@ class PacketReader:
         track = event.track_uuid or sequence.track
         if event.type == schema.BEGIN:
             name = _text(event.name) or sequence.texts.get(("event_names", event.name_iid), "")
-            categories = [_text(one) for one in event.categories]
+            categories = [_text(label) for label in event.categories]
             categories += [
-                sequence.texts.get(("event_categories", one), "") for one in event.category_iids
+                sequence.texts.get(("event_categories", category_iid), "")
+                for category_iid in event.category_iids
             ]
             values = _values(sequence, event)
-            begun = (now, track, name, categories[0] if categories else "", values)
-            sequence.open.setdefault(track, []).append(begun)
+            beginning = (now, track, name, categories[0] if categories else "", values)
+            sequence.open.setdefault(track, []).append(beginning)
         elif event.type == schema.END:
             stack = sequence.open.get(track)
             if not stack:
@@ -288,14 +289,18 @@ def _size(text: bytes, at: int) -> tuple[int, int] | None:
 
 def _values(sequence: _Sequence, event: Any) -> dict[str, int | float | str]:
     """Annotations with a plain value, by name."""
-    found: dict[str, int | float | str] = {}
-    for one in event.debug_annotations:
-        name = _text(one.name) or sequence.texts.get(("debug_annotation_names", one.name_iid), "")
-        text = _text(one.string_value) or sequence.texts.get(
-            ("debug_annotation_string_values", one.string_value_iid), ""
+    values: dict[str, int | float | str] = {}
+    for annotation in event.debug_annotations:
+        name = _text(annotation.name) or sequence.texts.get(
+            ("debug_annotation_names", annotation.name_iid), ""
         )
-        found[name] = text or one.double_value or one.uint_value or one.int_value
-    return found
+        text = _text(annotation.string_value) or sequence.texts.get(
+            ("debug_annotation_string_values", annotation.string_value_iid), ""
+        )
+        values[name] = (
+            text or annotation.double_value or annotation.uint_value or annotation.int_value
+        )
+    return values
 
 
 def _axes(size: Any) -> tuple[int, int, int]:

@@ -116,7 +116,7 @@ def _leaves(root: _Node) -> Iterator[tuple[tuple[str, ...], _Node]]:
 
 def _devices(info: list[msgspec.Raw]) -> dict[int, ProfiledDevice]:
     """The GPUs of all vendors; what cannot be read is left out."""
-    found: dict[int, ProfiledDevice] = {}
+    devices: dict[int, ProfiledDevice] = {}
     for text in info:
         try:
             vendor = msgspec.json.decode(text, type=dict[str, dict[int, _Gpu]])
@@ -126,8 +126,8 @@ def _devices(info: list[msgspec.Raw]) -> dict[int, ProfiledDevice]:
             for number, gpu in gpus.items():
                 arch = "" if gpu.arch is None else str(gpu.arch)
                 target = f"sm_{arch}" if kind == "CUDA" and arch.isdigit() else arch
-                found[number] = ProfiledDevice(target=target, units=gpu.units or 0)
-    return found
+                devices[number] = ProfiledDevice(target=target, units=gpu.units or 0)
+    return devices
 
 
 def _number(device: int | str | None) -> int:

@@ -113,11 +113,11 @@ def recognise(head: bytes) -> bool:
 def read(stream: IO[bytes]) -> Profile:
     """Dispatches and copies of all processes. Raises InputError for JSON that is damaged."""
     try:
-        found = msgspec.json.decode(read_whole(stream), type=_File)
+        document = msgspec.json.decode(read_whole(stream), type=_File)
     except (msgspec.DecodeError, RecursionError) as error:
         raise InputError(f"not the JSON of rocprofv3: {error}") from None
     profile = Profile("rocprofv3")
-    for process in found.processes:
+    for process in document.processes:
         _process(profile, process)
     return profile
 

@@ -56,8 +56,8 @@ def _open(path: Path) -> sqlite3.Connection:
 
 def _tables(db: sqlite3.Connection) -> list[str]:
     """Without views, which can have rows without end."""
-    found = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
-    return [str(name) for (name,) in found]
+    rows = db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")
+    return [str(name) for (name,) in rows]
 
 
 def read(path: Path) -> Profile:
@@ -123,8 +123,8 @@ def _rows(db: sqlite3.Connection, table: str, columns: Sequence[str]) -> Iterato
     present = _columns(db, table)
     if not present:
         return
-    chosen = ", ".join(f'"{c}"' if c in present else "NULL" for c in columns)
-    for row in db.execute(f'SELECT {chosen} FROM "{table}"'):
+    selection = ", ".join(f'"{c}"' if c in present else "NULL" for c in columns)
+    for row in db.execute(f'SELECT {selection} FROM "{table}"'):
         yield dict(zip(columns, row, strict=True))
 
 
@@ -274,10 +274,12 @@ def _nsys(db: sqlite3.Connection, tables: Sequence[str]) -> Profile:
     if "TARGET_INFO_GPU" in tables:
         columns = ("id", "name", "smCount", "totalMemory", "computeMajor", "computeMinor")
         for row in _rows(db, "TARGET_INFO_GPU", columns):
-            known = isinstance(row["computeMajor"], int)
+            has_capability = isinstance(row["computeMajor"], int)
             profile.devices[row["id"]] = ProfiledDevice(
                 name=str(row["name"] or ""),
-                target=f"sm_{row['computeMajor']}{_whole(row['computeMinor'])}" if known else "",
+                target=f"sm_{row['computeMajor']}{_whole(row['computeMinor'])}"
+                if has_capability
+                else "",
                 units=_whole(row["smCount"]),
                 memory_bytes=_whole(row["totalMemory"]),
             )

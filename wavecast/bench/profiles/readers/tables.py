@@ -98,9 +98,9 @@ def _read(profile: Profile, reader: _Reader, rows: Iterable[Mapping[str, str]]) 
     long = "Counter_Name" in reader.columns
     wide = [c for c in reader.columns if _COUNTER.match(c)] if not long else []
     agents: dict[str, int] = {}
-    known: dict[tuple[str, str, str], int] = {}
+    numbers: dict[tuple[str, str, str], int] = {}
     passes: dict[int, dict[tuple[int, int], None]] = {}
-    counted: dict[int, dict[str, set[str]]] = {}
+    counter_passes: dict[int, dict[str, set[str]]] = {}
     damaged = 0
     for row in rows:
         if row.get("Kind") not in (None, "", "KERNEL_DISPATCH"):
@@ -113,9 +113,9 @@ def _read(profile: Profile, reader: _Reader, rows: Iterable[Mapping[str, str]]) 
             key = (
                 (agent, row[dispatch], row[name])
                 if long and dispatch
-                else ("", "", str(len(known)))
+                else ("", "", str(len(numbers)))
             )
-            number = known.get(key)
+            number = numbers.get(key)
             times = _times(row.get(start), row.get(end))
             if number is None:
                 if not row[name]:
@@ -124,21 +124,21 @@ def _read(profile: Profile, reader: _Reader, rows: Iterable[Mapping[str, str]]) 
                 device = agents.setdefault(agent, len(agents))
                 stream = _integer(row.get(reader.column(_STREAM)))
                 number = len(profile.launches)
-                began, ended = times or _UNTIMED
-                profile.launches.add(info, device, stream, began, ended - began)
-                known[key] = number
+                start_time, end_time = times or _UNTIMED
+                profile.launches.add(info, device, stream, start_time, end_time - start_time)
+                numbers[key] = number
             elif times:
                 _repeat(profile, number, *times, passes)
             if long:
                 counter, value = row["Counter_Name"], float(row["Counter_Value"])
                 _count(profile, number, ((counter, value),))
-                _instance(counted, number, counter, row.get(start) or "")
+                _instance(counter_passes, number, counter, row.get(start) or "")
             else:
                 _count(profile, number, _wide(row, wide))
         except (KeyError, TypeError, ValueError, OverflowError):
             damaged += 1
     _average(profile, passes)
-    _average_counters(profile, counted)
+    _average_counters(profile, counter_passes)
     _leave_out_untimed(profile)
     return damaged
 
@@ -157,11 +157,11 @@ def _leave_out_untimed(profile: Profile) -> None:
 
 def _times(start: str | None, end: str | None) -> tuple[int, int] | None:
     """Start and end of a dispatch; None for one that did not end, or has no times."""
-    began, ended = _time(start), _time(end)
-    if began is None or ended is None:
+    start_time, end_time = _time(start), _time(end)
+    if start_time is None or end_time is None:
         return None
     try:
-        return began, began + taken(began, ended)
+        return start_time, start_time + taken(start_time, end_time)
     except Unfinished:
         return None
 
@@ -169,28 +169,28 @@ def _times(start: str | None, end: str | None) -> tuple[int, int] | None:
 def _repeat(
     profile: Profile,
     number: int,
-    began: int,
-    ended: int,
+    start_time: int,
+    end_time: int,
     passes: dict[int, dict[tuple[int, int], None]],
 ) -> None:
     """Keeps the times of a dispatch that ran again for other counters."""
     launches = profile.launches
     if not launches.duration[number]:
-        launches.start[number], launches.duration[number] = began, ended - began
-    elif began != launches.start[number]:
+        launches.start[number], launches.duration[number] = start_time, end_time - start_time
+    elif start_time != launches.start[number]:
         first = launches.start[number]
-        found = passes.setdefault(number, {(first, first + launches.duration[number]): None})
-        found[began, ended] = None
+        pass_times = passes.setdefault(number, {(first, first + launches.duration[number]): None})
+        pass_times[start_time, end_time] = None
 
 
 def _average(profile: Profile, passes: Mapping[int, Mapping[tuple[int, int], None]]) -> None:
     """The mean time of the passes, as rocprof-compute joins them; the start is that of the first
     in the file."""
-    for number, found in passes.items():
-        time = sum(ended - began for began, ended in found)
-        profile.launches.duration[number] = round(time / len(found))
+    for number, pass_times in passes.items():
+        time = sum(end_time - start_time for start_time, end_time in pass_times)
+        profile.launches.duration[number] = round(time / len(pass_times))
     if passes:
-        most = max(len(found) for found in passes.values())
+        most = max(len(pass_times) for pass_times in passes.values())
         dispatches = count(len(passes), "dispatch", "dispatches")
         profile.notes.append(
             f"{dispatches} ran up to {most:,} times for all counters: their times are means"
@@ -211,21 +211,23 @@ def _time(text: str | None) -> int | None:
 def _count(profile: Profile, number: int, counters: Iterable[tuple[str, float]]) -> None:
     """Instances of a counter are added up."""
     for name, value in counters:
-        found = profile.counters.setdefault(number, {})
+        sums = profile.counters.setdefault(number, {})
         plain = _INSTANCE.sub("", name)
-        found[plain] = found.get(plain, 0.0) + value
+        sums[plain] = sums.get(plain, 0.0) + value
 
 
 def _instance(
-    counted: dict[int, dict[str, set[str]]], number: int, counter: str, start: str
+    counter_passes: dict[int, dict[str, set[str]]], number: int, counter: str, start: str
 ) -> None:
     """Keeps the passes, by their starts, in which a counter of a dispatch was counted."""
-    counted.setdefault(number, {}).setdefault(_INSTANCE.sub("", counter), set()).add(start)
+    counter_passes.setdefault(number, {}).setdefault(_INSTANCE.sub("", counter), set()).add(start)
 
 
-def _average_counters(profile: Profile, counted: Mapping[int, Mapping[str, set[str]]]) -> None:
+def _average_counters(
+    profile: Profile, counter_passes: Mapping[int, Mapping[str, set[str]]]
+) -> None:
     """The mean over the passes of a counter that several passes counted."""
-    for number, starts in counted.items():
+    for number, starts in counter_passes.items():
         for counter, passes in starts.items():
             profile.counters[number][counter] /= len(passes)
 

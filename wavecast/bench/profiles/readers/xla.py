@@ -116,13 +116,13 @@ def _times(event: TraceEvent) -> tuple[int, int]:
 
 def _kernel(name: str, details: str) -> ProfiledKernel:
     """A kernel with what its details have: `regs:32 static_shared:0 … grid:8,1,1 block:128,1,1`."""
-    found = dict(_DETAIL.findall(details))
-    shared = _whole(found.get("static_shared")) + _whole(found.get("dynamic_shared"))
+    fields = dict(_DETAIL.findall(details))
+    shared = _whole(fields.get("static_shared")) + _whole(fields.get("dynamic_shared"))
     return ProfiledKernel(
         name,
-        blocks=_axes(found.get("grid")),
-        threads=_axes(found.get("block")),
-        registers=_whole(found.get("regs")),
+        blocks=_axes(fields.get("grid")),
+        threads=_axes(fields.get("block")),
+        registers=_whole(fields.get("regs")),
         lds_bytes=shared,
     )
 

@@ -29,7 +29,7 @@ _OTHER_CONTENT: Final = (ArithmeticError, AttributeError, LookupError, Recursion
 """What a module raises for values of a type or range that its format does not have."""
 
 
-def read_file(path: Path, name: str = "", given: ImportLabels | None = None) -> Imported:
+def read_file(path: Path, name: str = "", labels: ImportLabels | None = None) -> Imported:
     """The runs of a file of the format `name`, or of the one it is recognised as.
 
     Raises UnknownName for a format that is none, InputError for a file of no known format or
@@ -37,16 +37,16 @@ def read_file(path: Path, name: str = "", given: ImportLabels | None = None) -> 
     """
     if name and name not in FORMATS:
         raise UnknownName("format", name, FORMATS)
-    given = given or ImportLabels()
+    labels = labels or ImportLabels()
     source = ImportedFile(path)
     if not name:
-        name = next((known for known in FORMATS if _recognised(known, source)), "")
+        name = next((candidate for candidate in FORMATS if _recognised(candidate, source)), "")
     if not name:
         what = f": {source.not_json}" if source.not_json else ""
-        known = f"known: {', '.join(FORMATS)}; see wavecast store import --formats"
-        raise InputError(f"{path} is in no known format{what}", hint=known)
+        hint = f"known: {', '.join(FORMATS)}; see wavecast store import --formats"
+        raise InputError(f"{path} is in no known format{what}", hint=hint)
     try:
-        return _module(name).read(source, given)
+        return _module(name).read(source, labels)
     except _OTHER_CONTENT as error:
         raise InputError(
             f"{path} is not a valid {name} file: {type(error).__name__}: {error}"

@@ -31,7 +31,7 @@ def recognise(source: ImportedFile) -> bool:
     return aiter.conversion(source.columns) is not None
 
 
-def read(source: ImportedFile, given: ImportLabels) -> Imported:
+def read(source: ImportedFile, labels: ImportLabels) -> Imported:
     """Every row with a time. Raises MissingTool without pandas, ValueError where no row can be
     read."""
     try:
@@ -51,7 +51,7 @@ def read(source: ImportedFile, given: ImportLabels) -> Imported:
             failed += 1
     notes = [f"{count} rows: {reason}" for reason, count in table.rejected.items()]
     notes += [f"{failed} rows of kernels that failed"] if failed else []
-    return imported(source, "aiter", grouped(times), given, About(notes=tuple(notes)))
+    return imported(source, "aiter", grouped(times), labels, About(notes=tuple(notes)))
 
 
 def _timing(row: Mapping[Any, Any]) -> ImportedTiming:

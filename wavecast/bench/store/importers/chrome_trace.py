@@ -12,9 +12,9 @@ def recognise(source: ImportedFile) -> bool:
     return recognised(source, kineto)
 
 
-def read(source: ImportedFile, given: ImportLabels) -> Imported:
+def read(source: ImportedFile, labels: ImportLabels) -> Imported:
     """Kernels, by name and size of launch."""
-    return runs(source, "chrome-trace", kineto, given)
+    return runs(source, "chrome-trace", kineto, labels)
 
 
 __all__ = ["read", "recognise"]

@@ -23,7 +23,7 @@ def recognise(source: ImportedFile) -> bool:
     return isinstance(document, dict) and {"benchmarks", "context"} <= set(document)
 
 
-def read(source: ImportedFile, given: ImportLabels) -> Imported:
+def read(source: ImportedFile, labels: ImportLabels) -> Imported:
     """Every benchmark that ended without an error."""
     context = source.json["context"]
     samples: dict[str, list[float]] = {}
@@ -39,15 +39,15 @@ def read(source: ImportedFile, given: ImportLabels) -> Imported:
         elif row.get("aggregate_name") in ("median", "mean"):
             means.setdefault(name, {})[row["aggregate_name"]] = _seconds(row)
     timings = [_timing(name, tuple(times), None) for name, times in samples.items()]
-    for name, kept in means.items():
+    for name, statistics in means.items():
         if name not in samples:
-            timings.append(_timing(name, (), kept.get("median", kept.get("mean"))))
-            if "median" not in kept:
+            timings.append(_timing(name, (), statistics.get("median", statistics.get("mean"))))
+            if "median" not in statistics:
                 notes.append(f"{name}: its mean, no median was kept")
     about = About(
         context.get("date") or "", host=context.get("host_name") or "", notes=tuple(notes)
     )
-    return imported(source, "google-benchmark", timings, given, about)
+    return imported(source, "google-benchmark", timings, labels, about)
 
 
 def _timing(name: str, samples: tuple[float, ...], value: float | None) -> ImportedTiming:

@@ -12,9 +12,9 @@ def recognise(source: ImportedFile) -> bool:
     return recognised(source, ncu)
 
 
-def read(source: ImportedFile, given: ImportLabels) -> Imported:
+def read(source: ImportedFile, labels: ImportLabels) -> Imported:
     """Launches, by kernel and size of launch; each launch counts once."""
-    return runs(source, "ncu", ncu, given)
+    return runs(source, "ncu", ncu, labels)
 
 
 __all__ = ["read", "recognise"]

@@ -30,7 +30,7 @@ def recognise(source: ImportedFile) -> bool:
     )  # fmt: skip
 
 
-def read(source: ImportedFile, given: ImportLabels) -> Imported:
+def read(source: ImportedFile, labels: ImportLabels) -> Imported:
     """Every state that was not skipped."""
     boards = {device["id"]: device for device in source.json["devices"]}
     timings: list[ImportedTiming] = []
@@ -41,9 +41,9 @@ def read(source: ImportedFile, given: ImportLabels) -> Imported:
             if state.get("is_skipped"):
                 notes.append(f"{where}: skipped, {state.get('skip_reason', 'no reason given')}")
                 continue
-            found = _summaries(state)
-            samples = _samples(source, found)
-            value, name = _value(found)
+            summaries = _summaries(state)
+            samples = _samples(source, summaries)
+            value, name = _value(summaries)
             if not samples and value is None:
                 notes.append(f"{where}: no GPU time")
                 continue
@@ -60,7 +60,7 @@ def read(source: ImportedFile, given: ImportLabels) -> Imported:
                     notes=() if samples or name == _TIMES[0] else ("mean, no median was kept",),
                 )
             )
-    return imported(source, "nvbench", timings, given, About(notes=tuple(notes)))
+    return imported(source, "nvbench", timings, labels, About(notes=tuple(notes)))
 
 
 def _axes(state: Mapping[str, Any]) -> dict[str, Scalar]:

@@ -34,7 +34,7 @@ def runs(
     source: ImportedFile,
     name: str,
     reader: ModuleType,
-    given: ImportLabels,
+    labels: ImportLabels,
     *,
     in_work_items: bool = False,
 ) -> Imported:
@@ -52,7 +52,7 @@ def runs(
         raise InputError(f"{source.path}: {error.message}", hint=error.hint) from error
     checked(profile)
     times = grouped(_times(profile, in_work_items))
-    return imported(source, name, times, given, About(notes=tuple(profile.notes)))
+    return imported(source, name, times, labels, About(notes=tuple(profile.notes)))
 
 
 def _times(profile: Profile, in_work_items: bool) -> Iterator[tuple[ImportedTiming, float]]:

@@ -20,7 +20,7 @@ def recognise(source: ImportedFile) -> bool:
     return isinstance(document, dict) and {"benchmarks", "machine_info"} <= set(document)
 
 
-def read(source: ImportedFile, given: ImportLabels) -> Imported:
+def read(source: ImportedFile, labels: ImportLabels) -> Imported:
     """Every benchmark."""
     document = source.json
     commit = document.get("commit_info") or {}
@@ -31,7 +31,7 @@ def read(source: ImportedFile, given: ImportLabels) -> Imported:
         host=document["machine_info"].get("node") or "",
     )
     timings = [_timing(benchmark) for benchmark in document["benchmarks"]]
-    return imported(source, "pytest-benchmark", timings, given, about)
+    return imported(source, "pytest-benchmark", timings, labels, about)
 
 
 def _timing(benchmark: Mapping[str, Any]) -> ImportedTiming:

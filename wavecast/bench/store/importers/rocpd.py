@@ -12,9 +12,9 @@ def recognise(source: ImportedFile) -> bool:
     return recognised(source, sqlite) and sqlite.has_rocpd(source.path)
 
 
-def read(source: ImportedFile, given: ImportLabels) -> Imported:
+def read(source: ImportedFile, labels: ImportLabels) -> Imported:
     """Dispatches of all processes, by kernel and size of launch."""
-    return runs(source, "rocpd", sqlite, given, in_work_items=True)
+    return runs(source, "rocpd", sqlite, labels, in_work_items=True)
 
 
 __all__ = ["read", "recognise"]

@@ -16,9 +16,9 @@ def recognise(source: ImportedFile) -> bool:
     return recognised(source, tables)
 
 
-def read(source: ImportedFile, given: ImportLabels) -> Imported:
+def read(source: ImportedFile, labels: ImportLabels) -> Imported:
     """Dispatches, by kernel and size of launch."""
-    return runs(source, "rocprofv3", tables, given, in_work_items=True)
+    return runs(source, "rocprofv3", tables, labels, in_work_items=True)
 
 
 __all__ = ["read", "recognise"]

@@ -59,7 +59,7 @@ def imported(
     source: ImportedFile,
     name: str,
     timings: Sequence[ImportedTiming],
-    given: ImportLabels,
+    labels: ImportLabels,
     about: About = About(),
 ) -> Imported:
     """One run of all timings of the tool `name`. Its id follows from the file and what was given,
@@ -70,17 +70,17 @@ def imported(
     if not timings:
         left_out = f" ({'; '.join(about.notes)})" if about.notes else ""
         raise InputError(f"{source.path} holds no kernel times{left_out}")
-    commit = given.commit or about.commit
-    identity = (source.digest, name, given.label, given.device, given.commit)
+    commit = labels.commit or about.commit
+    identity = (source.digest, name, labels.label, labels.device, labels.commit)
     run = BenchRun(
         id=hashlib.sha256("\0".join(identity).encode()).hexdigest()[:12],
         started=_utc(about.started, source) or now(),
-        label=given.label,
+        label=labels.label,
         command=f"wavecast store import {source.path.name}",
         commit=commit,
         dirty=about.dirty,
     )
-    records = tuple(_record(timing, source, name, given, about, commit) for timing in timings)
+    records = tuple(_record(timing, source, name, labels, about, commit) for timing in timings)
     return Imported(name, ((run, records),), about.notes)
 
 
@@ -88,14 +88,14 @@ def _record(
     timing: ImportedTiming,
     source: ImportedFile,
     name: str,
-    given: ImportLabels,
+    labels: ImportLabels,
     about: About,
     commit: str,
 ) -> BenchRecord:
     for seconds in (*timing.samples, *([] if timing.value is None else [timing.value])):
         if not (math.isfinite(seconds) and seconds > 0):
             raise InputError(f"{source.path}: {timing.subject.key} took {seconds} s")
-    device, target = _device(timing, given)
+    device, target = _device(timing, labels)
     value = median(timing.samples) if timing.value is None else timing.value
     return BenchRecord(
         subject=timing.subject,
@@ -115,37 +115,39 @@ def _record(
     )
 
 
-def _device(timing: ImportedTiming, given: ImportLabels) -> tuple[str, str]:
+def _device(timing: ImportedTiming, labels: ImportLabels) -> tuple[str, str]:
     """(id of the device, target). A target alone names no device: several share it."""
-    named = by_name(timing.board) if timing.board else None
-    stated = arch.load(given.device) if given.device else None
-    if named is not None and stated is not None and named.id != stated.id:
-        raise UsageError(f"the file says {timing.board}, --device {given.device}")
-    found = named or stated
-    if found is None:
+    board_device = by_name(timing.board) if timing.board else None
+    label_device = arch.load(labels.device) if labels.device else None
+    if board_device is not None and label_device is not None and board_device.id != label_device.id:
+        raise UsageError(f"the file says {timing.board}, --device {labels.device}")
+    device = board_device or label_device
+    if device is None:
         return "", timing.target
-    if timing.target and found.target != timing.target:
-        raise UsageError(f"the file says {timing.target}, {found.id} is {found.target}")
-    return found.id, found.target
+    if timing.target and device.target != timing.target:
+        raise UsageError(f"the file says {timing.target}, {device.id} is {device.target}")
+    return device.id, device.target
 
 
 @cache
 def by_name(board: str) -> arch.Device | None:
     """The device that a driver calls so; case and punctuation do not matter."""
-    wanted = _plain(board)
+    plain_name = _plain(board)
     for device in arch.devices():
-        if wanted in map(_plain, (device.name, *device.aliases)):
+        if plain_name in map(_plain, (device.name, *device.aliases)):
             return device
     return None
 
 
 def grouped(times: Iterable[tuple[ImportedTiming, float]]) -> list[ImportedTiming]:
     """Single times by subject and GPU, in the order they were first seen."""
-    found: dict[tuple[str, str, str], tuple[ImportedTiming, list[float]]] = {}
+    groups: dict[tuple[str, str, str], tuple[ImportedTiming, list[float]]] = {}
     for timing, seconds in times:
         key = (timing.subject.key, timing.board, timing.target)
-        found.setdefault(key, (timing, []))[1].append(seconds)
-    return [replace(one, samples=tuple(samples), value=None) for one, samples in found.values()]
+        groups.setdefault(key, (timing, []))[1].append(seconds)
+    return [
+        replace(first, samples=tuple(samples), value=None) for first, samples in groups.values()
+    ]
 
 
 def launch(grid: Sequence[object], group: Sequence[object]) -> dict[str, Scalar]:

@@ -25,14 +25,14 @@ def recognise(source: ImportedFile) -> bool:
     return _first_line(source) or set(source.columns) >= _MARKS
 
 
-def read(source: ImportedFile, given: ImportLabels) -> Imported:
+def read(source: ImportedFile, labels: ImportLabels) -> Imported:
     """All runs, with their ids. Raises UsageError."""
-    if given != ImportLabels():
+    if labels != ImportLabels():
         raise UsageError(
             "an export names what was measured: --label, --device and --commit do not apply"
         )
     return Imported(
-        "wavecast", tuple((run, tuple(found)) for run, found in measured(_rows(source)))
+        "wavecast", tuple((run, tuple(records)) for run, records in measured(_rows(source)))
     )
 
 

@@ -67,7 +67,7 @@ def gemm(call: CalledFunction) -> None:
               (m, n, ldd, c_element))  # fmt: skip
     stacks = [[*call.stack(at, *shape)] for at, shape in zip(addresses, shapes, strict=True)]
     if len({len(stack) for stack in stacks}) > 1:  # not all of them are one array
-        stacks = [[one[None] for part in stack for one in part] for stack in stacks]
+        stacks = [[matrix[None] for part in stack for matrix in part] for stack in stacks]
     for a_one, b_one, c_one, d_one in zip(*stacks, strict=True):
         a = transposed(a_element.loaded(a_one), op_a)
         b = transposed(b_element.loaded(b_one), op_b)

@@ -71,8 +71,8 @@ def _extreme(call: CalledFunction, largest: bool) -> bytes:
     element, (bytes_of_index, count) = BY_PREFIX[call.kind], call.numbers(2)
     x = _vector(call, count, element)
     sizes = np.abs(np.real(x)) + np.abs(np.imag(x)) if np.iscomplexobj(x) else np.abs(x)
-    found = 0 if not len(x) else 1 + int(np.argmax(sizes) if largest else np.argmin(sizes))
-    return found.to_bytes(bytes_of_index, "little")
+    index = 0 if not len(x) else 1 + int(np.argmax(sizes) if largest else np.argmin(sizes))
+    return index.to_bytes(bytes_of_index, "little")
 
 
 def asum(call: CalledFunction) -> bytes:
@@ -138,7 +138,7 @@ def dot_ex(call: CalledFunction) -> bytes:
         element = of_type(kind)
         pairs.append(element.loaded(call.vector(address, count, step, element)))
     result, compute = (of_type(number) for number in call.numbers(2))
-    x, y = (one.astype(compute.computed, copy=False) for one in pairs)
+    x, y = (vector.astype(compute.computed, copy=False) for vector in pairs)
     return _packed(result, _sum_of_products(x, y))
 
 

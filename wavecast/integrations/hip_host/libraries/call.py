@@ -113,8 +113,8 @@ class CalledFunction:
         """The addresses of `count` arrays: in an array at `address`, or `distance` elements of
         `size` bytes apart."""
         if pointers:
-            return [int(one) for one in self.words_at(address, count)]
-        return [address + size * distance * one for one in range(count)]
+            return [int(pointer) for pointer in self.words_at(address, count)]
+        return [address + size * distance * index for index in range(count)]
 
     def words_at(self, address: int, count: int) -> np.ndarray:
         """uint64[count]."""

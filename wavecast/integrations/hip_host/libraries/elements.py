@@ -82,10 +82,10 @@ _BY_TYPE: Final = {
 
 def of_type(number: int) -> Element:
     """The element of a `hipDataType`. Raises Unsupported for packed and unknown ones."""
-    found = _BY_TYPE.get(number)
-    if found is None:
+    element = _BY_TYPE.get(number)
+    if element is None:
         raise Unsupported(f"libraries do not compute with hipDataType {number} here")
-    return found
+    return element
 
 
 @cache

@@ -22,10 +22,10 @@ def lu(a: np.ndarray, pivots: np.ndarray | None) -> int:
     singular = 0
     for at in range(min(rows, columns)):
         if pivots is not None:
-            chosen = at + int(np.argmax(np.abs(a[at:, at])))
-            pivots[at] = chosen + 1
-            if chosen != at:
-                a[[at, chosen]] = a[[chosen, at]]
+            pivot = at + int(np.argmax(np.abs(a[at:, at])))
+            pivots[at] = pivot + 1
+            if pivot != at:
+                a[[at, pivot]] = a[[pivot, at]]
         if a[at, at] == 0:
             singular = singular or at + 1
             continue
@@ -42,9 +42,9 @@ def lu_solved(
     upper, order = np.triu(a), _permutation(pivots, len(a))
     if operation not in (TRANSPOSED, TRANSPOSED + 1):
         return solved(upper, solved(lower, b[order]))
-    found = solved(transposed(lower, operation), solved(transposed(upper, operation), b))
-    back = np.empty_like(found)
-    back[order] = found
+    solution = solved(transposed(lower, operation), solved(transposed(upper, operation), b))
+    back = np.empty_like(solution)
+    back[order] = solution
     return back
 
 
@@ -60,9 +60,9 @@ def getrf(call: CalledFunction) -> None:
     element = BY_PREFIX[call.kind]
     n, at, leading, pivots_at, info_at, batch, pointers = call.numbers(7)
     infos = call.integers(info_at, batch)
-    for number, one in enumerate(call.batch(at, 0, batch, pointers, 0)):
+    for number, address in enumerate(call.batch(at, 0, batch, pointers, 0)):
         pivots = call.integers(pivots_at + 4 * n * number, n) if pivots_at else None
-        infos[number] = lu(call.matrix(one, n, n, leading, element), pivots)
+        infos[number] = lu(call.matrix(address, n, n, leading, element), pivots)
 
 
 def getrs(call: CalledFunction) -> None:
@@ -105,8 +105,8 @@ def gels(call: CalledFunction) -> None:
         stored = call.matrix(a_one, m, n, lda, element)
         a = transposed(stored, operation)
         b = call.matrix(b_one, max(m, n), columns, ldb, element)
-        found, _, rank, _ = np.linalg.lstsq(a, b[: a.shape[0]], rcond=None)
-        b[: a.shape[1]] = found
+        solution, _, rank, _ = np.linalg.lstsq(a, b[: a.shape[0]], rcond=None)
+        b[: a.shape[1]] = solution
         if infos is not None:
             infos[number] = 0 if rank == min(m, n) else rank + 1
         if m >= n:

@@ -32,14 +32,14 @@ def execute(call: CalledFunction) -> None:
     values = _array(call, from_element, from_shape, batch, rank)
     axes = tuple(range(1, rank + 1))
     if from_shape != n:
-        found = np.fft.irfftn(values, n, axes, norm="forward")
+        output = np.fft.irfftn(values, n, axes, norm="forward")
     elif to_shape != n:
-        found = np.fft.rfftn(values, n, axes)
+        output = np.fft.rfftn(values, n, axes)
     elif direction == _FORWARD:
-        found = np.fft.fftn(values, axes=axes)
+        output = np.fft.fftn(values, axes=axes)
     else:
-        found = np.fft.ifftn(values, axes=axes, norm="forward")
-    _array(call, to_element, to_shape, batch, rank)[...] = found
+        output = np.fft.ifftn(values, axes=axes, norm="forward")
+    _array(call, to_element, to_shape, batch, rank)[...] = output
 
 
 def _array(
@@ -50,10 +50,10 @@ def _array(
     address, step, distance, *embedded = call.numbers(6)
     steps = [step * math.prod(embedded[at + 1 : rank]) for at in range(rank)]
     pairs = zip((batch, *shape), (distance, *steps), strict=True)
-    extent = 1 + sum((size - 1) * one for size, one in pairs)
+    extent = 1 + sum((size - 1) * stride for size, stride in pairs)
     data = call.array(address, extent, element)
     size = element.stored.itemsize
-    strides = (size * distance, *(size * one for one in steps))
+    strides = (size * distance, *(size * stride for stride in steps))
     return np.lib.stride_tricks.as_strided(data, (batch, *shape), strides)
 
 

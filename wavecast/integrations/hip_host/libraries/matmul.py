@@ -69,14 +69,14 @@ def matmul(call: CalledFunction) -> None:
         values = product(left, right, np.dtype(kind))
         to = d.matrix(call, number)
         before = c.matrix(call, number) if beta else to
-        found = updated(before, c.element, alpha * scale_a * scale_b, values, beta * scale_c)
-        found = found if bias is None else found + bias
+        output = updated(before, c.element, alpha * scale_a * scale_b, values, beta * scale_c)
+        output = output if bias is None else output + bias
         if epilogue & _RELU:
-            found = np.maximum(found, 0)
+            output = np.maximum(output, 0)
         if epilogue & _GELU:
-            found = _gelu(found)
-        largest = max(largest, float(np.abs(found).max(initial=0)))
-        d.element.store(to, found if scale_d == 1 else found * scale_d)
+            output = _gelu(output)
+        largest = max(largest, float(np.abs(output).max(initial=0)))
+        d.element.store(to, output if scale_d == 1 else output * scale_d)
     if largest_at:
         call.array(largest_at, 1, BY_PREFIX["S"])[0] = largest
 

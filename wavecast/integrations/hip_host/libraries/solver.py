@@ -104,12 +104,12 @@ def gesvd(call: CalledFunction) -> None:
     least = min(m, n)
     jobs = ((left, u, u[:, :least], u_at, ldu), (right, v, v[:least], v_at, ldv))
     for job, whole, first, address, ld in jobs:
-        chosen = whole if job == ord("A") else first
-        rows, columns = chosen.shape
+        vectors = whole if job == ord("A") else first
+        rows, columns = vectors.shape
         if job in (ord("A"), ord("S")):
-            call.matrix(address, rows, columns, ld, element)[...] = chosen
+            call.matrix(address, rows, columns, ld, element)[...] = vectors
         elif job == ord("O"):
-            a[:rows, :columns] = chosen
+            a[:rows, :columns] = vectors
     _report(call, info, 0)
 
 

@@ -128,11 +128,11 @@ def product(call: CalledFunction) -> None:
     b = _as(op_b, b_element.loaded(stored)).astype(compute.computed, copy=False)
     beta = call.scalar(compute)
     c, c_element = _dense(call)
-    found = np.zeros((count, b.shape[1]), compute.computed)
+    sums = np.zeros((count, b.shape[1]), compute.computed)
     values = values.astype(compute.computed, copy=False)
     for column in range(b.shape[1]):
-        np.add.at(found[:, column], rows, values * b[columns, column])
-    c_element.store(c, updated(c, c_element, alpha, found, beta))
+        np.add.at(sums[:, column], rows, values * b[columns, column])
+    c_element.store(c, updated(c, c_element, alpha, sums, beta))
 
 
 def sampled_product(call: CalledFunction) -> None:
@@ -149,8 +149,8 @@ def sampled_product(call: CalledFunction) -> None:
     c = _matrix(call)
     rows, columns = c.coordinates()
     values = c.values()
-    found = np.einsum("ek,ek->e", a[rows], b[:, columns].T)
-    c.element.store(values, updated(values, c.element, alpha, found, beta))
+    products = np.einsum("ek,ek->e", a[rows], b[:, columns].T)
+    c.element.store(values, updated(values, c.element, alpha, products, beta))
 
 
 def dot(call: CalledFunction) -> bytes:
@@ -171,9 +171,9 @@ def solve(call: CalledFunction) -> None:
     alpha = compute.computed.type(call.scalar(compute))
     a = _matrix(call)
     rows, columns = a.coordinates()
-    kept = columns >= rows if a.fill == _UPPER else columns <= rows
-    values = a.element.loaded(a.values())[kept]
-    rows, columns = rows[kept], columns[kept]
+    mask = columns >= rows if a.fill == _UPPER else columns <= rows
+    values = a.element.loaded(a.values())[mask]
+    rows, columns = rows[mask], columns[mask]
     if op_a:
         rows, columns = columns, rows
         values = values.conj() if op_a == 2 else values
@@ -212,10 +212,10 @@ def _gemm(call: CalledFunction) -> tuple[_Matrix, np.ndarray, np.ndarray, np.nda
     from_b = order[starts[a_columns[from_a]] + within]
     indices = a_rows[from_a].astype(np.int64) * c.shape[1] + b_columns[from_b]
     terms = alpha * a_values[from_a] * b_values[from_b]
-    chosen, inverse = np.unique(indices, return_inverse=True)
-    values = np.zeros(len(chosen), np.result_type(terms))
+    positions, inverse = np.unique(indices, return_inverse=True)
+    values = np.zeros(len(positions), np.result_type(terms))
     np.add.at(values, inverse, terms)
-    return c, chosen // c.shape[1], chosen % c.shape[1], values
+    return c, positions // c.shape[1], positions % c.shape[1], values
 
 
 def gemm_size(call: CalledFunction) -> bytes:
@@ -237,9 +237,9 @@ def to_dense(call: CalledFunction) -> None:
     to, element = _dense(call)
     to[...] = 0
     rows, columns = a.coordinates()
-    found = np.zeros(a.shape, element.computed)
-    np.add.at(found, (rows, columns), a.element.loaded(a.values()))
-    element.store(to, found)
+    matrix = np.zeros(a.shape, element.computed)
+    np.add.at(matrix, (rows, columns), a.element.loaded(a.values()))
+    element.store(to, matrix)
 
 
 def _nonzero(call: CalledFunction) -> tuple[_Matrix, np.ndarray, np.ndarray, np.ndarray]:
@@ -290,9 +290,9 @@ def axpby(call: CalledFunction) -> None:
     alpha, beta = (compute.computed.type(call.scalar(compute)) for _ in range(2))
     indices, values, element = _vector(call)
     y, y_element = _dense(call)
-    found = beta * y_element.loaded(y[:, 0])
-    np.add.at(found, indices, alpha * element.loaded(values))
-    y_element.store(y[:, 0], found)
+    vector = beta * y_element.loaded(y[:, 0])
+    np.add.at(vector, indices, alpha * element.loaded(values))
+    y_element.store(y[:, 0], vector)
 
 
 def gather(call: CalledFunction) -> None:
@@ -335,16 +335,16 @@ def ilu(call: CalledFunction) -> bytes:
     indices = [dict(zip(columns[s:e].tolist(), range(s, e), strict=True))
               for s, e in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]  # fmt: skip
     zero = -1
-    for row, own in enumerate(indices):
-        for column in sorted(one for one in own if one < row):
+    for row, entries in enumerate(indices):
+        for column in sorted(candidate for candidate in entries if candidate < row):
             pivot = indices[column].get(column)
             if pivot is None or values[pivot] == 0:
                 continue
-            values[own[column]] /= values[pivot]
+            values[entries[column]] /= values[pivot]
             for other, position in indices[column].items():
-                if other > column and other in own:
-                    values[own[other]] -= values[own[column]] * values[position]
-        diagonal = own.get(row)
+                if other > column and other in entries:
+                    values[entries[other]] -= values[entries[column]] * values[position]
+        diagonal = entries.get(row)
         if zero < 0 and (diagonal is None or values[diagonal] == 0):
             zero = row + a.base
     return zero.to_bytes(4, "little", signed=True)

@@ -14,10 +14,10 @@ UNIT: Final = 132
 
 def triangle(matrix: np.ndarray, fill: int, diagonal: int) -> np.ndarray:
     """The stored triangle with zeros in the other, and ones on a diagonal that is not stored."""
-    found = np.triu(matrix) if fill == UPPER else np.tril(matrix)
+    values = np.triu(matrix) if fill == UPPER else np.tril(matrix)
     if diagonal == UNIT:
-        np.fill_diagonal(found, 1)
-    return found
+        np.fill_diagonal(values, 1)
+    return values
 
 
 def symmetric(matrix: np.ndarray, fill: int, hermitian: bool) -> np.ndarray:
@@ -30,8 +30,8 @@ def symmetric(matrix: np.ndarray, fill: int, hermitian: bool) -> np.ndarray:
 def write_triangle(to: np.ndarray, values: np.ndarray, fill: int, hermitian: bool) -> None:
     """Write one triangle; the diagonal of a Hermitian matrix is real."""
     count = len(to)
-    chosen = np.triu_indices(count) if fill == UPPER else np.tril_indices(count)
-    to[chosen] = values[chosen]
+    indices = np.triu_indices(count) if fill == UPPER else np.tril_indices(count)
+    to[indices] = values[indices]
     if hermitian:
         at = np.arange(count)
         to[at, at] = np.real(values[at, at])

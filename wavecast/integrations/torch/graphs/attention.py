@@ -34,7 +34,7 @@ class Band:
 
     def joined(self, other: Band) -> Band:
         """What both let a query see."""
-        lefts = [one.left for one in (self, other) if one.left >= 0]
+        lefts = [band.left for band in (self, other) if band.left >= 0]
         return Band(self.causal or other.causal, min(lefts, default=-1))
 
 
@@ -86,7 +86,7 @@ def banded(
     q: Tensor, k: Tensor, v: Tensor, causal: bool, left: int, scale: float | None, soft_cap: float
 ) -> Tensor:
     """Attention of [batch, heads, tokens, width]."""
-    q, k, v = (one.transpose(1, 2) for one in lowered(q, k, v))
+    q, k, v = (tensor.transpose(1, 2) for tensor in lowered(q, k, v))
     out, _ = torch.ops.wavecast.attention(
         q, k, v, causal=causal, scale=scale, left=left, soft_cap=soft_cap
     )
@@ -94,7 +94,7 @@ def banded(
 
 
 def _takes(*nodes: Any) -> bool:
-    q, k, v = (value(one) for one in nodes)
+    q, k, v = (value(node) for node in nodes)
     if floating(q, k, v) is not None or q.dim() != 4:
         return False
     return max(q.shape[-1], v.shape[-1]) <= 256 and q.shape[1] % k.shape[1] == 0
@@ -155,14 +155,14 @@ def read_mask(node: Any) -> Band | None:
     of zeros and least values chosen by one. None for any other mask."""
     node = _unexpanded(node)
     if name(node) == "where":
-        shown, hidden = node.args[1:]
-        zero = name(shown) == "zeros" or shown == 0
+        visible, hidden = node.args[1:]
+        zero = name(visible) == "zeros" or visible == 0
         least = isinstance(hidden, float) and hidden <= torch.finfo(torch.float16).min
         return read_mask(node.args[0]) if zero and least else None
     if name(node) in ANDS:
-        bands = [read_mask(one) for one in node.args]
-        one, other = bands
-        return None if one is None or other is None else one.joined(other)
+        bands = [read_mask(operand) for operand in node.args]
+        band, other = bands
+        return None if band is None or other is None else band.joined(other)
     if name(node) in ("new_ones", "ones"):
         return Band()
     if name(node) in ("le", "ge", "gt", "lt"):
@@ -173,7 +173,7 @@ def read_mask(node: Any) -> Band | None:
 def _unexpanded(node: Any) -> Any:
     every = slice(None, None, None)
     while name(node) in ("expand", "to", "contiguous") or (
-        name(node) == "getitem" and all(one == every for one in node.args[1])
+        name(node) == "getitem" and all(index == every for index in node.args[1])
     ):
         node = node.args[0]
     return node
@@ -181,13 +181,13 @@ def _unexpanded(node: Any) -> Any:
 
 def _compared(node: Any) -> Band | None:
     """The band of a comparison of the positions of keys and queries."""
-    one, other = node.args
+    operand, other = node.args
     relation = name(node)
     swapped = {"le": "ge", "ge": "le", "lt": "gt", "gt": "lt"}
-    key = _positions(one, 3)
+    key = _positions(operand, 3)
     if key is None:
-        one, other, relation = other, one, swapped[relation]
-        key = _positions(one, 3)
+        operand, other, relation = other, operand, swapped[relation]
+        key = _positions(operand, 3)
     shift = 0
     if name(other) == "sub" and isinstance(other.args[1], int):
         other, shift = other.args[0], other.args[1]
@@ -209,8 +209,8 @@ def _positions(node: Any, dimension: int) -> tuple[int, int] | None:
     node, first = node.args[0], 0
     if name(node) == "add" and isinstance(node.args[1], int):
         node, first = node.args[0], node.args[1]
-    known = name(node) == "arange" and len(node.args) == 1 and isinstance(node.args[0], int)
-    return (first, node.args[0]) if known else None
+    is_arange = name(node) == "arange" and len(node.args) == 1 and isinstance(node.args[0], int)
+    return (first, node.args[0]) if is_arange else None
 
 
 __all__ = ["Band", "banded", "masked", "read_mask", "written"]

@@ -30,18 +30,23 @@ def gated(graph: Graph, node: Node, report: Report) -> bool:
     """silu(gate) * up -> silu_mul, gelu(gate) * up -> gelu_mul."""
     if name(node) != "mul":
         return False
-    for one, other in pairs(node):
-        if not (isinstance(one, Node) and isinstance(other, Node)) or len(one.users) != 1:
+    for activation, other in pairs(node):
+        if (
+            not (isinstance(activation, Node) and isinstance(other, Node))
+            or len(activation.users) != 1
+        ):
             continue
-        if one.target not in (F.silu, F.gelu) or not alike(value(one.args[0]), value(other)):
+        if activation.target not in (F.silu, F.gelu) or not alike(
+            value(activation.args[0]), value(other)
+        ):
             continue
-        gate = one.args[0]
-        if one.target is F.silu and not argument(one, 1, "inplace", False):
+        gate = activation.args[0]
+        if activation.target is F.silu and not argument(activation, 1, "inplace", False):
             put(graph, node, torch.ops.wavecast.silu_mul.default, (gate, other))
             report(node, "silu(x) * y", "silu_mul")
             return True
-        if one.target is F.gelu:
-            form = one.kwargs.get("approximate", "none")
+        if activation.target is F.gelu:
+            form = activation.kwargs.get("approximate", "none")
             put(graph, node, torch.ops.wavecast.gelu_mul.default, (gate, other, form))
             report(node, "gelu(x) * y", "gelu_mul")
             return True
@@ -56,22 +61,22 @@ def rotary(graph: Graph, node: Node, report: Report) -> bool:
         return False
     x, cos, sin = first
     for other in calls(graph):
-        found = _rotation(other) if other is not node else None
-        if found is None or found[1:] != (cos, sin):
+        rotation = _rotation(other) if other is not node else None
+        if rotation is None or rotation[1:] != (cos, sin):
             continue
-        if not _precedes(graph, found[0], node):
+        if not _precedes(graph, rotation[0], node):
             continue
         tables = cos.args[0], sin.args[0]
-        put_parts(graph, node, rotated, (x, found[0], *tables), node, other)
+        put_parts(graph, node, rotated, (x, rotation[0], *tables), node, other)
         report(node, "x * cos + rotate_half(x) * sin", "rope")
         return True
     return False
 
 
-def _precedes(graph: Graph, one: Node, other: Node) -> bool:
+def _precedes(graph: Graph, earlier: Node, other: Node) -> bool:
     """Whether a node comes before another."""
     for node in graph.nodes:
-        if node is one:
+        if node is earlier:
             return True
         if node is other:
             return False
@@ -82,12 +87,12 @@ def rotated(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Ten
     """Queries and keys [batch, heads, tokens, width] rotated by tables [batch or 1, tokens, width],
     whose halves are equal."""
     half = cos.shape[-1] // 2
-    tables = [one[..., :half].reshape(-1, half) for one in (cos, sin)]
+    tables = [table[..., :half].reshape(-1, half) for table in (cos, sin)]
     positions = None
     if cos.shape[0] > 1:
         positions = torch.arange(tables[0].shape[0], device=q.device).view(cos.shape[:2])
-    found = torch.ops.wavecast.rope(q.transpose(1, 2), k.transpose(1, 2), *tables, positions)
-    return found[0].transpose(1, 2), found[1].transpose(1, 2)
+    outputs = torch.ops.wavecast.rope(q.transpose(1, 2), k.transpose(1, 2), *tables, positions)
+    return outputs[0].transpose(1, 2), outputs[1].transpose(1, 2)
 
 
 def _rotation(node: Any) -> tuple[Node, Node, Node] | None:
@@ -127,10 +132,10 @@ def _is_table(node: Any, function: str) -> bool:
         return False
     node = uncast(node.args[0])
     while name(node) == "mul":  # the scaling of attention in long contexts
-        numbers = [one for one in node.args if isinstance(one, (int, float))]
+        numbers = [operand for operand in node.args if isinstance(operand, (int, float))]
         if len(numbers) != 1:
             return False
-        node = uncast(next(one for one in node.args if isinstance(one, Node)))
+        node = uncast(next(operand for operand in node.args if isinstance(operand, Node)))
     angles: Any = uncast(node.args[0]) if name(node) == function else None
     if name(angles) != "cat" or argument(angles, 1, "dim") != -1:
         return False
@@ -140,23 +145,23 @@ def _is_table(node: Any, function: str) -> bool:
 
 def experts(graph: Graph, node: Node, report: Report) -> bool:
     """Transformers' grouped products of tokens sorted by expert -> moe_experts."""
-    found = _experts(node)
-    if found is None:
+    arguments = _experts(node)
+    if arguments is None:
         return False
-    put(graph, node, mixed, found)
+    put(graph, node, mixed, arguments)
     report(node, "grouped products of experts", "moe_experts")
     return True
 
 
 def mixed(
-    hidden: Tensor, weights: Tensor, chosen: Tensor, w1: Tensor, w2: Tensor, activation: str
+    hidden: Tensor, weights: Tensor, indices: Tensor, w1: Tensor, w2: Tensor, activation: str
 ) -> Tensor:
     """The experts of a model of transformers: weights [experts, out, in]."""
     hidden_cast, w1, w2 = lowered(hidden, w1, w2)
-    found = torch.ops.wavecast.moe_experts(
-        hidden_cast, weights.float(), chosen.to(torch.int32), w1, w2, None, None, activation
+    output = torch.ops.wavecast.moe_experts(
+        hidden_cast, weights.float(), indices.to(torch.int32), w1, w2, None, None, activation
     )
-    return found.to(hidden.dtype)
+    return output.to(hidden.dtype)
 
 
 def _experts(node: Node) -> tuple[Any, ...] | None:
@@ -182,17 +187,17 @@ def _experts(node: Node) -> tuple[Any, ...] | None:
     if name(rows) != "getitem" or name(sorting) != "sort" or name(weights) != "reshape":
         return None
     tokens: Any = rows.args[1]
-    chosen: Any = sorting.args[0]
+    indices: Any = sorting.args[0]
     if (
         name(tokens) not in FLOOR_DIVISIONS
         or tokens.args[0] is not order
-        or name(chosen) != "reshape"
+        or name(indices) != "reshape"
     ):
         return None
     if not _is_inverse(unsorted.args[1], order):
         return None
     return (
-        *(rows.args[0], weights.args[0], chosen.args[0]),
+        *(rows.args[0], weights.args[0], indices.args[0]),
         *(first.args[1].args[0], second.args[1].args[0], activation),
     )
 

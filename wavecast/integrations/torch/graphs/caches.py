@@ -23,12 +23,12 @@ def cached(graph: Graph, node: Node, report: Report) -> bool:
         return False
     both = node, node.next
     with graph.inserting_after(both[1]):
-        given = (first[0], second[0], first[1], first[2], second[2])
-        graph.call_function(cache_write_, given).meta = dict(node.meta)
+        arguments = (first[0], second[0], first[1], first[2], second[2])
+        graph.call_function(cache_write_, arguments).meta = dict(node.meta)
     report(node, "index_copy_ of keys and of values", "kv_cache_write")
-    for one, (cache, _, _) in zip(both, (first, second), strict=True):
-        one.replace_all_uses_with(cache)
-        graph.erase_node(one)
+    for copy, (cache, _, _) in zip(both, (first, second), strict=True):
+        copy.replace_all_uses_with(cache)
+        graph.erase_node(copy)
     return True
 
 
@@ -38,7 +38,9 @@ def cache_write_(keys: Tensor, values: Tensor, positions: Tensor, k: Tensor, v: 
     batch, heads, length, _ = keys.shape
     sequences = torch.arange(batch, device=positions.device, dtype=positions.dtype)
     slots = (sequences[:, None] * length + positions).flatten()
-    new = (one.transpose(1, 2).reshape(slots.shape[0], heads, one.shape[3]) for one in (k, v))
+    new = (
+        tensor.transpose(1, 2).reshape(slots.shape[0], heads, tensor.shape[3]) for tensor in (k, v)
+    )
     torch.ops.wavecast.kv_cache_write(*new, keys.transpose(1, 2), values.transpose(1, 2), slots)
 
 

@@ -50,8 +50,8 @@ class Modified:
         )
 
 
-def _least(one: int | None, other: int | None) -> int | None:
-    return min((each for each in (one, other) if each is not None), default=None)
+def _least(bound: int | None, other: int | None) -> int | None:
+    return min((each for each in (bound, other) if each is not None), default=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,56 +104,56 @@ def _label(modifier: Any) -> str:
     return getattr(modifier, "__name__", type(modifier).__name__)
 
 
-def read_score(found: ModifierGraph, heads: int) -> Modified:
+def read_score(graph: ModifierGraph, heads: int) -> Modified:
     """What a modifier of scores does. Raises UsageError with the reason where attention has not
     the like."""
-    node = found.result
+    node = graph.result
     if name(node) == "where":
-        condition, shown, hidden = node.args
+        condition, visible, hidden = node.args
         if hidden != -math.inf:
             raise UsageError(f"score_mod puts {hidden} where it hides")
-        return read_mask(replace(found, result=condition)).joined(
-            read_score(replace(found, result=shown), heads)
+        return read_mask(replace(graph, result=condition)).joined(
+            read_score(replace(graph, result=visible), heads)
         )
-    if found.parts.get(node) == "score":
+    if graph.parts.get(node) == "score":
         return Modified()
-    for one, other in pairs(node) if name(node) in ("add", "sub") else ():
-        if name(node) == "sub" and one is not node.args[0]:
+    for term, other in pairs(node) if name(node) in ("add", "sub") else ():
+        if name(node) == "sub" and term is not node.args[0]:
             break
-        alibi = _alibi(found, other, heads)
+        alibi = _alibi(graph, other, heads)
         if alibi is not None:
-            inner = read_score(replace(found, result=one), heads)
+            inner = read_score(replace(graph, result=term), heads)
             if inner.alibi is not None:
                 raise UsageError("score_mod adds two biases")
             values, signed = alibi
             values = values if name(node) == "sub" else -values
             return inner.joined(Modified(alibi=values, signed=signed))
-    cap = _soft_cap(found, node)
+    cap = _soft_cap(graph, node)
     if cap:
         return Modified(soft_cap=cap)
     raise UsageError(f"score_mod is not a soft cap, ALiBi or mask: it ends in {_text(node)}")
 
 
-def _soft_cap(found: ModifierGraph, node: Any) -> float:
+def _soft_cap(graph: ModifierGraph, node: Any) -> float:
     """c of c · tanh(score / c), 0 for anything else."""
     for tanh, cap in pairs(node) if name(node) == "mul" else ():
         ratio = tanh.args[0] if name(tanh) in ("tanh", "tanh_approx") else None
         if not isinstance(cap, (int, float)) or not isinstance(ratio, Node):
             continue
         divided = name(ratio) in ("div", "truediv") and ratio.args[1] == cap
-        if divided and found.parts.get(ratio.args[0]) == "score":  # pyright: ignore[reportArgumentType, reportCallIssue]
+        if divided and graph.parts.get(ratio.args[0]) == "score":  # pyright: ignore[reportArgumentType, reportCallIssue]
             return float(cap)
     return 0.0
 
 
-def _alibi(found: ModifierGraph, node: Any, heads: int) -> tuple[Tensor, bool] | None:
+def _alibi(graph: ModifierGraph, node: Any, heads: int) -> tuple[Tensor, bool] | None:
     """(coefficient of every head, whether it is of q - kv and not of its magnitude) of a bias."""
     for coefficient, distance in pairs(node) if name(node) == "mul" else ():
         magnitude = name(distance) in ("abs", "abs_")
-        terms = _linear(found, distance.args[0] if magnitude else distance)
+        terms = _linear(graph, distance.args[0] if magnitude else distance)
         if terms is None or terms[2] or terms[:2] not in ((1, -1), (-1, 1)):
             continue
-        value = _of_heads(found, coefficient, heads)
+        value = _of_heads(graph, coefficient, heads)
         if value is None:
             continue
         values = torch.as_tensor(value, dtype=torch.float32).expand(heads)
@@ -161,19 +161,19 @@ def _alibi(found: ModifierGraph, node: Any, heads: int) -> tuple[Tensor, bool] |
     return None
 
 
-def _of_heads(found: ModifierGraph, node: Any, heads: int) -> Any:
+def _of_heads(graph: ModifierGraph, node: Any, heads: int) -> Any:
     """The value of what depends on the head alone, for every head; None for what does not."""
     if not isinstance(node, Node):
         return node
-    if found.parts.get(node) == "h":
+    if graph.parts.get(node) == "h":
         return torch.arange(heads)
-    if node in found.captured:
-        value = found.captured[node]
+    if node in graph.captured:
+        value = graph.captured[node]
         return value if isinstance(value, Tensor) else None
     if node.op not in ("call_function", "call_method") or node.kwargs:
         return None
-    arguments = [_of_heads(found, one, heads) for one in node.args]
-    if any(one is None for one in arguments):
+    arguments = [_of_heads(graph, operand, heads) for operand in node.args]
+    if any(argument is None for argument in arguments):
         return None
     if node.op == "call_method":
         return getattr(arguments[0], str(node.target))(*arguments[1:])
@@ -181,24 +181,24 @@ def _of_heads(found: ModifierGraph, node: Any, heads: int) -> Any:
     return function(*arguments)
 
 
-def read_mask(found: ModifierGraph) -> Modified:
+def read_mask(graph: ModifierGraph) -> Modified:
     """What a modifier of masks lets a query see. Raises UsageError with the reason where attention
     has not the like."""
-    node = found.result
+    node = graph.result
     if name(node) in ANDS:
-        one, other = (read_mask(replace(found, result=each)) for each in node.args)
-        return one.joined(other)
+        lhs, rhs = (read_mask(replace(graph, result=each)) for each in node.args)
+        return lhs.joined(rhs)
     if name(node) in ("new_ones", "ones") or node is True:
         return Modified()
     if name(node) == "eq":
-        documents = _documents(found, *node.args)
+        documents = _documents(graph, *node.args)
         if documents is not None:
             return Modified(documents=documents)
     if name(node) in _RELATIONS:
-        one, other = (_linear(found, each) for each in node.args)
+        lhs, rhs = (_linear(graph, each) for each in node.args)
         sign, strict = _RELATIONS[name(node)]
-        if one is not None and other is not None:
-            q, kv, number = (sign * (a - b) for a, b in zip(one, other, strict=True))
+        if lhs is not None and rhs is not None:
+            q, kv, number = (sign * (a - b) for a, b in zip(lhs, rhs, strict=True))
             if (q, kv) == (1, -1):  # kv <= q + number
                 return Modified(right=number - strict)
             if (q, kv) == (-1, 1):  # kv >= q - number
@@ -206,16 +206,16 @@ def read_mask(found: ModifierGraph) -> Modified:
     raise UsageError(f"mask_mod is not a band of positions or documents: {_text(node)}")
 
 
-def _documents(found: ModifierGraph, one: Any, other: Any) -> Tensor | None:
+def _documents(graph: ModifierGraph, lhs: Any, rhs: Any) -> Tensor | None:
     """The documents of tokens, [tokens] or [batch, tokens], where both sides are theirs: one at
     the query, one at the key."""
     tables, indices = [], []
-    for side in (one, other):
+    for side in (lhs, rhs):
         if name(side) != "getitem":
             return None
         index = side.args[1] if isinstance(side.args[1], tuple) else (side.args[1],)
-        indices.append(tuple(found.parts.get(each, "") for each in index))
-        tables.append(found.captured.get(side.args[0]))
+        indices.append(tuple(graph.parts.get(each, "") for each in index))
+        tables.append(graph.captured.get(side.args[0]))
     batch = ("b",) if len(indices[0]) == 2 else ()
     queries, keys = (*batch, "q"), (*batch, "kv")
     if tables[0] is not tables[1] or not isinstance(tables[0], Tensor):
@@ -223,23 +223,23 @@ def _documents(found: ModifierGraph, one: Any, other: Any) -> Tensor | None:
     return tables[0] if set(indices) == {queries, keys} else None
 
 
-def _linear(found: ModifierGraph, node: Any) -> tuple[int, int, int] | None:
+def _linear(graph: ModifierGraph, node: Any) -> tuple[int, int, int] | None:
     """(a, b, c) of a · q + b · kv + c."""
     if isinstance(node, int):
         return 0, 0, int(node)
-    part = found.parts.get(node) if isinstance(node, Node) else None
+    part = graph.parts.get(node) if isinstance(node, Node) else None
     if part in ("q", "kv"):
         return int(part == "q"), int(part == "kv"), 0
     if name(node) == "neg":
-        inner = _linear(found, node.args[0])
+        inner = _linear(graph, node.args[0])
         return None if inner is None else (-inner[0], -inner[1], -inner[2])
     if name(node) not in ("add", "sub"):
         return None
-    one, other = (_linear(found, each) for each in node.args)
-    if one is None or other is None:
+    lhs, rhs = (_linear(graph, each) for each in node.args)
+    if lhs is None or rhs is None:
         return None
     sign = 1 if name(node) == "add" else -1
-    q, kv, number = (a + sign * b for a, b in zip(one, other, strict=True))
+    q, kv, number = (a + sign * b for a, b in zip(lhs, rhs, strict=True))
     return q, kv, number
 
 
@@ -247,7 +247,7 @@ def _text(node: Any) -> str:
     """A node as an expression of two levels."""
     if not isinstance(node, Node) or not name(node):
         return str(node)
-    return f"{name(node)}({', '.join(name(one) or str(one) for one in node.args)})"
+    return f"{name(node)}({', '.join(name(operand) or str(operand) for operand in node.args)})"
 
 
 __all__ = ["MASK", "SCORE", "Modified", "ModifierGraph", "read_mask", "read_score", "traced"]

@@ -21,8 +21,8 @@ FLOOR_DIVISIONS: Final = ("floordiv", "floor_divide")
 _SPECIAL: Final = re.compile("__(.+)__")
 _PURE: Final = (*ANDS, "or_", "not_", "is_")
 _OVERWRITING: Final = frozenset(
-    f"i{one}"
-    for one in (
+    f"i{operation}"
+    for operation in (
         *("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul"),
         *("and", "or", "xor", "lshift", "rshift"),
     )
@@ -64,11 +64,11 @@ def value(argument: Any) -> Any:
 
 
 def values(arguments: Sequence[Any]) -> list[Any]:
-    return [value(one) for one in arguments]
+    return [value(operand) for operand in arguments]
 
 
 def named_values(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    return {label: value(one) for label, one in arguments.items()}
+    return {label: value(operand) for label, operand in arguments.items()}
 
 
 def argument(node: Any, position: int, label: str, default: Any = None) -> Any:
@@ -92,41 +92,41 @@ def pairs(node: Any) -> Iterator[tuple[Any, Any]]:
         yield node.args[1], node.args[0]
 
 
-def alike(one: Any, other: Any) -> bool:
+def alike(tensor: Any, other: Any) -> bool:
     """Whether two fake tensors have one shape and one floating dtype."""
     return (
-        isinstance(one, Tensor)
+        isinstance(tensor, Tensor)
         and isinstance(other, Tensor)
-        and one.dtype == other.dtype
-        and one.dtype in FLOATS
-        and one.shape == other.shape
+        and tensor.dtype == other.dtype
+        and tensor.dtype in FLOATS
+        and tensor.shape == other.shape
     )
 
 
-def put(graph: Graph, node: Node, target: Any, args: tuple, **named: Any) -> Node:
+def put(graph: Graph, node: Node, target: Any, args: tuple, **kwargs: Any) -> Node:
     """A call before `node`, which takes its users and its fake tensor."""
     with graph.inserting_before(node):
-        found = graph.call_function(target, args, named)
-    found.meta = dict(node.meta)
-    node.replace_all_uses_with(found)
-    return found
+        call = graph.call_function(target, args, kwargs)
+    call.meta = dict(node.meta)
+    node.replace_all_uses_with(call)
+    return call
 
 
 def put_parts(graph: Graph, before: Node, target: Any, args: tuple, *parts: Node) -> list[Node]:
     """A call before a node that returns a tuple, whose elements take the users of `parts`."""
     with graph.inserting_before(before):
         whole = graph.call_function(target, args)
-        found = [graph.call_function(getitem, (whole, number)) for number in range(len(parts))]
+        elements = [graph.call_function(getitem, (whole, number)) for number in range(len(parts))]
     whole.meta = {key: before.meta[key] for key in _ORIGINS if key in before.meta}
-    for one, part in zip(found, parts, strict=True):
-        one.meta = dict(part.meta)
-        part.replace_all_uses_with(one)
-    return found
+    for element, part in zip(elements, parts, strict=True):
+        element.meta = dict(part.meta)
+        part.replace_all_uses_with(element)
+    return elements
 
 
-def getitem(found: Any, number: int) -> Any:
+def getitem(results: Any, number: int) -> Any:
     """One result of several."""
-    return found[number]
+    return results[number]
 
 
 def is_given(node: Any) -> bool:

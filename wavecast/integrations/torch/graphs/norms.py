@@ -37,11 +37,11 @@ def written_norm(graph: Graph, node: Node, report: Report) -> bool:
     if name(node) != "mul":
         return False
     for scale, normal in pairs(node):
-        found = _normalised(normal)
+        norm = _normalised(normal)
         weight, offset = _scale(scale)
-        if found is None or not isinstance(weight, Node):
+        if norm is None or not isinstance(weight, Node):
             continue
-        x, eps = found
+        x, eps = norm
         end = _rounded(node, value(x))
         if end is None or not _fits(value(x), value(weight)):
             continue
@@ -58,8 +58,8 @@ def called_norm(graph: Graph, node: Node, report: Report) -> bool:
     x, weight = node.args[0], argument(node, 2, "weight")
     if why_not(node.target, values(node.args), named_values(node.kwargs)) or weight is None:
         return False
-    given = argument(node, 3, "eps")
-    eps = RMS_NORM_EPS[value(x).dtype] if given is None else given
+    epsilon = argument(node, 3, "eps")
+    eps = RMS_NORM_EPS[value(x).dtype] if epsilon is None else epsilon
     _put(graph, node, (x, weight, eps, 0.0), "rms_norm", report)
     return True
 
@@ -129,7 +129,7 @@ def _normalised(node: Any) -> tuple[Node, float] | None:
 def _is_square(node: Any, of: Any) -> bool:
     if name(node) == "pow":
         return bool(node.args[0] is of and node.args[1] == 2)
-    return name(node) in ("mul", "square") and all(one is of for one in node.args)
+    return name(node) in ("mul", "square") and all(operand is of for operand in node.args)
 
 
 def _added(graph: Graph, node: Node) -> bool:
@@ -159,10 +159,10 @@ def _quantised(graph: Graph, y: Node) -> bool:
         if bounds != (-limit, limit) or name(ratio) not in ("div", "truediv"):
             continue
         wide, scale = ratio.args
-        used = {y, wide, ratio, clamped, node}
-        if uncast(wide) is not y or not _is_scale(scale, wide, limit, used):
+        pattern = {y, wide, ratio, clamped, node}
+        if uncast(wide) is not y or not _is_scale(scale, wide, limit, pattern):
             continue
-        if any(user not in used for one in (y, wide) for user in one.users):
+        if any(user not in pattern for producer in (y, wide) for user in producer.users):
             return False
         x, weight, *numbers = y.args
         target = torch.ops.wavecast.rms_norm_quantised.default
@@ -171,19 +171,19 @@ def _quantised(graph: Graph, y: Node) -> bool:
     return False
 
 
-def _is_scale(node: Any, of: Any, limit: float, used: set[Any]) -> bool:
+def _is_scale(node: Any, of: Any, limit: float, pattern: set[Any]) -> bool:
     """Whether a node is amax(|of|, -1) / limit, perhaps with a least value; its nodes are added to
-    `used`."""
+    `pattern`."""
     divided = False
     while isinstance(node, Node):
-        used.add(node)
+        pattern.add(node)
         if name(node) in ("clamp", "clamp_min") and argument(node, 2, "max") is None:
             node = node.args[0]
         elif name(node) in ("div", "truediv") and node.args[1] == limit and not divided:
             node, divided = node.args[0], True
         elif name(node) == "amax" and kept_dimension(node) == -1:
             magnitude: Any = node.args[0]
-            used.add(magnitude)
+            pattern.add(magnitude)
             return divided and name(magnitude) == "abs" and magnitude.args[0] is of
         else:
             return False

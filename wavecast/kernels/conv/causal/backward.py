@@ -146,22 +146,22 @@ def causal_conv1d_backward(
     `dy` is the gradient of the result, `dnext` [batch, channels, W - 1] that of the new state. Sums
     are in float32 in a fixed order. Raises ArgumentError.
     """
-    given = {"dy": dy, "dnext": dnext, "x": x, "weight": weight, "bias": bias, "state": state}
-    bound = forward.check(TENSORS, "causal_conv1d_backward", given, activation)
+    operands = {"dy": dy, "dnext": dnext, "x": x, "weight": weight, "bias": bias, "state": state}
+    bound = forward.check(TENSORS, "causal_conv1d_backward", operands, activation)
     batch, channels, length = x.shape
     taps = weight.shape[1]
-    dx, (_, dw, db, ds) = forward.like(x), TENSORS.empty(given, bound)
+    dx, (_, dw, db, ds) = forward.like(x), TENSORS.empty(operands, bound)
     if not x.numel():
         return dx, dw.zero_(), db.zero_(), dnext.to(x.dtype).clone()
-    problem = forward.described(given, activation)
+    problem = forward.described(operands, activation)
     blocks = triton.cdiv(channels, _SHARED_CHANNELS if problem["last"] else 1)
-    wanted = triton.cdiv(_PROGRAMS_PER_UNIT * gpu.launching().compute_units, blocks)
-    shares = problem["shares"] = min(wanted, triton.cdiv(batch * length, _LEAST_TIMES))
+    target_shares = triton.cdiv(_PROGRAMS_PER_UNIT * gpu.launching().compute_units, blocks)
+    shares = problem["shares"] = min(target_shares, triton.cdiv(batch * length, _LEAST_TIMES))
     parts = torch.empty(
         (shares if shares > 1 else 0, channels * (taps + 1)), dtype=torch.float32, device=x.device
     )
     choice.run(
-        BACKWARD, problem, **given, **forward.arguments(given, problem), dx=dx, dstate=ds,
+        BACKWARD, problem, **operands, **forward.arguments(operands, problem), dx=dx, dstate=ds,
         batches=batch, dweight=parts if shares > 1 else dw,
         dbias=parts[:, channels * taps :] if shares > 1 else db,
     )  # fmt: skip

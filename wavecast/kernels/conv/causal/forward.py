@@ -73,11 +73,11 @@ def causal_conv1d_kernel(
     if start + GROUPS * EACH >= length:
         for tap in tl.static_range(W - 1):
             end = length - (W - 1) + tap
-            kept = tl.load(x_ptr + channel * x_channel + end * x_step, mask & (end >= 0), 0.0)
+            carry = tl.load(x_ptr + channel * x_channel + end * x_step, mask & (end >= 0), 0.0)
             if STATE:
                 before = state_ptr + channel * state_channel + (length + tap) * state_step
-                kept += tl.load(before, mask & (end < 0), 0.0)
-            tl.store(next_ptr + (wide * channels + channel) * (W - 1) + tap, kept, mask)
+                carry += tl.load(before, mask & (end < 0), 0.0)
+            tl.store(next_ptr + (wide * channels + channel) * (W - 1) + tap, carry, mask)
 
 
 def causal_conv1d(
@@ -95,13 +95,13 @@ def causal_conv1d(
     Returns the result, of the dtype of `x` and with channels innermost in memory where `x` has them
     so, and the state after the last input. Sums are in float32. Raises ArgumentError.
     """
-    given = {"x": x, "weight": weight, "bias": bias, "state": state}
-    bound = check(TENSORS, "causal_conv1d", given, activation)
-    y, after = like(x), TENSORS.empty(given, bound)[1]
+    operands = {"x": x, "weight": weight, "bias": bias, "state": state}
+    bound = check(TENSORS, "causal_conv1d", operands, activation)
+    y, after = like(x), TENSORS.empty(operands, bound)[1]
     if not x.numel():
         return y, after.zero_() if state is None else after.copy_(state)
-    problem = described(given, activation)
-    choice.run(FORWARD, problem, **given, y=y, next=after, **arguments(given, problem))
+    problem = described(operands, activation)
+    choice.run(FORWARD, problem, **operands, y=y, next=after, **arguments(operands, problem))
     return y, after
 
 
@@ -118,13 +118,13 @@ def causal_conv1d_reference(x, weight, bias=None, state=None, activation="silu")
 
 
 def check(
-    signature: Signature, operator: str, given: Mapping[str, Any], activation: str
+    signature: Signature, operator: str, operands: Mapping[str, Any], activation: str
 ) -> dict[str, Any]:
     """The sizes that the arguments of a causal convolution bind. Raises ArgumentError."""
-    bound = signature.check(operator, given)
+    bound = signature.check(operator, operands)
     taps = bound["taps"]
-    known = 1 <= taps <= MOST_TAPS
-    checks.require(known, operator, f"weight has {taps} taps, not 1 to {MOST_TAPS}")
+    in_range = 1 <= taps <= MOST_TAPS
+    checks.require(in_range, operator, f"weight has {taps} taps, not 1 to {MOST_TAPS}")
     checks.one_of(operator, "activation", activation, ACTIVATIONS)
     return bound
 
@@ -135,9 +135,9 @@ def like(x: Tensor) -> Tensor:
     return torch.empty_like(x) if dense else torch.empty(x.shape, dtype=x.dtype, device=x.device)
 
 
-def described(given: Mapping[str, Any], activation: str) -> dict[str, Any]:
+def described(operands: Mapping[str, Any], activation: str) -> dict[str, Any]:
     """All that a configuration and the code depend on."""
-    x, weight = given["x"], given["weight"]
+    x, weight = operands["x"], operands["weight"]
     batch, channels, length = x.shape
     times_first = x.stride(2) == 1
     return {
@@ -148,8 +148,8 @@ def described(given: Mapping[str, Any], activation: str) -> dict[str, Any]:
         "bytes": x.element_size(),
         "last": x.stride(1) == 1 and channels > 1,
         "aligned": times_first and not (length % 16 or x.stride(0) % 16 or x.stride(1) % 16),
-        "bias": given["bias"] is not None,
-        "state": given["state"] is not None,
+        "bias": operands["bias"] is not None,
+        "state": operands["state"] is not None,
         "silu": activation == "silu",
     }
 
@@ -159,10 +159,10 @@ def strides(*names: str) -> dict[str, str]:
     return {name: f"{name}_batch {name}_channel {name}_step" for name in names}
 
 
-def arguments(given: Mapping[str, Any], problem: Problem) -> dict[str, int]:
+def arguments(operands: Mapping[str, Any], problem: Problem) -> dict[str, int]:
     """How many taps a filter has, and the strides of the state; without one those of x, which
     nothing reads."""
-    state = given["x"] if given["state"] is None else given["state"]
+    state = operands["x"] if operands["state"] is None else operands["state"]
     steps = dict(zip(strides("state")["state"].split(), state.stride(), strict=True))
     return {"W": problem["taps"], "TAPS": triton.next_power_of_2(problem["taps"]), **steps}
 
@@ -185,13 +185,13 @@ def fits(problem: Problem, settings: Settings, device: Device) -> bool:
     all_groups = triton.next_power_of_2(triton.cdiv(problem["length"], settings["EACH"]))
     if problem["last"]:
         wide = min(16 // problem["bytes"], all_channels)
-        wanted = (lanes * wide, lanes * wide // 2)
+        tile_sizes = (lanes * wide, lanes * wide // 2)
         most = all_channels * min(all_groups, 16)
     else:
-        wanted = (lanes,)
+        tile_sizes = (lanes,)
         most = min(all_channels, 8) * min(all_groups, 256)
-    small = settings["num_warps"] == 1 and elements == most < min(wanted)
-    return elements in wanted or small
+    small = settings["num_warps"] == 1 and elements == most < min(tile_sizes)
+    return elements in tile_sizes or small
 
 
 def tiles(problem: Problem, settings: Settings) -> tuple[int, int]:
@@ -208,9 +208,11 @@ def size(problem: Problem, _: Settings) -> float:
 def beyond(problem: Problem, settings: Settings) -> float:
     """Share of its inputs that a tile reads from memory beyond its own times, before or after them:
     where times are adjacent, of a line."""
-    own = settings["GROUPS"] * settings["EACH"]
+    tile_times = settings["GROUPS"] * settings["EACH"]
     more = problem["taps"] - 1 if problem["last"] else 128 / problem["bytes"]
-    return coefficient("ranking", "causal_conv_missed_overlap").values["default"] * more / own
+    return (
+        coefficient("ranking", "causal_conv_missed_overlap").values["default"] * more / tile_times
+    )
 
 
 FORWARD = KernelSpec.streaming(

@@ -22,12 +22,12 @@ def _layout(
 
 
 def _inputs(signature: Signature) -> Callable[..., dict[str, Any]]:
-    made = signature.inputs(weight=describe.normal(0.5), x=_layout, dy=_layout)
+    make_inputs = signature.inputs(weight=describe.normal(0.5), x=_layout, dy=_layout)
 
     def inputs(make: Make, **sizes: Any) -> dict[str, Any]:
-        found = made(make, **sizes)
-        found.pop("layout", None)
-        return found
+        arguments = make_inputs(make, **sizes)
+        arguments.pop("layout", None)
+        return arguments
 
     return inputs
 

@@ -59,11 +59,11 @@ def causal_conv1d_update(
     channels, W - 1] is moved on in place, with any strides. Returns [batch, channels]. Raises
     ArgumentError."""
     name = "causal_conv1d_update"
-    given = {"x": x, "state": state, "weight": weight, "bias": bias}
-    bound = forward.check(TENSORS, name, given, activation)
+    operands = {"x": x, "state": state, "weight": weight, "bias": bias}
+    bound = forward.check(TENSORS, name, operands, activation)
     checks.written(name, "state", state)
     checks.require(x.numel() < 2**31, name, "x has 2**31 elements or more")
-    y = TENSORS.empty(given, bound)
+    y = TENSORS.empty(operands, bound)
     if not x.numel():
         return y
     problem = {
@@ -73,7 +73,7 @@ def causal_conv1d_update(
         "bias": bias is not None,
         "silu": activation == "silu",
     }
-    choice.run(UPDATE, problem, **given, y=y, channels=x.shape[1], W=bound["taps"])
+    choice.run(UPDATE, problem, **operands, y=y, channels=x.shape[1], W=bound["taps"])
     return y
 
 

@@ -54,7 +54,7 @@ def joined(parts, N: tl.constexpr):
 
 @triton.jit
 def filters(
-    weight_ptr, channel, known, W: tl.constexpr, TAPS: tl.constexpr, LAST: tl.constexpr
+    weight_ptr, channel, channel_mask, W: tl.constexpr, TAPS: tl.constexpr, LAST: tl.constexpr
 ):  # fmt: skip
     """The W taps [channels, 1] of every channel, in float32; TAPS is W or more, a power of two.
 
@@ -63,20 +63,21 @@ def filters(
     taps = ()
     if LAST:
         tap = tl.arange(0, TAPS)[None, None, :]
-        mask = known[:, :, None] & (tap < W)
+        mask = channel_mask[:, :, None] & (tap < W)
         parts = parted(tl.load(weight_ptr + channel[:, :, None] * W + tap, mask, 0.0), TAPS)
         for tap in tl.static_range(W):
             taps = taps + (parts[tap].to(tl.float32),)  # noqa: RUF005 -- Triton
     else:
         for tap in tl.static_range(W):
-            weight = tl.load(weight_ptr + channel * W + tap, known, 0.0)
+            weight = tl.load(weight_ptr + channel * W + tap, channel_mask, 0.0)
             taps = taps + (weight.to(tl.float32),)  # noqa: RUF005 -- Triton
     return taps
 
 
 @triton.jit
 def times(
-    x_ptr, state_ptr, start, channel, known, length, x_channel, x_step, state_channel, state_step,
+    x_ptr, state_ptr, start, channel, channel_mask, length, x_channel, x_step, state_channel,
+    state_step,
     FROM: tl.constexpr, COUNT: tl.constexpr, W: tl.constexpr, STATE: tl.constexpr,
     LAST: tl.constexpr, N: tl.constexpr, G: tl.constexpr,
 ):  # fmt: skip
@@ -84,23 +85,23 @@ def times(
     of all groups is `start`, a multiple of N. Times outside the sequence are zero, but those before
     it the last W - 1 of a state if STATE."""
     first = start + (tl.arange(0, G) * N)[None, :]
-    found = ()
+    values = ()
     if LAST:
         for i in tl.static_range(COUNT):
             offs = first + (FROM + i)
-            mask = known & (offs >= 0) & (offs < length)
+            mask = channel_mask & (offs >= 0) & (offs < length)
             x = tl.load(x_ptr + channel * x_channel + offs * x_step, mask, 0.0)
             if STATE and FROM + i < 0:
                 if start == 0:
                     ptrs = state_ptr + channel * state_channel + (offs + (W - 1)) * state_step
-                    x += tl.load(ptrs, known & (offs < 0) & (offs > -W), 0.0)
-            found = found + (x,)  # noqa: RUF005 -- Triton
+                    x += tl.load(ptrs, channel_mask & (offs < 0) & (offs > -W), 0.0)
+            values = values + (x,)  # noqa: RUF005 -- Triton
     else:
         # in vectors; floors, which a constant below zero has no operator for
         V: tl.constexpr = 128 // x_ptr.dtype.element_ty.primitive_bitwidth
         least: tl.constexpr = -((V - 1 - FROM) // V) if FROM < 0 else FROM // V
         end: tl.constexpr = (FROM + COUNT + V - 1 + W * V) // V - W
-        row, valid = channel[:, :, None], known[:, :, None]
+        row, valid = channel[:, :, None], channel_mask[:, :, None]
         for part in tl.static_range(least, end):
             offs = first[:, :, None] + (part * V + tl.arange(0, V)[None, None, :])
             mask = valid & (offs >= 0) & (offs < length) if part < 0 else valid & (offs < length)
@@ -109,15 +110,15 @@ def times(
                 if start == 0:
                     ptrs = state_ptr + row * state_channel + (offs + (W - 1)) * state_step
                     x += tl.load(ptrs, valid & (offs < 0) & (offs > -W), 0.0)
-            found = found + parted(x, V)
+            values = values + parted(x, V)
         skipped: tl.constexpr = FROM - least * V
-        found = found[skipped : skipped + COUNT]
-    return found
+        values = values[skipped : skipped + COUNT]
+    return values
 
 
 @triton.jit
 def store_times(
-    y_ptr, parts, start, channel, known, length, y_channel, y_step,
+    y_ptr, parts, start, channel, channel_mask, length, y_channel, y_step,
     LAST: tl.constexpr, N: tl.constexpr, G: tl.constexpr,
 ):  # fmt: skip
     """Store what `times` with FROM 0 and COUNT N would load."""
@@ -126,7 +127,7 @@ def store_times(
     if LAST:
         for i in tl.static_range(N):
             ptrs = y_ptr + channel * y_channel + (first + i) * y_step
-            tl.store(ptrs, parts[i].to(dtype), known & (first + i < length))
+            tl.store(ptrs, parts[i].to(dtype), channel_mask & (first + i < length))
     else:
         V: tl.constexpr = 128 // dtype.primitive_bitwidth
         for part in tl.static_range(N // V):
@@ -135,4 +136,4 @@ def store_times(
             rounded = ()
             for i in tl.static_range(V):
                 rounded = rounded + (parts[part * V + i].to(dtype),)  # noqa: RUF005 -- Triton
-            tl.store(ptrs, joined(rounded, V), known[:, :, None] & (offs < length))
+            tl.store(ptrs, joined(rounded, V), channel_mask[:, :, None] & (offs < length))

@@ -30,10 +30,10 @@ def changes(machine: AttentionRates) -> Iterator[tuple[str, AttentionRates]]:
 
 
 def _scaled(
-    machine: AttentionRates, chosen: Callable[[str], bool], factor: float
+    machine: AttentionRates, predicate: Callable[[str], bool], factor: float
 ) -> AttentionRates:
-    known = {name: v * factor if chosen(name) else v for name, v in machine.k.items()}
-    return replace(machine, k=known)
+    constants = {name: v * factor if predicate(name) else v for name, v in machine.k.items()}
+    return replace(machine, k=constants)
 
 
 __all__ = ["changes"]

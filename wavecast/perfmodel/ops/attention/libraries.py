@@ -105,11 +105,11 @@ class Library:
         if sizes.latent:
             return None
         rows = self.backward if backward else self.forward
-        found = next((row for row in rows if row.fits(sizes, generation)), None)
+        tile = next((row for row in rows if row.fits(sizes, generation)), None)
         other = libraries().get(self.falls_back)
-        if found is None and other and other.runs_on(generation):
+        if tile is None and other and other.runs_on(generation):
             return other.tile(sizes, generation, backward=backward)
-        return found
+        return tile
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,12 +131,14 @@ def libraries() -> Mapping[str, Library]:
 @cache
 def choices() -> Mapping[str, LibraryChoice]:
     """What programs run, by the name of the program."""
-    found = {}
+    programs = {}
     for name, row in _table()["choices"].items():
         row = dict(row)
         about, source = row.pop("about"), row.pop("source")
-        found[name] = LibraryChoice(name, about, source, {key: tuple(v) for key, v in row.items()})
-    return found
+        programs[name] = LibraryChoice(
+            name, about, source, {key: tuple(v) for key, v in row.items()}
+        )
+    return programs
 
 
 def named(name: str, generation: str) -> tuple[Library, ...]:
@@ -145,15 +147,19 @@ def named(name: str, generation: str) -> tuple[Library, ...]:
     A name is that of a library, an alias of one, a choice (`sdpa`, `vllm`), or `best`: all fused
     libraries. Raises UnknownName.
     """
-    known = libraries()
+    by_name = libraries()
     if name == BEST:
-        return tuple(library for library in known.values() if library.fused)
+        return tuple(library for library in by_name.values() if library.fused)
     if name in choices():
-        return tuple(known[own] for own in choices()[name].libraries.get(generation, ()))
-    found = known.get(name) or next((row for row in known.values() if name in row.aliases), None)
-    if found is None:
+        return tuple(
+            by_name[library_name] for library_name in choices()[name].libraries.get(generation, ())
+        )
+    match = by_name.get(name) or next(
+        (row for row in by_name.values() if name in row.aliases), None
+    )
+    if match is None:
         raise UnknownName("attention library", name, names())
-    return (found,)
+    return (match,)
 
 
 def names() -> tuple[str, ...]:

@@ -30,15 +30,15 @@ class AttentionRates:
     def of(device: Device, trial: Mapping[str, float] | None = None) -> AttentionRates:
         """Of a device; `trial` replaces coefficients. Raises MissingFact."""
         chip = Chip.of(device)
-        known = coefficients.values(FAMILY, device)
+        constants = coefficients.values(FAMILY, device)
         if device.vendor == "nvidia":
-            lanes, selects = chip.vector_flops / 2, known["selects"]
-            exponentials = known["exponentials"]
+            lanes, selects = chip.vector_flops / 2, constants["selects"]
+            exponentials = constants["exponentials"]
         else:
             per_wave = chip.simds * chip.lanes
             lanes = selects = per_wave / device.cost("valu").issue_cycles
             exponentials = per_wave / device.cost("trans").issue_cycles
-        k = {**known, **trial} if trial else known
+        k = {**constants, **trial} if trial else constants
         return AttentionRates(chip, lanes, selects, exponentials, k)
 
     def clock(self, dtype: str, matrix: float, vector: float, busy: Amount = 1.0) -> Amount:
@@ -56,11 +56,11 @@ class AttentionRates:
 
         Raises MissingFact where the table has neither for the device.
         """
-        tried = ["_".join(filter(None, (prefix, part, suffix))) for part in (name, otherwise)]
-        for key in tried:
+        keys = ["_".join(filter(None, (prefix, part, suffix))) for part in (name, otherwise)]
+        for key in keys:
             if key in self.k:
                 return self.k[key]
-        raise MissingFact(f"{FAMILY}.{tried[-1]} is not known for {self.chip.device.id}")
+        raise MissingFact(f"{FAMILY}.{keys[-1]} is not known for {self.chip.device.id}")
 
 
 @dataclass(frozen=True, slots=True)

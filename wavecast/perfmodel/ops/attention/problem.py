@@ -170,14 +170,14 @@ class Attention(Op):
         best, run = self._best(_machine(device))
         limiter = max(best.parts, key=lambda name: best.parts[name])
         choices = ("", libraries.BEST, *libraries.choices())
-        given = bool(self.library not in choices or self.splits)
+        is_explicit = bool(self.library not in choices or self.splits)
         prediction = Prediction(
             device=device.id,
             seconds=best.seconds,
             low=best.seconds,
             high=best.seconds,
             limiter=limiter,
-            fidelity="tile" if given else "formula",
+            fidelity="tile" if is_explicit else "formula",
             bounds=best.parts,
             assumed=best.assumed,
             lines=tuple(Share("top-down", name, part) for name, part in best.shares.items()),
@@ -234,17 +234,17 @@ class Attention(Op):
 
     def _best(self, machine: AttentionRates) -> tuple[TimeBreakdown, Candidate]:
         device, name = machine.chip.device, self._chosen
-        found: list[tuple[TimeBreakdown, Candidate]] = []
+        timings: list[tuple[TimeBreakdown, Candidate]] = []
         for library in libraries.named(name, device.generation):
             runs = self.candidates(library, device.generation)
-            found += [(run(machine=machine), run) for run in runs]
-            if found and name != libraries.BEST:
+            timings += [(run(machine=machine), run) for run in runs]
+            if timings and name != libraries.BEST:
                 break
-        if not found and self.library:
+        if not timings and self.library:
             raise Unpredictable(f"{self.library} has no kernel for {self} on {device.id}")
-        if not found:
+        if not timings:
             raise MissingFact(f"{name} runs no known kernel for {self} on {device.id}")
-        return min(found, key=lambda pair: pair[0].seconds)
+        return min(timings, key=lambda pair: pair[0].seconds)
 
     def __str__(self) -> str:
         direction = " backward" if self.backward else ""
@@ -297,17 +297,17 @@ def _numbers(shape: str) -> dict[str, int]:
     sizes = parse_sizes(shape)
     match sizes:
         case (batch, heads, seq, head):
-            found = (batch, heads, heads, seq, seq, head, head)
+            numbers = (batch, heads, heads, seq, seq, head, head)
         case (batch, heads, kv, seq, head):
-            found = (batch, heads, kv, seq, seq, head, head)
+            numbers = (batch, heads, kv, seq, seq, head, head)
         case (batch, heads, kv, queries, keys, head):
-            found = (batch, heads, kv, queries, keys, head, head)
+            numbers = (batch, heads, kv, queries, keys, head, head)
         case (_, _, _, _, _, _, _):
-            found = sizes
+            numbers = sizes
         case _:
             raise UsageError(f"attention: no shape {shape!r}", hint=Attention.shape_help)
     names = ("batch", "heads", "kv_heads", "seq_q", "seq_k", "head", "head_v")
-    return dict(zip(names, found, strict=True))
+    return dict(zip(names, numbers, strict=True))
 
 
 __all__ = ["Attention"]

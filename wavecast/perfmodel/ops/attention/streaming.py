@@ -68,10 +68,10 @@ def streaming(
     Raises MissingFact for a dtype the chip does not have.
     """
     k, chip = machine.k, machine.chip
-    tried = LATENT_SPLITS if sizes.latent else SPLITS
-    tried = tried[tried <= most_splits] if most_splits else tried
-    asked = np.array([splits]) if splits else tried
-    grid = _grid(sizes, asked, int(k["split_tokens"]), packed=packed)
+    candidates = LATENT_SPLITS if sizes.latent else SPLITS
+    candidates = candidates[candidates <= most_splits] if most_splits else candidates
+    split_counts = np.array([splits]) if splits else candidates
+    grid = _grid(sizes, split_counts, int(k["split_tokens"]), packed=packed)
     bandwidth = chip.hbm * machine.coefficient("bandwidth", library, "split")
     slots = chip.units * (1 if sizes.latent else _RESIDENT)
     workgroups = grid.sequences * grid.heads * grid.row_tiles * grid.parts
@@ -80,10 +80,12 @@ def streaming(
         sizes, machine, library, grid.rows, fetched, np.minimum(1.0, workgroups / chip.units)
     )
     main = _rounds(workgroups, slots, chip.units, grid, sizes, token, bandwidth, k)
-    partial = np.where(asked > 1, workgroups * grid.rows * sizes.head_v * _FP32, 0.0)
+    partial = np.where(split_counts > 1, workgroups * grid.rows * sizes.head_v * _FP32, 0.0)
     combine = _combine(sizes, grid, chip.units, partial + sizes.output_bytes, bandwidth, k)
-    idle = (asked - grid.parts) * grid.sequences * grid.heads / chip.units * k["idle_workgroup"]
-    combine = np.where(asked > 1, combine, k["combine_kernel"])
+    idle = (
+        (split_counts - grid.parts) * grid.sequences * grid.heads / chip.units * k["idle_workgroup"]
+    )
+    combine = np.where(split_counts > 1, combine, k["combine_kernel"])
     seconds = k["call_decode"] + main + combine + idle
     best = int(np.argmin(seconds))
     rounds = float(workgroups[best]) / chip.units
@@ -99,7 +101,7 @@ def streaming(
     assumed = {
         "library": library,
         "kernel": "split keys",
-        "splits": int(asked[best]),
+        "splits": int(split_counts[best]),
         "workgroups": int(workgroups[best]),
     }
     starts = float(np.ceil(workgroups[best] / slots)) * k["start_workgroup"]
@@ -113,7 +115,7 @@ def streaming(
     return TimeBreakdown(float(seconds[best]), parts, shares, assumed)
 
 
-def _grid(sizes: AttentionSizes, asked: Array, least: int, *, packed: bool) -> _Grid:
+def _grid(sizes: AttentionSizes, split_counts: Array, least: int, *, packed: bool) -> _Grid:
     """Parts of at least `least` tokens. Sequences of several lengths count with their mean, of
     which workgroups that finish early leave the slots to others."""
     queries, _ = sizes.longest
@@ -122,11 +124,11 @@ def _grid(sizes: AttentionSizes, asked: Array, least: int, *, packed: bool) -> _
     row_tiles = math.ceil(rows / ROWS)
     padded = math.ceil(math.ceil(rows / row_tiles) / _GRAIN) * _GRAIN
     keys = max(1, round(sizes.keys / sizes.batch))
-    chunk = np.maximum(np.ceil(keys / asked), least)
+    chunk = np.maximum(np.ceil(keys / split_counts), least)
     parts = np.ceil(keys / chunk)
     chunk = np.ceil(np.minimum(chunk, keys) / _GRAIN) * _GRAIN
     chunk = np.maximum(chunk, least)
-    return _Grid(padded, row_tiles, keys, sizes.batch, heads, chunk, parts, asked)
+    return _Grid(padded, row_tiles, keys, sizes.batch, heads, chunk, parts, split_counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,30 +174,30 @@ def _rounds(
     """Seconds of all rounds: full ones, and one of the workgroups that are left."""
     p = k["overlap_decode"]
     element = BITS[sizes.dtype] / 8
-    own = grid.rows * (sizes.head * element + sizes.head_v * _FP32) * k["own_traffic"]
-    moved = grid.chunk * token.bytes + own
+    row_bytes = grid.rows * (sizes.head * element + sizes.head_v * _FP32) * k["own_traffic"]
+    workgroup_bytes = grid.chunk * token.bytes + row_bytes
 
     def round_of(number: Array | float) -> Array:
         computed = np.ceil(np.asarray(number) / units) * (token.matrix + token.vector)
         alone = k["start_workgroup"] + grid.chunk * (token.stream**p + computed**p) ** (1 / p)
-        return (alone**p + (number * moved / bandwidth) ** p) ** (1 / p)
+        return (alone**p + (number * workgroup_bytes / bandwidth) ** p) ** (1 / p)
 
-    full, left = np.divmod(workgroups, slots)
-    return full * round_of(float(slots)) + np.where(left > 0, round_of(left), 0.0)
+    full, remainder = np.divmod(workgroups, slots)
+    return full * round_of(float(slots)) + np.where(remainder > 0, round_of(remainder), 0.0)
 
 
 def _combine(
     sizes: AttentionSizes,
     grid: _Grid,
     units: int,
-    moved: Array,
+    traffic: Array,
     bandwidth: float,
     k: Mapping[str, float],
 ) -> Array:
     """The second kernel: a wave per head and query walks the parts."""
     rounds = np.ceil(sizes.queries * sizes.heads / units / _COMBINE_RESIDENT)
     walk = np.maximum(k["combine_kernel"], rounds * grid.parts * k["combine_part"])
-    return walk + moved / bandwidth
+    return walk + traffic / bandwidth
 
 
 _COMBINE_RESIDENT = 16

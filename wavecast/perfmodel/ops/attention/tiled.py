@@ -51,14 +51,14 @@ def tiled(
     clock = float(machine.clock(sizes.dtype, score.matrix_activity, score.vector_activity, busy))
     in_a_row = k[f"latencies_{direction}"] + (kernel.counter and sizes.causal)
     latencies = in_a_row * chip.latency["hbm"] / kernel.resident
-    exposed, others, moved = _bytes(sizes, kernel, backward=backward)
+    exposed, others, bytes_moved = _bytes(sizes, kernel, backward=backward)
     parts = {
         "matrix": busiest * score.matrix / clock,
         "vector": (busiest * score.vector + _setup(workgroups, kernel, chip.units)) / clock,
         "latency": math.ceil(workgroups / chip.units) * latencies,
         "own rows": exposed / kernel.resident / chip.hbm,
     }
-    fused, memory = sum(parts.values()), moved / chip.hbm
+    fused, memory = sum(parts.values()), bytes_moved / chip.hbm
     p = k["overlap"]
     main = (fused**p + memory**p) ** (1 / p)
     call = machine.coefficient("call", library.caller, "python", direction) if eager else 0.0
@@ -111,14 +111,16 @@ def _score(
     direction = "backward" if backward else "forward"
     operations = machine.coefficient("vector", kernel.kernel, kernel.schedule, direction)
     masks = kernel.mask_operations * _masked(sizes, kernel, backward=backward)
-    added = masks * machine.lanes / machine.selects
+    extra_operations = masks * machine.lanes / machine.selects
     if sizes.dtype == "bf16" and not chip.device.capabilities.bf16_conversion:
-        added += k["bf16_operations"] * (2 if backward else 1)
+        extra_operations += k["bf16_operations"] * (2 if backward else 1)
     concurrent = kernel.schedule == "asynchronous"
     exponentials *= k["exponentials_on_pipe"] if concurrent else 1.0
-    vector = machine.vector_clocks(operations + added, exponentials)
+    vector = machine.vector_clocks(operations + extra_operations, exponentials)
     vector = max(0.0, vector - matrix) if concurrent else vector
-    working = machine.vector_clocks(min(operations, k["vector_work"]) + added, exponentials)
+    working = machine.vector_clocks(
+        min(operations, k["vector_work"]) + extra_operations, exponentials
+    )
     clocks = matrix + vector
     return _Score(matrix, vector, full / clocks, min(1.0, working / clocks))
 
@@ -168,11 +170,11 @@ def _masked(sizes: AttentionSizes, kernel: Tile, *, backward: bool) -> float:
     """Share of the scores in tiles of columns that the diagonal or the end crosses."""
     masked = every = 0.0
     for queries, keys, count in sizes.lengths:
-        own, other = (keys, queries) if backward else (queries, keys)
-        tiles = math.ceil(own / kernel.rows)
+        rows, other = (keys, queries) if backward else (queries, keys)
+        tiles = math.ceil(rows / kernel.rows)
         widths = _widths(queries, keys, tiles, kernel, sizes.causal, backward=backward)
         edge = math.ceil(kernel.rows / kernel.columns) if sizes.causal else 0
-        edge += bool(other % kernel.columns or (sizes.causal and own % kernel.rows))
+        edge += bool(other % kernel.columns or (sizes.causal and rows % kernel.rows))
         masked += count * float(np.minimum(widths, edge).sum())
         every += count * float(widths.sum())
     return masked / every if every else 0.0
@@ -188,11 +190,11 @@ def _widths(
     number = np.arange(tiles)
     if backward:
         first = np.maximum(0, number * kernel.rows - (keys - queries))
-        seen = queries - first // kernel.mask * kernel.mask
+        extent = queries - first // kernel.mask * kernel.mask
     else:
         last = np.clip((number + 1) * kernel.rows + keys - queries, 0, keys)
-        seen = np.minimum(keys, np.ceil(last / kernel.mask) * kernel.mask)
-    return np.ceil(np.maximum(seen, 0) / kernel.columns)
+        extent = np.minimum(keys, np.ceil(last / kernel.mask) * kernel.mask)
+    return np.ceil(np.maximum(extent, 0) / kernel.columns)
 
 
 def _rounds(widths: np.ndarray, slots: int) -> np.ndarray:

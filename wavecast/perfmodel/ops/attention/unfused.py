@@ -34,11 +34,11 @@ def unfused(sizes: AttentionSizes, *, machine: AttentionRates, backward: bool) -
     scores = sum(count * q * s for q, s, count in sizes.lengths) * sizes.heads * _FP32
     single = sizes.longest[0] == 1
     copies = inputs * (softmaxes if single else 2)
-    moved = products * inputs / 2 + copies + (products + 2 * softmaxes) * scores
+    bytes_moved = products * inputs / 2 + copies + (products + 2 * softmaxes) * scores
     workgroups = products * tiles / chip.units
     parts = {
         "matrix": matrix / clock,
-        "memory": moved / chip.hbm,
+        "memory": bytes_moved / chip.hbm,
         "workgroups": 0.0 if single else workgroups * k["unfused_workgroup"],
         "call": k["unfused_launch"] * (1 if single else products + softmaxes),
     }

@@ -73,45 +73,45 @@ def wire(function: str, size: float, ranks: int) -> float:
     return size * (times * (ranks - 1) / ranks if times else 1.0)
 
 
-def link_rate(group: GpuGroup, ranks: int, known: Known) -> float:
+def link_rate(group: GpuGroup, ranks: int, constants: Known) -> float:
     """Sustained byte/s a rank sends to `ranks` - 1 others of its node."""
     assert group.fabric is not None
-    fraction = known[f"{group.fabric.topology}_fraction"]
+    fraction = constants[f"{group.fabric.topology}_fraction"]
     return group.fabric.rate(ranks) * fraction
 
 
-def network_rate(group: GpuGroup, known: Known) -> float:
+def network_rate(group: GpuGroup, constants: Known) -> float:
     """Sustained byte/s of the NICs that belong to one rank."""
     assert group.network is not None
-    return group.network.rate * known["network_fraction"]
+    return group.network.rate * constants["network_fraction"]
 
 
 def library_estimates(
-    function: str, size: float, group: GpuGroup, known: Known
+    function: str, size: float, group: GpuGroup, constants: Known
 ) -> Iterator[CollectiveTime]:
     """The algorithms of NCCL and RCCL, of which the library takes the fastest."""
     if function == "all_to_all":
-        yield _all_to_all(size, group, known)
+        yield _all_to_all(size, group, constants)
         return
     for protocol in PROTOCOLS:
-        yield _ring(function, size, group, known, protocol)
+        yield _ring(function, size, group, constants, protocol)
     if function != "all_reduce":
         return
     if group.nodes > 1:
         for protocol in PROTOCOLS:
-            yield _tree(size, group, known, protocol)
+            yield _tree(size, group, constants, protocol)
         if group.local > 1:
-            yield hierarchical(size, group, known)
+            yield hierarchical(size, group, constants)
     elif group.fabric and group.fabric.reduces and group.local > 2:
-        yield _switch(size, group, known)
+        yield _switch(size, group, constants)
 
 
-def hierarchical(size: float, group: GpuGroup, known: Known) -> CollectiveTime:
+def hierarchical(size: float, group: GpuGroup, constants: Known) -> CollectiveTime:
     """All-reduce as reduce-scatter in a node, all-reduce over nodes, all-gather in a node."""
     inner = GpuGroup(group.fabric, None, group.local)
     outer = GpuGroup(None, group.network, 1, group.nodes)
     parts = [
-        _fastest(function, share, where, known)
+        _fastest(function, share, where, constants)
         for function, share, where in (
             ("reduce_scatter", size, inner),
             ("all_reduce", size / group.local, outer),
@@ -124,7 +124,7 @@ def hierarchical(size: float, group: GpuGroup, known: Known) -> CollectiveTime:
     return CollectiveTime(
         "hierarchical",
         parts[1].protocol,
-        sum(part.latency for part in parts) - 2 * known["start"],
+        sum(part.latency for part in parts) - 2 * constants["start"],
         {"network" if network > total / 2 else "links": total},
     )
 
@@ -132,7 +132,7 @@ def hierarchical(size: float, group: GpuGroup, known: Known) -> CollectiveTime:
 def direct_reads(
     size: float,
     group: GpuGroup,
-    known: Known,
+    constants: Known,
     *,
     shots: int,
     width: float = 1.0,
@@ -146,22 +146,22 @@ def direct_reads(
     ranks = group.local
     sent = width * size * ((ranks - 1) if shots == 1 else 2 * (ranks - 1) / ranks)
     assert group.fabric is not None
-    bounds = {"links": sent / (group.fabric.rate(ranks) * known["read_fraction"])}
+    bounds = {"links": sent / (group.fabric.rate(ranks) * constants["read_fraction"])}
     if blocks:
-        bounds["channels"] = sent / (blocks * known["read_block_bandwidth"])
-    latency = known["read_start"] + (shots - 1) * known["read_hop"]
+        bounds["channels"] = sent / (blocks * constants["read_block_bandwidth"])
+    latency = constants["read_start"] + (shots - 1) * constants["read_hop"]
     return CollectiveTime(("one-shot", "two-shot")[shots - 1], "reads", latency, bounds)
 
 
-def multimem(size: float, group: GpuGroup, known: Known) -> CollectiveTime:
+def multimem(size: float, group: GpuGroup, constants: Known) -> CollectiveTime:
     """All-reduce of an engine by a switch that adds."""
     assert group.fabric is not None
-    rate = group.fabric.bandwidth * known["multimem_fraction"]
-    return CollectiveTime("switch", "multimem", known["multimem_start"], {"links": size / rate})
+    rate = group.fabric.bandwidth * constants["multimem_fraction"]
+    return CollectiveTime("switch", "multimem", constants["multimem_start"], {"links": size / rate})
 
 
 def exchange_estimates(
-    size: float, topk: int, group: GpuGroup, known: Known, kernels: str = ""
+    size: float, topk: int, group: GpuGroup, constants: Known, kernels: str = ""
 ) -> Iterator[CollectiveTime]:
     """Dispatch or combine of tokens whose `topk` experts are equally likely on every rank, by each
     of `EXCHANGE_KERNELS`, or by `kernels` alone."""
@@ -174,30 +174,30 @@ def exchange_estimates(
     }
     for name in [kernels] if kernels else EXCHANGE_KERNELS:
         near, far = (size * share for share in copies[name])
-        bounds, latency = {}, known[f"{name.replace('-', '_')}_start"]
+        bounds, latency = {}, constants[f"{name.replace('-', '_')}_start"]
         if local > 1:
             assert group.fabric is not None
-            bounds["links"] = near / (group.fabric.rate(local) * known["dispatch_fraction"])
+            bounds["links"] = near / (group.fabric.rate(local) * constants["dispatch_fraction"])
             if name == "grouped":
-                bounds["channels"] = near / known["grouped_bandwidth"]
+                bounds["channels"] = near / constants["grouped_bandwidth"]
         if nodes > 1:
-            bounds["network"] = far / network_rate(group, known)
-            latency += known["dispatch_network"]
+            bounds["network"] = far / network_rate(group, constants)
+            latency += constants["dispatch_network"]
         yield CollectiveTime(name, "copies", latency, bounds)
 
 
-def _fastest(function: str, size: float, group: GpuGroup, known: Known) -> CollectiveTime:
-    found = (_ring(function, size, group, known, protocol) for protocol in PROTOCOLS)
-    return min(found, key=lambda estimate: estimate.seconds)
+def _fastest(function: str, size: float, group: GpuGroup, constants: Known) -> CollectiveTime:
+    rings = (_ring(function, size, group, constants, protocol) for protocol in PROTOCOLS)
+    return min(rings, key=lambda estimate: estimate.seconds)
 
 
 def _ring(
-    function: str, size: float, group: GpuGroup, known: Known, protocol: str
+    function: str, size: float, group: GpuGroup, constants: Known, protocol: str
 ) -> CollectiveTime:
     ranks, nodes = group.ranks, group.nodes
     phases = 2 if function == "all_reduce" else 1
-    share = known["flag_fraction"] if protocol == "flags" else 1.0
-    hop, over = known[f"{protocol[:-1]}_hop"], known[f"{protocol[:-1]}_network_hop"]
+    share = constants["flag_fraction"] if protocol == "flags" else 1.0
+    hop, over = constants[f"{protocol[:-1]}_hop"], constants[f"{protocol[:-1]}_network_hop"]
     steps = phases * (ranks - 1)
     crossing = min(steps, phases * nodes) if nodes > 1 else 0
     fabric = group.fabric
@@ -205,48 +205,48 @@ def _ring(
     if direct:
         steps = phases
     sent = wire(function, size, ranks)
-    copied = size / ranks / phases * known["own_copy"] if FUNCTIONS[function] else 0.0
+    copied = size / ranks / phases * constants["own_copy"] if FUNCTIONS[function] else 0.0
     bounds = {}
     if group.local > 1:
         assert fabric is not None
-        rate, all_links = (link_rate(group, n, known) for n in (group.local, fabric.gpus))
+        rate, all_links = (link_rate(group, n, constants) for n in (group.local, fabric.gpus))
         bounds["links"] = (sent / rate + copied / all_links) / share
     if nodes > 1:
         # A ring enters and leaves a node once: all NICs of the ranks of a node carry its bytes.
-        bounds["network"] = sent / (group.local * network_rate(group, known) * share)
-    latency = known["start"] + (steps - crossing) * hop + crossing * over
+        bounds["network"] = sent / (group.local * network_rate(group, constants) * share)
+    latency = constants["start"] + (steps - crossing) * hop + crossing * over
     return CollectiveTime("direct" if direct else "ring", protocol, latency, bounds)
 
 
-def _switch(size: float, group: GpuGroup, known: Known) -> CollectiveTime:
-    rate = link_rate(group, group.local, known) * known["switch_efficiency"]
+def _switch(size: float, group: GpuGroup, constants: Known) -> CollectiveTime:
+    rate = link_rate(group, group.local, constants) * constants["switch_efficiency"]
     ranks = group.local
     bounds = {"links": size / rate * ranks / (ranks - 1)}
-    return CollectiveTime("switch", "slices", known["switch_latency"], bounds)
+    return CollectiveTime("switch", "slices", constants["switch_latency"], bounds)
 
 
-def _tree(size: float, group: GpuGroup, known: Known, protocol: str) -> CollectiveTime:
+def _tree(size: float, group: GpuGroup, constants: Known, protocol: str) -> CollectiveTime:
     """Up and down a tree of nodes, and a chain through the ranks of each."""
-    share = known["flag_fraction"] if protocol == "flags" else 1.0
-    hop, over = known[f"{protocol[:-1]}_hop"], known[f"{protocol[:-1]}_tree_hop"]
+    share = constants["flag_fraction"] if protocol == "flags" else 1.0
+    hop, over = constants[f"{protocol[:-1]}_hop"], constants[f"{protocol[:-1]}_tree_hop"]
     depth = math.ceil(math.log2(group.nodes))
-    latency = known["start"] + 2 * (group.local - 1) * hop + 2 * depth * over
-    bounds = {"network": 2 * size / (group.local * network_rate(group, known) * share)}
+    latency = constants["start"] + 2 * (group.local - 1) * hop + 2 * depth * over
+    bounds = {"network": 2 * size / (group.local * network_rate(group, constants) * share)}
     if group.local > 1:
-        bounds["links"] = 2 * size / (link_rate(group, group.local, known) * share)
+        bounds["links"] = 2 * size / (link_rate(group, group.local, constants) * share)
     return CollectiveTime("tree", protocol, latency, bounds)
 
 
-def _all_to_all(size: float, group: GpuGroup, known: Known) -> CollectiveTime:
+def _all_to_all(size: float, group: GpuGroup, constants: Known) -> CollectiveTime:
     ranks, nodes, local = group.ranks, group.nodes, group.local
     bounds = {}
-    latency = known["exchange_start"]
+    latency = constants["exchange_start"]
     if local > 1:
-        rate = link_rate(group, local, known) * known["exchange_fraction"]
+        rate = link_rate(group, local, constants) * constants["exchange_fraction"]
         bounds["links"] = size * (local - 1) / ranks / rate
     if nodes > 1:
-        bounds["network"] = size * (ranks - local) / ranks / network_rate(group, known)
-        latency += known["flag_network_hop"]
+        bounds["network"] = size * (ranks - local) / ranks / network_rate(group, constants)
+        latency += constants["flag_network_hop"]
     return CollectiveTime("all at once", "slices", latency, bounds)
 
 

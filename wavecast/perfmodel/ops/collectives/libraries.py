@@ -46,10 +46,10 @@ def check(function: str, library: str) -> None:
             raise UnknownName(f"kernels of {function}", library, EXCHANGE_KERNELS)
         return
     table = _tables()
-    known = [name for name in table if name != _QUICK]
-    known += [f"{_QUICK}-{form}" for form in table[_QUICK]["width"]] + [OWN]
-    if library and library not in known:
-        raise UnknownName("library of collectives", library, known)
+    names = [name for name in table if name != _QUICK]
+    names += [f"{_QUICK}-{form}" for form in table[_QUICK]["width"]] + [OWN]
+    if library and library not in names:
+        raise UnknownName("library of collectives", library, names)
 
 
 def estimates(
@@ -57,7 +57,7 @@ def estimates(
     size: float,
     group: GpuGroup,
     device: Device,
-    known: Known,
+    constants: Known,
     library: str = "",
     channels: int = 0,
 ) -> Iterator[CollectiveTime]:
@@ -65,17 +65,17 @@ def estimates(
     `channels` workgroups (0: those they launch)."""
     if function == "all_reduce" and library and group.nodes == 1:
         if library == OWN:
-            yield from own_reads(size, group, device, known, channels=channels)
+            yield from own_reads(size, group, device, constants, channels=channels)
             return
-        own = _own(size, group, device, known, library)
-        if own is not None:
-            yield own
+        estimate = _own(size, group, device, constants, library)
+        if estimate is not None:
+            yield estimate
             return
-    yield from library_estimates(function, size, group, known)
+    yield from library_estimates(function, size, group, constants)
 
 
 def _own(
-    size: float, group: GpuGroup, device: Device, known: Known, library: str
+    size: float, group: GpuGroup, device: Device, constants: Known, library: str
 ) -> CollectiveTime | None:
     ranks = group.local
     if library.startswith(f"{_QUICK}-"):
@@ -84,16 +84,16 @@ def _own(
         if least is None or size < least or device.generation not in table["generations"]:
             return None
         width = table["width"][form]
-        return direct_reads(size, group, known, shots=2, width=width)
+        return direct_reads(size, group, constants, shots=2, width=width)
     table = _tables()[library]
     for generation, count, one_shot, reads, switch in table["rows"]:
         if (generation, count) != (device.generation, ranks):
             continue
         if size <= reads:
             shots = 1 if size <= one_shot else 2
-            return direct_reads(size, group, known, shots=shots, blocks=table["blocks"])
+            return direct_reads(size, group, constants, shots=shots, blocks=table["blocks"])
         if size <= switch:
-            return multimem(size, group, known)
+            return multimem(size, group, constants)
     return None
 
 
@@ -106,7 +106,7 @@ def own_reads(
     size: float,
     group: GpuGroup,
     device: Device,
-    known: Known,
+    constants: Known,
     *,
     width: float = 1.0,
     channels: int = 0,
@@ -119,12 +119,12 @@ def own_reads(
     launches = max(1, math.ceil(size / OWN_HALF))
     staged = 2 * size / of_device(device).hbm
     blocks = min(channels or OWN_BLOCKS, OWN_BLOCKS)
-    found: list[CollectiveTime] = []
+    variants: list[CollectiveTime] = []
     for shots in (1, 2):
-        one = direct_reads(size, group, known, shots=shots, width=width, blocks=blocks)
-        bounds = {name: seconds + staged for name, seconds in one.bounds.items()}
-        found.append(replace(one, latency=launches * one.latency, bounds=bounds))
-    return found[0], found[1]
+        estimate = direct_reads(size, group, constants, shots=shots, width=width, blocks=blocks)
+        bounds = {name: seconds + staged for name, seconds in estimate.bounds.items()}
+        variants.append(replace(estimate, latency=launches * estimate.latency, bounds=bounds))
+    return variants[0], variants[1]
 
 
 def of_engine(name: str) -> str:

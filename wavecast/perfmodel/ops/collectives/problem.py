@@ -97,7 +97,7 @@ class Collective(Op):
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        given = taken(
+        values = taken(
             cls.kind,
             options,
             OPTIONS,
@@ -105,14 +105,14 @@ class Collective(Op):
             values={"function": FUNCTIONS},
         )
         return cls(
-            given["function"],
+            values["function"],
             parse_sizes(shape, 1)[0],
-            parse_sizes(given["gpus"], 1)[0],
-            whole(cls.kind, "channels", given.get("channels", "0")),
-            given.get("concurrent", ""),
-            given.get("timing", "kernel"),
-            library=given.get("library", ""),
-            topk=whole(cls.kind, "topk", given.get("topk", "0")),
+            parse_sizes(values["gpus"], 1)[0],
+            whole(cls.kind, "channels", values.get("channels", "0")),
+            values.get("concurrent", ""),
+            values.get("timing", "kernel"),
+            library=values.get("library", ""),
+            topk=whole(cls.kind, "topk", values.get("topk", "0")),
         )
 
     @property
@@ -126,23 +126,23 @@ class Collective(Op):
         return Work({}, float(self.bytes), float(self.bytes), "none", "derived from the size")
 
     def predict(self, device: Device) -> Prediction:
-        known = known_of(device)
+        constants = known_of(device)
         where = self.group or one_node(device, self.gpus)
         if self.function in EXCHANGES:
-            found = exchange_estimates(self.bytes, self.topk, where, known, self.library)
+            candidates = exchange_estimates(self.bytes, self.topk, where, constants, self.library)
         else:
             channels = self.channels
-            found = estimates(
-                self.function, self.bytes, where, device, known, self.library, channels
+            candidates = estimates(
+                self.function, self.bytes, where, device, constants, self.library, channels
             )
-        chosen, times = _fastest(found, self._limited(known))
+        best, times = _fastest(candidates, self._limited(constants))
         seconds = sum(times.values())
         if self.timing == "launch":
-            times["launch"] = known["launch"]
-            seconds += known["launch"]
+            times["launch"] = constants["launch"]
+            seconds += constants["launch"]
         elif self.timing == "torch":
-            times["host"] = known["host_call"]
-            seconds = float(overlapped([seconds, known["host_call"]], 2.0))
+            times["host"] = constants["host_call"]
+            seconds = float(overlapped([seconds, constants["host_call"]], 2.0))
         notes = []
         if where.nodes > 1:
             notes.append("no collective over nodes was measured")
@@ -158,8 +158,8 @@ class Collective(Op):
                 fidelity="formula",
                 bounds=times,
                 assumed={
-                    "algorithm": chosen.algorithm,
-                    "protocol": chosen.protocol,
+                    "algorithm": best.algorithm,
+                    "protocol": best.protocol,
                     "channels": self.channels or "enough",
                 },
                 not_modelled=("arithmetic of reductions", "congestion"),
@@ -170,12 +170,12 @@ class Collective(Op):
             widen=NETWORK_WIDENING if where.nodes > 1 else 1.0,
         )
 
-    def _limited(self, known: Known) -> tuple[float, float, float]:
+    def _limited(self, constants: Known) -> tuple[float, float, float]:
         """Factor of the time on the links, seconds of the channels, and their exponent."""
-        share = known["concurrent_gemm"] if self.concurrent else 1.0
-        counted = self.channels and not own_kernels(self.function, self.library)
-        copying = self.wire / (self.channels * known["channel_bandwidth"]) if counted else 0.0
-        return 1 / share, copying, known["channel_overlap"]
+        share = constants["concurrent_gemm"] if self.concurrent else 1.0
+        has_limit = self.channels and not own_kernels(self.function, self.library)
+        copying = self.wire / (self.channels * constants["channel_bandwidth"]) if has_limit else 0.0
+        return 1 / share, copying, constants["channel_overlap"]
 
     def __str__(self) -> str:
         return f"{self.function} {self.bytes} B on {self.gpus} GPUs"
@@ -216,12 +216,12 @@ def price(
 def known_of(device: Device) -> Known:
     """The coefficients for a device. `LATENCIES` that were measured on no chip of its kind hold for
     an L2 latency of `l2_reference` and are scaled to that of the device."""
-    known = dict(coefficients.values(FAMILY, device))
-    factor = of_device(device).latency["l2"] / known["l2_reference"]
+    constants = dict(coefficients.values(FAMILY, device))
+    factor = of_device(device).latency["l2"] / constants["l2_reference"]
     for name in LATENCIES:
         if coefficients.coefficient(FAMILY, name).scope(device) == "default":
-            known[name] *= factor
-    return known
+            constants[name] *= factor
+    return constants
 
 
 def one_node(device: Device, gpus: int) -> GpuGroup:
@@ -239,14 +239,14 @@ def _fastest(
 ) -> tuple[CollectiveTime, dict[str, float]]:
     """The fastest algorithm, and seconds of its latency and of what bounds its transfer."""
     slower, copying, exponent = limits
-    found: list[tuple[CollectiveTime, dict[str, float]]] = []
+    timings: list[tuple[CollectiveTime, dict[str, float]]] = []
     for estimate in candidates:
         name = max(estimate.bounds, key=lambda bound: estimate.bounds[bound])
         transfer = estimate.bounds[name] * (slower if name == "links" else 1.0)
         if copying:
             transfer = float(overlapped([transfer, copying], exponent))
-        found.append((estimate, {"latency": estimate.latency, name: transfer}))
-    return min(found, key=lambda entry: sum(entry[1].values()))
+        timings.append((estimate, {"latency": estimate.latency, name: transfer}))
+    return min(timings, key=lambda entry: sum(entry[1].values()))
 
 
 __all__ = ["FUNCTIONS", "TIMINGS", "Collective", "one_node", "price"]

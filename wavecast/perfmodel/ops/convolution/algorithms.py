@@ -29,10 +29,10 @@ ALGORITHMS: dict[str, Algorithm] = {
 }
 
 
-def timings(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> dict[str, Timing]:
+def timings(geometry: ConvolutionBatch, chip: Chip, constants: Coefficients) -> dict[str, Timing]:
     """The time of every algorithm the chip has for these problems."""
     return {
-        name: algorithm.time(geometry, chip, known)
+        name: algorithm.time(geometry, chip, constants)
         for name, algorithm in ALGORITHMS.items()
         if algorithm.applies(geometry, chip.device)
     }

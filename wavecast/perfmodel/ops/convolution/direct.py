@@ -43,10 +43,10 @@ def applies(geometry: ConvolutionBatch, device: Device) -> bool:
     return geometry.layout == "nchw" and geometry.rank == 2 and geometry.element > 1
 
 
-def direct(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
+def direct(geometry: ConvolutionBatch, chip: Chip, constants: Coefficients) -> Timing:
     """The time of the tuned kernels."""
     m, n, k, count = geometry.product()
-    moved = geometry.input_bytes + geometry.output_bytes + geometry.filter_bytes
+    bytes_moved = geometry.input_bytes + geometry.output_bytes + geometry.filter_bytes
     converts = geometry.element < 4 and geometry.direction != "weights"
     work = TileWork(
         m,
@@ -54,15 +54,17 @@ def direct(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timin
         k,
         count * geometry.groups,
         geometry.element,
-        vector_rate("fp32") * known["direct_rate"] * (known["direct_convert"] if converts else 1.0),
-        moved + known["scatter"] * geometry.scattered_bytes,
+        vector_rate("fp32")
+        * constants["direct_rate"]
+        * (constants["direct_convert"] if converts else 1.0),
+        bytes_moved + constants["scatter"] * geometry.scattered_bytes,
         geometry.result_bytes,
         splits=geometry.direction == "weights",
-        step=known["direct_step"],
+        step=constants["direct_step"],
         padded=False,
     )
     tiles = _WEIGHTS if geometry.direction == "weights" else _DATA
-    return plus(tiled(work, tiles, chip, known), "launch", known["launch"])
+    return plus(tiled(work, tiles, chip, constants), "launch", constants["launch"])
 
 
 def anything(geometry: ConvolutionBatch, device: Device) -> bool:  # noqa: ARG001
@@ -70,10 +72,10 @@ def anything(geometry: ConvolutionBatch, device: Device) -> bool:  # noqa: ARG00
     return geometry.element > 1
 
 
-def naive(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
+def naive(geometry: ConvolutionBatch, chip: Chip, constants: Coefficients) -> Timing:
     """The time of the reference kernels."""
     last = geometry.layout == "nhwc"
-    rate = known[f"naive_{geometry.direction}"]
+    rate = constants[f"naive_{geometry.direction}"]
     if geometry.direction == "forward":
         workgroups = geometry.n * geometry.k * geometry.groups
         positions, reduction = geometry.outputs, geometry.c * geometry.taps
@@ -82,12 +84,12 @@ def naive(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing
             geometry.out_width,
             geometry.k,
         )
-        rate = rate * (known["naive_last_forward"] if last else 1.0)
+        rate = rate * (constants["naive_last_forward"] if last else 1.0)
     elif geometry.direction == "data":
         workgroups = geometry.n * geometry.c * geometry.groups
         positions, reduction = geometry.pixels, geometry.k * geometry.taps
         rows, width, channels = geometry.pixels / geometry.width, geometry.width, geometry.c
-        rate = rate * (known["naive_last_data"] if last else 1.0)
+        rate = rate * (constants["naive_last_data"] if last else 1.0)
     else:
         workgroups = geometry.k * geometry.groups
         positions, reduction = geometry.c * geometry.taps, geometry.n * geometry.outputs
@@ -99,13 +101,13 @@ def naive(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing
     resident_rounds = np.ceil(workgroups / (chip.units * _RESIDENT))
     parts = {
         "vector": rounds * passes * _THREADS / (rate * chip.clock),
-        "latency": resident_rounds * passes * known["naive_step"],
+        "latency": resident_rounds * passes * constants["naive_step"],
         "memory": (geometry.input_bytes + geometry.output_bytes + geometry.filter_bytes)
-        / (chip.hbm * known["memory"]),
+        / (chip.hbm * constants["memory"]),
     }
     seconds = overlapped(*parts.values())
     flat = {name: part[:, 0] for name, part in parts.items()}
-    return plus(Timing(seconds[:, 0], flat, {}), "launch", known["launch"])
+    return plus(Timing(seconds[:, 0], flat, {}), "launch", constants["launch"])
 
 
 __all__ = ["anything", "applies", "direct", "naive"]

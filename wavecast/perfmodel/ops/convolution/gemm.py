@@ -35,7 +35,7 @@ def applies(geometry: ConvolutionBatch, device: Device) -> bool:  # noqa: ARG001
     return geometry.layout == "nchw" and geometry.element > 1
 
 
-def gemm(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
+def gemm(geometry: ConvolutionBatch, chip: Chip, constants: Coefficients) -> Timing:
     """The time of the loop over images, or of the one batched GEMM."""
     forward, weights = geometry.direction == "forward", geometry.direction == "weights"
     lowered = geometry.c * geometry.taps
@@ -57,43 +57,49 @@ def gemm(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
         k,
         batch,
         geometry.element,
-        multiply_rate(chip, geometry.dtype) * known["gemm_rate"],
+        multiply_rate(chip, geometry.dtype) * constants["gemm_rate"],
         (m * k + n * k + m * n * (2.0 if weights else 1.0)) * batch * geometry.element,
         m * n * batch * geometry.element,
-        start=known["gemm_start"],
-        loads=(known["dense"], known["dense"]),
+        start=constants["gemm_start"],
+        loads=(constants["dense"], constants["dense"]),
         splits=True,
-        edge=known["edge"],
+        edge=constants["edge"],
         dtype=geometry.dtype if has_matrix(chip.device) else "",
     )
-    one = tiled(product, _TILES, chip, known)
+    iteration = tiled(product, _TILES, chip, constants)
     repeated = Timing(
-        one.seconds * loops[:, 0],
-        {name: part * loops[:, 0] for name, part in one.parts.items()},
-        one.choice,
+        iteration.seconds * loops[:, 0],
+        {name: part * loops[:, 0] for name, part in iteration.parts.items()},
+        iteration.choice,
     )
-    rearranged = _rearranging(geometry, chip, known, moved_steps, loops)
+    rearranged = _rearranging(geometry, chip, constants, moved_steps, loops)
     timing = plus(
         plus(repeated, "rearrange", rearranged),
         "launch",
-        np.where(loops > 1.0, known["gemm_loop"], known["gemm_launch"]),
+        np.where(loops > 1.0, constants["gemm_loop"], constants["gemm_launch"]),
     )
     unused = (geometry.groups > 1) & geometry.pointwise & ~geometry.strided
     return Timing(np.where(unused[:, 0], np.inf, timing.seconds), timing.parts, timing.choice)
 
 
 def _rearranging(
-    geometry: ConvolutionBatch, chip: Chip, known: Coefficients, moved_steps: Array, loops: Array
+    geometry: ConvolutionBatch,
+    chip: Chip,
+    constants: Coefficients,
+    moved_steps: Array,
+    loops: Array,
 ) -> Array:
     """Seconds of im2col or col2im of every image, or of the transposes around a strided GEMM."""
-    bandwidth = chip.hbm * known["memory"]
+    bandwidth = chip.hbm * constants["memory"]
     element = geometry.element * geometry.groups
     image = geometry.c * geometry.pixels * element
     column = geometry.c * geometry.taps * geometry.outputs * element
-    lowering = (image + column * known["column_traffic"]) / bandwidth + known["column_launch"]
-    passes = known["scatter"] if geometry.direction == "data" else 1.0
+    lowering = (image + column * constants["column_traffic"]) / bandwidth + constants[
+        "column_launch"
+    ]
+    passes = constants["scatter"] if geometry.direction == "data" else 1.0
     strided = passes * geometry.input_bytes + geometry.n * column + 2.0 * geometry.output_bytes
-    transposes = strided / (chip.hbm * known["transpose"]) + known["transpose_launch"]
+    transposes = strided / (chip.hbm * constants["transpose"]) + constants["transpose_launch"]
     none = geometry.pointwise & ~geometry.strided
     return np.where(moved_steps, transposes, np.where(none, 0.0, loops * lowering))
 

@@ -145,11 +145,11 @@ class ConvolutionBatch:
         pixels of a phase of the stride, over channels out x taps that reach it; weights: channels
         out x (channels in x taps), over images x outputs.
         """
-        one = np.ones_like(self.n)
+        ones = np.ones_like(self.n)
         if self.direction == "forward":
-            return self.k, self.n * self.outputs, self.c * self.taps, one
+            return self.k, self.n * self.outputs, self.c * self.taps, ones
         if self.direction == "weights":
-            return self.k, self.c * self.taps, self.n * self.outputs, one
+            return self.k, self.c * self.taps, self.n * self.outputs, ones
         dense = np.where(self.pointwise & ~self.strided, self.pixels, self.outputs)
         return self.c, self.n * dense, self.k * np.ceil(self.taps / self.phases), self.phases
 

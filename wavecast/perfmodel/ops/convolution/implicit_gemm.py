@@ -48,19 +48,19 @@ def families(geometry: ConvolutionBatch, device: Device) -> dict[str, Array]:
         valid = geometry.dtype == "fp32" or geometry.direction != "data"
         return {"vector": plain} if nchw and valid and geometry.element > 1 else {}
     bf16 = geometry.dtype == "bf16"
-    found = {}
+    masks = {}
     if kernels.grouped_nhwc:
-        found["nhwc"] = anything
+        masks["nhwc"] = anything
     elif images and (kernels.nhwc_bf16 or not bf16):
-        found["nhwc"] = plain
+        masks["nhwc"] = plain
     if not kernels.static_solvers:
-        return found
+        return masks
     bf16_data = bf16 and geometry.direction == "data"
     if nchw and images and (kernels.gather_bf16_data or not bf16_data):
-        found["gather"] = anything
+        masks["gather"] = anything
     if nchw and not images and geometry.dtype == "fp32":
-        found["vector"] = plain
-    return found
+        masks["vector"] = plain
+    return masks
 
 
 def applies(geometry: ConvolutionBatch, device: Device) -> bool:
@@ -68,66 +68,68 @@ def applies(geometry: ConvolutionBatch, device: Device) -> bool:
     return bool(families(geometry, device))
 
 
-def implicit_gemm(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
+def implicit_gemm(geometry: ConvolutionBatch, chip: Chip, constants: Coefficients) -> Timing:
     """The time of the fastest family; infinite where none applies."""
     timings = []
     times = {"gather": _gather, "nhwc": _nhwc, "vector": _vector}
     for family, mask in families(geometry, chip.device).items():
-        timing = times[family](geometry, chip, known)
+        timing = times[family](geometry, chip, constants)
         seconds = np.where(mask[:, 0], timing.seconds, np.inf)
         timings.append(Timing(seconds, timing.parts, timing.choice))
-    return plus(fastest(timings), "launch", known["launch"])
+    return plus(fastest(timings), "launch", constants["launch"])
 
 
-def _gather(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
-    rate = multiply_rate(chip, geometry.dtype) * known["gather_rate"]
+def _gather(geometry: ConvolutionBatch, chip: Chip, constants: Coefficients) -> Timing:
+    rate = multiply_rate(chip, geometry.dtype) * constants["gather_rate"]
     if geometry.dtype == "bf16":
         rate = rate * library_kernels(chip.device.target).gather_bf16_rate
     work = replace(
-        _work(geometry, rate, chip.device, known),
-        start=known["gather_start"],
-        step=known["gather_step"],
+        _work(geometry, rate, chip.device, constants),
+        start=constants["gather_start"],
+        step=constants["gather_step"],
         loads=(
-            known["dense"],
-            np.where(geometry.pointwise & ~geometry.strided, known["dense"], 1.0),
+            constants["dense"],
+            np.where(geometry.pointwise & ~geometry.strided, constants["dense"], 1.0),
         ),
         splits=geometry.direction == "weights",
     )
-    return tiled(work, _tiles(geometry), chip, known)
+    return tiled(work, _tiles(geometry), chip, constants)
 
 
-def _nhwc(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
-    rate = multiply_rate(chip, geometry.dtype) * known["nhwc_rate"]
+def _nhwc(geometry: ConvolutionBatch, chip: Chip, constants: Coefficients) -> Timing:
+    rate = multiply_rate(chip, geometry.dtype) * constants["nhwc_rate"]
     work = replace(
-        _work(geometry, rate, chip.device, known),
-        start=known["nhwc_start"],
-        loads=(known["dense"], known["dense"]),
+        _work(geometry, rate, chip.device, constants),
+        start=constants["nhwc_start"],
+        loads=(constants["dense"], constants["dense"]),
         splits=True,
     )
-    timing = tiled(work, _tiles(geometry), chip, known)
+    timing = tiled(work, _tiles(geometry), chip, constants)
     if geometry.layout == "nhwc":
         return timing
     bytes_ = 2.0 * (geometry.input_bytes + geometry.output_bytes + geometry.filter_bytes)
-    moving = bytes_ / (chip.hbm * known["transpose"]) + known["transpose_launch"]
+    moving = bytes_ / (chip.hbm * constants["transpose"]) + constants["transpose_launch"]
     return plus(timing, "transpose", moving)
 
 
-def _vector(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
-    rate = vector_rate(geometry.dtype) * known["vector_rate"]
+def _vector(geometry: ConvolutionBatch, chip: Chip, constants: Coefficients) -> Timing:
+    rate = vector_rate(geometry.dtype) * constants["vector_rate"]
     work = replace(
-        _work(geometry, rate, chip.device, known),
-        start=known["vector_start"],
-        step=known["vector_step"],
-        loads=(known["dense"], 1.0),
+        _work(geometry, rate, chip.device, constants),
+        start=constants["vector_start"],
+        step=constants["vector_step"],
+        loads=(constants["dense"], 1.0),
         edge=0.0,
         dtype="",
     )
-    return tiled(work, _tiles(geometry), chip, known)
+    return tiled(work, _tiles(geometry), chip, constants)
 
 
-def _work(geometry: ConvolutionBatch, rate: float, device: Device, known: Coefficients) -> TileWork:
+def _work(
+    geometry: ConvolutionBatch, rate: float, device: Device, constants: Coefficients
+) -> TileWork:
     m, n, k, count = geometry.product()
-    moved = geometry.input_bytes + geometry.output_bytes + geometry.filter_bytes
+    bytes_moved = geometry.input_bytes + geometry.output_bytes + geometry.filter_bytes
     return TileWork(
         m,
         n,
@@ -135,9 +137,9 @@ def _work(geometry: ConvolutionBatch, rate: float, device: Device, known: Coeffi
         count * geometry.groups,
         geometry.element,
         rate,
-        moved + known["scatter"] * geometry.scattered_bytes,
+        bytes_moved + constants["scatter"] * geometry.scattered_bytes,
         geometry.result_bytes,
-        edge=known["edge"],
+        edge=constants["edge"],
         dtype=geometry.dtype if has_matrix(device) else "",
     )
 

@@ -72,13 +72,13 @@ class Convolution(Op):
             raise UsageError(f"sizes must be positive: {self}")
         if self.c % self.groups or self.k % self.groups:
             raise UsageError(f"groups must divide both channel counts: {self}")
-        for value, known in (
+        for value, choices in (
             (self.direction, DIRECTIONS),
             (self.layout, LAYOUTS),
             (self.dtype, tuple(BYTES)),
         ):
-            if value not in known:
-                raise UsageError(f"{value or 'nothing'!r} is none of {', '.join(known)}")
+            if value not in choices:
+                raise UsageError(f"{value or 'nothing'!r} is none of {', '.join(choices)}")
         if min(self.output) < 1:
             raise UsageError(f"the filter does not fit into the padded image: {self}")
 
@@ -98,8 +98,8 @@ class Convolution(Op):
         for name in options:
             if name not in _OPTIONS:
                 raise UsageError(f"conv has no option {name}", hint=cls.shape_help)
-        given = {**_OPTIONS, **options}
-        if not given["dtype"]:
+        values = {**_OPTIONS, **options}
+        if not values["dtype"]:
             raise UsageError("conv needs a dtype", hint=", ".join(BYTES))
         tensor, comma, filter_ = shape.partition(",")
         n, c, *image = _numbers(tensor, shape)
@@ -113,11 +113,11 @@ class Convolution(Op):
             tuple(image),
             k,
             tuple(taps),
-            *(_each(given[name], rank) for name in ("stride", "padding", "dilation")),
-            groups=_numbers(given["groups"], shape)[0],
-            direction=given["direction"],
-            dtype=given["dtype"],
-            layout=given["layout"],
+            *(_each(values[name], rank) for name in ("stride", "padding", "dilation")),
+            groups=_numbers(values["groups"], shape)[0],
+            direction=values["direction"],
+            dtype=values["dtype"],
+            layout=values["layout"],
         )
 
     def work(self) -> Work:
@@ -142,13 +142,13 @@ class Convolution(Op):
         if device.vendor != "amd":
             raise MissingFact(f"no convolution library is calibrated for {device.id}")
         chip = Chip.of(device)
-        known = coefficients.values("convolution", device)
-        found = timings(ConvolutionBatch.of([self]), chip, known)
-        times = {name: float(timing.seconds[0]) for name, timing in found.items()}
+        constants = coefficients.values("convolution", device)
+        by_algorithm = timings(ConvolutionBatch.of([self]), chip, constants)
+        times = {name: float(timing.seconds[0]) for name, timing in by_algorithm.items()}
         if min(times.values(), default=inf) == inf:
             raise MissingFact(f"{device.id} has no known library kernel for {self}")
         best = min(times, key=lambda name: times[name])
-        timing = found[best]
+        timing = by_algorithm[best]
         bounds = {name: float(part[0]) for name, part in timing.parts.items() if part[0] > 0.0}
         others = {name: t for name, t in times.items() if name != best and t < inf}
         prediction = Prediction(

@@ -68,10 +68,10 @@ class Tiles:
         largest: int,
     ) -> Tiles:
         """All tiles whose area is within the limits, with every split."""
-        chosen = [
+        tiles = [
             (m, n, s) for m, n, s in product(rows, columns, splits) if smallest <= m * n <= largest
         ]
-        table = np.array(chosen, float).T
+        table = np.array(tiles, float).T
         return Tiles(*(row[None] for row in table))
 
 
@@ -104,7 +104,7 @@ class TileWork:
     dtype: str = ""
 
 
-def tiled(work: TileWork, tiles: Tiles, chip: Chip, known: Coefficients) -> Timing:
+def tiled(work: TileWork, tiles: Tiles, chip: Chip, constants: Coefficients) -> Timing:
     """The time of the best tile of a kernel, without its launch."""
     depth = STEP_BYTES / work.element
     steps = work.k / (depth * tiles.split)
@@ -114,11 +114,11 @@ def tiled(work: TileWork, tiles: Tiles, chip: Chip, known: Coefficients) -> Timi
     groups = np.ceil(work.m / tiles.rows) * np.ceil(work.n / tiles.columns)
     groups = groups * work.batch * tiles.split
     rounds = np.ceil(groups / chip.units)
-    resident = np.clip(np.floor(known["resident_area"] / area), 1.0, 8.0)
+    resident = np.clip(np.floor(constants["resident_area"] / area), 1.0, 8.0)
     resident_rounds = np.ceil(groups / (chip.units * resident))
     span = steps * depth
     edge = 1.0 + work.edge * (1.0 / tiles.rows + 1.0 / tiles.columns)
-    addresses = known["addresses"] * (PACKED if work.element == 1 else 1.0)
+    addresses = constants["addresses"] * (PACKED if work.element == 1 else 1.0)
     flops = 2.0 * area * span * edge
     parts = {
         "matrix": rounds * flops / (work.rate * chip.clock),
@@ -127,18 +127,18 @@ def tiled(work: TileWork, tiles: Tiles, chip: Chip, known: Coefficients) -> Timi
         * (tiles.rows * work.loads[0] + tiles.columns * work.loads[1])
         / (addresses * chip.clock),
         "memory": (work.moved + (tiles.split > 1) * 2.0 * tiles.split * work.result)
-        / (chip.hbm * known["memory"]),
+        / (chip.hbm * constants["memory"]),
     }
     busy = overlapped(*parts.values())
     latency = resident_rounds * (work.start + steps * work.step)
     computed = overlapped(parts["matrix"], parts["address"])
     clock = sustained_clock(
-        chip, work.dtype, known["power"] * computed / np.maximum(busy + latency, computed)
+        chip, work.dtype, constants["power"] * computed / np.maximum(busy + latency, computed)
     )
     for name in ("matrix", "address"):
         parts[name] = parts[name] * (chip.clock / clock)
     busy = overlapped(*parts.values())
-    seconds = busy + latency + (tiles.split > 1) * known["split"]
+    seconds = busy + latency + (tiles.split > 1) * constants["split"]
     if not work.splits:
         seconds = np.where(tiles.split > 1, np.inf, seconds)
     else:

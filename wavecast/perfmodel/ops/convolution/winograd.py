@@ -37,33 +37,33 @@ def applies(geometry: ConvolutionBatch, device: Device) -> bool:
     return geometry.dtype == "bf16" and geometry.direction == "weights" and has_matrix(device)
 
 
-def winograd(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
+def winograd(geometry: ConvolutionBatch, chip: Chip, constants: Coefficients) -> Timing:
     """The time of the faster family; infinite where neither applies."""
     timings = []
     if geometry.dtype != "bf16":
-        timings.append(_registers(geometry, chip, known))
+        timings.append(_registers(geometry, chip, constants))
     if geometry.direction == "weights" and has_matrix(chip.device):
-        timings.append(_passes(geometry, chip, known))
+        timings.append(_passes(geometry, chip, constants))
     return fastest(timings)
 
 
-def _registers(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
+def _registers(geometry: ConvolutionBatch, chip: Chip, constants: Coefficients) -> Timing:
     products = np.min([_products(geometry, m, r) for m, r in _FORMS], axis=0)
     out, into = geometry.k, geometry.c
     if geometry.direction == "data":
         out, into = into, out
     padded = np.ceil(out / _CHANNELS_OUT) * _CHANNELS_OUT
     padded = padded * np.ceil(into / _CHANNELS_IN) * _CHANNELS_IN
-    share = known["winograd_weights" if geometry.direction == "weights" else "winograd_rate"]
+    share = constants["winograd_weights" if geometry.direction == "weights" else "winograd_rate"]
     rate = vector_rate(geometry.dtype) * share * chip.units * chip.clock
     bytes_ = geometry.input_bytes + geometry.output_bytes + geometry.filter_bytes
     parts = {
         "vector": 2.0 * products * padded * geometry.n * geometry.groups / rate,
-        "memory": bytes_ / (chip.hbm * known["memory"]),
+        "memory": bytes_ / (chip.hbm * constants["memory"]),
     }
     seconds = np.where(geometry.dilated, np.inf, parts["vector"] + parts["memory"])
     flat = {name: part[:, 0] for name, part in parts.items()}
-    return plus(Timing(seconds[:, 0], flat, {}), "launch", known["winograd_launch"])
+    return plus(Timing(seconds[:, 0], flat, {}), "launch", constants["winograd_launch"])
 
 
 def _products(geometry: ConvolutionBatch, m: int, r: int) -> Array:
@@ -88,23 +88,25 @@ def _products(geometry: ConvolutionBatch, m: int, r: int) -> Array:
     return total * (m + r - 1.0) ** 2
 
 
-def _passes(geometry: ConvolutionBatch, chip: Chip, known: Coefficients) -> Timing:
+def _passes(geometry: ConvolutionBatch, chip: Chip, constants: Coefficients) -> Timing:
     """Transforms of both tensors to memory, products of every point of the transform, and back."""
     rate = multiply_rate(chip, geometry.dtype) * chip.units * chip.clock
-    rate = rate * known["passes_rate"]
-    bandwidth = chip.hbm * known["memory"]
+    rate = rate * constants["passes_rate"]
+    bandwidth = chip.hbm * constants["memory"]
     timings = []
     for m in _PASSES:
         points = np.ceil(geometry.out_height / m) * np.ceil(geometry.out_width / m) * (m + 2.0) ** 2
         matrix = 2.0 * points * geometry.n * geometry.c * geometry.k / rate
         tiles = points * geometry.n * (geometry.c + geometry.k)
         tiles = tiles + (m + 2.0) ** 2 * geometry.c * geometry.k
-        moved = geometry.input_bytes + geometry.output_bytes + 2.0 * tiles * geometry.element
-        parts = {"matrix": matrix[:, 0], "memory": (moved / bandwidth)[:, 0]}
+        bytes_moved = geometry.input_bytes + geometry.output_bytes + 2.0 * tiles * geometry.element
+        parts = {"matrix": matrix[:, 0], "memory": (bytes_moved / bandwidth)[:, 0]}
         timings.append(
-            Timing(parts["matrix"] + parts["memory"], parts, {"transform": moved[:, 0] * 0 + m})
+            Timing(
+                parts["matrix"] + parts["memory"], parts, {"transform": bytes_moved[:, 0] * 0 + m}
+            )
         )
-    best = plus(fastest(timings), "launch", known["passes_launch"])
+    best = plus(fastest(timings), "launch", constants["passes_launch"])
     three = (geometry.rows == 3) & (geometry.columns == 3) & (geometry.groups == 1)
     return Timing(
         np.where((three & ~geometry.dilated)[:, 0], best.seconds, np.inf), best.parts, best.choice

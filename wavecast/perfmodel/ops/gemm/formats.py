@@ -24,8 +24,8 @@ class GemmFormat:
 
 
 def _format(name: str, *, narrow_reads: bool = False) -> GemmFormat:
-    found = dtypes.lookup(name)
-    return GemmFormat(found.bytes, found.rate, found.scale_bytes, narrow_reads)
+    dtype = dtypes.lookup(name)
+    return GemmFormat(dtype.bytes, dtype.rate, dtype.scale_bytes, narrow_reads)
 
 
 FORMATS = {
@@ -61,12 +61,12 @@ def activation(dtype: str) -> GemmFormat:
 
 def weight(dtype: str, of: str) -> GemmFormat:
     """The format of B if A has the format `of`. Raises UnknownName, UsageError if it is wider."""
-    known = {**FORMATS, **WEIGHTS}
-    if dtype not in known:
-        raise UnknownName("weight data type", dtype, known)
-    if known[dtype].size > activation(of).size:
+    formats = {**FORMATS, **WEIGHTS}
+    if dtype not in formats:
+        raise UnknownName("weight data type", dtype, formats)
+    if formats[dtype].size > activation(of).size:
         raise UsageError(f"gemm: no library multiplies {of} by wider {dtype}")
-    return known[dtype]
+    return formats[dtype]
 
 
 def default_output(dtype: str) -> str:

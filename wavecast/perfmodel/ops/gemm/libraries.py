@@ -85,26 +85,28 @@ def candidates(
     replace those of the same library for every one.
     """
     rows = [row for row in kernels() if row.applies(dtype, scaling, layout, generation)]
-    own = {row.library for row in rows if generation in row.generations}
-    rows = [row for row in rows if row.library not in own or generation in row.generations]
+    native_libraries = {row.library for row in rows if generation in row.generations}
+    rows = [
+        row for row in rows if row.library not in native_libraries or generation in row.generations
+    ]
     if library:
         rows = [row for row in rows if row.library == library]
     elif any(row.usual for row in rows):
         rows = [row for row in rows if row.usual]
-    found = {
+    configurations = {
         (r.library, *tile, s, *r.readers, r.asynchronous): None
         for r in rows
         for tile in r.tiles
         for s in r.splits
     }
-    return _columns(list(found)) if found else None
+    return _columns(list(configurations)) if configurations else None
 
 
 def given(library: str, tile: tuple[int, int, int], splits: int, generation: str) -> Candidates:
     """The one configuration a caller states: rows, columns and bytes of K per step."""
     rows = [row for row in kernels() if row.library == library]
-    own = next((row for row in rows if generation in row.generations), rows[0])
-    return _columns([(library, *tile, splits, *own.readers, own.asynchronous)])
+    kernel = next((row for row in rows if generation in row.generations), rows[0])
+    return _columns([(library, *tile, splits, *kernel.readers, kernel.asynchronous)])
 
 
 @cache
@@ -145,11 +147,11 @@ def _tile(text: str) -> tuple[int, int, int]:
     return rows, columns, depth
 
 
-def _columns(found: list[tuple[Any, ...]]) -> Candidates:
-    names = tuple(sorted({row[0] for row in found}))
-    table = np.array([row[1:] for row in found], float).T
+def _columns(configurations: list[tuple[Any, ...]]) -> Candidates:
+    names = tuple(sorted({row[0] for row in configurations}))
+    table = np.array([row[1:] for row in configurations], float).T
     rows, columns, depth, splits, of_a, of_b, asynchronous = table
-    library = np.array([names.index(row[0]) for row in found])
+    library = np.array([names.index(row[0]) for row in configurations])
     return Candidates(
         rows, columns, depth, splits, library, names, (of_a, of_b), asynchronous.astype(bool)
     )

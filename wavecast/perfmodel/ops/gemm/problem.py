@@ -83,13 +83,13 @@ class Gemm(Op):
         formats.activation(self.dtype)
         if self.weight:
             formats.weight(self.weight, self.dtype)
-        for name, value, known in (
+        for name, value, choices in (
             ("output type", self.out, formats.OUTPUTS),
             ("scaling", self.scaling, formats.SCALINGS),
             ("layout", self.layout, libraries.LAYOUTS),
         ):
-            if value and value not in known:
-                raise UnknownName(name, value, known)
+            if value and value not in choices:
+                raise UnknownName(name, value, choices)
         if self.timing not in TIMINGS:
             raise UnknownName("way of timing", self.timing, TIMINGS)
         if self.library:
@@ -106,34 +106,34 @@ class Gemm(Op):
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
         """From `4096x4096x4096` and options by name. Raises UsageError, UnknownName."""
-        given = taken("gemm", options, _OPTIONS, ("dtype",), values={"dtype": formats.FORMATS})
+        values = taken("gemm", options, _OPTIONS, ("dtype",), values={"dtype": formats.FORMATS})
         sizes = parse_sizes(shape)
         if len(sizes) not in (3, 4):
             raise UsageError(f"gemm: no shape {shape!r}", hint=cls.shape_help)
-        if given.get("transposed", "TN") not in _TRANSPOSED:
-            raise UnknownName("layout of A and B", given["transposed"], _TRANSPOSED)
+        if values.get("transposed", "TN") not in _TRANSPOSED:
+            raise UnknownName("layout of A and B", values["transposed"], _TRANSPOSED)
         m, n, k = sizes[-3:]
-        batch = sizes[0] if len(sizes) == 4 else whole("gemm", "batch", given.get("batch", "1"))
-        tile = given.get("tile", "")
-        groups = given.get("groups", "").split(",")
+        batch = sizes[0] if len(sizes) == 4 else whole("gemm", "batch", values.get("batch", "1"))
+        tile = values.get("tile", "")
+        groups = values.get("groups", "").split(",")
         return cls(
             m=m,
             n=n,
             k=k,
             batch=batch,
-            dtype=formats.canonical(given["dtype"]),
-            weight=formats.canonical(given.get("weight", "")),
-            out=formats.canonical(given.get("out", "")),
-            scaling=given.get("scaling", ""),
-            layout=given.get("layout", "plain"),
-            bias=truth("gemm", "bias", given.get("bias", "false")),
-            library=given.get("library", ""),
+            dtype=formats.canonical(values["dtype"]),
+            weight=formats.canonical(values.get("weight", "")),
+            out=formats.canonical(values.get("out", "")),
+            scaling=values.get("scaling", ""),
+            layout=values.get("layout", "plain"),
+            bias=truth("gemm", "bias", values.get("bias", "false")),
+            library=values.get("library", ""),
             tile=_tile(tile) if tile else None,
-            splits=whole("gemm", "splits", given.get("splits", "0")),
-            units=whole("gemm", "units", given.get("units", "0")),
-            waves=whole("gemm", "waves", given.get("waves", "0")),
-            stages=whole("gemm", "stages", given.get("stages", "0")),
-            timing=given.get("timing", "kernel"),
+            splits=whole("gemm", "splits", values.get("splits", "0")),
+            units=whole("gemm", "units", values.get("units", "0")),
+            waves=whole("gemm", "waves", values.get("waves", "0")),
+            stages=whole("gemm", "stages", values.get("stages", "0")),
+            timing=values.get("timing", "kernel"),
             groups=tuple(whole("gemm", "groups", rows) for rows in groups if rows),
         )
 
@@ -165,11 +165,13 @@ class Gemm(Op):
         if self.tile:
             return libraries.given(self.library, self.tile, self.splits or 1, generation)
         scaling = self.scaling or formats.default_scaling(self.dtype)
-        found = libraries.candidates(self.dtype, scaling, self.layout, generation, self.library)
-        if found is None:
+        configurations = libraries.candidates(
+            self.dtype, scaling, self.layout, generation, self.library
+        )
+        if configurations is None:
             who = f"{self.library} has no" if self.library else "no known library has a"
             raise Unpredictable(f"{who} kernel for {self} on {generation}")
-        return found
+        return configurations
 
     def predict(self, device: Device) -> Prediction:
         """The time of the kernel that is given, or of the fastest its library, or any, has.
@@ -177,15 +179,15 @@ class Gemm(Op):
         Raises MissingFact for a dtype or a chip without rates, Unpredictable where no library
         has a kernel.
         """
-        chip, known = machine(device, self.units)
+        chip, constants = machine(device, self.units)
         tiles = self.candidates(device.generation)
-        found = bounds(self, tiles, chip, known)
-        best = found.best()
-        parts = found.at(best)
+        times = bounds(self, tiles, chip, constants)
+        best = times.best()
+        parts = times.at(best)
         library = tiles.names[tiles.library[best]]
-        seconds = float(found.seconds.flat[best])
+        seconds = float(times.seconds.flat[best])
         if self.timing != "kernel":
-            seconds = float(measured(chip, self.timing, seconds - known["call"]))
+            seconds = float(measured(chip, self.timing, seconds - constants["call"]))
             parts["launch"] = float(measured(chip, self.timing, 0.0))
         limiter = max((n for n in parts if n != "launch"), key=lambda name: parts[name])
         if parts["launch"] > seconds / 2:
@@ -203,7 +205,7 @@ class Gemm(Op):
                 "tile": (int(tiles.rows[best]), int(tiles.columns[best])),
                 "bytes of K per step": int(tiles.depth[best]),
                 "splits": int(tiles.splits[best]),
-                "clock_mhz": round(found.clock_at(best) / 1e6),
+                "clock_mhz": round(times.clock_at(best) / 1e6),
             },
             not_modelled=_NOT_MODELLED,
         )
@@ -229,12 +231,12 @@ def bounds(
     problem: Gemm,
     tiles: libraries.Candidates,
     chip: Chip,
-    known: Mapping[str, float],
+    constants: Mapping[str, float],
     sizes: GemmSizes | None = None,
 ) -> Bounds:
     """The times of configurations; `sizes` stands for those of many problems of one kind."""
-    asked = demand(sizes or problem.sizes, problem.operands, tiles, chip, known)
-    return solve(asked, chip, known)
+    workgroup_demand = demand(sizes or problem.sizes, problem.operands, tiles, chip, constants)
+    return solve(workgroup_demand, chip, constants)
 
 
 def operands(problem: Gemm) -> OperandFormats:

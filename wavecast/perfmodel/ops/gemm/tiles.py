@@ -71,7 +71,7 @@ def demand(
     operands: OperandFormats,
     tiles: Candidates,
     chip: Chip,
-    known: Mapping[str, float],
+    constants: Mapping[str, float],
 ) -> WorkgroupDemand:
     """The demand of every configuration. Raises MissingFact for a dtype the chip lacks."""
     a, b = operands.a, operands.b
@@ -87,8 +87,8 @@ def demand(
     staged = rows * a.size + columns * b.size
     rate, dtype = matrix_rate(chip, a.multiplied)
     readers = [
-        np.where(stated > 0, stated, square)
-        for stated, square in zip(tiles.readers, _square(operands.waves)[::-1], strict=True)
+        np.where(count > 0, count, square)
+        for count, square in zip(tiles.readers, _square(operands.waves)[::-1], strict=True)
     ]
     through_lds = rows * a.size * (1 + readers[0])
     if not operands.preshuffled:
@@ -97,7 +97,7 @@ def demand(
     fitting = np.minimum(
         chip.lds_bytes / (BUFFERS * staged * depth), REGISTERS / (elements * ACCUMULATOR)
     )
-    resident = np.clip(np.floor(fitting), 1.0, known["resident"])
+    resident = np.clip(np.floor(fitting), 1.0, constants["resident"])
     m = sum(sizes.rows)
     per_k = m * stored_bytes(a) + len(sizes.rows) * sizes.n * stored_bytes(b)
     return WorkgroupDemand(
@@ -105,14 +105,14 @@ def demand(
         resident=resident,
         dtype=dtype,
         matrix=2.0 * elements * inner / rate,
-        serial=tiles.per_library(known, "serial") * _exposed(operands.waves, known),
-        vector=_vector(operands, elements, columns, inner, known) / chip.vector_flops,
+        serial=tiles.per_library(constants, "serial") * _exposed(operands.waves, constants),
+        vector=_vector(operands, elements, columns, inner, constants) / chip.vector_flops,
         lds=through_lds * inner,
         lds_rate=NARROW_READ if a.narrow_reads else 1.0,
         l2=staged * inner * np.where(tiles.asynchronous, np.maximum(LINE / tiles.depth, 1.0), 1.0),
         stored=elements,
-        latency=part * _step(tiles, staged * depth * resident, operands, chip, known)
-        + known["start"],
+        latency=part * _step(tiles, staged * depth * resident, operands, chip, constants)
+        + constants["start"],
         asynchronous=tiles.asynchronous,
         read=per_k * sizes.k * sizes.batch,
         written=m * sizes.n * sizes.batch * operands.output,
@@ -144,14 +144,16 @@ def _step(
     loaded: Amount,
     operands: OperandFormats,
     chip: Chip,
-    known: Mapping[str, float],
+    constants: Mapping[str, float],
 ) -> Amount:
     """Seconds a step waits, `loaded` the bytes that the workgroups of a CU load in one."""
-    own = tiles.per_library(known, "step")
+    latency = tiles.per_library(constants, "step")
     if not tiles.asynchronous.any():
-        return own
+        return latency
     fitting = np.clip(np.floor(chip.lds_bytes / loaded), 1.0, operands.stages or STAGES)
-    return np.where(tiles.asynchronous, np.maximum(known["copy_latency"] / fitting, own), own)
+    return np.where(
+        tiles.asynchronous, np.maximum(constants["copy_latency"] / fitting, latency), latency
+    )
 
 
 def _square(waves: int) -> tuple[int, int]:
@@ -161,10 +163,10 @@ def _square(waves: int) -> tuple[int, int]:
     return down, waves // down
 
 
-def _exposed(waves: int, known: Mapping[str, float]) -> float:
+def _exposed(waves: int, constants: Mapping[str, float]) -> float:
     """How much more of its other pipes a workgroup shows with fewer waves than two per SIMD, what
     the kernels of libraries have where their waves are not known."""
-    return (8 / waves) ** known["wave_overlap"] if waves else 1.0
+    return (8 / waves) ** constants["wave_overlap"] if waves else 1.0
 
 
 def _vector(
@@ -172,12 +174,12 @@ def _vector(
     elements: Amount,
     columns: Amount,
     inner: Amount,
-    known: Mapping[str, float],
+    constants: Mapping[str, float],
 ) -> Amount:
     """FLOPs of vector instructions: block scales on every 128 of K, narrow weights widened by two
     waves each."""
     scaled = elements * inner / 128 * 2.0 if operands.block_scaled else 0.0
-    widened = columns * inner * 2 * known["widen"] if operands.widened else 0.0
+    widened = columns * inner * 2 * constants["widen"] if operands.widened else 0.0
     return scaled + widened
 
 

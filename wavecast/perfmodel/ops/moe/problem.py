@@ -87,12 +87,14 @@ class FusedMoe(Op):
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
         """From `TOKENSxMODELxINTERxEXPERTSxTOPK` and options by field name. Raises UsageError."""
         taken(cls.kind, options, tuple(_OPTIONS), ("dtype",), values={"dtype": OF_MATRICES})
-        given: dict[str, Any] = {name: _OPTIONS[name](name, text) for name, text in options.items()}
+        values: dict[str, Any] = {
+            name: _OPTIONS[name](name, text) for name, text in options.items()
+        }
         sizes = parse_sizes(shape)
         if len(sizes) != 5:
             raise UsageError(f"moe: no shape {shape!r}", hint=cls.shape_help)
         tokens, model, inter, experts, topk = sizes
-        return cls(tokens, model, inter, experts, topk, **given)
+        return cls(tokens, model, inter, experts, topk, **values)
 
     def work(self) -> Work:
         """FLOPs of all chosen experts; weights of the experts expected to be chosen, once."""
@@ -157,8 +159,8 @@ def _measured(generation: str) -> tuple[str, ...]:
 
 @cache
 def _machine(device: Device, form: MoeFormats, part: str, assembly: bool) -> MoeModel:
-    known = coefficients.values(FAMILY, device)
-    return MoeModel.of(Chip.of(device), form, known, part, assembly)
+    constants = coefficients.values(FAMILY, device)
+    return MoeModel.of(Chip.of(device), form, constants, part, assembly)
 
 
 @cache

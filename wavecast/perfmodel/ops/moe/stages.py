@@ -100,24 +100,31 @@ class MoeModel:
 
     @staticmethod
     def of(
-        chip: Chip, form: MoeFormats, known: Known, part: str, assembly: bool = False
+        chip: Chip, form: MoeFormats, constants: Known, part: str, assembly: bool = False
     ) -> MoeModel:
         """The model of a part, with the coefficients of the family."""
         if part != "layer":
-            stream = known["stream_fraction"] * known["kernel_stream"]
-            known = {**known, "stream_fraction": stream, "unit_stream": known["kernel_unit_stream"]}
-        return MoeModel(chip, form, known, assembly)
+            stream = constants["stream_fraction"] * constants["kernel_stream"]
+            constants = {
+                **constants,
+                "stream_fraction": stream,
+                "unit_stream": constants["kernel_unit_stream"],
+            }
+        return MoeModel(chip, form, constants, assembly)
 
     def gate_up(self, sizes: MoeSizes) -> StageTime:
         """Stage 1: rows [block_m, model] by [model, gates · inter], and the activation."""
         columns = sizes.gates * sizes.inter
-        moved = (
+        bytes_moved = (
             self._weights(sizes, columns * sizes.model)
             + sizes.tokens * sizes.model * self.form.activation_width
             + sizes.rows * sizes.inter * RESULT
         )
-        parts = {"memory": moved / self._stream, **self._products(sizes, columns, sizes.model)}
-        launch = np.full_like(moved, self.known["launch"])
+        parts = {
+            "memory": bytes_moved / self._stream,
+            **self._products(sizes, columns, sizes.model),
+        }
+        launch = np.full_like(bytes_moved, self.known["launch"])
         if self.form.scaling == "block":
             width = RESULT + self.form.activation_width
             launch = 2 * launch + sizes.rows * sizes.inter * width / self._stream
@@ -127,12 +134,12 @@ class MoeModel:
 
     def down(self, sizes: MoeSizes) -> StageTime:
         """Stage 2: rows [block_m, inter] by [inter, model], summed over the experts of a token."""
-        moved = (
+        bytes_moved = (
             self._weights(sizes, sizes.inter * sizes.model)
             + sizes.rows * sizes.inter * self.form.activation_width
         )
         parts = {
-            "memory": moved / self._stream,
+            "memory": bytes_moved / self._stream,
             **self._products(sizes, sizes.model, sizes.inter),
         }
         return _launch(parts, self._combine(sizes, 1.0), self.known["overlap"])
@@ -140,12 +147,12 @@ class MoeModel:
     def fused(self, sizes: MoeSizes) -> StageTime:
         """Both stages in one kernel: a workgroup owns `tile_n` of the inner columns."""
         passes = sizes.gates + 1
-        moved = (
+        bytes_moved = (
             self._weights(sizes, passes * sizes.inter * sizes.model)
             + sizes.tokens * sizes.model * self.form.activation_width
         )
         parts = {
-            "memory": moved / self._stream,
+            "memory": bytes_moved / self._stream,
             **self._products(sizes, sizes.inter, sizes.model, passes),
         }
         slices = np.ceil(sizes.inter / sizes.widths)
@@ -156,13 +163,15 @@ class MoeModel:
 
     def _combine(self, sizes: MoeSizes, slices: Array | float) -> dict[str, Array]:
         """Adding `slices` times every row to its token, which is cleared before."""
-        known = self.known
-        rate = known["combine_rows"] * (known["scaled_rows"] if self.form.row_scaled else 1.0)
+        constants = self.known
+        rate = constants["combine_rows"] * (
+            constants["scaled_rows"] if self.form.row_scaled else 1.0
+        )
         row = sizes.model * RESULT
-        tokens = known["combine_tokens"] * self.chip.hbm_peak
-        added = sizes.rows * row * slices / (rate * self.chip.units)
-        launch = np.full_like(row, known["launch"])
-        return {"launch": launch, "combine": sizes.tokens * row / tokens + added}
+        tokens = constants["combine_tokens"] * self.chip.hbm_peak
+        additions = sizes.rows * row * slices / (rate * self.chip.units)
+        launch = np.full_like(row, constants["launch"])
+        return {"launch": launch, "combine": sizes.tokens * row / tokens + additions}
 
     @cached_property
     def _stream(self) -> float:
@@ -195,23 +204,23 @@ class MoeModel:
 
         `passes` is how many products of that size one workgroup does one after the other.
         """
-        chip, form, known = self.chip, self.form, self.known
+        chip, form, constants = self.chip, self.form, self.known
         rounds = np.maximum(sizes.blocks * np.ceil(columns / sizes.widths) / chip.units, 1.0)
         depth = passes * depth
         streamed = depth * (
             sizes.widths * form.weight_width + sizes.heights * form.activation_width
         )
-        alone = np.ceil(rounds / known["resident"]) * streamed / known["unit_stream"]
-        taken = rounds * (streamed / known["unit_feed"] + known["fixed"]) / chip.clock
-        chain = np.maximum(alone, taken)
+        alone = np.ceil(rounds / constants["resident"]) * streamed / constants["unit_stream"]
+        feed = rounds * (streamed / constants["unit_feed"] + constants["fixed"]) / chip.clock
+        chain = np.maximum(alone, feed)
         products = sizes.heights * sizes.widths * depth
         operations = self._widening * sizes.widths * depth
         if form.scaling == "block":
-            operations = operations + known["rescale"] / SCALE_BLOCK * products
-        issued = 1.0 if form.scaled_instructions else known["plain_rate"]
-        rate = chip.matrix_rate(form.compute) * issued * known["pipe"]
+            operations = operations + constants["rescale"] / SCALE_BLOCK * products
+        issued = 1.0 if form.scaled_instructions else constants["plain_rate"]
+        rate = chip.matrix_rate(form.compute) * issued * constants["pipe"]
         clocks = rounds * 2 * products / rate
-        active = clocks / np.maximum(clocks, chain * chip.clock) * known["pipe"] * issued
+        active = clocks / np.maximum(clocks, chain * chip.clock) * constants["pipe"] * issued
         return {
             "chain": chain,
             "matrix": clocks / sustained_clock(chip, form.compute, active),

@@ -79,14 +79,14 @@ class TiledProblems:
 
     def best(self, machine: MoeModel) -> Strategy:
         """The fastest strategy for the first problem."""
-        found = []
+        strategies = []
         if self.part == "layer":
-            found.append(_two_kernels(*self._two(machine), self.stages))
+            strategies.append(_two_kernels(*self._two(machine), self.stages))
         if self.part in ("gate-up", "down"):
-            found.append(_one_kernel(self._one(machine), self.stages, {}))
+            strategies.append(_one_kernel(self._one(machine), self.stages, {}))
         if self._fuses(machine):
-            found.append(_one_kernel(machine.fused(self.fused), self.fused, {"kernels": 1}))
-        return min(found, key=lambda strategy: strategy.seconds)
+            strategies.append(_one_kernel(machine.fused(self.fused), self.fused, {"kernels": 1}))
+        return min(strategies, key=lambda strategy: strategy.seconds)
 
     def _fuses(self, machine: MoeModel) -> bool:
         return self.part == "one-kernel" or (self.part == "layer" and machine.form.fusible)
@@ -98,11 +98,11 @@ class TiledProblems:
         return machine.gate_up(self.stages), self._down(machine)
 
     def _down(self, machine: MoeModel) -> StageTime:
-        found = machine.down(self.stages)
+        stage = machine.down(self.stages)
         if machine.form.scaled_in_groups or self.stages.widths.size == 1:
-            return found
+            return stage
         missing = np.where(self.stages.widths > NARROW, np.inf, 0.0)
-        return StageTime(found.seconds + missing, found.parts)
+        return StageTime(stage.seconds + missing, stage.parts)
 
 
 def _one_kernel(launch: StageTime, sizes: MoeSizes, more: Mapping[str, object]) -> Strategy:

@@ -6,7 +6,7 @@ GRID, WARPS, LANES = 64, 4, 64
 
 
 @triton.jit
-def exchange(flags, own, rank, WORLD: tl.constexpr, WARPS: tl.constexpr, LANES: tl.constexpr):
+def exchange(flags, own_flags, rank, WORLD: tl.constexpr, WARPS: tl.constexpr, LANES: tl.constexpr):
     """Release what this program has stored to its peers, and acquire what theirs have."""
     SLOTS: tl.constexpr = triton.next_power_of_2(WORLD * WARPS)
     row = tl.program_id(0) * SLOTS
@@ -19,14 +19,14 @@ def exchange(flags, own, rank, WORLD: tl.constexpr, WARPS: tl.constexpr, LANES: 
     mask = slot < WORLD * WARPS
     missing = 1
     while missing > 0:
-        seen = tl.atomic_add(own + row + slot, 0, mask=mask, sem="acquire", scope="sys")
-        missing = tl.sum(tl.where(mask & (seen == 0), 1, 0), axis=0)
+        values = tl.atomic_add(own_flags + row + slot, 0, mask=mask, sem="acquire", scope="sys")
+        missing = tl.sum(tl.where(mask & (values == 0), 1, 0), axis=0)
     tl.debug_barrier()
 
 
 @triton.jit(do_not_specialize=["rank"])
 def all_reduce_kernel(
-    inputs, outputs, flags, own, rank, n, part,
+    inputs, outputs, flags, own_flags, rank, n, part,
     WORLD: tl.constexpr, BLOCK: tl.constexpr, WARPS: tl.constexpr, LANES: tl.constexpr,
 ):  # fmt: skip
     first = rank * part
@@ -39,7 +39,7 @@ def all_reduce_kernel(
             acc += tl.load(inputs[peer] + offs, mask=mask)
         for peer in tl.static_range(WORLD):
             tl.store(outputs[peer] + offs, acc, mask=mask)
-    exchange(flags, own, rank, WORLD, WARPS, LANES)
+    exchange(flags, own_flags, rank, WORLD, WARPS, LANES)
 
 
 def all_reduce(inputs):
