@@ -29,7 +29,7 @@ class TableKernel:
 
 def _operator(name: str, sizes: str) -> None:
     """Call an operator of the library with inputs of its sizes (`m=5 dtype=float32`)."""
-    from wavecast.integrations.torch.library import function
+    from wavecast.frameworks.torch.library import function
     from wavecast.kernels import registry
     from wavecast.kernels.inputs import Make
 

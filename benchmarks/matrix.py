@@ -21,9 +21,9 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 import numpy as np
 from llvmlite import binding, ir
 
-from wavecast.emulate.lower.values import I64, PTR
 from wavecast.emulate.matrix.function import matrix_function
 from wavecast.emulate.matrix.spec import MatrixSpec, matrix_spec
+from wavecast.emulate.values import I64, PTR
 from wavecast.isa import table
 from wavecast.isa.decode import Decoder, wave_lanes_of
 from wavecast.isa.opcode import Opcode

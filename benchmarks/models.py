@@ -11,7 +11,8 @@ from collections.abc import Callable, Sequence
 import click
 
 import wavecast
-from wavecast.report import systems_words, units
+from wavecast.report.kit import units
+from wavecast.report.systems import serving_words
 from wavecast.systems.intervals import Interval
 
 SYSTEMS = ("8xMI300X", "8xMI355X", "8xH200", "RX7900XTX")
@@ -40,7 +41,7 @@ def served(name: str, dtype: str, system: str) -> str:
         return f"does not fit: {units.size(needed)} of {units.size(answer.memory.available)} a GPU"
     (serving,) = answer.servings
     rate = serving.output_rate.value / answer.parallel.gpus
-    return f"fits; {_time(serving.tpot)} a token, {systems_words.rate(rate)} tok/s/GPU"
+    return f"fits; {_time(serving.tpot)} a token, {serving_words.rate(rate)} tok/s/GPU"
 
 
 def run(source: str, train: bool, system: str) -> str:
@@ -55,7 +56,7 @@ def run(source: str, train: bool, system: str) -> str:
 
 
 def _time(interval: Interval) -> str:
-    return f"{units.seconds(interval.value)} ({systems_words.times(interval)})"
+    return f"{units.seconds(interval.value)} ({serving_words.times(interval)})"
 
 
 def _rows(

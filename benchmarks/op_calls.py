@@ -25,7 +25,7 @@ from typing import Any
 import torch
 
 import wavecast
-from wavecast.integrations.torch import library, replay
+from wavecast.frameworks.torch import library, replay
 from wavecast.kernels import recording, registry
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator

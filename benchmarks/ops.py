@@ -25,9 +25,9 @@ from wavecast.bench.measure.gpu import cache_bytes, too_fast
 from wavecast.bench.measure.gpu_environment import LocalGpuState, here
 from wavecast.bench.measure.sampling import SamplingBudget, half_width, sample
 from wavecast.bench.records import Scalar
+from wavecast.capture.gpu import timing
+from wavecast.capture.gpu.inputs import MakeThere
 from wavecast.errors import NothingAnalysed, WavecastError
-from wavecast.integrations.gpu import timing
-from wavecast.integrations.gpu.inputs import MakeThere
 from wavecast.kernels import registry
 from wavecast.kernels.operator import Operator
 from wavecast.perfmodel.roofline import roofline

@@ -15,7 +15,7 @@ import torch
 from torch.nn.attention import SDPBackend, sdpa_kernel
 from torch.nn.functional import scaled_dot_product_attention
 
-from wavecast.integrations.torch.library import function
+from wavecast.frameworks.torch.library import function
 from wavecast.kernels.moe import activations
 from wavecast.kernels.operator import Operator
 

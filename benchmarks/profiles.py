@@ -87,15 +87,15 @@ def measured(code: str, path: Path) -> tuple[float, float]:
 
 READ = """
 from pathlib import Path
-from wavecast.bench.profiles.reading import read
+from wavecast.profiles.reading import read
 def run(path):
     read(Path(path))
 """
 REPORT = """
 from pathlib import Path
-from wavecast.bench.profiles.reading import read
-from wavecast.bench.profiles.summary import summarise, variations
-from wavecast.bench.profiles.critical import critical_path
+from wavecast.profiles.reading import read
+from wavecast.profiles.summary import summarise, variations
+from wavecast.profiles.critical import critical_path
 from wavecast.report import profiles_activity
 def run(path):
     profile = read(Path(path))

@@ -11,11 +11,11 @@ from typing import ClassVar, Self
 
 from calibration import hip_suite
 from wavecast.arch import Device
+from wavecast.capture.module.function import Function
+from wavecast.capture.module.loading import Module, load
 from wavecast.compile.digest import digest
 from wavecast.compile.parsing import parse_kernel
 from wavecast.errors import InputError, MissingFact, UsageError
-from wavecast.integrations.module.function import Function
-from wavecast.integrations.module.loading import Module, load
 from wavecast.perfmodel import queue
 from wavecast.perfmodel.bounds import Work
 from wavecast.perfmodel.chip import Chip

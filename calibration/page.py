@@ -15,9 +15,9 @@ from calibration.cells import Cell, LeftOutTable
 from calibration.residuals import GroupCoverage
 from wavecast import wording
 from wavecast.perfmodel.intervals import COVERAGE
-from wavecast.report.accuracy import SCORES, markdown_table
-from wavecast.report.units import UNKNOWN, count
-from wavecast.report.validation_words import log_percent, ratio, share
+from wavecast.report.kit.units import UNKNOWN, count
+from wavecast.report.validation.markdown import SCORES, markdown_table
+from wavecast.report.validation.words import log_percent, ratio, share
 
 PAGE: Final = Path(__file__).parents[1] / "docs" / "accuracy.md"
 SERVING: Final = Path(__file__).with_name("serving.json")

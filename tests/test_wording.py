@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wavecast.emulate.check.tensors import LaunchTensor
+from wavecast.emulate.tensors import LaunchTensor
 from wavecast.wording import count
 
 

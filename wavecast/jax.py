@@ -21,8 +21,8 @@ from wavecast.extras import install_hint
 from wavecast.kernels import registry
 
 try:
-    from wavecast.integrations.host_calls.binding import device, names
-    from wavecast.integrations.jax.functions import function
+    from wavecast.frameworks.host_calls.binding import device, names
+    from wavecast.frameworks.jax.functions import function
 except ModuleNotFoundError as error:
     if error.name not in ("jax", "torch", "ml_dtypes"):
         raise

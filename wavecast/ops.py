@@ -26,9 +26,9 @@ from wavecast.errors import MissingTool
 from wavecast.extras import install_hint
 
 try:
-    from wavecast.integrations.torch import library
-    from wavecast.integrations.torch.mode import substituted
-    from wavecast.integrations.torch.verify import verify
+    from wavecast.frameworks.torch import library
+    from wavecast.frameworks.torch.mode import substituted
+    from wavecast.frameworks.torch.verify import verify
     from wavecast.kernels.distributed import functions as distributed
     from wavecast.kernels.operator import Gradient, Operator, Tolerance
     from wavecast.kernels.registry import operator, operators, register
@@ -38,9 +38,9 @@ except ModuleNotFoundError as error:
     raise MissingTool(f"operators need {error.name}", hint=install_hint("torch")) from None
 
 if TYPE_CHECKING:
-    from wavecast.integrations.torch.inductor import InductorPass
-    from wavecast.integrations.torch.replaced import Replaced
-    from wavecast.pipeline.replacing import ReplacedModule
+    from wavecast.frameworks.torch.inductor import InductorPass
+    from wavecast.frameworks.torch.replaced import Replaced
+    from wavecast.pipeline.models.replacing import ReplacedModule
 
 library.install()
 
@@ -54,7 +54,7 @@ def inductor_pass(*, cached: bool = False) -> InductorPass:
     """A pass for `torch.compile(…, options={"pre_grad_custom_pass": …})`; its `replaced` tells what
     it did. With `cached` PyTorch may reuse graphs compiled before, of which it then does not tell.
     """
-    from wavecast.integrations.torch.inductor import InductorPass
+    from wavecast.frameworks.torch.inductor import InductorPass
 
     return InductorPass(cached=cached)
 
@@ -75,7 +75,7 @@ def flex_attention(
     Modifiers may be soft caps, ALiBi, bands of positions (causal, sliding
     windows) and documents, or several of them. Raises UsageError with the reason for others.
     """
-    from wavecast.integrations.torch import flex
+    from wavecast.frameworks.torch import flex
 
     arguments = query, key, value, score_mod, block_mask, scale, enable_gqa
     return flex.flex_attention(*arguments, return_lse=return_lse)
@@ -100,7 +100,7 @@ def replace(
     module on the GPU `system` before and after, as the function of that name gives them, before
     anything runs. Raises UsageError if `model` is not a module, and as `predicted`.
     """
-    from wavecast.integrations.torch.replace import replace as replaced
+    from wavecast.frameworks.torch.replace import replace as replaced
 
     outlook = None if inputs is None else predicted(model, inputs, system, jobs=jobs)
     account = replaced(model, attention=attention)
@@ -117,8 +117,8 @@ def predicted(model: Any, inputs: Any, system: str = "mi300x", *, jobs: int = 1)
     other arguments, CaptureError where the module does not run on tensors without values.
     """
     from wavecast.arch.systems import system as find_system
-    from wavecast.integrations.torch_graph import module_graph
-    from wavecast.pipeline.replacing import replaced
+    from wavecast.capture.torch_graph import module_graph
+    from wavecast.pipeline.models.replacing import replaced
 
     machine = find_system(system)
     return replaced(module_graph(model, inputs), machine, jobs=jobs)

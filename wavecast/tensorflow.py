@@ -32,9 +32,9 @@ if "tensorflow" in sys.modules and "triton._C.libtriton" not in sys.modules:
 from wavecast.kernels import registry
 
 try:
-    from wavecast.integrations.host_calls.binding import device, names
-    from wavecast.integrations.tensorflow import layers
-    from wavecast.integrations.tensorflow.functions import function
+    from wavecast.frameworks.host_calls.binding import device, names
+    from wavecast.frameworks.tensorflow import layers
+    from wavecast.frameworks.tensorflow.functions import function
 except ModuleNotFoundError as error:
     if error.name not in ("tensorflow", "keras", "torch", "ml_dtypes"):
         raise

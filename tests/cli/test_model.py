@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 
 from tests.cli.test_main import call
-from wavecast.documents.schema import json_schema
 from wavecast.documents.system import SystemDocument
+from wavecast.json_schema import json_schema
 
 RUN = ("model", "Llama-3.1-8B", "--system", "mi300x", "--dtype", "fp8", "--concurrency", "1..4")
 

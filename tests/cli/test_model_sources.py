@@ -9,7 +9,7 @@ import pytest
 
 from tests.cli.test_main import call
 from wavecast.documents.graph import GraphDocument
-from wavecast.documents.schema import json_schema
+from wavecast.json_schema import json_schema
 
 NET = """
 import torch

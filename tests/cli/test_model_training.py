@@ -8,8 +8,8 @@ import jsonschema
 import pytest
 
 from tests.cli.test_main import call
-from wavecast.documents.schema import json_schema
 from wavecast.documents.training import TrainingDocument
+from wavecast.json_schema import json_schema
 
 MODEL = ("model", "Llama-3.1-8B", "--system", "8xMI300X")
 RUN = (*MODEL, "--train", "--batch", "64", "--seq", "8192")

@@ -17,7 +17,7 @@ from wavecast.api.ops import followed, operators  # noqa: E402
 from wavecast.cli.main import run  # noqa: E402
 from wavecast.errors import UsageError  # noqa: E402
 from wavecast.kernels import catalogue, registry  # noqa: E402
-from wavecast.pipeline.library import Surveyed  # noqa: E402
+from wavecast.pipeline.library.library import Surveyed  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -14,7 +14,7 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 import wavecast
 from tests.cli.test_main import call
 from tests.cli.test_run_code import SAXPY
-from wavecast.report import traces
+from wavecast.report.execution import traces
 
 LAUNCH = (
     "--grid", "4", "--block", "256", "--arg", "1=2.0", "--arg", "2=f32[1000]:arange",

@@ -9,7 +9,7 @@ import jsonschema
 import msgspec
 
 from wavecast.documents.registry import documents
-from wavecast.documents.schema import json_schema
+from wavecast.json_schema import json_schema
 
 
 @cache

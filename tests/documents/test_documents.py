@@ -15,10 +15,10 @@ from click.testing import CliRunner
 from msgspec import UNSET, UnsetType
 
 from wavecast.cli.schema import command
-from wavecast.documents.base import Count, JsonObject, Size3, doc, dumps, plain, values
 from wavecast.documents.registry import documents
-from wavecast.documents.schema import json_schema, markdown
 from wavecast.errors import UnknownName
+from wavecast.json_objects import Count, JsonObject, Size3, doc, dumps, plain, values
+from wavecast.json_schema import json_schema, markdown
 
 PAGE = Path(__file__).parents[2] / "docs" / "json.md"
 

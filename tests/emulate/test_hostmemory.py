@@ -9,7 +9,7 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 from tests.emulate.memory_support import kernel_of
 from wavecast.emulate.check.counters import Progress
-from wavecast.emulate.check.registers import Undefined
+from wavecast.emulate.check.registers.undefined import Undefined
 from wavecast.emulate.hostmemory import APART, PAGE, zeros
 from wavecast.emulate.trace.layout import TracePlan
 

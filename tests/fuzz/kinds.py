@@ -137,7 +137,7 @@ def _explain(suffix: str) -> Callable[[bytes, random.Random], None]:
     def read(data: bytes, rng: random.Random) -> None:
         from rich.console import Console
 
-        from wavecast.report import html, json, sarif, terminal
+        from wavecast.report.explain import html, json, sarif, terminal
         from wavecast.rules import all_rules
 
         text = data.decode("latin-1")

@@ -7,13 +7,13 @@ from pathlib import Path
 
 import wavecast
 
-_INTEGRATIONS = Path(wavecast.__file__).parent / "integrations"
+_FRAMEWORKS = Path(wavecast.__file__).parent / "frameworks"
 
 
 def served_calls(engine: str) -> set[tuple[str, str]]:
     """Arguments (layer, operator) of every `serve` in the package of an engine."""
     found = set()
-    for path in (_INTEGRATIONS / engine).glob("*.py"):
+    for path in (_FRAMEWORKS / engine).glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             match node:
                 case ast.Call(

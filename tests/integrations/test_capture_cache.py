@@ -12,13 +12,13 @@ import pytest
 
 from tests.integrations.conftest import ADD, GFX942
 from wavecast import processes
+from wavecast.capture.patching import Patches
+from wavecast.capture.triton import Capture, capture_cache, capture_script
+from wavecast.capture.triton.capture_cache import CaptureCache
+from wavecast.capture.triton.dependencies import RunDependencies, united
+from wavecast.capture.triton.job import Job
+from wavecast.capture.triton.observed_run import RunObserver
 from wavecast.compile.codeobject import Launch
-from wavecast.integrations.patching import Patches
-from wavecast.integrations.triton import Capture, capture_cache, capture_script
-from wavecast.integrations.triton.capture_cache import CaptureCache
-from wavecast.integrations.triton.dependencies import RunDependencies, united
-from wavecast.integrations.triton.job import Job
-from wavecast.integrations.triton.observed_run import RunObserver
 
 pytest.importorskip("torch")
 pytest.importorskip("triton")

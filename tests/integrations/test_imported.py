@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wavecast.integrations.imported import when_imported
-from wavecast.integrations.patching import Patches
+from wavecast.capture.imported import when_imported
+from wavecast.capture.patching import Patches
 
 
 @pytest.fixture

@@ -13,6 +13,8 @@ import pytest
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast
+from wavecast.capture.module.arguments import ArgumentSlot, pack
+from wavecast.capture.module.memory import Memory
 from wavecast.compile import bundle, toolchain
 from wavecast.compile.codeobject import Parameter
 from wavecast.emulate.errors import ExecutionError
@@ -24,8 +26,6 @@ from wavecast.errors import (
     UsageError,
     WavecastError,
 )
-from wavecast.integrations.module.arguments import ArgumentSlot, pack
-from wavecast.integrations.module.memory import Memory
 from wavecast.isa.program import KernelArgument
 
 ROOT = Path(__file__).parents[2]
@@ -63,12 +63,12 @@ def compiler() -> None:
 
 
 @pytest.fixture(scope="module")
-def module(compiler: None) -> wavecast.integrations.module.Module:
+def module(compiler: None) -> wavecast.capture.module.Module:
     return wavecast.load(MODULE)
 
 
 @pytest.fixture(scope="module")
-def saxpy() -> wavecast.integrations.module.Function:
+def saxpy() -> wavecast.capture.module.Function:
     return wavecast.load(SAXPY)["saxpy"]
 
 

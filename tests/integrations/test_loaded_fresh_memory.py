@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 import wavecast  # noqa: E402
 from wavecast.emulate.check.collected import Reports  # noqa: E402
-from wavecast.emulate.check.report import Kind  # noqa: E402
+from wavecast.emulate.reports import Kind  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.hip]
 SOURCE = Path(__file__).parents[1] / "emulate" / "check" / "undefined.hip"

@@ -16,13 +16,13 @@ import wavecast  # noqa: E402
 from tests.integrations import compiled_net  # noqa: E402
 from wavecast import arch  # noqa: E402
 from wavecast.pipeline import SourceOptions, explain_path, select  # noqa: E402
-from wavecast.pipeline.model_lines import ModelLines, line_changes, model_lines  # noqa: E402
-from wavecast.pipeline.result import ExplainReport, ModelLineTime  # noqa: E402
-from wavecast.pipeline.run import explain_launches  # noqa: E402
-from wavecast.pipeline.steps import Given  # noqa: E402
-from wavecast.report import html  # noqa: E402
-from wavecast.report.terminal_model import model_changes, model_times  # noqa: E402
-from wavecast.report.terminal_text import plain  # noqa: E402
+from wavecast.pipeline.explain.model_lines import ModelLines, line_changes, model_lines  # noqa: E402
+from wavecast.pipeline.explain.result import ExplainReport, ModelLineTime  # noqa: E402
+from wavecast.pipeline.explain.run import explain_launches  # noqa: E402
+from wavecast.pipeline.explain.steps import Given  # noqa: E402
+from wavecast.report.explain import html  # noqa: E402
+from wavecast.report.explain.terminal_model import model_changes, model_times  # noqa: E402
+from wavecast.report.kit.terminal import plain  # noqa: E402
 from wavecast.systems.sources.calls import GraphLibraryCall, OperatorCall  # noqa: E402
 
 pytestmark = [

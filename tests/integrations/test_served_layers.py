@@ -26,7 +26,7 @@ def test_pages_list_the_operators(engine: str, also: set[str]) -> None:
 def test_scales_of_gate_and_up_become_one() -> None:
     """Codes of the smaller scale are rounded to the larger; squares at the edge are counted."""
     torch = pytest.importorskip("torch", reason="needs PyTorch")
-    from wavecast.integrations.serving import by_square
+    from wavecast.frameworks.serving import by_square
 
     weight = torch.randn(2, 260, 130).mul(50).to(torch.float8_e4m3fn)
     scale = torch.tensor([[1.0, 0.5], [2.0, 2.0]])

@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.integrations.samples import LAUNCH
-from wavecast.integrations.triton import wire
-from wavecast.integrations.triton.recorder import Recorder
+from wavecast.capture.triton import wire
+from wavecast.capture.triton.recorder import Recorder
 from wavecast.systems.sources.calls import GraphLibraryCall, OperatorCall, TensorSizes
 
 

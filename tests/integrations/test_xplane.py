@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 
-from wavecast.bench.profiles.answer import profiles
-from wavecast.bench.profiles.readers import xplane
-from wavecast.bench.profiles.reading import read, read_ranks
 from wavecast.errors import InputError, NothingAnalysed
+from wavecast.profiles.answer import profiles
+from wavecast.profiles.readers import xplane
+from wavecast.profiles.reading import read, read_ranks
 
 _DETAILS = "regs:40 static_shared:1024 dynamic_shared:512 grid:64,2,1 block:128,1,1 occ_pct:75"
 

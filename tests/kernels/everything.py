@@ -11,7 +11,7 @@ from collections import Counter
 
 from tests.kernels.test_operators import TARGETS
 from wavecast import ops
-from wavecast.integrations.torch.verify import verify
+from wavecast.frameworks.torch.verify import verify
 
 
 def main() -> int:

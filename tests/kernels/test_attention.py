@@ -15,7 +15,7 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv  # noqa: E402
 import wavecast  # noqa: E402
 from tests.targets import thorough_beyond  # noqa: E402
 from wavecast import arch, ops  # noqa: E402
-from wavecast.integrations.triton import capture  # noqa: E402
+from wavecast.capture.triton import capture  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.attention import attention as rectangular  # noqa: E402
 from wavecast.kernels.attention import fp8, mla_prefill, specs, varlen  # noqa: E402

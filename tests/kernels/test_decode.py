@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 import wavecast  # noqa: E402
 from tests.targets import thorough_beyond  # noqa: E402
 from wavecast import arch, ops  # noqa: E402
-from wavecast.integrations.triton import capture  # noqa: E402
+from wavecast.capture.triton import capture  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
 from wavecast.kernels.configuration import Configuration  # noqa: E402

@@ -8,8 +8,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from tests.targets import thorough_beyond  # noqa: E402
-from wavecast.integrations.torch.verify import difference, verify  # noqa: E402
-from wavecast.integrations.triton import device  # noqa: E402
+from wavecast.capture.triton import device  # noqa: E402
+from wavecast.frameworks.torch.verify import difference, verify  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
 from wavecast.kernels.configuration import Configuration  # noqa: E402

@@ -16,7 +16,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from tests.targets import swept, thorough_beyond  # noqa: E402
 from wavecast import arch  # noqa: E402
-from wavecast.integrations.triton import capture  # noqa: E402
+from wavecast.capture.triton import capture  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.gemm import matmul, scaled  # noqa: E402
 from wavecast.kernels.inputs import Make  # noqa: E402
@@ -32,7 +32,7 @@ INTERPRETED = """
 import itertools
 import torch
 from wavecast import arch
-from wavecast.integrations.torch.verify import difference
+from wavecast.frameworks.torch.verify import difference
 from wavecast.kernels import choice, gpu
 from wavecast.kernels.gemm import matmul
 from wavecast.kernels.inputs import Make

@@ -18,8 +18,8 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from wavecast import ops  # noqa: E402
-from wavecast.integrations.torch.verify import compared, results, verify, widened  # noqa: E402
-from wavecast.integrations.triton import device  # noqa: E402
+from wavecast.capture.triton import device  # noqa: E402
+from wavecast.frameworks.torch.verify import compared, results, verify, widened  # noqa: E402
 from wavecast.kernels.inputs import FP8, Make  # noqa: E402
 from wavecast.kernels.operator import Operator  # noqa: E402
 

@@ -10,7 +10,7 @@ import pytest
 pytest.importorskip("torch", reason="needs PyTorch")
 
 from wavecast.kernels import registry
-from wavecast.report import library
+from wavecast.report.library import operators as library
 
 pytestmark = pytest.mark.torch
 ROOT = Path(__file__).parents[2]

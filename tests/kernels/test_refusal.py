@@ -111,7 +111,7 @@ def test_float64_is_for_references() -> None:
 
 def test_devices() -> None:
     """A launch goes to one device; where the others lie is said for each."""
-    from wavecast.integrations.torch.library import device_of
+    from wavecast.frameworks.torch.library import device_of
 
     x, elsewhere = torch.randn(2, 8), torch.empty(8, device="meta")
     with pytest.raises(ArgumentError, match=r"rms_norm: .*x on cpu, weight on meta"):

@@ -18,8 +18,8 @@ import wavecast  # noqa: E402
 from tests.targets import thorough_beyond  # noqa: E402
 from wavecast import ops  # noqa: E402
 from wavecast.emulate.check.collected import Reports  # noqa: E402
-from wavecast.integrations.torch import library, replay  # noqa: E402
-from wavecast.integrations.torch.tape import RecordedCall, Unreplayable, record  # noqa: E402
+from wavecast.frameworks.torch import library, replay  # noqa: E402
+from wavecast.frameworks.torch.tape import RecordedCall, Unreplayable, record  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.inputs import Make  # noqa: E402
 from wavecast.kernels.norm import rows  # noqa: E402

@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.kernels.test_operators import TARGETS
 from wavecast import ops
-from wavecast.integrations.torch.verify import results, verify, widened
+from wavecast.frameworks.torch.verify import results, verify, widened
 from wavecast.kernels.checks import ArgumentError
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator

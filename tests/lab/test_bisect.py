@@ -11,13 +11,13 @@ from click.testing import CliRunner
 from tests.lab.conftest import Captured
 from wavecast.cli.lab import command
 from wavecast.compile.codeobject import Launch
-from wavecast.documents.base import values
 from wavecast.errors import CompileError, UsageError
+from wavecast.json_objects import values
 from wavecast.lab.bisect import BisectedCompiler, BisectedPass, CoreLlvm, LimitedLlc, bisected
 from wavecast.lab.codegen import Llc
 from wavecast.lab.compilers import CompilerComparison
-from wavecast.report import compilers as report
-from wavecast.report.terminal_text import plain
+from wavecast.report.kit.terminal import plain
+from wavecast.report.lab import compilers as report
 
 
 @dataclass(frozen=True)

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from tests.lab.conftest import Captured
+from wavecast.capture.triton.generate import assembled
 from wavecast.compile.codeobject import Launch
 from wavecast.dtypes import lookup
-from wavecast.integrations.triton.generate import assembled
 from wavecast.lab import comparing
 from wavecast.lab.comparing import compared
 

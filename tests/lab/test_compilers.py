@@ -15,14 +15,14 @@ from tests.lab.test_passes import SCRIPT
 from wavecast import isa
 from wavecast.api.lab_compilers import compilers
 from wavecast.cli.lab import command
-from wavecast.documents.base import values
 from wavecast.errors import CompileError, MissingTool, UsageError
+from wavecast.json_objects import values
 from wavecast.lab import compilers as module
 from wavecast.lab.codegen import CrashedCompiler, Llc, TritonGenerator, generator_of, portable
 from wavecast.lab.compilers import PROGRAM, compared_compilers
 from wavecast.lab.releases import TritonRelease
-from wavecast.report import compilers as report
-from wavecast.report.terminal_text import plain
+from wavecast.report.kit.terminal import plain
+from wavecast.report.lab import compilers as report
 
 
 def test_triton_s_generator_gives_the_program_s_code(

@@ -14,13 +14,13 @@ from click.testing import CliRunner
 from tests.lab.conftest import Captured
 from wavecast.api import lab_passes
 from wavecast.cli.lab import command
-from wavecast.documents.base import values
 from wavecast.errors import CompileError, MissingTool, NothingAnalysed
+from wavecast.json_objects import values
 from wavecast.lab import passes as module
 from wavecast.lab.pass_sources import TritonPasses
 from wavecast.lab.passes import PassReport, PassStep, passes_of, switches
-from wavecast.report import passes, passes_html
-from wavecast.report.terminal_text import plain
+from wavecast.report.kit.terminal import plain
+from wavecast.report.lab import passes, passes_html
 
 SCRIPT = """
 import torch

@@ -33,9 +33,9 @@ from wavecast.lab.schedule.dependences import BlockGraph, graph_of
 from wavecast.lab.schedule.kernel import KernelSchedule, rearranged, schedule
 from wavecast.lab.schedule.layout import Layout
 from wavecast.lab.schedule.ordering import random_order
-from wavecast.lab.schedule.run import ScheduleRun
-from wavecast.report.recorded_html import page
-from wavecast.report.schedules import render
+from wavecast.lab.scheduling import ScheduleRun
+from wavecast.report.kit.recorded_html import page
+from wavecast.report.lab.schedules import render
 
 DEVICES = {"gfx942": "mi300x", "gfx1100": "rx7900xtx"}
 TARGETS = [
@@ -70,7 +70,7 @@ def product(request: pytest.FixtureRequest) -> Product:
     torch = pytest.importorskip("torch")
     pytest.importorskip("triton")
     from tests.lab import kernels
-    from wavecast.integrations.triton import capture
+    from wavecast.capture.triton import capture
 
     target: str = request.param
     a = torch.randn(32, 96, dtype=torch.bfloat16)

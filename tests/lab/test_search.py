@@ -14,8 +14,8 @@ from msgspec import structs
 import wavecast.lab
 from tests.lab.conftest import Captured
 from wavecast.cli.lab import command
-from wavecast.documents.base import values
 from wavecast.errors import InputError
+from wavecast.json_objects import values
 from wavecast.lab import search as module
 from wavecast.lab.axes import axes
 from wavecast.lab.comparing import ExecutionResult
@@ -25,7 +25,7 @@ from wavecast.lab.run import LabTuning, save_settings
 from wavecast.lab.search import LabSearch
 from wavecast.lab.setting import Setting
 from wavecast.lab.table import entries
-from wavecast.report import lab as report
+from wavecast.report.lab import alternatives as report
 
 PROBLEM = LabProblem("k", "gfx942", "mi300x", "triton 3.9.0", "d", (4, 1, 1), "n=1000")
 FIGURES = CodeFigures(
@@ -115,7 +115,7 @@ def test_document_and_text() -> None:
     document = values(report.document(tuning))
     assert document["entries"][0]["best"] == {"num_stages": 1, "disable-lsr": True}
     json.dumps(document, allow_nan=False)
-    from wavecast.report.terminal_text import plain
+    from wavecast.report.kit.terminal import plain
 
     text = plain(lambda console: report.render(tuning, console), width=160)
     assert "num_stages=1, disable-lsr" in text

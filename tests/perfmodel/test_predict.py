@@ -24,9 +24,9 @@ from wavecast.perfmodel.predict import predict, subject_of
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.perfmodel.profile import LaunchProfile, LevelTraffic, ProfileSource, SampleCoverage
 from wavecast.perfmodel.simulation.timing import LaunchTiming
-from wavecast.report import prediction as shown
-from wavecast.report import terminal_prediction, words
-from wavecast.report.perfetto_unit import Timeline, dumps
+from wavecast.report.execution.perfetto_unit import Timeline, dumps
+from wavecast.report.explain import prediction as shown
+from wavecast.report.explain import terminal_prediction, words
 
 BODY = """
  global_load_dwordx4 v[4:7], v[2:3], off

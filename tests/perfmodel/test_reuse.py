@@ -11,8 +11,8 @@ import triton
 import triton.language as tl
 
 from wavecast import analyze, arch
+from wavecast.capture.triton import capture
 from wavecast.compile.parsing import parse_kernel
-from wavecast.integrations.triton import capture
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.placement import LaunchPlacement
 from wavecast.perfmodel.reuse import Reuse, reuse

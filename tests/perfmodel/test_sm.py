@@ -19,7 +19,7 @@ from wavecast.perfmodel.predict import predict, subject_of
 from wavecast.perfmodel.profile import LaunchProfile
 from wavecast.perfmodel.sm.profile import profile_of_sass
 from wavecast.perfmodel.sm.requests import passes, repeats, sectors
-from wavecast.pipeline.prediction import predict_launch
+from wavecast.pipeline.explain.prediction import predict_launch
 
 DEVICES = {"sm_80": "a100_80g_sxm", "sm_90": "h100_sxm", "sm_100": "b200"}
 FULL = 4 << 20

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wavecast.compile.codeobject import Argument
-from wavecast.pipeline.choosing import best
+from wavecast.pipeline.explain.choosing import best
 
 
 @dataclass

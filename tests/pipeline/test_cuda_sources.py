@@ -10,9 +10,9 @@ import pytest
 from wavecast.compile import CodeObject, cuda, toolchain
 from wavecast.errors import MissingTool
 from wavecast.pipeline import SourceOptions, explain_path, select
+from wavecast.pipeline.explain.same_kernels import matched
 from wavecast.pipeline.plan import Plan, Planned
-from wavecast.pipeline.same_kernels import matched
-from wavecast.report import summary
+from wavecast.report.explain import summary
 
 WARPS = Path(__file__).parents[1] / "compile" / "data" / "warps.cu"
 

@@ -18,10 +18,10 @@ from tests.integrations.served import served_calls
 from wavecast.cli.main import run
 from wavecast.errors import UnknownName, UsageError
 from wavecast.kernels import registry
-from wavecast.pipeline import engine_kernels as engine
-from wavecast.pipeline.engine_layers import LAYERS, Uncovered, layer_of, library_calls
-from wavecast.pipeline.library import KernelFacts, Surveyed
-from wavecast.report import engine as report
+from wavecast.pipeline.library.library import KernelFacts, Surveyed
+from wavecast.pipeline.models import engine_kernels as engine
+from wavecast.pipeline.models.engine_layers import LAYERS, Uncovered, layer_of, library_calls
+from wavecast.report.systems import engine as report
 from wavecast.systems import huggingface
 
 pytestmark = pytest.mark.torch

@@ -24,8 +24,8 @@ from wavecast.emulate.launch import Emulator  # noqa: E402
 from wavecast.errors import UsageError  # noqa: E402
 from wavecast.kernels import registry  # noqa: E402
 from wavecast.kernels.inputs import Make  # noqa: E402
-from wavecast.pipeline.exporting import export  # noqa: E402
-from wavecast.report.exported import export_files  # noqa: E402
+from wavecast.pipeline.library.exporting import export  # noqa: E402
+from wavecast.report.library.exported import export_files  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -18,10 +18,10 @@ from wavecast.perfmodel.launches import LaunchChanges
 from wavecast.perfmodel.predict import predict
 from wavecast.perfmodel.profile import LevelTraffic
 from wavecast.perfmodel.simulation.timing import LaunchTiming
-from wavecast.pipeline import fixing
-from wavecast.pipeline.fixing import LEAST, Fixing, with_outcomes
-from wavecast.pipeline.prediction import Predicted
-from wavecast.pipeline.reading import ReadLaunch
+from wavecast.pipeline.explain import fixing
+from wavecast.pipeline.explain.fixing import LEAST, Fixing, with_outcomes
+from wavecast.pipeline.explain.prediction import Predicted
+from wavecast.pipeline.explain.reading import ReadLaunch
 from wavecast.rules.finding import Finding
 from wavecast.rules.fix import Fix, Recompiled, Simulated
 

@@ -17,8 +17,8 @@ import pytest
 from tests.golden import GoldenFile
 from tests.targets import QUICK, thorough_beyond
 from wavecast.pipeline import SourceOptions, explain_path, select
-from wavecast.pipeline.library import KernelFacts, surveyed
-from wavecast.pipeline.result import Explanation
+from wavecast.pipeline.explain.result import Explanation
+from wavecast.pipeline.library.library import KernelFacts, surveyed
 
 triton = pytest.importorskip("triton", reason="needs Triton")
 pytest.importorskip("torch")

@@ -10,7 +10,7 @@ import pytest
 from wavecast import arch
 from wavecast.kernels import registry
 from wavecast.perfmodel.profile import LevelTraffic
-from wavecast.pipeline.library import launched, survey
+from wavecast.pipeline.library.library import launched, survey
 
 
 def traffic(device: str) -> list[LevelTraffic]:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from wavecast.pipeline import SourceOptions, explain_path, select
-from wavecast.pipeline.result import ExplainReport
+from wavecast.pipeline.explain.result import ExplainReport
 
 pytest.importorskip("torch")
 pytest.importorskip("triton")

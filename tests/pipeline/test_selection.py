@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wavecast.errors import UnknownName, UsageError
-from wavecast.pipeline.selection import select
+from wavecast.pipeline.explain.selection import select
 
 
 def test_order_is_kept_and_repeats_go() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.report import sample
 from wavecast.compile.codeobject import Argument, Launch
 from wavecast.perfmodel.work import work
-from wavecast.pipeline.steps import Given, with_hint
+from wavecast.pipeline.explain.steps import Given, with_hint
 
 AMD, NVIDIA = sample.report().explanations[0], sample.report().explanations[3]
 

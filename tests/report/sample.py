@@ -23,7 +23,7 @@ from wavecast.analyze.result import (
     Wait,
 )
 from wavecast.perfmodel.bounds import Ceiling, Roofline, Work
-from wavecast.pipeline.result import ExplainReport, Explanation, Failure
+from wavecast.pipeline.explain.result import ExplainReport, Explanation, Failure
 from wavecast.rules.finding import Finding
 
 if TYPE_CHECKING:

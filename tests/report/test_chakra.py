@@ -12,7 +12,7 @@ pytest.importorskip("google.protobuf", reason="needs protobuf")
 import wavecast
 from tests.cli.test_main import call
 from wavecast.errors import UsageError
-from wavecast.report import chakra, chakra_schema
+from wavecast.report.systems import chakra, chakra_schema
 
 MODEL = "Llama-3.1-8B"
 

@@ -6,10 +6,10 @@ import io
 
 from rich.console import Console
 
-from wavecast.emulate.check.report import Kind, Report
+from wavecast.emulate.reports import Kind, Report
 from wavecast.isa.instruction import SourceLocation
-from wavecast.report import checks
-from wavecast.report.check_causes import groups
+from wavecast.report.execution import checks
+from wavecast.report.execution.check_causes import groups
 
 WRITE, READ = 13, 19
 

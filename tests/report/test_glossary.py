@@ -16,8 +16,9 @@ from wavecast.bench.gate.verdict import Status
 from wavecast.perfmodel.coefficients import STATUSES as COEFFICIENT_STATUSES
 from wavecast.perfmodel.prediction import FIDELITIES
 from wavecast.perfmodel.simulation.causes import BUSY, CAUSES
-from wavecast.report import terminal, validation_words
-from wavecast.report import words as names
+from wavecast.report.explain import terminal
+from wavecast.report.explain import words as names
+from wavecast.report.validation import words as validation_words
 
 ROOT: Final = Path(__file__).parents[2]
 REPORT: Final = ROOT / "wavecast/report"

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from wavecast.pipeline import SourceOptions, explain_path, select
-from wavecast.report.instruction_times import instruction_times
+from wavecast.report.explain.instruction_times import instruction_times
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples/matmul.py"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wavecast.report.kernel_roofline import RoofPoint, under_roofs
+from wavecast.report.kit.kernel_roofline import RoofPoint, under_roofs
 
 
 def test_roofs_are_named_in_the_legend_with_operations_of_their_dtype() -> None:

@@ -15,9 +15,9 @@ from rich.text import Text
 
 from tests.report.browser import CHROMIUM, Page
 from wavecast.cli.explain import command
-from wavecast.report.recorded_html import page, value_of
-from wavecast.report.terminal_tables import plain_table
-from wavecast.report.terminal_text import heading
+from wavecast.report.explain.terminal_tables import plain_table
+from wavecast.report.kit.recorded_html import page, value_of
+from wavecast.report.kit.terminal import heading
 
 HOSTILE = "</script><img src=x onerror=\"document.title='run'\">"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wavecast.bench.records import Figure
-from wavecast.report.bench import figure
+from wavecast.report.bench.measurements_table import figure
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import pytest
 
 from tests.report import sample
 from tests.report.browser import CHROMIUM, Page
-from wavecast.report import html as report_html
+from wavecast.report.explain import html as report_html
 
 pytestmark = [
     pytest.mark.browser,

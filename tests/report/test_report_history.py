@@ -10,8 +10,8 @@ import pytest
 from tests.bench.history.sample import nightly
 from tests.report.browser import CHROMIUM, Page
 from wavecast.bench.history.series import History, Wanted, history
-from wavecast.report import history as words
-from wavecast.report import history_html
+from wavecast.report.bench import history as words
+from wavecast.report.bench import history_html
 
 
 @pytest.fixture(scope="module")

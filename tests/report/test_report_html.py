@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tests.report import sample
-from wavecast.report import html as report_html
+from wavecast.report.explain import html as report_html
 
 VOID = {"meta", "input", "br", "link", "img", "hr"}
 SVG_LEAVES = {"path", "circle"}

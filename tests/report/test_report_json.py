@@ -7,7 +7,7 @@ import jsonschema
 import pytest
 
 from tests.report import sample
-from wavecast.report import json as report_json
+from wavecast.report.explain import json as report_json
 
 
 @pytest.fixture(scope="module")

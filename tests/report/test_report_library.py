@@ -6,8 +6,8 @@ import pytest
 
 from tests.documents.support import validated
 from wavecast.errors import InputError
-from wavecast.pipeline.library import KernelFacts, Surveyed
-from wavecast.report import library
+from wavecast.pipeline.library.library import KernelFacts, Surveyed
+from wavecast.report.library import operators
 
 KERNEL = KernelFacts(
     "add_kernel", "BLOCK=256", "formula", 12, 0, 0, 8.0, 4.6e-6, 4.3e-6, 7e-6, "launch", "static"
@@ -19,11 +19,11 @@ FOUND = (
 
 
 def test_a_survey_comes_back() -> None:
-    document = validated(library.document(FOUND), "wavecast.ops/1")
+    document = validated(operators.document(FOUND), "wavecast.ops/1")
     assert [call["share"] for call in document["calls"]] == [0.5, None]
-    assert library.surveyed(document) == FOUND
+    assert operators.surveyed(document) == FOUND
 
 
 def test_another_document_is_refused() -> None:
     with pytest.raises(InputError, match="no survey of operators"):
-        library.surveyed({"schema": "wavecast.ops/2", "calls": []})
+        operators.surveyed({"schema": "wavecast.ops/2", "calls": []})

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from tests.report.browser import CHROMIUM, Page
-from wavecast.bench.profiles.answer import ProfileAnswer
-from wavecast.bench.profiles.profile import Profile, ProfiledKernel, ProfiledOp
-from wavecast.bench.profiles.summary import summarise
-from wavecast.report import profiles_html
-from wavecast.report.profiles_plot import Box, boxes
+from wavecast.profiles.answer import ProfileAnswer
+from wavecast.profiles.profile import Profile, ProfiledKernel, ProfiledOp
+from wavecast.profiles.summary import summarise
+from wavecast.report.profiles import html
+from wavecast.report.profiles.plot import Box, boxes
 
 
 @pytest.mark.parametrize("sizes", [[6, 6, 4, 3, 2, 2, 1], [5], [1e9, 1], [3] * 40])
@@ -41,7 +41,7 @@ def _answer() -> ProfileAnswer:
 @pytest.mark.skipif(not CHROMIUM, reason="no Chromium in PATH")
 def test_the_page_zooms_sorts_and_searches(tmp_path: Path) -> None:
     file = tmp_path / "page.html"
-    file.write_text(profiles_html.render([_answer()]), encoding="utf-8")
+    file.write_text(html.render([_answer()]), encoding="utf-8")
     with Page(width=420) as page:
         page.open(file)
         page.wait(100)

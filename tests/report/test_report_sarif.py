@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from tests.report import sample
-from wavecast.report import sarif
+from wavecast.report.explain import sarif
 from wavecast.rules.finding import Rule
 
 RULE = Rule(

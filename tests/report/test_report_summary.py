@@ -7,8 +7,8 @@ from wavecast.analyze.result import NextStep
 from wavecast.compile.codeobject import Argument
 from wavecast.isa.instruction import SourceLocation
 from wavecast.perfmodel.prediction import Prediction
-from wavecast.pipeline.prediction import Predicted
-from wavecast.report import accesses, listing, source, summary, words
+from wavecast.pipeline.explain.prediction import Predicted
+from wavecast.report.explain import accesses, listing, source, summary, words
 
 REPORT = sample.report()
 MATMUL = REPORT.explanations[0]

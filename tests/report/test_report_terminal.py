@@ -7,8 +7,8 @@ import pytest
 from rich.console import Console
 
 from tests.report import sample
-from wavecast.report import terminal
-from wavecast.report.terminal_text import plain
+from wavecast.report.explain import terminal
+from wavecast.report.kit.terminal import plain
 
 
 def shown(report, width=100, detail: terminal.Detail = "normal", **options) -> str:

@@ -16,7 +16,7 @@ from rich.console import Console
 from tests.emulate.trace.support import aligned, trace
 from tests.emulate.trace.test_streams import WALK
 from wavecast.emulate.trace.result import Trace
-from wavecast.report import perfetto, trace_terminal, traces
+from wavecast.report.execution import perfetto, trace_terminal, traces
 
 
 @pytest.fixture(scope="module")

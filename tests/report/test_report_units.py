@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from wavecast.report import units
+from wavecast.report.kit import units
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,8 @@ from tests.report.browser import CHROMIUM, Page
 from wavecast.bench.accuracy import coverage, ranking, scores
 from wavecast.bench.accuracy.cases import MeasuredFigure
 from wavecast.bench.accuracy.result import ChoiceScore, FigureScore, MeasuredFile, Validation
-from wavecast.report import accuracy, validation_html, validation_json, validation_terminal
+from wavecast.report.validation import html, markdown, terminal
+from wavecast.report.validation import json as validation_json
 
 
 @pytest.fixture(scope="module")
@@ -66,10 +67,10 @@ def validation() -> Validation:
 
 @pytest.mark.parametrize("detail", ["brief", "normal", "full"])
 def test_text_says_scores_and_why_rows_are_missing(
-    validation: Validation, detail: validation_terminal.Detail
+    validation: Validation, detail: terminal.Detail
 ) -> None:
     stream = io.StringIO()
-    validation_terminal.render(validation, Console(file=stream, width=160), detail)
+    terminal.render(validation, Console(file=stream, width=160), detail)
     text = stream.getvalue()
     assert re.search(r"copy +62 +10\.0%", text)
     assert "3 not predicted: <no> |clock|" in text
@@ -94,7 +95,7 @@ def test_json_follows_its_schema(validation: Validation) -> None:
 
 
 def test_html_is_escaped_and_needs_nothing_from_outside(validation: Validation) -> None:
-    page = validation_html.render(validation)
+    page = html.render(validation)
     assert "a&amp;b.csv" in page
     assert "&lt;no&gt;" in page
     assert "<no>" not in page
@@ -109,7 +110,7 @@ def test_the_page_draws_a_dot_per_problem_inside_its_plots(
     validation: Validation, tmp_path: Path
 ) -> None:
     file = tmp_path / "page.html"
-    file.write_text(validation_html.render(validation), encoding="utf-8")
+    file.write_text(html.render(validation), encoding="utf-8")
     with Page() as page:
         page.open(file)
         assert page.problems == []
@@ -130,7 +131,7 @@ def test_the_page_draws_a_dot_per_problem_inside_its_plots(
 
 
 def test_markdown_holds_scores_and_no_measurements(validation: Validation) -> None:
-    page = accuracy.document(validation)
+    page = markdown.document(validation)
     assert "| copy | 62 | 10.0% |" in page
     assert "| copy | fp8 | 20 |" in page
     assert "3 not predicted: <no> |clock|" in page

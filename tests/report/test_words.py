@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from wavecast import arch
-from wavecast.report import words
+from wavecast.report.explain import words
 
 
 def test_nvidia_has_no_term_of_amd() -> None:

@@ -17,7 +17,7 @@ from wavecast.isa.instruction import SourceLocation
 from wavecast.isa.program import Program
 from wavecast.perfmodel.roofline import roofline as roofline_of
 from wavecast.perfmodel.work import work as work_of
-from wavecast.pipeline.reading import read_launch
+from wavecast.pipeline.explain.reading import read_launch
 from wavecast.rules import Finding, RuleInput
 
 LINE = SourceLocation("kernel.py", 7, 4)
@@ -115,7 +115,7 @@ def captured(
 ) -> RuleInput:
     """A Triton kernel compiled for a device through a captured launch, with its analysis."""
     pytest.importorskip("torch")
-    from wavecast.integrations.triton import capture_call
+    from wavecast.capture.triton import capture_call
 
     loaded = arch.load(device)
     (launch,) = capture_call(kernel, args, options, grid=grid, device=loaded)

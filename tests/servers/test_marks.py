@@ -5,8 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.report import sample
-from wavecast.report import brief
-from wavecast.report import json as json_report
+from wavecast.report.explain import brief
+from wavecast.report.explain import json as json_report
 from wavecast.servers.marks import marks
 
 DOCUMENT = json_report.document(sample.report())

@@ -6,7 +6,6 @@ python -m tests.structure.floors --write    # the table of docs/system.md again
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -36,9 +35,8 @@ FLOORS: Final[tuple[tuple[Room, ...], ...]] = (
             "`Dtype`",
         ),
         Room(
-            ("documents.base", "documents.schema"),
-            "the class of results that are objects of JSON documents, JSON text; schemas and "
-            "tables of such classes",
+            ("json_objects",),
+            "the class of results that are objects of JSON documents; JSON text",
             "`JsonObject`",
         ),
         Room(
@@ -56,6 +54,8 @@ FLOORS: Final[tuple[tuple[Room, ...], ...]] = (
             "child processes: the one place that forks, with one policy for signals and limits",
             "`Ended`",
         ),
+        Room(("plugins", "protobuf"), "entry points of other distributions; protocol buffers"),
+        Room(("json_schema",), "schemas and tables of JSON objects"),
     ),
     (
         Room(
@@ -121,10 +121,16 @@ FLOORS: Final[tuple[tuple[Room, ...], ...]] = (
     ),
     (
         Room(
-            ("integrations",),
-            "Triton as a captured or an executing device; PyTorch on the CPU under the name of a "
-            "GPU; code of any origin as callable kernels; a pytest plugin",
+            ("capture",),
+            "programs under the name of a GPU that is not there: Triton's launches, PyTorch on the "
+            "CPU, HIP programs, kernels in files, several GPUs, a pytest plugin",
             "`Launch`, results in memory",
+        ),
+    ),
+    (
+        Room(
+            ("frameworks",),
+            "the operators of the library in PyTorch, vLLM, SGLang, JAX and TensorFlow",
         ),
     ),
     (
@@ -151,10 +157,16 @@ FLOORS: Final[tuple[tuple[Room, ...], ...]] = (
     ),
     (
         Room(
+            ("profiles",),
+            "profiles of other tools: readers, what took the time, predictions of their operators",
+            "`Profile`, `ProfileAnswer`",
+        ),
+    ),
+    (
+        Room(
             ("bench",),
-            "measurements: taking, storing, comparing and gating them; profiles of other tools; "
-            "errors of predictions",
-            "`Record`, `Comparison`, `Profile`, accuracy",
+            "measurements: taking, storing, comparing and gating them; errors of predictions",
+            "`Record`, `Comparison`, accuracy",
         ),
     ),
     (
@@ -201,13 +213,6 @@ LEVELS: Final = {
 """Folder or module -> its floor."""
 
 
-def room(parts: Sequence[str]) -> str:
-    """The room of a module, by the parts of its name below `wavecast`: a file of a folder can be on
-    another floor than the folder (`documents.base`)."""
-    file = ".".join(parts[:2])
-    return file if file in LEVELS else parts[0]
-
-
 def table() -> str:
     """The table of docs/system.md."""
     lines = ["| floor | folder | contents | main results |", "|---|---|---|---|"]
@@ -219,8 +224,7 @@ def table() -> str:
 
 
 def _shown(name: str) -> str:
-    path = name.replace(".", "/")
-    return path if (ROOT / path).is_dir() else f"{path}.py"
+    return name if (ROOT / name).is_dir() else f"{name}.py"
 
 
 def with_table(text: str) -> str:

@@ -125,16 +125,16 @@ USES = {
     "jax": "import wavecast.jax",
     "tensorflow": "import wavecast.tensorflow",
     "ray": "from wavecast.tune import ray; ray.connected('local').__enter__()",
-    "chakra": "from wavecast.report import chakra_schema; chakra_schema.messages()",
-    "perfetto": "from wavecast.bench.profiles.readers import perfetto_schema as schema; "
+    "chakra": "from wavecast.report.systems import chakra_schema; chakra_schema.messages()",
+    "perfetto": "from wavecast.profiles.readers import perfetto_schema as schema; "
     "schema.messages()",
     "mcp": "from wavecast.cli.mcp import command; command([], standalone_mode=False)",
     "lsp": "from wavecast.cli.lsp import command; command([], standalone_mode=False)",
     "serve": "from wavecast.cli.serve import command; command(['k.py'], standalone_mode=False)",
     "notebook": "from wavecast.cli.learn import command; "
     "command(['notebook', '1'], standalone_mode=False)",
-    "vllm": "from wavecast.integrations.vllm import versions; versions.check()",
-    "sglang": "from wavecast.integrations.sglang import versions; versions.check()",
+    "vllm": "from wavecast.frameworks.vllm import versions; versions.check()",
+    "sglang": "from wavecast.frameworks.sglang import versions; versions.check()",
 }
 """Extra -> what needs it."""
 

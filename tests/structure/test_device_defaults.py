@@ -18,7 +18,7 @@ import pytest
 from tests.structure.sources import ROOT, files, module_names, nodes, tree
 from wavecast.arch import Device
 from wavecast.arch.fields import fields
-from wavecast.integrations.devices import DeviceFacts
+from wavecast.capture.devices import DeviceFacts
 from wavecast.perfmodel.chip import Chip
 
 FIELDS = fields().keys()

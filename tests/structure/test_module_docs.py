@@ -14,7 +14,7 @@ from tests.structure.sources import ROOT
 REPOSITORY = ROOT.parent
 DOCUMENTS = ("docs/system.md", "docs/emulator.md")
 
-_SECTION = re.compile(r"^## \d+ · (\w+)", re.MULTILINE)
+_SECTION = re.compile(r"^\*\*(\w+)\*\* \(", re.MULTILINE)
 _FENCED = re.compile(r"```.*?```", re.DOTALL)
 _QUOTED = re.compile(r"`([^`\n]+)`")
 _PATH = re.compile(r"\w[\w.]*(?:/[\w.*]+)+/?|\w+/|[\w*]+\.(?:py|tbl|csv|toml|ll|md|json)")
@@ -71,7 +71,7 @@ def test_every_module_that_a_document_names_exists(document: str) -> None:
 
 def test_a_missing_module_is_found() -> None:
     text = (
-        "`docs/no.md`\n## 5 · perfmodel\n`cu/`, `cu/never.py`, `roofline`, `no_such_thing`, `Work`"
+        "`docs/no.md`\n**perfmodel** (5). `cu/`, `cu/never.py`, `roofline`, `no_such_thing`, `Work`"
     )
     found = {token: exists(folder, token) for folder, token in named(text)}
     assert found == {

@@ -9,9 +9,9 @@ import pytest
 
 import wavecast
 from wavecast import arch
-from wavecast.documents.schema import json_schema
 from wavecast.documents.system import SystemDocument
 from wavecast.errors import NothingAnalysed, UsageError
+from wavecast.json_schema import json_schema
 from wavecast.systems.intervals import bracketed
 
 

@@ -12,14 +12,8 @@ import pytest
 
 from tests.cli.test_main import call
 from wavecast.arch.systems import system
-from wavecast.report import (
-    kernel_roofline,
-    log_axes,
-    model_pages,
-    systems_plot,
-    systems_words,
-    timeline_plot,
-)
+from wavecast.report.kit import kernel_roofline, log_axes, timeline_plot
+from wavecast.report.systems import model_pages, serving_plot, serving_words
 from wavecast.systems.answer import Deployment
 from wavecast.systems.huggingface import load
 from wavecast.systems.parallel import Parallelism
@@ -134,8 +128,8 @@ def test_names_of_tracks_are_inside_of_the_timeline() -> None:
 def test_parts_are_shares_of_the_whole(found: ModelStudy) -> None:
     answer = found.answers[0]
     for parts in (
-        systems_plot.memory_parts(answer),
-        systems_plot.step_parts(answer.servings[0].decode.modules),
+        serving_plot.memory_parts(answer),
+        serving_plot.step_parts(answer.servings[0].decode.modules),
     ):
         assert sum(part.share for part in parts) == pytest.approx(1)
         assert parts == sorted(parts, key=lambda part: -part.share)
@@ -144,7 +138,7 @@ def test_parts_are_shares_of_the_whole(found: ModelStudy) -> None:
 def test_points_of_the_roofline_are_at_the_predicted_rates(found: ModelStudy) -> None:
     answer = found.answers[0]
     kernels = answer.servings[0].kernels
-    rows = systems_words.rows(kernels)
+    rows = serving_words.rows(kernels)
     drawn = str(kernel_roofline.roofline(rows, answer.system.device, "step"))
     titles = dict(re.findall(r"<title>(\S+) x \d+: .*?; (\S+) FLOP/B", drawn))
     work = next(k for k in kernels if k.priced.node.name == "qkv_proj").priced.node.op.work()
@@ -154,10 +148,10 @@ def test_points_of_the_roofline_are_at_the_predicted_rates(found: ModelStudy) ->
 
 
 def test_the_frontier_has_a_point_per_load(found: ModelStudy) -> None:
-    drawn = str(systems_plot.frontier(found.answers))
+    drawn = str(serving_plot.frontier(found.answers))
     assert drawn.count("<circle") == 4
     one = ModelStudy(answers=())
-    assert systems_plot.frontier(one.answers) is None
+    assert serving_plot.frontier(one.answers) is None
 
 
 @pytest.mark.parametrize("values", [(1.0,), (3.0, 7.0), (0.02, 900.0), (1e12, 2.3e15)])

@@ -17,11 +17,11 @@ from wavecast.documents.diff import DiffDocument
 from wavecast.documents.graph import GraphDocument
 from wavecast.documents.operation import OperationDocument
 from wavecast.documents.profile import ProfileDocument
-from wavecast.documents.schema import json_schema
 from wavecast.documents.system import SystemDocument
 from wavecast.documents.system_search import ModelSearchDocument
 from wavecast.documents.training import TrainingDocument
 from wavecast.errors import UnknownName, UsageError
+from wavecast.json_schema import json_schema
 
 EXAMPLES = re.findall(r"```python\n(.*?)```", (ROOT.parent / "docs/python.md").read_text(), re.S)
 

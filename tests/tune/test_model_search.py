@@ -12,10 +12,10 @@ from rich.console import Console
 
 from tests.cli.test_main import call
 from wavecast.arch.systems import system
-from wavecast.documents.schema import json_schema
 from wavecast.documents.system_search import ModelSearchDocument
 from wavecast.errors import InputError, UnknownName, UsageError
-from wavecast.report.systems_search import render
+from wavecast.json_schema import json_schema
+from wavecast.report.systems.search import render
 from wavecast.systems.answer import Deployment
 from wavecast.systems.huggingface import load
 from wavecast.systems.parallel import Parallelism

@@ -136,12 +136,12 @@ class BenchReport(ShownResult):
         return [json.loads(record.to_json()) for record in self.session.records]
 
     def render(self, console: Console) -> None:
-        from wavecast.report import bench
+        from wavecast.report.bench import measurements_table as bench
 
         bench.render(self.session, console)
 
     def remarks(self) -> list[str]:
-        from wavecast.report import bench
+        from wavecast.report.bench import measurements_table as bench
 
         return bench.problems(self.session)
 
@@ -220,7 +220,7 @@ def _prepared(
 ) -> _Measuring:
     """What measures, with its names and axes looked up. Raises for wrong ones before a store is
     opened."""
-    from wavecast.bench.measure.environment import new_run
+    from wavecast.bench.environment import new_run
 
     here = None if devices else _local()
     run = new_run(options.label)

@@ -66,25 +66,25 @@ class CheckReport(ShownResult):
     reports: Reports
 
     def render(self, console: Console) -> None:
-        from wavecast.report import checks
+        from wavecast.report.execution import checks
 
         checks.render(list(self.reports), console, self.reports.traffic)
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report import checks
+        from wavecast.report.execution import checks
 
         return checks.document(list(self.reports), self.reports.traffic)
 
     def sarif(self) -> str:
         """The reports as a SARIF log."""
-        from wavecast.documents import base
-        from wavecast.report import checks
+        from wavecast import json_objects
+        from wavecast.report.execution import checks
 
-        return base.dumps(checks.sarif_document(list(self.reports)), indent=2)
+        return json_objects.dumps(checks.sarif_document(list(self.reports)), indent=2)
 
     def github(self) -> str:
         """Workflow commands that GitHub shows as annotations at the source lines."""
-        from wavecast.report import checks
+        from wavecast.report.execution import checks
 
         return checks.github(list(self.reports))
 

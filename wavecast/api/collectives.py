@@ -57,12 +57,12 @@ class CollectivesReport(ShownResult):
     answers: Sequence[CollectiveAnswer]
 
     def render(self, console: Console, *, detail: str = "normal") -> None:
-        from wavecast.report import collectives
+        from wavecast.report.systems import collectives
 
         collectives.render(self.answers, console, full=detail == "full")
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report import collectives
+        from wavecast.report.systems import collectives
 
         return collectives.document(self.answers)
 
@@ -78,7 +78,7 @@ def collectives(
     """Simulate collectives on machines. Raises UnknownName for a function or a machine, UsageError
     for sizes and changes that are none, InputError for a file that cannot be written."""
     from wavecast.files import write_text
-    from wavecast.report.msccl import msccl_xml
+    from wavecast.report.systems.msccl import msccl_xml
     from wavecast.systems.collectives.search import answer
 
     answers = [

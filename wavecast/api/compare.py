@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from wavecast.bench.compare.verdict import RunComparison
-    from wavecast.report.comparison import Sides
+    from wavecast.report.bench.comparison import Sides
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,28 +53,28 @@ class CompareReport(ShownResult):
     fail: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report import comparison
+        from wavecast.report.bench import comparison
 
         return comparison.document(self.comparison)
 
     def render(self, console: Console) -> None:
-        from wavecast.report import comparison
+        from wavecast.report.bench import comparison
 
         comparison.render(self.comparison, self.sides, console, everything=self.everything)
 
     def markdown(self) -> str:
         """What changed, for a comment of a pull request."""
-        from wavecast.report import comparison
+        from wavecast.report.bench import comparison
 
         return comparison.markdown(self.comparison, self.sides)
 
     def exit_code(self) -> int:
-        from wavecast.report import comparison
+        from wavecast.report.bench import comparison
 
         return int(self.fail and comparison.worst(self.comparison.compared))
 
     def subject(self) -> str:
-        from wavecast.report import comparison
+        from wavecast.report.bench import comparison
 
         return " and ".join(map(comparison.side, self.sides))
 

@@ -82,19 +82,19 @@ class DiffReport(ShownResult):
     worse: Sequence[str] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report import diff
+        from wavecast.report.diff import json as diff
 
         return diff.document(self.diff)
 
     def html(self) -> str:
-        from wavecast.report import diff_html
+        from wavecast.report.diff import html as diff_html
 
         return diff_html.render(self.diff)
 
     def render(self, console: Console, *, rows: int = 40) -> None:
-        from wavecast.report import diff_terminal
+        from wavecast.report.diff import terminal
 
-        diff_terminal.render(self.diff, console, rows=rows)
+        terminal.render(self.diff, console, rows=rows)
 
     def said(self) -> list[str]:
         return [f"worse: {line}" for line in self.worse]
@@ -115,17 +115,17 @@ class BisectReport(ShownResult):
     diff: Diff | None
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report import diff
+        from wavecast.report.diff import json as diff
 
         return diff.bisect_document(self.search, self.diff)
 
     def render(self, console: Console, *, rows: int = 40) -> None:
-        from wavecast.report import diff_terminal
+        from wavecast.report.diff import terminal
 
-        diff_terminal.render_bisect(self.search, console)
+        terminal.render_bisect(self.search, console)
         if self.diff is not None:
             console.print()
-            diff_terminal.render(self.diff, console, rows=rows)
+            terminal.render(self.diff, console, rows=rows)
 
     def said(self) -> list[str]:
         return [_probed(probe, self.search.kpi.name) for probe in self.search.probes]
@@ -134,7 +134,7 @@ class BisectReport(ShownResult):
         return int(bool(self.search.first_worse))
 
     def subject(self) -> str:
-        from wavecast.report.diff_words import conclusion
+        from wavecast.report.diff.words import conclusion
 
         return conclusion(self.search)
 
@@ -220,7 +220,7 @@ def _sides(
 
 
 def _failures(*sides: Side) -> list[str]:
-    from wavecast.report.diff_words import failed
+    from wavecast.report.diff.words import failed
 
     lines = [f"{s.label}: {failed(failure)}" for s in sides for failure in s.report.failures]
     return lines or ["neither file has a kernel"]
@@ -250,7 +250,7 @@ def _bisect(path: Path, options: DiffOptions, request: Asked, progress: Progress
 
 
 def _probed(probe: Probe, kpi: str) -> str:
-    from wavecast.report.diff_words import figure_text
+    from wavecast.report.diff.words import figure_text
 
     values = (f"{name}: {figure_text(kpi, value)}" for name, value in probe.values.items())
     return f"triton {probe.release}: {probe.verdict}: {probe.failed or ', '.join(values)}"

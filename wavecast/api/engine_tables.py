@@ -96,7 +96,7 @@ class EngineTables(ShownResult):
 
 def write_tables(options: TableOptions, progress: Progress) -> EngineTables:
     """Write the table of each GPU. Raises UnknownName, UsageError, MissingTool without vLLM."""
-    from wavecast.integrations.vllm import moe_tables, product_tables, tables
+    from wavecast.frameworks.vllm import moe_tables, product_tables, tables
 
     if options.engine not in tables.ENGINES:
         raise UnknownName("engine", options.engine, tables.ENGINES)

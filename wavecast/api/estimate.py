@@ -14,7 +14,7 @@ from wavecast.options import Progress, option, silent
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wavecast.pipeline.operations import OperationReport, Outlook
+    from wavecast.pipeline.explain.operations import OperationReport, Outlook
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,12 +57,12 @@ class Estimate(ShownResult):
         return self.report.notes
 
     def render(self, console: Console, *, detail: str = "normal") -> None:
-        from wavecast.report import operations
+        from wavecast.report.systems import operations
 
         operations.render(self.report, console, detail=detail)
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report import operations
+        from wavecast.report.systems import operations
 
         return operations.document(self.report)
 
@@ -105,7 +105,7 @@ def explain_operation(
     progress: Progress = silent,  # noqa: ARG001
 ) -> Estimate:
     """As `estimate`."""
-    from wavecast.pipeline.operations import explain_operation
+    from wavecast.pipeline.explain.operations import explain_operation
 
     properties, selection = options.properties(), options.selection()
     return Estimate(explain_operation(kind, options.shape, properties, selection))

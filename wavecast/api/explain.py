@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from wavecast.compile.inventory import Inventory
-    from wavecast.pipeline.result import (
+    from wavecast.pipeline.explain.result import (
         ConfigurationChoice,
         ExplainReport,
         Explanation,
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
         ModelLineChange,
         ModelLineTime,
     )
-    from wavecast.pipeline.steps import Given
+    from wavecast.pipeline.explain.steps import Given
 
 SEVERITIES: Final = ("note", "warning", "error")
 
@@ -82,7 +82,7 @@ class ExplainOptions(ScriptOptions, LaunchOptions, KernelOptions):
     def stated(self) -> Given:
         """What is stated about launches instead of derived. Raises UnknownName for a rule."""
         from wavecast import rules
-        from wavecast.pipeline.steps import Given
+        from wavecast.pipeline.explain.steps import Given
 
         for name in self.disable:
             rules.rule(name)
@@ -152,39 +152,38 @@ class Explained(ShownResult):
         return self.report.changes
 
     def render(self, console: Console, *, detail: Any = "normal") -> None:
-        from wavecast.report import terminal
+        from wavecast.report.explain import terminal
 
         terminal.render(self.report, console, detail=detail)
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report import json
+        from wavecast.report.explain import json
 
         return json.document(self.report)
 
     def brief(self) -> str:
         """A line per kernel and GPU, and one per finding."""
-        from wavecast.report import brief
+        from wavecast.report.explain import brief
 
         return brief.lines(self.to_dict())
 
     def html(self) -> str:
-        from wavecast.report import html
+        from wavecast.report.explain import html
 
         return html.render(self.report)
 
     def sarif(self) -> str:
         """The findings as a SARIF log."""
-        from wavecast import rules
-        from wavecast.documents import base
-        from wavecast.report import sarif
+        from wavecast import json_objects, rules
+        from wavecast.report.explain import sarif
 
-        return base.dumps(sarif.document(self.report, rules.all_rules()), indent=2)
+        return json_objects.dumps(sarif.document(self.report, rules.all_rules()), indent=2)
 
     def perfetto(self) -> str:
         """A timeline of one compute unit per predicted launch, simulated again with its events.
         Raises NothingAnalysed where no launch was simulated."""
         from wavecast.perfmodel.launches import launch_timing
-        from wavecast.report.perfetto_unit import EVENTS, Timeline, dumps
+        from wavecast.report.execution.perfetto_unit import EVENTS, Timeline, dumps
 
         timelines = [
             Timeline(e.code, profile.program, launch_timing(profile, e.device, events=EVENTS))
@@ -200,7 +199,7 @@ class Explained(ShownResult):
         return int(any(f.severity in severities for e in self.explanations for f in e.findings))
 
     def _repr_html_(self) -> str:
-        from wavecast.report import html
+        from wavecast.report.explain import html
 
         return html.fragment(self.report)
 
@@ -219,13 +218,13 @@ class KernelList(ShownResult):
     path: str
 
     def render(self, console: Console, *, detail: str = "normal") -> None:  # noqa: ARG002
-        from wavecast.report import inventory
+        from wavecast.report.explain import inventory
 
         for line in inventory.lines(self.inventory, self.path):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report import inventory
+        from wavecast.report.explain import inventory
 
         return inventory.document(self.inventory, self.path)
 
@@ -284,7 +283,7 @@ def _explain_file(
 ) -> Explained:
     from wavecast.files import write_text
     from wavecast.perfmodel.ops import OPS, op
-    from wavecast.pipeline.run import SourceOptions, explain_path
+    from wavecast.pipeline.explain.run import SourceOptions, explain_path
 
     if str(path) in OPS and not path.exists():
         raise UsageError(f"{path} needs --shape", hint=op(str(path)).shape_help)
@@ -350,10 +349,10 @@ _OF_CALLS: Final = ("arch", "arch_files", "flops", "bytes", "dtype", "what_if", 
 
 
 def _explain_call(kernel: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Explained:
+    from wavecast.capture.triton import capture_call
     from wavecast.errors import WavecastError
-    from wavecast.integrations.triton import capture_call
-    from wavecast.pipeline.result import ExplainReport, Failure
-    from wavecast.pipeline.run import explain_launches
+    from wavecast.pipeline.explain.result import ExplainReport, Failure
+    from wavecast.pipeline.explain.run import explain_launches
 
     option_names = [name for name in _OF_CALLS if name not in getattr(kernel, "arg_names", ())]
     explain_options = ExplainOptions.of(

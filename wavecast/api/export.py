@@ -106,8 +106,8 @@ def export(operator: str, *, progress: Progress = silent, **options: Any) -> Exp
     from wavecast import arch, files
     from wavecast.kernels import registry
     from wavecast.kernels.sizes import check
-    from wavecast.pipeline.exporting import export as compiled
-    from wavecast.report.exported import check_name, export_files
+    from wavecast.pipeline.library.exporting import export as compiled
+    from wavecast.report.library.exported import check_name, export_files
 
     stated = ExportOptions.of(options)
     assert stated.output is not None

@@ -84,12 +84,12 @@ class GateReport(ShownResult):
     unwritten: Sequence[str] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report import gate_files
+        from wavecast.report.bench import gate_files
 
         return gate_files.document(self.verdict)
 
     def render(self, console: Console) -> None:
-        from wavecast.report import gate
+        from wavecast.report.bench import gate
 
         if self.update is None:
             gate.render(self.verdict, console)
@@ -97,7 +97,8 @@ class GateReport(ShownResult):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
 
     def html(self) -> str:
-        from wavecast.report import gate, recorded_html
+        from wavecast.report.bench import gate
+        from wavecast.report.kit import recorded_html
 
         return recorded_html.page(
             "wavecast gate", lambda console: gate.render(self.verdict, console)
@@ -105,14 +106,14 @@ class GateReport(ShownResult):
 
     def markdown(self) -> str:
         """The verdict for the summary of a build."""
-        from wavecast.report import gate
+        from wavecast.report.bench import gate
 
         return gate.markdown(self.verdict)
 
     def remarks(self) -> list[str]:
         if self.update is None:
             return [*self.annotations]
-        from wavecast.report import gate
+        from wavecast.report.bench import gate
 
         lines = [gate.line(judged) for judged in self.verdict.changed]
         path = self.update.path
@@ -138,7 +139,7 @@ class GateReport(ShownResult):
         return int(bool(bad) or self.update.interrupted or self.update.path is None)
 
     def subject(self) -> str:
-        from wavecast.report import gate
+        from wavecast.report.bench import gate
 
         return gate.headline(self.verdict)
 
@@ -156,7 +157,7 @@ def gate(*subjects: str, progress: Progress = silent, **options: Any) -> GateRep
     """
     from wavecast.bench.gate import baseline as files
     from wavecast.bench.gate import judge, settings
-    from wavecast.report import gate_files
+    from wavecast.report.bench import gate_files
 
     stated = GateOptions.of(options)
     project = settings.read(Path.cwd())
@@ -185,9 +186,9 @@ def _measured(
     guards: Sequence[Guard], project: GateSettings, options: GateOptions, progress: Progress
 ) -> Session:
     """What guards measure, or what a run of a store says about them."""
+    from wavecast.bench.environment import new_run
     from wavecast.bench.gate.session import Session, session
     from wavecast.bench.gate.stored import taken_from
-    from wavecast.bench.measure.environment import new_run
     from wavecast.bench.store.select import chosen, records_of
     from wavecast.bench.store.sqlite import open_store
 
@@ -239,9 +240,9 @@ def _folder_in_repository(root: Path) -> str:
 
 def _write(verdict: GateVerdict, options: GateOptions) -> list[str]:
     """Write every file that is stated; gives why some of them cannot be written."""
-    from wavecast.documents import base
+    from wavecast import json_objects
     from wavecast.files import append_text, write_text
-    from wavecast.report import gate, gate_files
+    from wavecast.report.bench import gate, gate_files
 
     variable = os.environ.get("GITHUB_STEP_SUMMARY")
     summary = options.summary or (Path(variable) if variable else None)
@@ -251,7 +252,7 @@ def _write(verdict: GateVerdict, options: GateOptions) -> list[str]:
         (
             options.sarif,
             write_text,
-            lambda: base.dumps(gate_files.sarif_log(verdict), indent=2) + "\n",
+            lambda: json_objects.dumps(gate_files.sarif_log(verdict), indent=2) + "\n",
         ),
     ]
     unwritten: list[str] = []

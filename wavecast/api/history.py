@@ -36,17 +36,17 @@ class HistoryReport(ShownResult):
     everything: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report import history
+        from wavecast.report.bench import history
 
         return history.document(self.history)
 
     def render(self, console: Console) -> None:
-        from wavecast.report import history
+        from wavecast.report.bench import history
 
         history.render(self.history, console, everything=self.everything)
 
     def html(self) -> str:
-        from wavecast.report import history_html
+        from wavecast.report.bench import history_html
 
         return history_html.render(self.history)
 

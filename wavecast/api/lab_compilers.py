@@ -48,15 +48,15 @@ class CompilersReport(ShownResult):
     notes: Sequence[str]
 
     def render(self, console: Console) -> None:
-        from wavecast.report import compilers
+        from wavecast.report.lab import compilers
 
         compilers.render(self.comparisons, self.notes, console)
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.documents import base
-        from wavecast.report import compilers
+        from wavecast import json_objects
+        from wavecast.report.lab import compilers
 
-        return base.values(compilers.document(self.comparisons, self.notes))
+        return json_objects.values(compilers.document(self.comparisons, self.notes))
 
     def exit_code(self) -> int:
         return 0 if self.comparisons else 2

@@ -38,18 +38,18 @@ class PassesReport(ShownResult):
     notes: Sequence[str]
 
     def render(self, console: Console) -> None:
-        from wavecast.report import passes
+        from wavecast.report.lab import passes
 
         passes.render(self.reports, self.notes, console)
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.documents import base
-        from wavecast.report import passes
+        from wavecast import json_objects
+        from wavecast.report.lab import passes
 
-        return base.values(passes.document(self.reports, self.notes))
+        return json_objects.values(passes.document(self.reports, self.notes))
 
     def html(self) -> str:
-        from wavecast.report import passes_html
+        from wavecast.report.lab import passes_html
 
         return passes_html.render(self.reports, self.notes)
 

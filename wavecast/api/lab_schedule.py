@@ -14,7 +14,7 @@ from wavecast.options.values import FILE, Files, Integers
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wavecast.lab.schedule.run import ScheduleRun
+    from wavecast.lab.scheduling import ScheduleRun
 
 _WORK_UNIT: Final = 1_000_000
 
@@ -44,15 +44,15 @@ class ScheduleReport(ShownResult):
     run: ScheduleRun
 
     def render(self, console: Console) -> None:
-        from wavecast.report import schedules
+        from wavecast.report.lab import schedules
 
         schedules.render(self.run, console)
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.documents import base
-        from wavecast.report import schedules
+        from wavecast import json_objects
+        from wavecast.report.lab import schedules
 
-        return base.values(schedules.document(self.run))
+        return json_objects.values(schedules.document(self.run))
 
     def exit_code(self) -> int:
         if any(schedule.wrong for _, schedule in self.run.results):
@@ -74,7 +74,7 @@ def schedule(
     NothingAnalysed where no kernel was scheduled, and another WavecastError where nothing can be
     compiled.
     """
-    from wavecast.lab.schedule.run import ScheduleOptions, schedule_kernels, write_assembly
+    from wavecast.lab.scheduling import ScheduleOptions, schedule_kernels, write_assembly
 
     stated, path = LabScheduleOptions.of(options), Path(path)
     settings = ScheduleOptions(

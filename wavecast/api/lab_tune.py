@@ -40,15 +40,15 @@ class LabTuneReport(ShownResult):
     tuning: LabTuning
 
     def render(self, console: Console, *, top: int = 10) -> None:
-        from wavecast.report import lab
+        from wavecast.report.lab import alternatives
 
-        lab.render(self.tuning, console, top=top)
+        alternatives.render(self.tuning, console, top=top)
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.documents import base
-        from wavecast.report import lab
+        from wavecast import json_objects
+        from wavecast.report.lab import alternatives
 
-        return base.values(lab.document(self.tuning))
+        return json_objects.values(alternatives.document(self.tuning))
 
     def exit_code(self) -> int:
         return 0 if any(entry.base.seconds for entry in self.tuning.entries) else 2

@@ -12,8 +12,8 @@ from wavecast.options import Options, option
 from wavecast.options.values import ANY, FILE, Dimensions, Integers, NameList, Regex, Several
 
 if TYPE_CHECKING:
+    from wavecast.pipeline.explain.selection import Selection
     from wavecast.pipeline.plan import Plan
-    from wavecast.pipeline.selection import Selection
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +39,7 @@ class DeviceOptions(Options):
     def selection(self, *paths: str | Path) -> Selection:
         """The devices, by default those that the code files name. Raises UnknownName and
         UsageError."""
-        from wavecast.pipeline.selection import select, selectors
+        from wavecast.pipeline.explain.selection import select, selectors
 
         return select(self.arch or selectors(None, paths), self.arch_files)
 

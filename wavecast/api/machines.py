@@ -14,8 +14,8 @@ from wavecast.options.values import FILE, Files, Integers, NameList, OneOf, Seve
 
 if TYPE_CHECKING:
     from wavecast.arch.systems import System
-    from wavecast.report.chakra import RankedRun
-    from wavecast.report.model_traces import TracedRun
+    from wavecast.report.systems.chakra import RankedRun
+    from wavecast.report.systems.traces import TracedRun
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -112,9 +112,9 @@ class TimedResult(ShownResult):
 
     def perfetto(self) -> str:
         """What runs in time as a trace for Perfetto."""
-        from wavecast.report import model_traces
+        from wavecast.report.systems import traces
 
-        return model_traces.dumps(self.traced())
+        return traces.dumps(self.traced())
 
     def chakra(self, folder: str | Path) -> list[Path]:
         """Write Chakra execution traces, a file per rank (`docs/model.md`).
@@ -122,7 +122,7 @@ class TimedResult(ShownResult):
         Raises UsageError for too many ranks, MissingTool without protobuf, InputError for a folder
         that cannot be written.
         """
-        from wavecast.report import chakra
+        from wavecast.report.systems import chakra
 
         return chakra.write(self.ranked(), Path(folder))
 

@@ -19,8 +19,8 @@ from wavecast.options.values import Numbers
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wavecast.report.chakra import RankedRun
-    from wavecast.report.model_traces import TracedRun
+    from wavecast.report.systems.chakra import RankedRun
+    from wavecast.report.systems.traces import TracedRun
     from wavecast.systems.answer import ModelAnswer, ServingAnswer
     from wavecast.systems.comparison import ComparedSystem
     from wavecast.systems.economy import TokenCost
@@ -96,32 +96,32 @@ class ModelReport(TimedResult):
         return self.study.costs
 
     def render(self, console: Console, *, detail: str = "normal") -> None:
-        from wavecast.report import systems
+        from wavecast.report.systems import serving as systems
 
         systems.render(self.study, console, detail=detail)
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report import systems
+        from wavecast.report.systems import serving as systems
 
         return systems.document(self.study)
 
     def html(self) -> str:
-        from wavecast.report import model_pages
+        from wavecast.report.systems import model_pages
 
         return model_pages.served(self.answers)
 
     def traced(self) -> list[TracedRun]:
-        from wavecast.report import model_traces
+        from wavecast.report.systems import traces
 
-        return model_traces.served(self.answers)
+        return traces.served(self.answers)
 
     def ranked(self) -> list[RankedRun]:
-        from wavecast.report import chakra
+        from wavecast.report.systems import chakra
 
         return chakra.served(self.answers)
 
     def _repr_html_(self) -> str:
-        from wavecast.report import model_pages
+        from wavecast.report.systems import model_pages
 
         return model_pages.served_fragment(self.answers)
 
@@ -191,7 +191,7 @@ def _on_system(arguments: tuple[Any, ...], options: dict[str, Any]) -> dict[str,
 def _is_module(source: Any) -> bool:
     if source is None:
         return False
-    from wavecast.pipeline.sources import is_source
+    from wavecast.pipeline.models.sources import is_source
 
     return is_source(source)
 

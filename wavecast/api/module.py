@@ -15,9 +15,9 @@ from wavecast.options.values import FILE, Integers, NameList, Several
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wavecast.pipeline.replacing import ReplacedModule
-    from wavecast.report.chakra import RankedRun
-    from wavecast.report.model_traces import TracedRun
+    from wavecast.pipeline.models.replacing import ReplacedModule
+    from wavecast.report.systems.chakra import RankedRun
+    from wavecast.report.systems.traces import TracedRun
     from wavecast.systems.sources.answer import ModuleAnswer
 
 
@@ -61,34 +61,34 @@ class ModuleReport(TimedResult):
     replaced: Sequence[ReplacedModule] = ()
 
     def render(self, console: Console, *, detail: str = "normal") -> None:
-        from wavecast.report import graphs
+        from wavecast.report.systems import modules
 
-        graphs.render(self.answers, console, detail=detail)
+        modules.render(self.answers, console, detail=detail)
         for module in self.replaced:
-            graphs.render_changes(module, console)
+            modules.render_changes(module, console)
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report import graphs
+        from wavecast.report.systems import modules
 
-        return graphs.document(self.answers)
+        return modules.document(self.answers)
 
     def html(self) -> str:
-        from wavecast.report import model_pages
+        from wavecast.report.systems import model_pages
 
         return model_pages.modules(self.answers)
 
     def traced(self) -> list[TracedRun]:
-        from wavecast.report import model_traces
+        from wavecast.report.systems import traces
 
-        return model_traces.modules(self.answers)
+        return traces.modules(self.answers)
 
     def ranked(self) -> list[RankedRun]:
-        from wavecast.report import chakra
+        from wavecast.report.systems import chakra
 
         return chakra.modules(self.answers)
 
     def _repr_html_(self) -> str:
-        from wavecast.report import model_pages
+        from wavecast.report.systems import model_pages
 
         return model_pages.modules_fragment(self.answers)
 
@@ -114,7 +114,7 @@ def module(
     PyTorch.
     """
     from wavecast.arch.systems import system
-    from wavecast.pipeline.module_answers import module_answers
+    from wavecast.pipeline.models.module_answers import module_answers
 
     options = options or ModuleOptions()
     machines = [system(name, options.arch_files) for name in options.system]

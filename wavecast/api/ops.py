@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from wavecast.kernels.catalogue import OperatorLine
     from wavecast.kernels.operator import Operator
-    from wavecast.pipeline.library import Call, Surveyed
+    from wavecast.pipeline.library.library import Call, Surveyed
     from wavecast.tune.library import TunedCall
 
 
@@ -105,7 +105,7 @@ class OperatorList(ShownResult):
         return [asdict(line) for line in self.lines]
 
     def render(self, console: Console) -> None:
-        from wavecast.report import catalogue
+        from wavecast.report.library import catalogue
 
         catalogue.listing(self.lines, console)
 
@@ -121,12 +121,12 @@ class LibrarySurvey(ShownResult):
     calls: Sequence[Surveyed]
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report import library
+        from wavecast.report.library import operators as library
 
         return library.document(self.calls)
 
     def render(self, console: Console) -> None:
-        from wavecast.report import library
+        from wavecast.report.library import operators as library
 
         library.render(self.calls, console)
 
@@ -143,7 +143,7 @@ class TunedOperators(ShownResult):
     calls: Sequence[TunedCall]
 
     def to_dict(self) -> list[Any]:
-        from wavecast.documents.base import values
+        from wavecast.json_objects import values
 
         entries = [
             [{**asdict(row), "configuration": row.configuration.settings} for row in call.entries]
@@ -188,8 +188,8 @@ def operators(
     if not isinstance(stated, SurveyPages):
         return OperatorList(lines)
     from wavecast.kernels import registry
-    from wavecast.pipeline.library import survey
-    from wavecast.report import library
+    from wavecast.pipeline.library.library import survey
+    from wavecast.report.library import operators as library
 
     chosen = [registry.operator(line.name) for line in lines]
     if isinstance(stated, CompiledOperators):
@@ -244,7 +244,7 @@ def _listed(names: Sequence[str], pattern: str) -> list[OperatorLine]:
 def _write_pages(folder: Path, operators: Sequence[Operator], surveyed: Sequence[Surveyed]) -> None:
     from wavecast.files import write_text
     from wavecast.kernels import registry
-    from wavecast.report import library
+    from wavecast.report.library import operators as library
 
     folder.mkdir(parents=True, exist_ok=True)
     families = [registry.family(operator.name) for operator in operators]

@@ -16,10 +16,10 @@ from wavecast.options.values import FILE, Dimensions, NameList, Several
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wavecast.bench.profiles.answer import ProfileAnswer
-    from wavecast.bench.profiles.calibration import FittedFact
-    from wavecast.bench.profiles.comparison import ProfileComparison
     from wavecast.pipeline.plan import Plan
+    from wavecast.profiles.answer import ProfileAnswer
+    from wavecast.profiles.calibration import FittedFact
+    from wavecast.profiles.comparison import ProfileComparison
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -106,32 +106,33 @@ class ProfileReport(ShownResult):
     facts: Sequence[FittedFact] = ()
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report import profiles_json
+        from wavecast.report.profiles import json
 
-        return profiles_json.document(self.answers, self.comparison)
+        return json.document(self.answers, self.comparison)
 
     def html(self) -> str:
-        from wavecast.report import profiles_html
+        from wavecast.report.profiles import html as profiles_html
 
         return profiles_html.render(self.answers, self.comparison)
 
     def markdown(self) -> str:
         """The figures for a comment of a pull request."""
-        from wavecast.report import profiles_markdown
+        from wavecast.report.profiles import markdown as profiles_markdown
 
         return profiles_markdown.render(self.answers, self.comparison)
 
     def perfetto(self) -> str:
         """The measured and predicted timelines as a trace for Perfetto."""
-        from wavecast.report import profiles_perfetto
+        from wavecast.report.profiles import perfetto as profiles_perfetto
 
         return profiles_perfetto.dumps(self.answers)
 
     def render(self, console: Console, *, detail: str = "normal") -> None:
-        from wavecast.report import profiles_comparison, profiles_terminal
+        from wavecast.report.profiles import comparison as profiles_comparison
+        from wavecast.report.profiles import terminal
 
         if self.comparison is None:
-            profiles_terminal.render(self.answers, console, detail=detail)
+            terminal.render(self.answers, console, detail=detail)
         else:
             before, after = (answer.path.name for answer in self.answers)
             files = before, after
@@ -161,9 +162,9 @@ def profile(
     Raises InputError for a file that cannot be read, UnknownName for a chip, UsageError for changes
     that are none and for `against` with a folder.
     """
-    from wavecast.bench.profiles.answer import profiles
-    from wavecast.bench.profiles.comparison import compared
     from wavecast.files import write_text
+    from wavecast.profiles.answer import profiles
+    from wavecast.profiles.comparison import compared
 
     profile_options = ProfileOptions.of(options)
     files = profile_options.arch_files
@@ -197,8 +198,8 @@ def profile(
 
 def _calibrate(answers: Sequence[ProfileAnswer], file: Path) -> Sequence[FittedFact]:
     """Write the facts of the chip that fit a profile."""
-    from wavecast.bench.profiles.calibration import fitted, overlay
     from wavecast.files import write_text
+    from wavecast.profiles.calibration import fitted, overlay
 
     if len(answers) != 1:
         raise UsageError("--calibrate fits one profile, not a folder or a comparison")

@@ -37,13 +37,13 @@ class ShownResult(ABC):
 
     def json(self) -> str:
         """`to_dict` as JSON text."""
-        from wavecast.documents import base
+        from wavecast import json_objects
 
-        return base.dumps(self.to_dict(), indent=2)
+        return json_objects.dumps(self.to_dict(), indent=2)
 
     def html(self) -> str:
         """The result as one page that needs no network."""
-        from wavecast.report import recorded_html
+        from wavecast.report.kit import recorded_html
 
         return recorded_html.page(self.subject(), self.render)
 
@@ -65,13 +65,13 @@ class ShownResult(ABC):
         return 0
 
     def _repr_html_(self) -> str:
-        from wavecast.report import recorded_html
+        from wavecast.report.kit import recorded_html
 
         return recorded_html.fragment(self.render)
 
     def __str__(self) -> str:
         """What the command prints, without colours."""
-        from wavecast.report.terminal_text import plain
+        from wavecast.report.kit.terminal import plain
 
         return plain(self.render, self.WIDTH)
 

@@ -19,10 +19,10 @@ from wavecast.options.values import PROCESSES, Integers, Numbers, Regex
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from wavecast.capture.hip_host.launching import LaunchedKernel
     from wavecast.emulate.trace.result import Trace
-    from wavecast.integrations.hip_host.launching import LaunchedKernel
-    from wavecast.pipeline.execution import Execution
-    from wavecast.pipeline.execution_options import ExecutionOptions
+    from wavecast.pipeline.execute.execution import Execution
+    from wavecast.pipeline.execute.options import ExecutionOptions
     from wavecast.pipeline.plan import Plan
 
 DEFAULT_ARCH: Final = "gfx942"
@@ -122,7 +122,8 @@ class RunReport(ShownResult):
     def render(self, console: Console, *, stderr: Console | None = None) -> None:
         """Print the launch and formatted reports; the others to `stderr`, where it is not None: the
         output of a script is separate."""
-        from wavecast.report import execution, hip_programs, trace_terminal
+        from wavecast.report.execution import hip_programs, trace_terminal
+        from wavecast.report.execution import launch as execution
 
         stderr = stderr or console
         if self.traceback:
@@ -143,7 +144,7 @@ class RunReport(ShownResult):
     def write(self) -> None:
         """Write the files of reports and traces. Raises InputError."""
         from wavecast.files import write_text
-        from wavecast.report import perfetto, traces
+        from wavecast.report.execution import perfetto, traces
 
         output = self.options.check_output
         if self.checks is not None and output is not None:
@@ -155,7 +156,7 @@ class RunReport(ShownResult):
                 write_text(path, dumps(self.traces))
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report import traces
+        from wavecast.report.execution import traces
 
         return {
             "path": str(self.path),
@@ -193,7 +194,7 @@ def run(
     ExecutionError where a launch breaks off; an error has the checks and traces until then as
     `partial`.
     """
-    from wavecast.pipeline.execution_options import ExecutionOptions
+    from wavecast.pipeline.execute.options import ExecutionOptions
 
     stated, path = RunOptions.of(options), Path(path)
     if not path.exists():
@@ -221,7 +222,7 @@ def _executor(path: Path, arguments: tuple[str, ...], options: RunOptions) -> _E
         if options.states_launch() or options.compiler_options:
             raise UsageError(f"{path} is a script: it makes its own launches and arguments")
         return lambda report, settings: _script(report, arguments, settings)
-    from wavecast.pipeline.hip_programs import is_program
+    from wavecast.pipeline.execute.hip_programs import is_program
 
     if options.once:
         raise UsageError(f"--once is for scripts; {path} is run once")
@@ -263,7 +264,7 @@ def _partial_report(report: RunReport) -> RunReport:
 
 
 def _script(report: RunReport, arguments: tuple[str, ...], settings: ExecutionOptions) -> RunReport:
-    from wavecast.integrations.triton import run_script
+    from wavecast.capture.triton import run_script
 
     streams = sys.stdout, sys.stderr
     try:
@@ -291,8 +292,8 @@ def _script(report: RunReport, arguments: tuple[str, ...], settings: ExecutionOp
 def _program(
     report: RunReport, arguments: tuple[str, ...], settings: ExecutionOptions
 ) -> RunReport:
-    from wavecast.pipeline.hip_programs import ProgramOptions, run_program
-    from wavecast.report import hip_programs
+    from wavecast.pipeline.execute.hip_programs import ProgramOptions, run_program
+    from wavecast.report.execution import hip_programs
 
     options = report.options
     program = ProgramOptions(options.gpus, options.compiler_options, options.predict)
@@ -312,7 +313,7 @@ def _program(
 
 
 def _code(report: RunReport, plan: Plan, settings: ExecutionOptions) -> RunReport:
-    from wavecast.pipeline.execution import execute_code
+    from wavecast.pipeline.execute.execution import execute_code
 
     execution = execute_code(report.path, plan, settings, report.options.compiler_options)
     return replace(report, execution=execution)

@@ -65,13 +65,13 @@ class SearchReport(ShownResult):
         return self.search.frontier
 
     def render(self, console: Console, *, detail: str = "normal") -> None:
-        from wavecast.report import systems_search
+        from wavecast.report.systems import search as systems_search
 
         top = {"brief": 3, "normal": 10, "full": len(self.ranked)}[detail]
         systems_search.render(self.search, console, slo=self.slo, top=top)
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report import systems_search
+        from wavecast.report.systems import search as systems_search
 
         return systems_search.document(self.search, model=self.model, slo=self.slo)
 

@@ -53,13 +53,13 @@ class StoredRuns(ShownResult):
     runs: Sequence[tuple[BenchRun, int]]
 
     def to_dict(self) -> list[Any]:
-        from wavecast.documents.base import values
         from wavecast.documents.measurement import StoredRunJson
+        from wavecast.json_objects import values
 
         return values([StoredRunJson.of(run, records=number) for run, number in self.runs])
 
     def render(self, console: Console) -> None:
-        from wavecast.report import store
+        from wavecast.report.bench import store
 
         store.render_runs(self.runs, console)
 
@@ -71,7 +71,7 @@ class StoredRuns(ShownResult):
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class ExportReport(ShownResult):
+class RunsExportReport(ShownResult):
     """What an export wrote to `file`, and the `problems` of records that it left out."""
 
     file: Path
@@ -180,7 +180,7 @@ def export(
     *,
     progress: Progress = silent,  # noqa: ARG001
     **options: Any,
-) -> ExportReport:
+) -> RunsExportReport:
     """Write FILE.parquet, .json, .jsonl or .csv: one row per figure, without loss. `options` are
     those of `RunsExportOptions`.
 
@@ -208,7 +208,7 @@ def export(
                 yield run, store.records(run.id) if salvaged is None else salvaged
 
         rows = write(file, measured())
-    return ExportReport(file, rows, len(runs), problems)
+    return RunsExportReport(file, rows, len(runs), problems)
 
 
 def import_files(
@@ -253,7 +253,7 @@ def check(
 
 
 __all__ = [
-    "ExportReport",
+    "RunsExportReport",
     "ImportOptions",
     "ImportReport",
     "RunsExportOptions",

@@ -15,8 +15,8 @@ from wavecast.options.values import Integers, Numbers, OneOf
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wavecast.report.chakra import RankedRun
-    from wavecast.report.model_traces import TracedRun
+    from wavecast.report.systems.chakra import RankedRun
+    from wavecast.report.systems.traces import TracedRun
     from wavecast.systems.training.answer import TrainingAnswer
     from wavecast.systems.training.setup import TrainingSetup
 
@@ -135,32 +135,32 @@ class TrainingReport(TimedResult):
     answers: Sequence[TrainingAnswer]
 
     def render(self, console: Console, *, detail: str = "normal") -> None:
-        from wavecast.report import training
+        from wavecast.report.systems import training
 
         training.render(self.answers, console, detail=detail)
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report import training
+        from wavecast.report.systems import training
 
         return training.document(self.answers)
 
     def html(self) -> str:
-        from wavecast.report import model_pages
+        from wavecast.report.systems import model_pages
 
         return model_pages.trained(self.answers)
 
     def traced(self) -> list[TracedRun]:
-        from wavecast.report import model_traces
+        from wavecast.report.systems import traces
 
-        return model_traces.trained(self.answers)
+        return traces.trained(self.answers)
 
     def ranked(self) -> list[RankedRun]:
-        from wavecast.report import chakra
+        from wavecast.report.systems import chakra
 
         return chakra.trained(self.answers)
 
     def _repr_html_(self) -> str:
-        from wavecast.report import model_pages
+        from wavecast.report.systems import model_pages
 
         return model_pages.trained_fragment(self.answers)
 

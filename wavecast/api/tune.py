@@ -120,7 +120,7 @@ class TuneReport(ShownResult):
         return self.result.table
 
     def render(self, console: Console, *, top: int = 10) -> None:
-        from wavecast.report import tuning
+        from wavecast.report.lab import tuning
 
         tuning.render(self.result, console, top=top)
 

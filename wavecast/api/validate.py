@@ -67,24 +67,24 @@ class ValidationReport(ShownResult):
     cases: bool = False
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report import validation_json
+        from wavecast.report.validation import json as validation_json
 
         return validation_json.document(self.validation, cases=self.cases)
 
     def json(self) -> str:
-        from wavecast.report import validation_json
+        from wavecast.report.validation import json as validation_json
 
         return validation_json.dumps(self.validation, cases=self.cases)
 
     def html(self) -> str:
-        from wavecast.report import validation_html
+        from wavecast.report.validation import html as validation_html
 
         return validation_html.render(self.validation)
 
     def render(self, console: Console, *, detail: Any = "normal") -> None:
-        from wavecast.report import validation_terminal
+        from wavecast.report.validation import terminal
 
-        validation_terminal.render(self.validation, console, detail)
+        terminal.render(self.validation, console, detail)
 
     def subject(self) -> str:
         return few([file.path.name for file in self.validation.files])
@@ -102,7 +102,7 @@ class MeasuredTimes(ShownResult):
         return [*self.records]
 
     def render(self, console: Console) -> None:
-        from wavecast.report import measurements
+        from wavecast.report.bench import measurements
 
         measurements.render(self.records, console)
         console.print(f"stored in {self.path}", markup=False, soft_wrap=True)
@@ -158,14 +158,14 @@ def score(
     from wavecast.bench.accuracy.validate import ValidateOptions
     from wavecast.bench.accuracy.validate import validate as validated
     from wavecast.files import write_text
-    from wavecast.report import accuracy
+    from wavecast.report.validation import markdown
 
     if not files:
         raise UsageError("no files of measurements given")
     run = ValidateOptions(jobs=options.jobs, limit=options.limit, importers=importers)
     validation = validated(files, run, progress)
     if options.write_docs is not None:
-        write_text(options.write_docs, accuracy.document(validation))
+        write_text(options.write_docs, markdown.document(validation))
     return ValidationReport(validation, options.cases)
 
 

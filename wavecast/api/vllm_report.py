@@ -13,7 +13,7 @@ from wavecast.options.values import PROCESSES, Integers
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wavecast.pipeline.engine_kernels import EngineReport
+    from wavecast.pipeline.models.engine_kernels import EngineReport
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,18 +51,18 @@ class VllmKernels(ShownResult):
     report: EngineReport
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report import engine
+        from wavecast.report.systems import engine
 
         return engine.document(self.report)
 
     def render(self, console: Console) -> None:
-        from wavecast.report import engine
+        from wavecast.report.systems import engine
 
         engine.render(self.report, console)
 
     def markdown(self) -> str:
         """A table per step, for a pull request."""
-        from wavecast.report import engine
+        from wavecast.report.systems import engine
 
         return engine.markdown(self.report)
 
@@ -71,7 +71,7 @@ class VllmKernels(ShownResult):
         return "" if served else "the library serves none of the model's kernels"
 
     def subject(self) -> str:
-        from wavecast.report import engine
+        from wavecast.report.systems import engine
 
         return engine.title(self.report)
 
@@ -86,7 +86,7 @@ def vllm_report(model: str | Path, *, progress: Progress = silent, **options: An
     Raises UnknownName for names, UsageError for sizes that do not divide, MissingFact for a GPU
     without memory or rates, MissingTool without PyTorch or Triton.
     """
-    from wavecast.pipeline.engine_kernels import deployed, engine_report, steps
+    from wavecast.pipeline.models.engine_kernels import deployed, engine_report, steps
 
     stated = VllmOptions.of(options)
     return VllmKernels(

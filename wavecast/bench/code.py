@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wavecast.pipeline.result import Explanation
+from wavecast.pipeline.explain.result import Explanation
 
 
 def code_figures(explanation: Explanation) -> dict[str, float]:

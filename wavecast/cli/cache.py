@@ -9,7 +9,7 @@ import click
 from wavecast.cli.groups import CommandGroup
 from wavecast.cli.types import NumberRange
 from wavecast.compile.cache import KINDS, CacheEntry, DiskCache
-from wavecast.report.units import size
+from wavecast.report.kit.units import size
 
 
 @click.group(cls=CommandGroup, invoke_without_command=True)

@@ -24,7 +24,7 @@ def command(arguments: tuple[str, ...]) -> int:
     ARGUMENTS are those of hipcc: sources, objects, -c, -o, -I, -D, -l, -L, --offload-arch=GPU
     (default: gfx942) … The program runs with `wavecast run ./program`.
     """
-    from wavecast.pipeline.hip_driver import drive
+    from wavecast.pipeline.execute.hip_driver import drive
 
     return drive(arguments)
 

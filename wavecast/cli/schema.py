@@ -25,8 +25,8 @@ def command(names: tuple[str, ...], form: str) -> None:
     wavecast schema --format markdown
     """
     from wavecast.documents.registry import documents
-    from wavecast.documents.schema import json_schema, markdown
     from wavecast.errors import UnknownName
+    from wavecast.json_schema import json_schema, markdown
 
     known = documents()
     short = {name.removeprefix("wavecast.").partition("/")[0]: name for name in known}

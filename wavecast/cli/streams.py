@@ -54,7 +54,7 @@ def console(
     """
     from rich.console import Console
 
-    from wavecast.report.terminal_text import UnpaddedFile
+    from wavecast.report.kit.terminal import UnpaddedFile
 
     class _Output(Console):
         def on_broken_pipe(self) -> None:

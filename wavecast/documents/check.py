@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from wavecast.documents.base import Count, JsonObject, Positive, Size3, doc
 from wavecast.documents.kernel import CallSiteJson
-from wavecast.emulate.check.gpu_memory import LinkTraffic
+from wavecast.emulate.check.gpus.memory import LinkTraffic
+from wavecast.json_objects import Count, JsonObject, Positive, Size3, doc
 
 
 class InstructionJson(JsonObject):

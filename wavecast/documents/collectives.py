@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from wavecast.documents.base import High, JsonObject, Low, NonNegative, Positive, doc
+from wavecast.json_objects import High, JsonObject, Low, NonNegative, Positive, doc
 
 
 class PhaseJson(JsonObject):

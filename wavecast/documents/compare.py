@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from wavecast.documents.base import JsonObject, Share, doc
 from wavecast.documents.measurement import SubjectJson
+from wavecast.json_objects import JsonObject, Share, doc
 
 
 class ComparedFigureJson(JsonObject):

@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import Meta
 
-from wavecast.documents.base import Count, JsonObject, NonNegative, Numbers, Positive, doc
 from wavecast.documents.explain import FailureJson
+from wavecast.json_objects import Count, JsonObject, NonNegative, Numbers, Positive, doc
 
 
 class DeltaJson(JsonObject):

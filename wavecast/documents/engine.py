@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from wavecast.documents.base import Count, JsonObject, NonNegative, Positive, Share, doc
+from wavecast.json_objects import Count, JsonObject, NonNegative, Positive, Share, doc
 
 
 class ServedKernelJson(JsonObject):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Annotated, Literal
 
-from wavecast.documents.base import Count, JsonObject, NonNegative, doc
 from wavecast.documents.kernel import KernelJson, KernelLine, LdsBytes
-from wavecast.pipeline.result import ConfigurationChoice
+from wavecast.json_objects import Count, JsonObject, NonNegative, doc
+from wavecast.pipeline.explain.result import ConfigurationChoice
 
 
 class FailureJson(JsonObject):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from wavecast.documents.base import Count, JsonObject, NonNegative, Positive, Size3, doc
+from wavecast.json_objects import Count, JsonObject, NonNegative, Positive, Size3, doc
 
 
 class ExportBufferJson(JsonObject):

@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from msgspec import field
 
 from wavecast.bench.gate.guards import KernelLocation
-from wavecast.documents.base import JsonObject, doc
+from wavecast.json_objects import JsonObject, doc
 
 
 class JudgedFigureJson(JsonObject):

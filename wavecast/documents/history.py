@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from wavecast.documents.base import JsonObject, NonNegative, doc
 from wavecast.documents.measurement import ConditionsJson, RunJson, SubjectJson
+from wavecast.json_objects import JsonObject, NonNegative, doc
 
 
 class HistoryPointJson(RunJson):

@@ -6,7 +6,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, field
 
-from wavecast.documents.base import (
+from wavecast.documents.prediction import PredictionJson
+from wavecast.json_objects import (
     Count,
     JsonObject,
     NonNegative,
@@ -16,7 +17,6 @@ from wavecast.documents.base import (
     Size3,
     doc,
 )
-from wavecast.documents.prediction import PredictionJson
 from wavecast.rules.fix import Outcome
 
 PRESSURE_POINTS = 512

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Any
 
-from wavecast.documents.base import Count, JsonObject, NonNegative, Size3, doc
+from wavecast.json_objects import Count, JsonObject, NonNegative, Size3, doc
 from wavecast.lab.bisect import BisectedPass
 from wavecast.lab.compilers import CompilerRow
 from wavecast.lab.figures import CodeFigures

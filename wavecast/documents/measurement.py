@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from wavecast.documents.base import JsonObject, doc
+from wavecast.json_objects import JsonObject, doc
 
 
 class SubjectJson(JsonObject):

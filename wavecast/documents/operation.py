@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from wavecast.documents.base import JsonObject, NonNegative, Numbers, doc
 from wavecast.documents.prediction import PredictionJson
+from wavecast.json_objects import JsonObject, NonNegative, Numbers, doc
 
 
 class OperationJson(JsonObject):

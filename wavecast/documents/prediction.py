@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from wavecast.documents.base import Count, JsonObject, NonNegative, doc
+from wavecast.json_objects import Count, JsonObject, NonNegative, doc
 from wavecast.perfmodel.prediction import WhatIf
 
 PartKind = Literal["top-down", "stall", "line", "ir"]

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from wavecast.bench.profiles.annotations import AnnotatedTime
-from wavecast.bench.profiles.elsewhere import ClassResidual
-from wavecast.bench.profiles.findings import ProfileFinding
-from wavecast.bench.profiles.launching import LaunchCosts, QueueLength
-from wavecast.bench.profiles.memory import TensorMemory
-from wavecast.bench.profiles.predicted import OperatorTime
-from wavecast.bench.profiles.sequences import KernelSequence
-from wavecast.bench.profiles.traffic import CollectiveTraffic, CopyTraffic
-from wavecast.documents.base import Count, High, JsonObject, Low, NonNegative, Numbers, Share, doc
 from wavecast.documents.kernel import KernelJson
+from wavecast.json_objects import Count, High, JsonObject, Low, NonNegative, Numbers, Share, doc
+from wavecast.profiles.annotations import AnnotatedTime
+from wavecast.profiles.elsewhere import ClassResidual
+from wavecast.profiles.findings import ProfileFinding
+from wavecast.profiles.launching import LaunchCosts, QueueLength
+from wavecast.profiles.memory import TensorMemory
+from wavecast.profiles.predicted import OperatorTime
+from wavecast.profiles.sequences import KernelSequence
+from wavecast.profiles.traffic import CollectiveTraffic, CopyTraffic
 
 
 class TimeShareJson(JsonObject):

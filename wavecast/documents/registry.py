@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 from importlib import import_module
 from typing import Final
 
-from wavecast.documents.base import JsonObject
+from wavecast.json_objects import JsonObject
 
 _CLASSES: Final = {
     "wavecast.explain/1": "documents.explain.ExplainDocument",

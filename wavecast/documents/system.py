@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from wavecast.documents.base import Count, JsonObject, NonNegative, Numbers, Positive, Share, doc
 from wavecast.documents.system_changes import (
     ComparedSystemJson,
     ModelFindingsJson,
     ModelWhatIfJson,
     TokenCostJson,
 )
+from wavecast.json_objects import Count, JsonObject, NonNegative, Numbers, Positive, Share, doc
 from wavecast.systems.intervals import Interval
 from wavecast.systems.serving import Latencies
 

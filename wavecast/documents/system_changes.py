@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from wavecast.documents.base import Count, High, JsonObject, Low, NonNegative, doc
+from wavecast.json_objects import Count, High, JsonObject, Low, NonNegative, doc
 from wavecast.systems.comparison import StepBound, SystemRatio
 from wavecast.systems.whatif import Speedup
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from wavecast.documents.base import Count, JsonObject, NonNegative, Positive, doc
+from wavecast.json_objects import Count, JsonObject, NonNegative, Positive, doc
 
 
 class SearchedModelJson(JsonObject):

@@ -6,8 +6,8 @@ from typing import Annotated
 
 from msgspec import Meta
 
-from wavecast.documents.base import Count, JsonObject, Size3, doc
 from wavecast.documents.kernel import CallSiteJson
+from wavecast.json_objects import Count, JsonObject, Size3, doc
 
 
 class ClassCountsJson(JsonObject):

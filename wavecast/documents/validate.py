@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from wavecast.documents.base import Count, JsonObject, NonNegative, Numbers, Share, doc
 from wavecast.documents.prediction import IntervalBasisJson
+from wavecast.json_objects import Count, JsonObject, NonNegative, Numbers, Share, doc
 
 
 class DatasetFileJson(JsonObject):

@@ -10,7 +10,7 @@ from wavecast.isa.instruction import Instruction
 from wavecast.isa.program import Program
 
 if TYPE_CHECKING:
-    from wavecast.emulate.check.report import Report
+    from wavecast.emulate.reports import Report
 
 
 class Unsupported(WavecastError):

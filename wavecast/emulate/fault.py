@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from wavecast.compile.codeobject import Launch
-from wavecast.emulate.check.bounds import sources
-from wavecast.emulate.check.tensors import AddressInterval, tensors_of
+from wavecast.emulate.bounds import sources
+from wavecast.emulate.tensors import AddressInterval, tensors_of
 from wavecast.isa.opcode import Space
 from wavecast.isa.program import Kernel
 from wavecast.wording import count

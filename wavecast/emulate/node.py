@@ -24,7 +24,7 @@ from wavecast.errors import UsageError, WavecastError
 from wavecast.wording import count
 
 if TYPE_CHECKING:
-    from wavecast.emulate.check.stream_order import Before, StreamOrder
+    from wavecast.emulate.check.gpus.stream_order import Before, StreamOrder
 
 PATIENCE: Final = 60.0
 """Seconds without a change in any launch after which host threads that launch nothing count as

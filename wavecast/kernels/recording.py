@@ -1,5 +1,5 @@
 """Launches of a call that is being recorded, so that a call with an equal signature need not be
-prepared again (`wavecast.integrations.torch.replay`).
+prepared again (`wavecast.frameworks.torch.replay`).
 
 A replayed call skips `choice.run`. What must see every launch there, or changes what it decides,
 blocks recordings and replays meanwhile.

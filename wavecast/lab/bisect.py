@@ -17,8 +17,8 @@ from typing import Annotated, Final, Protocol
 from wavecast.arch import Device
 from wavecast.compile import digest
 from wavecast.compile.codeobject import Launch
-from wavecast.documents.base import JsonObject, doc
 from wavecast.errors import CompileError, UsageError, WavecastError
+from wavecast.json_objects import JsonObject, doc
 from wavecast.lab.codegen import CodeGenerator, Llc, installed
 from wavecast.lab.figures import CodeFigures, figures_of
 from wavecast.lab.releases import TritonRelease
@@ -53,7 +53,7 @@ class CoreLlvm:
         return "Triton's core LLVM"
 
     def limited(self, launch: Launch, limit: int) -> tuple[str, str]:
-        from wavecast.integrations.triton.dumps import machine_dump
+        from wavecast.capture.triton.dumps import machine_dump
 
         log, text = machine_dump(launch.code, self.device, [f"-opt-bisect-limit={limit}"])
         return text, log

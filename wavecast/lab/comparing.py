@@ -19,6 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from wavecast.capture.module.types import scalar_dtype
 from wavecast.compile.codeobject import Argument, Launch
 from wavecast.dtypes import Dtype, Spelling, is_dtype, lookup
 from wavecast.emulate import engine
@@ -29,9 +30,8 @@ from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.emulate.native import native_kernel
 from wavecast.errors import WavecastError
-from wavecast.integrations.module.types import scalar_dtype
 from wavecast.lab import elements
-from wavecast.pipeline.recompiling import with_scalars
+from wavecast.pipeline.explain.recompiling import with_scalars
 from wavecast.sampling.isolation import isolated
 
 Array = np.ndarray[Any, Any]

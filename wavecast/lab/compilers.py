@@ -10,8 +10,8 @@ from typing import Annotated
 from wavecast.arch import Device
 from wavecast.compile import digest
 from wavecast.compile.codeobject import Launch
-from wavecast.documents.base import JsonObject, doc
 from wavecast.errors import CompileError, WavecastError
+from wavecast.json_objects import JsonObject, doc
 from wavecast.lab.bisect import Bisection, bisectable, bisected
 from wavecast.lab.codegen import CodeGenerator, installed
 from wavecast.lab.figures import CodeFigures, figures_of

@@ -16,7 +16,7 @@ from wavecast.lab.figures import CodeFigures, figures_of_code, timed
 from wavecast.lab.journal import LabResult
 from wavecast.lab.setting import Setting, compiled
 from wavecast.perfmodel.prediction import Prediction
-from wavecast.pipeline.reading import read_launch
+from wavecast.pipeline.explain.reading import read_launch
 from wavecast.sampling.estimate import simulate
 
 

@@ -11,12 +11,12 @@ from wavecast.analyze.sync import unfinished_stores
 from wavecast.arch import Device
 from wavecast.compile import digest
 from wavecast.compile.codeobject import Launch
-from wavecast.documents.base import Count, JsonObject, NonNegative, doc
 from wavecast.emulate.check.static import static_reports
 from wavecast.isa.program import Kernel, Program
+from wavecast.json_objects import Count, JsonObject, NonNegative, doc
 from wavecast.perfmodel.prediction import Prediction
-from wavecast.pipeline.prediction import predict_launch
-from wavecast.pipeline.reading import ReadLaunch, read_launch
+from wavecast.pipeline.explain.prediction import predict_launch
+from wavecast.pipeline.explain.reading import ReadLaunch, read_launch
 
 
 class CodeFigures(JsonObject):

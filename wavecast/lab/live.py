@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 from wavecast import arch
 from wavecast.arch import Device
+from wavecast.capture.triton.reach import makes_pointers, reachable
+from wavecast.capture.triton.sampling import Sampler
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import WavecastError
-from wavecast.integrations.triton.reach import makes_pointers, reachable
-from wavecast.integrations.triton.sampling import Sampler
 from wavecast.lab.evaluation import LabSubject, SubjectSearch
 
 if TYPE_CHECKING:
+    from wavecast.capture.triton.hooks import Hooks
     from wavecast.compile.triton import Slot
-    from wavecast.integrations.triton.hooks import Hooks
     from wavecast.perfmodel.profile import LaunchProfile
 
 

@@ -50,19 +50,19 @@ class TritonPasses:
             raise CompileError(f"{self.launch.code.kernel}: it is not a kernel of Triton")
 
     def mlir(self) -> str:
-        from wavecast.integrations.triton import compat
-        from wavecast.integrations.triton.dumps import mlir_dump
+        from wavecast.capture.triton import compat
+        from wavecast.capture.triton.dumps import mlir_dump
 
         compat.warm_up()
         return mlir_dump(self.launch.code, self.device)
 
     def machine(self, options: Sequence[str]) -> tuple[str, str]:
-        from wavecast.integrations.triton.dumps import machine_dump
+        from wavecast.capture.triton.dumps import machine_dump
 
         return machine_dump(self.launch.code, self.device, options)
 
     def launch_of(self, assembly: str) -> Launch:
-        from wavecast.integrations.triton.generate import assembled
+        from wavecast.capture.triton.generate import assembled
 
         return replace(self.launch, code=assembled(self.launch.code, assembly, self.device))
 

@@ -14,8 +14,8 @@ from typing import Annotated, Final
 from wavecast import files
 from wavecast.compile import ttgir
 from wavecast.compile.codeobject import CodeObject
-from wavecast.documents.base import Count, JsonObject, doc
 from wavecast.errors import WavecastError
+from wavecast.json_objects import Count, JsonObject, doc
 from wavecast.lab.figures import CodeFigures, figures_of
 from wavecast.lab.mir import MachineFunction, MachineLine, functions
 from wavecast.lab.pass_sources import PassSource

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from wavecast import isa
+from wavecast.capture.triton.isolation import diagnostic
 from wavecast.errors import CompileError, UsageError, WavecastError
-from wavecast.integrations.triton.isolation import diagnostic
 from wavecast.isa.program import Kernel
 from wavecast.lab.codegen import CodeGenerator, CrashedCompiler
 from wavecast.lab.figures import faults

@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from wavecast.arch import Device
+from wavecast.capture.triton.release_server import MODULE
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import CompileError
-from wavecast.integrations.triton.release_server import MODULE
 from wavecast.lab.codegen import BROKEN, CrashedCompiler, portable
 
 _SERVERS: Final[dict[tuple[int, Path], subprocess.Popen[str]]] = {}

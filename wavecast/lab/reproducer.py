@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wavecast import isa
+from wavecast.capture.triton.isolation import diagnostic
 from wavecast.errors import CompileError, WavecastError
-from wavecast.integrations.triton.isolation import diagnostic
 from wavecast.lab.codegen import CodeGenerator
 from wavecast.lab.figures import faults
 from wavecast.lab.llvm_reduce import is_machine_ir

@@ -10,15 +10,15 @@ from pathlib import Path
 from msgspec import structs
 
 from wavecast import files
+from wavecast.capture.triton import CaptureFailure
 from wavecast.compile import FileKind, kind_of, mapped
-from wavecast.documents.base import dumps
 from wavecast.errors import InputError, UsageError
-from wavecast.integrations.triton import CaptureFailure
+from wavecast.json_objects import dumps
 from wavecast.lab.journal import LabResult
 from wavecast.lab.saved import LabSettingsDocument, SavedSetting
 from wavecast.lab.searching import LabSource, Progress, searched
 from wavecast.lab.table import LabEntry, entries, settings_of
-from wavecast.pipeline.selection import Selection
+from wavecast.pipeline.explain.selection import Selection
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Annotated, Any, Final
 
 from wavecast import files
-from wavecast.documents.base import JsonObject, NonNegative, doc
-from wavecast.documents.schema import name_of
 from wavecast.errors import InputError, UnknownName
+from wavecast.json_objects import JsonObject, NonNegative, doc
+from wavecast.json_schema import name_of
 
 
 class SavedSetting(JsonObject):

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from wavecast.arch import Device
+from wavecast.capture.triton import capture_script
+from wavecast.capture.triton.script import NOT_COMPUTED
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import NothingAnalysed, UsageError, WavecastError
-from wavecast.integrations.triton import capture_script
-from wavecast.integrations.triton.script import NOT_COMPUTED
 from wavecast.lab.pass_sources import PassSource, sources_of
-from wavecast.pipeline.selection import Selection
+from wavecast.pipeline.explain.selection import Selection
 
 Report = TypeVar("Report")
 

@@ -103,8 +103,8 @@ def compiled(code: CodeObject, setting: Setting, device: Device) -> CodeObject:
     """
     if code.origin == "hip":
         return hip.recompiled(code, setting.words)
-    from wavecast.integrations.triton.generate import generated
-    from wavecast.integrations.triton.recompile import recompiled
+    from wavecast.capture.triton.generate import generated
+    from wavecast.capture.triton.recompile import recompiled
 
     text = code.stages.get("ttir")
     if not isinstance(text, str):

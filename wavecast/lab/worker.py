@@ -6,13 +6,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wavecast.integrations.triton import compat, worker
+from wavecast.capture.triton import compat, worker
 from wavecast.lab.live import LiveSampler, devices_of
 from wavecast.lab.searches import SEARCHES
 
 if TYPE_CHECKING:
-    from wavecast.integrations.triton.hooks import Hooks
-    from wavecast.integrations.triton.job import Job
+    from wavecast.capture.triton.hooks import Hooks
+    from wavecast.capture.triton.job import Job
 
 
 def main(folder: str) -> None:

@@ -10,7 +10,7 @@ from typing import Any
 from wavecast.arch.select import vendor
 from wavecast.errors import WavecastError
 from wavecast.learn.chapter import HIP_FILE, Chapter
-from wavecast.report import units
+from wavecast.report.kit import units
 from wavecast.servers import verbs
 
 

@@ -8,7 +8,7 @@ from typing import Annotated
 
 import msgspec
 
-from wavecast.documents.base import JsonObject, doc
+from wavecast.json_objects import JsonObject, doc
 
 FIDELITIES = {
     "formula": "the op's formula",

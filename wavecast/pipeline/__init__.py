@@ -9,19 +9,19 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from wavecast.pipeline.run import SourceOptions, explain_launches, explain_path
-    from wavecast.pipeline.selection import DEFAULT, Selection, select, selectors
-    from wavecast.pipeline.steps import Given
+    from wavecast.pipeline.explain.run import SourceOptions, explain_launches, explain_path
+    from wavecast.pipeline.explain.selection import DEFAULT, Selection, select, selectors
+    from wavecast.pipeline.explain.steps import Given
 
 _LAZY = {
-    "DEFAULT": "selection",
-    "SourceOptions": "run",
-    "Given": "steps",
-    "Selection": "selection",
-    "explain_launches": "run",
-    "explain_path": "run",
-    "select": "selection",
-    "selectors": "selection",
+    "DEFAULT": "explain.selection",
+    "SourceOptions": "explain.run",
+    "Given": "explain.steps",
+    "Selection": "explain.selection",
+    "explain_launches": "explain.run",
+    "explain_path": "explain.run",
+    "select": "explain.selection",
+    "selectors": "explain.selection",
 }
 
 __all__ = [

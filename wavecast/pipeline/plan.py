@@ -20,7 +20,7 @@ ATOL = 1e-6
 @dataclass(frozen=True, slots=True)
 class Planned:
     """One argument: its value and what is expected in it afterwards, in the language of
-    `integrations.module.language`; `save` is where it is written as .npy afterwards.
+    `capture.module.language`; `save` is where it is written as .npy afterwards.
 
     Paths in `value` and `expect` are relative to `folder`.
     """

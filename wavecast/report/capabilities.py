@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wavecast.documents.base import values
 from wavecast.extras import extras, install_hint
+from wavecast.json_objects import values
 from wavecast.pipeline.capabilities import HostSupport
 from wavecast.version import __version__
 

@@ -14,7 +14,7 @@ from rich.table import Table
 from wavecast.arch import STATUSES, Alternative, Device, Quantity, Resolution, citations
 from wavecast.arch.fields import fields
 from wavecast.documents.arch import AlternativeFactJson, ArchDocument, DeviceJson, FactJson
-from wavecast.documents.base import values
+from wavecast.json_objects import values
 
 MARKS: Final = {"conflict": "≠", "derived": "=", "guessed": "?", "secondary": "°", "override": "!"}
 """The mark of a value that is neither published nor measured, by status."""

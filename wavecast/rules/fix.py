@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal
 
 import numpy as np
 
-from wavecast.documents.base import Count, JsonObject, NonNegative, doc
+from wavecast.json_objects import Count, JsonObject, NonNegative, doc
 from wavecast.perfmodel.launches import LaunchChanges
 from wavecast.perfmodel.simulation.timing import LaunchTiming
 

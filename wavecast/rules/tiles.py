@@ -4,7 +4,7 @@ A block size is a `tl.constexpr` whose value is a dimension of the kernel's tens
 as dimensions of types, ends of ranges, and constants (itself, and one less where sizes are rounded
 up). All of them are replaced; the grid changes along the axes whose program ids are multiplied by
 it. Whether the kernel still does the same work is checked after compilation
-(`pipeline.fixing`).
+(`pipeline.explain.fixing`).
 """
 
 from __future__ import annotations

@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from wavecast.report import brief, units
+from wavecast.report.explain import brief
+from wavecast.report.kit import units
 
 _LEAST_SHARE = 0.005
 """Lines that take less of a kernel's time are not told."""

@@ -9,7 +9,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from wavecast.report import brief
+from wavecast.report.explain import brief
 from wavecast.servers import verbs
 
 _LAST = 40

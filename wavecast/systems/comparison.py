@@ -19,7 +19,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Annotated
 
-from wavecast.documents.base import High, JsonObject, Low, NonNegative, doc
+from wavecast.json_objects import High, JsonObject, Low, NonNegative, doc
 from wavecast.systems.answer import ModelAnswer, ServingAnswer
 from wavecast.systems.intervals import Interval, RatioErrors, ratio_errors
 

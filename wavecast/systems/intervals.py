@@ -19,7 +19,7 @@ from typing import Annotated, Any, Final
 from msgspec.structs import replace
 
 from wavecast.arch import Device
-from wavecast.documents.base import JsonObject, NonNegative, doc
+from wavecast.json_objects import JsonObject, NonNegative, doc
 
 
 class Interval(JsonObject):

@@ -13,8 +13,8 @@ from typing import Annotated, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wavecast.documents.base import JsonObject, NonNegative, doc
 from wavecast.errors import UsageError
+from wavecast.json_objects import JsonObject, NonNegative, doc
 from wavecast.systems.disaggregation import SETUP, Disaggregation
 from wavecast.systems.event_loop import ENDED, GROW, run
 from wavecast.systems.memory import MemoryUse

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Annotated
 
 from wavecast.arch.systems import System
-from wavecast.documents.base import High, JsonObject, Low, NonNegative, doc
 from wavecast.errors import WavecastError
+from wavecast.json_objects import High, JsonObject, Low, NonNegative, doc
 from wavecast.systems.answer import Deployment, ModelAnswer, ServingAnswer, answer
 from wavecast.systems.changes import ModelChange, check_names, together
 from wavecast.systems.graph import MODULES

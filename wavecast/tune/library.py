@@ -22,7 +22,7 @@ from wavecast.kernels import choice, registry
 from wavecast.kernels.configuration import Configuration
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.kernels.tables import TunedEntry
-from wavecast.pipeline.library import launched
+from wavecast.pipeline.library.library import launched
 from wavecast.pipeline.processes import map_unordered
 
 CANDIDATES = 8

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from wavecast.errors import WavecastError
-from wavecast.pipeline.selection import Selection, select
+from wavecast.pipeline.explain.selection import Selection, select
 from wavecast.tune import records
 from wavecast.tune.ray import connected
 from wavecast.tune.records import Journal, Result, TuningProblem

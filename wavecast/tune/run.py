@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from wavecast.capture.triton import CaptureFailure
 from wavecast.errors import InputError, NothingAnalysed, UsageError
-from wavecast.integrations.triton import CaptureFailure
-from wavecast.pipeline.selection import Selection
+from wavecast.pipeline.explain.selection import Selection
 from wavecast.tune import records
 from wavecast.tune.script import TuneScript, capture
 from wavecast.tune.search import strategy

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wavecast import files
-from wavecast.documents.base import values
-from wavecast.documents.schema import name_of
 from wavecast.errors import InputError, UsageError
+from wavecast.json_objects import values
+from wavecast.json_schema import name_of
 from wavecast.tune.document import (
     RefusedConfigurationJson,
     TunedConfigurationJson,
@@ -87,8 +87,8 @@ class TuningTable:
         names the GPU (default: the one Triton runs on). Raises UsageError if the table has several
         devices of the target and no `device` is given, UnknownName for an unknown device.
         """
-        from wavecast.integrations.triton import compat
-        from wavecast.integrations.triton.trials import described
+        from wavecast.capture.triton import compat
+        from wavecast.capture.triton.trials import described
 
         target, name = _here(device)
         call = json.loads(json.dumps(asdict(described(kernel, args, kwargs))))
@@ -114,7 +114,7 @@ class TuningTable:
 
         Raises the errors of `find`.
         """
-        from wavecast.integrations.triton.trials import configured
+        from wavecast.capture.triton.trials import configured
 
         entry = self.find(kernel, *args, device=device, **kwargs)
         if entry is None or entry.best is None:
@@ -191,7 +191,7 @@ def _here(device: str) -> tuple[str, str]:
     if device:
         gpu = arch.load(device)
         return gpu.target, gpu.id
-    from wavecast.integrations.triton.compat import active_device
+    from wavecast.capture.triton.compat import active_device
 
     target, name = active_device()
     try:

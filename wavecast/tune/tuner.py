@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any
 
 from wavecast import arch
 from wavecast.arch import Device
-from wavecast.integrations.triton import compat
-from wavecast.integrations.triton.isolation import diagnostic
-from wavecast.integrations.triton.trials import Trials
+from wavecast.capture.triton import compat
+from wavecast.capture.triton.isolation import diagnostic
+from wavecast.capture.triton.trials import Trials
 from wavecast.kernels.configuration import Configuration
 from wavecast.tune import records
 from wavecast.tune.evaluation import EvaluationTask, evaluate
@@ -27,7 +27,7 @@ from wavecast.tune.settings import TuneSettings
 from wavecast.tune.space import wide
 
 if TYPE_CHECKING:
-    from wavecast.integrations.triton.hooks import Hooks
+    from wavecast.capture.triton.hooks import Hooks
 
 _FOR_SEARCH = 0.75
 """Share of a time budget for the search. The rest is for simulating the best configurations."""

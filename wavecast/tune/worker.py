@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wavecast.integrations.triton import worker
+from wavecast.capture.triton import worker
 
 if TYPE_CHECKING:
-    from wavecast.integrations.triton.hooks import Hooks
-    from wavecast.integrations.triton.job import Job
+    from wavecast.capture.triton.hooks import Hooks
+    from wavecast.capture.triton.job import Job
     from wavecast.tune.tuner import Tuner
 
 

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 
 from calibration import datasets
-from wavecast.bench import plugins
+from wavecast import plugins
 from wavecast.bench.accuracy import importers
 from wavecast.bench.accuracy.cases import device_of
 from wavecast.bench.accuracy.importers import Importer
 from wavecast.bench.accuracy.validate import load
-from wavecast.bench.profiles import reading
 from wavecast.errors import InputError
+from wavecast.profiles import reading
 
 ROOT = Path(__file__).resolve().parents[3]
 

@@ -10,10 +10,10 @@ import pytest
 
 from tests.bench.accuracy.sample import Copy
 from wavecast.bench.accuracy import measure
+from wavecast.capture import gpu
+from wavecast.capture.gpu import KernelRun, LocalGpu
+from wavecast.capture.gpu.profile import kernel_runs
 from wavecast.errors import InputError, NothingAnalysed, UnknownName, UsageError
-from wavecast.integrations import gpu
-from wavecast.integrations.gpu import KernelRun, LocalGpu
-from wavecast.integrations.gpu.profile import kernel_runs
 from wavecast.perfmodel import ops
 
 torch = pytest.importorskip("torch")

@@ -16,7 +16,7 @@ from wavecast.bench.gate.verdict import GateVerdict, Status
 from wavecast.bench.kpis import kpi
 from wavecast.bench.records import BenchRecord, BenchSubject, Conditions, Environment, Figure
 from wavecast.errors import UnknownName, UsageError
-from wavecast.report import gate, gate_files
+from wavecast.report.bench import gate, gate_files
 
 HERE = Environment("mi300x", "gfx942", emulated=True, triton="3.9.0")
 KEY = ("operator rms_norm rows=4", "mi300x")

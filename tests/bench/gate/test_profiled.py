@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
+from wavecast.bench.environment import emulated_environment
 from wavecast.bench.gate import judge
 from wavecast.bench.gate.baseline import Baseline
 from wavecast.bench.gate.measuring import measure
 from wavecast.bench.gate.settings import GateSettings, of_table
 from wavecast.bench.gate.verdict import Status
-from wavecast.bench.measure.environment import emulated_environment
 from wavecast.errors import InputError, UsageError
 
 _GPU = {"name": "AMD Instinct MI300X", "numSms": 304, "totalGlobalMem": 206141652992}

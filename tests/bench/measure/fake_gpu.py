@@ -18,8 +18,8 @@ import torch
 
 import wavecast
 from wavecast import arch
-from wavecast.integrations.devices import facts_of
-from wavecast.integrations.torch_cpu import emulated_cuda
+from wavecast.capture.devices import facts_of
+from wavecast.capture.torch_cpu import emulated_cuda
 from wavecast.kernels.operator import Operator
 from wavecast.perfmodel.bounds import Work
 

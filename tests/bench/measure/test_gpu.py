@@ -17,17 +17,17 @@ import wavecast
 import wavecast.arch
 from tests.bench.measure import fake_gpu
 from tests.bench.measure.fake_gpu import FakeGpu
+from wavecast.bench.environment import new_run
 from wavecast.bench.measure import gpu
-from wavecast.bench.measure.environment import new_run
 from wavecast.bench.measure.gpu_environment import LocalGpuState, here
 from wavecast.bench.measure.gpu_session import gpu_session
 from wavecast.bench.measure.sampling import SamplingBudget
 from wavecast.bench.measure.session import SessionResult
 from wavecast.bench.measure.workload import FunctionWorkload, OperatorWorkload
 from wavecast.bench.records import BenchRecord
+from wavecast.capture.gpu.inputs import MakeThere
+from wavecast.capture.gpu.timing import Stopwatch
 from wavecast.errors import NothingAnalysed, UsageError
-from wavecast.integrations.gpu.inputs import MakeThere
-from wavecast.integrations.gpu.timing import Stopwatch
 from wavecast.kernels import registry
 from wavecast.perfmodel.bounds import Work
 

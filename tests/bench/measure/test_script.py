@@ -9,12 +9,12 @@ import pytest
 pytest.importorskip("torch")
 
 from wavecast import arch
+from wavecast.bench.environment import new_run
 from wavecast.bench.measure import script
-from wavecast.bench.measure.environment import new_run
 from wavecast.bench.measure.gpu_environment import LocalGpuState
 from wavecast.bench.measure.sensors import Absent
 from wavecast.bench.records import Environment
-from wavecast.integrations.gpu import KernelRun, LocalGpu
+from wavecast.capture.gpu import KernelRun, LocalGpu
 
 pytestmark = pytest.mark.torch
 

@@ -17,7 +17,7 @@ from typing import Any
 from tests.emulate.check.mutation import Outcome, run
 from tests.emulate.corpus import arguments, chosen, load_kernels
 from wavecast.compile.parsing import parse_kernel
-from wavecast.emulate.check.report import Kind
+from wavecast.emulate.reports import Kind
 from wavecast.isa.defuse import ENTRY, DefUse, bits_of
 from wavecast.isa.program import Program
 from wavecast.isa.registers import AGPRS, VGPRS

@@ -17,15 +17,15 @@ from typing import Any
 
 from tests.emulate.corpus import arguments, chosen, executed, load_kernels
 from wavecast.analyze.sync import missing_waits
+from wavecast.capture.torch_cpu import emulated_cuda
+from wavecast.capture.triton.execute import ExecutingHooks
+from wavecast.capture.triton.session import device_facts
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.parsing import parse_kernel
 from wavecast.emulate.check.collected import Reports
 from wavecast.emulate.check.mode import CheckMode
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.launch import Emulator
-from wavecast.integrations.torch_cpu import emulated_cuda
-from wavecast.integrations.triton.execute import ExecutingHooks
-from wavecast.integrations.triton.session import device_facts
 from wavecast.isa.opcode import Role
 
 Site = tuple[str, int]

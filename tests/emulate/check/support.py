@@ -10,8 +10,8 @@ from tests.emulate.memory_support import assembly, lanes_of, pointers
 from wavecast.compile.assembly import load
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.check.mode import CheckMode
-from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.launch import Emulator
+from wavecast.emulate.reports import Kind, Report
 
 
 def checked(

@@ -6,8 +6,8 @@ import pytest
 import wavecast
 from tests.emulate.check.test_planted import found
 from tests.targets import swept
-from wavecast.emulate.check.report import Kind
 from wavecast.emulate.errors import ExecutionError
+from wavecast.emulate.reports import Kind
 
 SOURCE = b"""
 extern "C" __global__ void count(char* bytes, int shift) {

@@ -9,7 +9,7 @@ import triton.language as tl  # noqa: E402
 
 import wavecast  # noqa: E402
 from wavecast.emulate.check.collected import Reports  # noqa: E402
-from wavecast.emulate.check.report import Kind  # noqa: E402
+from wavecast.emulate.reports import Kind  # noqa: E402
 
 pytestmark = pytest.mark.torch
 SPLITS, TILES, BLOCK = 4, 2, 128

@@ -9,7 +9,7 @@ import wavecast
 from tests.emulate.check.test_planted import line_of
 from tests.targets import swept
 from wavecast.emulate.check.collected import Reports
-from wavecast.emulate.check.report import Kind
+from wavecast.emulate.reports import Kind
 
 pytestmark = pytest.mark.hip
 SOURCE = Path(__file__).with_name("order.hip")

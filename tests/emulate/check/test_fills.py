@@ -9,7 +9,7 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 from tests.emulate.check.support import checked, of_kind
 from tests.targets import swept
-from wavecast.emulate.check.report import Kind
+from wavecast.emulate.reports import Kind
 
 TARGETS = ("gfx942", "gfx950", "gfx90a")
 _READ = "ds_read_b32 v2, v1{}\ns_waitcnt lgkmcnt(0)\nglobal_store_dword v1, v2, s[8:9]\n"

@@ -9,7 +9,7 @@ import pytest
 
 import wavecast
 from wavecast.emulate.check.collected import Reports
-from wavecast.emulate.check.report import Kind, Report
+from wavecast.emulate.reports import Kind, Report
 
 torch: Any = pytest.importorskip("torch", reason="needs PyTorch")
 gluon: Any = pytest.importorskip("triton.experimental.gluon", reason="needs Gluon")
@@ -18,7 +18,7 @@ gl: Any = pytest.importorskip("triton.experimental.gluon.language")
 
 from triton.experimental.gluon.language import constexpr  # noqa: E402
 
-from wavecast.integrations.triton import shared_allocations  # noqa: E402
+from wavecast.capture.triton import shared_allocations  # noqa: E402
 
 pytestmark = [
     pytest.mark.torch,

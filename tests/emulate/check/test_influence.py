@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from wavecast.emulate.check.influence import Bits, InfluenceOps, Reach, UndefinedSource
+from wavecast.emulate.check.dataflow.influence import Bits, InfluenceOps, Reach, UndefinedSource
 from wavecast.isa import semantics, table
 from wavecast.isa.opcode import Opcode, OperandAccess, OperandKind
 from wavecast.isa.semantics.integers import IntegerOps

@@ -13,8 +13,8 @@ from wavecast.analyze.lanes.assumptions import assumptions, is_wide
 from wavecast.analyze.lanes.masks import mask_sites
 from wavecast.compile import hip
 from wavecast.compile.parsing import parse_kernel
-from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.errors import ChecksFailed
+from wavecast.emulate.reports import Kind, Report
 
 pytestmark = pytest.mark.hip
 SOURCE = Path(__file__).with_name("lane_width.hip")

@@ -12,7 +12,7 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 from tests.emulate.check.support import checked
 from tests.emulate.memory_support import masked, whole
 from wavecast.emulate.check.mode import CheckMode
-from wavecast.emulate.check.report import Kind
+from wavecast.emulate.reports import Kind
 
 _INF, _NAN, _LARGE = "0x7f800000", "0x7fc00000", "0x7f000000"
 

@@ -9,7 +9,7 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 from tests.emulate.check.support import checked
 from tests.emulate.memory_support import lanes_of
-from wavecast.emulate.check.report import Kind
+from wavecast.emulate.reports import Kind
 
 _NUMBER = "s_waitcnt lgkmcnt(0)\nv_mov_b32_e32 v2, s2\n"
 """v2: the number of the workgroup."""

@@ -8,8 +8,8 @@ import pytest
 import wavecast
 from tests.emulate.check.mutation import without
 from tests.targets import swept
-from wavecast.emulate.check.report import Kind, Report
 from wavecast.emulate.errors import ChecksFailed
+from wavecast.emulate.reports import Kind, Report
 
 pytestmark = pytest.mark.hip
 SOURCE = Path(__file__).with_name("planted.hip")

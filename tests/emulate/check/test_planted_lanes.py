@@ -15,7 +15,7 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 import wavecast
 from tests.targets import thorough_beyond
 from wavecast.emulate.check.collected import Reports
-from wavecast.emulate.check.report import Report
+from wavecast.emulate.reports import Report
 
 pytestmark = pytest.mark.hip
 SOURCE = Path(__file__).with_name("planted_lanes.hip")

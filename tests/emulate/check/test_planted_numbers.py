@@ -15,7 +15,7 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 import wavecast
 from tests.targets import swept, thorough_beyond
 from wavecast.emulate.check.collected import Reports
-from wavecast.emulate.check.report import Report
+from wavecast.emulate.reports import Report
 
 SOURCE = Path(__file__).with_name("planted_numbers.hip")
 TARGETS = ("gfx942", "gfx950", "gfx1100", "gfx1201")

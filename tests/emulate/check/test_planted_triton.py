@@ -11,7 +11,7 @@ import pytest
 import wavecast
 from tests.targets import thorough_beyond
 from wavecast.emulate.check.collected import Reports
-from wavecast.emulate.check.report import Kind, Report
+from wavecast.emulate.reports import Kind, Report
 
 torch: Any = pytest.importorskip("torch", reason="needs PyTorch")
 triton: Any = pytest.importorskip("triton", reason="needs Triton")

@@ -9,8 +9,8 @@ import wavecast
 from tests.emulate.check.test_reach import SOURCE, TARGETS, found, only, zeros
 from tests.targets import swept
 from wavecast.compile.parsing import parse_kernel
-from wavecast.emulate.check.provenance import provenance
-from wavecast.emulate.check.report import Kind
+from wavecast.emulate.check.pointers.provenance import provenance
+from wavecast.emulate.reports import Kind
 
 pytestmark = pytest.mark.hip
 

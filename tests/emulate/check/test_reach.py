@@ -9,9 +9,9 @@ import pytest
 import wavecast
 from tests.emulate.check.test_planted import line_of
 from tests.targets import swept
-from wavecast.emulate.check.report import Kind
-from wavecast.emulate.check.tensors import CANARY
 from wavecast.emulate.errors import AddressFault, ChecksFailed
+from wavecast.emulate.reports import Kind
+from wavecast.emulate.tensors import CANARY
 
 pytestmark = pytest.mark.hip
 SOURCE = Path(__file__).with_name("reach.hip")

@@ -13,7 +13,7 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 from tests.emulate.check.support import checked, of_kind
 from tests.emulate.memory_support import lanes_of, masked, whole
-from wavecast.emulate.check.report import Kind, Report
+from wavecast.emulate.reports import Kind, Report
 
 _ALL = tuple(range(64))
 _STORE = "global_store_dword v1, {}, s[8:9]\n"

@@ -12,7 +12,7 @@ import pytest
 import wavecast
 from tests.targets import thorough_beyond
 from wavecast.emulate.check.collected import Reports
-from wavecast.emulate.check.report import Kind, Report
+from wavecast.emulate.reports import Kind, Report
 
 pytestmark = pytest.mark.hip
 SOURCE = Path(__file__).with_name("residency.hip")

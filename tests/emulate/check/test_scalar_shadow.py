@@ -16,9 +16,9 @@ from llvmlite import binding, ir
 
 from tests.emulate.check.test_influence import SPECIAL, widths_of
 from wavecast.compile.processor import load_object, processor
-from wavecast.emulate.check.scalar_shadow import ShadowOps
+from wavecast.emulate.check.registers.scalar_shadow import ShadowOps
 from wavecast.emulate.lower.ops import LlvmOps
-from wavecast.emulate.lower.values import I64, PTR, element, load
+from wavecast.emulate.values import I64, PTR, element, load
 from wavecast.isa import semantics, table
 from wavecast.isa.opcode import Opcode, OperandAccess
 from wavecast.isa.semantics.machine import FloatMode

@@ -7,7 +7,7 @@ import pytest
 
 import wavecast
 from wavecast.emulate.check.collected import Reports
-from wavecast.emulate.check.report import Kind, Report
+from wavecast.emulate.reports import Kind, Report
 
 SOURCE = Path(__file__).with_name("stored_formats.hip")
 FLOATS = np.random.default_rng(5).normal(size=256).astype(np.float32)

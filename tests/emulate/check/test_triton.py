@@ -10,7 +10,7 @@ import triton.language as tl  # noqa: E402
 import wavecast  # noqa: E402
 from tests.targets import swept  # noqa: E402
 from wavecast.emulate.check.collected import Reports  # noqa: E402
-from wavecast.emulate.check.report import Kind  # noqa: E402
+from wavecast.emulate.reports import Kind  # noqa: E402
 
 pytestmark = pytest.mark.torch
 TARGETS = ("gfx90a", "gfx942", "gfx1100", "gfx1201")

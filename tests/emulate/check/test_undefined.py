@@ -12,8 +12,8 @@ from tests.emulate.memory_support import assembly
 from tests.targets import swept
 from wavecast.compile.assembly import load
 from wavecast.compile.parsing import parse_kernel
-from wavecast.emulate.check.report import Kind
 from wavecast.emulate.check.static import static_reports
+from wavecast.emulate.reports import Kind
 
 SOURCE = Path(__file__).with_name("undefined.hip")
 TARGETS = ("gfx90a", "gfx942", "gfx1100", "gfx1201")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wavecast.emulate.check.updates import repeats
+from wavecast.emulate.check.updates.read_modify_write import repeats
 from wavecast.isa import table
 from wavecast.isa.opcode import OperandAccess
 

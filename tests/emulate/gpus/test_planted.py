@@ -17,7 +17,7 @@ from tests.emulate.gpus import cases, collectives
 from tests.emulate.gpus.cases import RACE
 from tests.emulate.gpus.planting import DEADLOCK, Bench, Case
 from wavecast.emulate.check.collected import Reports
-from wavecast.emulate.check.report import Kind, Report
+from wavecast.emulate.reports import Kind, Report
 from wavecast.errors import WavecastError
 
 pytestmark = pytest.mark.torch

@@ -19,7 +19,7 @@ import triton.language as tl  # noqa: E402
 import wavecast  # noqa: E402
 from wavecast.cli.run import command  # noqa: E402
 from wavecast.emulate.check.collected import Reports  # noqa: E402
-from wavecast.emulate.check.gpu_memory import LinkTraffic  # noqa: E402
+from wavecast.emulate.check.gpus.memory import LinkTraffic  # noqa: E402
 
 # pyright: reportArgumentType=false
 

@@ -12,11 +12,11 @@ from llvmlite import ir
 
 from tests.emulate.matrix.support import compile_module, encode, values
 from wavecast.dtypes import Encoding
-from wavecast.emulate.lower.values import I32, I64, PTR, element, load
 from wavecast.emulate.matrix import formats
 from wavecast.emulate.matrix.decode import ElementDecoder
 from wavecast.emulate.matrix.host import Host, detect
 from wavecast.emulate.matrix.loops import counted_loop
+from wavecast.emulate.values import I32, I64, PTR, element, load
 
 WIDTH = 8
 HOSTS = [pytest.param(detect(), id="host"), pytest.param(Host(256, 16), id="plain")]

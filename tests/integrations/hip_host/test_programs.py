@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
+from wavecast.capture.hip_host.library import runtime_folder
 from wavecast.cli.main import run as run_command
 from wavecast.compile import hip, hip_program
 from wavecast.compile.toolchain import Toolchain, find
 from wavecast.errors import CompileError, MissingTool
-from wavecast.integrations.hip_host.library import runtime_folder
-from wavecast.pipeline import hip_programs
+from wavecast.pipeline.execute import hip_programs
 from wavecast.processes import Finished
 
 pytestmark = pytest.mark.hip

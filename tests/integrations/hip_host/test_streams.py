@@ -14,7 +14,7 @@ from tests.targets import thorough_beyond
 from wavecast.cli.main import run as run_command
 from wavecast.compile.toolchain import find
 from wavecast.errors import MissingTool
-from wavecast.pipeline import hip_programs
+from wavecast.pipeline.execute import hip_programs
 
 pytestmark = pytest.mark.hip
 SOURCE = Path(__file__).parent / "streams.hip"

@@ -18,7 +18,7 @@ def sglang() -> Any:
     pytest.importorskip("transformers", reason="needs transformers")
     os.environ.update(ENVIRONMENT)
     found = pytest.importorskip("sglang", reason="needs SGLang: pip install 'wavecast[sglang]'")
-    from wavecast.integrations.sglang import registration
+    from wavecast.frameworks.sglang import registration
 
     registration.register_layers()
     return found

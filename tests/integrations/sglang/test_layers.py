@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 @pytest.fixture(autouse=True)
 def emulated(sglang: Any) -> Any:
     """Counts of calls begin with the test, which is on the emulated GPU."""
-    from wavecast.integrations.sglang import registration, served
+    from wavecast.frameworks.sglang import registration, served
 
     served.calls.clear()
     torch.manual_seed(0)
@@ -23,7 +23,7 @@ def emulated(sglang: Any) -> Any:
 
 
 def served() -> set[tuple[str, str]]:
-    from wavecast.integrations.sglang.served import calls
+    from wavecast.frameworks.sglang.served import calls
 
     return set(calls)
 
@@ -84,7 +84,7 @@ def test_linear_layers() -> None:
     """Methods are replaced by their exact class; a bias is added."""
     from sglang.srt.layers.quantization import unquant
 
-    from wavecast.integrations.sglang import linear
+    from wavecast.frameworks.sglang import linear
 
     model = torch.nn.ModuleList([torch.nn.Linear(64, 48), torch.nn.Embedding(32, 64)])
     model[0].quant_method = unquant.UnquantizedLinearMethod()
@@ -108,7 +108,7 @@ def test_attention(window: int, dtype: torch.dtype) -> None:
     from sglang.srt.layers.radix_attention import RadixAttention
     from sglang.srt.model_executor.forward_batch_info import ForwardMode
 
-    from wavecast.integrations.sglang.attention import SglangAttentionBackend
+    from wavecast.frameworks.sglang.attention import SglangAttentionBackend
 
     heads, kv_heads, width, pages = 4, 2, 32, 12
     cache = [torch.randn(pages * 16, kv_heads, width).to(dtype) for _ in range(2)]
@@ -181,7 +181,7 @@ def test_attention(window: int, dtype: torch.dtype) -> None:
 def test_attention_that_is_refused(changed: dict[str, Any], reason: str) -> None:
     from sglang.srt.layers.radix_attention import RadixAttention
 
-    from wavecast.integrations.sglang import attention
+    from wavecast.frameworks.sglang import attention
 
     layer = RadixAttention(4, 32, 0.2, 2, 0)
     for name, value in changed.items():
@@ -199,7 +199,7 @@ def test_latent_attention(dtype: torch.dtype) -> None:
     from sglang.srt.layers.radix_attention import RadixAttention
     from sglang.srt.model_executor.forward_batch_info import ForwardMode
 
-    from wavecast.integrations.sglang.mla import SglangLatentBackend
+    from wavecast.frameworks.sglang.mla import SglangLatentBackend
 
     heads, nope, rope, latent, value, before, new = 2, 32, 64, 256, 48, 20, 5
     cache = torch.randn(6 * 16, 1, latent + rope).to(dtype)
@@ -275,7 +275,7 @@ def test_experts(scoring: str) -> None:
     from sglang.srt.layers.moe.moe_runner import MoeRunnerConfig
     from sglang.srt.layers.moe.topk import TopKConfig, fused_topk_native
 
-    from wavecast.integrations.sglang import experts
+    from wavecast.frameworks.sglang import experts
 
     count, hidden, inner, top = 8, 64, 32, 2
     x = torch.randn(9, hidden)
@@ -306,7 +306,7 @@ def test_experts_that_are_refused() -> None:
     from sglang.srt.layers.moe.moe_runner import MoeRunnerConfig
     from sglang.srt.layers.moe.topk import TopKConfig
 
-    from wavecast.integrations.sglang import experts
+    from wavecast.frameworks.sglang import experts
 
     x = torch.randn(2, 8)
     grouped = TopKConfig(2, use_grouped_topk=True, topk_group=1, num_expert_group=2)
@@ -320,7 +320,7 @@ def test_experts_that_are_refused() -> None:
 
 def test_sampler() -> None:
     """The likeliest token where top-k is 1, one of two where it is 2."""
-    from wavecast.integrations.sglang.sampler import SglangSampler
+    from wavecast.frameworks.sglang.sampler import SglangSampler
 
     sampler = object.__new__(SglangSampler)
     probs = torch.rand(3, 64).softmax(-1)
@@ -343,7 +343,7 @@ def test_sampler() -> None:
 
 def test_weights_rounded_as_they_are_loaded() -> None:
     """To fp8 with a scale per row; a static scale of activations; a bias."""
-    from wavecast.integrations.sglang.quantised import SglangFp8Config, SglangFp8Linear
+    from wavecast.frameworks.sglang.quantised import SglangFp8Config, SglangFp8Linear
 
     method = SglangFp8Linear(SglangFp8Config())
     layer = torch.nn.Linear(64, 48)
@@ -364,7 +364,7 @@ def test_weights_rounded_as_they_are_loaded() -> None:
 
 def test_fp8_that_is_refused() -> None:
     """Other blocks, experts without codes, and scales that were not read."""
-    from wavecast.integrations.sglang import quantised
+    from wavecast.frameworks.sglang import quantised
 
     config = quantised.SglangFp8Config(True, weight_block_size=[64, 64])
     with pytest.raises(NotImplementedError, match=r"scales by \[64, 64\]"):

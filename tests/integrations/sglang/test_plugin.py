@@ -10,7 +10,7 @@ from pkgutil import resolve_name
 import pytest
 
 from wavecast.errors import MissingTool, UnknownName, UsageError
-from wavecast.integrations.sglang import plugin, versions
+from wavecast.frameworks.sglang import plugin, versions
 
 PROJECT = Path(__file__).parents[3] / "pyproject.toml"
 
@@ -40,7 +40,7 @@ def test_emulated_platform(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its class is named, not imported."""
     monkeypatch.setenv("WAVECAST_SGLANG", "gfx950")
     installed(monkeypatch, versions.SUPPORTED[0])
-    assert plugin.platform() == "wavecast.integrations.sglang.platform.SglangPlatform"
+    assert plugin.platform() == "wavecast.frameworks.sglang.platform.SglangPlatform"
     monkeypatch.setenv("WAVECAST_SGLANG", "gfx000")
     with pytest.raises(UnknownName):
         plugin.platform()

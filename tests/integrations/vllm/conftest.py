@@ -31,7 +31,7 @@ def engine(vllm: Any, tmp_path: Any) -> Iterator[Callable[..., Any]]:
     """Makes a small model, its experts quantised if asked, and an engine that has loaded it. The
     engine ends with the test."""
     from tests.integrations.vllm import models
-    from wavecast.integrations.vllm import served
+    from wavecast.frameworks.vllm import served
 
     running = []
 

@@ -42,7 +42,7 @@ def check(reference: Any, prompts: Sequence[Sequence[int]], outputs: Any) -> Non
 
 def served() -> dict[tuple[str, str], int]:
     """Calls of operators since the engine began."""
-    from wavecast.integrations.vllm.served import calls
+    from wavecast.frameworks.vllm.served import calls
 
     return dict(calls)
 

@@ -14,9 +14,9 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("triton", reason="needs Triton")
 
 from wavecast.cli.main import run  # noqa: E402
-from wavecast.integrations.vllm import moe_tables, product_tables, tables  # noqa: E402
-from wavecast.integrations.vllm.moe_tables import ExpertLayerSizes, aligned  # noqa: E402
-from wavecast.integrations.vllm.product_tables import ProductSizes  # noqa: E402
+from wavecast.frameworks.vllm import moe_tables, product_tables, tables  # noqa: E402
+from wavecast.frameworks.vllm.moe_tables import ExpertLayerSizes, aligned  # noqa: E402
+from wavecast.frameworks.vllm.product_tables import ProductSizes  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

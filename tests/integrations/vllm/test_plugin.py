@@ -7,7 +7,7 @@ from importlib.metadata import PackageNotFoundError
 import pytest
 
 from wavecast.errors import MissingTool, UnknownName, UsageError
-from wavecast.integrations.vllm import plugin, versions
+from wavecast.frameworks.vllm import plugin, versions
 
 
 def installed(monkeypatch: pytest.MonkeyPatch, version: str) -> None:
@@ -27,7 +27,7 @@ def test_emulated_platform(monkeypatch: pytest.MonkeyPatch) -> None:
     """Its class is named, not imported."""
     monkeypatch.setenv("WAVECAST_VLLM", "gfx950")
     installed(monkeypatch, "0.33.1")
-    assert plugin.platform() == "wavecast.integrations.vllm.platform.WavecastPlatform"
+    assert plugin.platform() == "wavecast.frameworks.vllm.platform.WavecastPlatform"
     monkeypatch.setenv("WAVECAST_VLLM", "gfx000")
     with pytest.raises(UnknownName):
         plugin.platform()
@@ -55,7 +55,7 @@ def test_without_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_slots() -> None:
     """Positions of two sequences in blocks of 4, and padding."""
     torch = pytest.importorskip("torch", reason="needs PyTorch")
-    from wavecast.integrations.vllm.slots import slot_mapping
+    from wavecast.frameworks.vllm.slots import slot_mapping
 
     found = torch.zeros(7, dtype=torch.int64)
     slot_mapping(

@@ -41,8 +41,8 @@ def test_weights_quantised_as_they_are_loaded(
 
 def test_fp8_of_whole_tensors(vllm: Any) -> None:
     """One scale each, as checkpoints have them; vLLM itself makes such weights on its GPUs only."""
-    from wavecast.integrations.vllm.quantised import WavecastFp8Linear
-    from wavecast.integrations.vllm.worker import emulated
+    from wavecast.frameworks.vllm.quantised import WavecastFp8Linear
+    from wavecast.frameworks.vllm.worker import emulated
 
     a = torch.randn(2, 3, 64).to(torch.float8_e4m3fnuz)
     b = torch.randn(48, 64).to(torch.float8_e4m3fnuz).t()
@@ -69,8 +69,8 @@ def test_int8(vllm: Any) -> None:
         Int8ScaledMMLinearLayerConfig,
     )
 
-    from wavecast.integrations.vllm.quantised import WavecastInt8Linear
-    from wavecast.integrations.vllm.worker import emulated
+    from wavecast.frameworks.vllm.quantised import WavecastInt8Linear
+    from wavecast.frameworks.vllm.worker import emulated
 
     config = Int8ScaledMMLinearLayerConfig(
         is_static_input_scheme=False, is_channelwise=False, input_symmetric=True
@@ -101,8 +101,8 @@ def test_four_bits(vllm: Any) -> None:
     )
     from vllm.scalar_type import scalar_types
 
-    from wavecast.integrations.vllm.quantised import WavecastInt4Linear
-    from wavecast.integrations.vllm.worker import emulated
+    from wavecast.frameworks.vllm.quantised import WavecastInt4Linear
+    from wavecast.frameworks.vllm.worker import emulated
 
     n, k, group = 48, 128, 32
     given = {"weight_type": scalar_types.uint4b8, "act_type": torch.bfloat16, "zero_points": False}

@@ -71,7 +71,7 @@ def test_experts_rounded_as_they_are_loaded(vllm: Any, engine: Callable[..., Any
     [([64, 64], False, r"scales by \[64, 64\]"), (None, True, "experts of fp8 with a bias")],
 )
 def test_what_the_operator_lacks_is_refused(vllm: Any, block: Any, bias: bool, says: str) -> None:
-    from wavecast.integrations.vllm.quantised_experts import WavecastFp8MoE
+    from wavecast.frameworks.vllm.quantised_experts import WavecastFp8MoE
 
     layer = SimpleNamespace(moe_config=SimpleNamespace(has_bias=bias))
     with pytest.raises(NotImplementedError, match=says):
@@ -86,7 +86,7 @@ def test_what_the_operator_lacks_is_refused(vllm: Any, block: Any, bias: bool, s
     ],
 )
 def test_other_integers_are_refused(vllm: Any, weights: dict[str, Any], says: str) -> None:
-    from wavecast.integrations.vllm.integer_experts import WavecastInt4MoE, WavecastInt8MoE
+    from wavecast.frameworks.vllm.integer_experts import WavecastInt4MoE, WavecastInt8MoE
 
     with pytest.raises(NotImplementedError, match=says):
         WavecastInt4MoE(SimpleNamespace(**weights), SimpleNamespace())

@@ -23,9 +23,9 @@ def test_layers_that_rows_name_are_replaced(vllm: Any) -> None:
     from vllm.model_executor.layers.quantization import get_quantization_config
     from vllm.v1.attention.backends.registry import AttentionBackendEnum
 
-    from wavecast.integrations.vllm import registration
-    from wavecast.integrations.vllm.attention import WavecastAttentionBackend
-    from wavecast.pipeline.engine_layers import LAYERS, Uncovered
+    from wavecast.frameworks.vllm import registration
+    from wavecast.frameworks.vllm.attention import WavecastAttentionBackend
+    from wavecast.pipeline.models.engine_layers import LAYERS, Uncovered
 
     registration.register()
     registration.register()

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from tests.rules.planted.cases import PlantedKernel
 from wavecast.pipeline import SourceOptions, explain_launches, explain_path, select
+from wavecast.pipeline.explain.result import Explanation
+from wavecast.pipeline.explain.steps import Given
 from wavecast.pipeline.plan import Plan, Planned
-from wavecast.pipeline.result import Explanation
-from wavecast.pipeline.steps import Given
 
 
 @cache
 def explained(path: Path, device: str) -> tuple[Explanation, ...]:
     """The launches of a script's `main`, explained."""
-    from wavecast.integrations.triton import capture
+    from wavecast.capture.triton import capture
 
     selection = select([device])
     with capture(device) as launches:

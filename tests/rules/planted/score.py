@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tests.rules.planted.cases import PlantedKernel
 from tests.rules.planted.explained import seconds, wrong_and_fixed
-from wavecast.report.summary import lines_of
+from wavecast.report.explain.summary import lines_of
 
 CLOSE = 0.10
 """A promised part of the time is close to the predicted one within this."""

@@ -10,7 +10,7 @@ import pytest
 from wavecast.arch.systems import system
 from wavecast.errors import UsageError
 from wavecast.perfmodel.ops.collectives import price
-from wavecast.report.msccl import msccl_xml
+from wavecast.report.systems.msccl import msccl_xml
 from wavecast.systems.collectives.schedule import MessageSchedule, messages, schedules
 from wavecast.systems.collectives.search import answer, search
 from wavecast.systems.collectives.simulate import Cluster, simulate

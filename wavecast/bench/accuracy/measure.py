@@ -14,9 +14,9 @@ from typing import Any
 from wavecast import arch
 from wavecast.arch import Device
 from wavecast.bench.accuracy.cases import device_of
+from wavecast.capture import gpu
+from wavecast.capture.gpu import KernelRun, LocalGpu
 from wavecast.errors import UsageError, WavecastError
-from wavecast.integrations import gpu
-from wavecast.integrations.gpu import KernelRun, LocalGpu
 from wavecast.perfmodel import ops
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.pipeline import Given, SourceOptions, explain_path, select

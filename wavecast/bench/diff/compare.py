@@ -12,7 +12,7 @@ from wavecast.bench.diff.regions import Weights, regions, responsible
 from wavecast.bench.diff.result import Delta, Diff, DiffLine, KernelDiff
 from wavecast.bench.diff.sides import Side
 from wavecast.bench.diff.spent import basis_of, spent
-from wavecast.pipeline.result import Explanation
+from wavecast.pipeline.explain.result import Explanation
 from wavecast.rules.finding import Finding
 
 Pair = tuple[Explanation | None, Explanation | None]

@@ -87,7 +87,7 @@ def between(releases: Sequence[str], first: str = "", last: str = "") -> tuple[s
 
 def installed() -> str:
     """The release of Triton in this environment, "" without one."""
-    from wavecast.bench.measure.environment import version
+    from wavecast.bench.environment import version
 
     return version("triton")
 

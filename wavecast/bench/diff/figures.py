@@ -8,7 +8,7 @@ from wavecast.bench.code import code_figures
 from wavecast.bench.diff.result import Delta
 from wavecast.bench.kpis import KPIS, Kpi
 from wavecast.errors import UnknownName
-from wavecast.pipeline.result import Explanation
+from wavecast.pipeline.explain.result import Explanation
 
 COMPARED = (
     *("predicted_seconds", "vgprs", "sgprs", "spills", "scratch_bytes", "waves", "lds_bytes"),

@@ -11,7 +11,7 @@ from wavecast.bench.diff.assembly import side_by_side
 from wavecast.bench.diff.line_matcher import LineMatcher, LinePair
 from wavecast.bench.diff.result import Delta, DiffRegion
 from wavecast.isa.instruction import Instruction
-from wavecast.pipeline.result import Explanation
+from wavecast.pipeline.explain.result import Explanation
 
 Weights = tuple[Sequence[float], Sequence[float]]
 

@@ -7,7 +7,7 @@ from typing import Literal
 
 from wavecast.analyze.result import LoopAnalysis
 from wavecast.arch import Device
-from wavecast.pipeline.result import Explanation, Failure
+from wavecast.pipeline.explain.result import Explanation, Failure
 from wavecast.rules.finding import Finding
 
 Basis = Literal["seconds", "cycles"]

@@ -12,8 +12,8 @@ from wavecast.bench.diff.capturing import Captured, captured
 from wavecast.bench.diff.checkout import checked_out
 from wavecast.errors import CaptureError, UsageError
 from wavecast.pipeline import Selection, SourceOptions, explain_launches, explain_path
-from wavecast.pipeline.choosing import best
-from wavecast.pipeline.result import ConfigurationChoice, ExplainReport
+from wavecast.pipeline.explain.choosing import best
+from wavecast.pipeline.explain.result import ConfigurationChoice, ExplainReport
 
 Progress = Callable[[str], None]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wavecast.bench.diff.result import Basis
 from wavecast.perfmodel.launches import launch_timing
-from wavecast.pipeline.result import Explanation
+from wavecast.pipeline.explain.result import Explanation
 
 
 def basis_of(before: Explanation, after: Explanation) -> Basis:

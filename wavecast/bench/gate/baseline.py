@@ -14,9 +14,9 @@ from msgspec import UNSET, UnsetType
 from wavecast import files
 from wavecast.bench.kpis import KPIS
 from wavecast.bench.records import BenchRecord
-from wavecast.documents.base import JsonObject, doc, values
-from wavecast.documents.schema import name_of
 from wavecast.errors import InputError
+from wavecast.json_objects import JsonObject, doc, values
+from wavecast.json_schema import name_of
 
 
 class BaselineEntryJson(JsonObject):

@@ -8,7 +8,7 @@ from typing import Final, Literal
 
 from wavecast.bench.gate.thresholds import Thresholds
 from wavecast.bench.records import Scalar
-from wavecast.documents.base import JsonObject
+from wavecast.json_objects import JsonObject
 
 GuardKind = Literal["operator", "callable", "kernel"]
 """As `records.Subject.kind`: each kernel of a script is a subject."""

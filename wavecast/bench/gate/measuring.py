@@ -105,7 +105,7 @@ def _of_call(guard: Guard, device: Device, root: Path, environment_of: Environme
 
 
 def _captured(bench_workload: Workload, device: Device) -> list[Launch]:
-    from wavecast.integrations.triton import capture
+    from wavecast.capture.triton import capture
 
     with capture(device) as launches:
         bench_workload.prepared(0, values=False)()
@@ -155,8 +155,8 @@ class _Executed:
 
 
 def _executed(guard: Guard, bench_workload: Workload, device: Device) -> _Executed:
+    from wavecast.capture.triton import device as emulated
     from wavecast.emulate.check.collected import Reports
-    from wavecast.integrations.triton import device as emulated
 
     reports = Reports()
     checks = reports if guard.checks else False
@@ -187,8 +187,8 @@ def _against_reference(guard: Guard, got: Any, device: Device) -> tuple[float | 
     "") without a reference. Both make their inputs from the same seed."""
     if not guard.reference:
         return None, ""
-    from wavecast.integrations.torch import verify
-    from wavecast.integrations.triton import device as emulated
+    from wavecast.capture.triton import device as emulated
+    from wavecast.frameworks.torch import verify
 
     with emulated(device):
         right = workload(guard.reference, guard.axes).prepared(1)()

@@ -8,11 +8,11 @@ from pathlib import Path
 from wavecast.arch import Device
 from wavecast.bench.gate.guards import Guard
 from wavecast.bench.gate.scripts import EnvironmentOf
-from wavecast.bench.profiles.chips import chips
-from wavecast.bench.profiles.reading import read
-from wavecast.bench.profiles.summary import summarise
 from wavecast.bench.records import BenchRecord, BenchSubject, Conditions, Figure
 from wavecast.errors import NothingAnalysed, UsageError
+from wavecast.profiles.chips import chips
+from wavecast.profiles.reading import read
+from wavecast.profiles.summary import summarise
 
 ALL = "all"
 

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Final
 
 from wavecast.arch import Device
+from wavecast.bench.environment import emulated_environment, now
 from wavecast.bench.gate.guards import Guard
 from wavecast.bench.gate.measuring import Taken, failed, measure, one_line
 from wavecast.bench.gate.scripts import EnvironmentOf
-from wavecast.bench.measure.environment import emulated_environment, now
 from wavecast.bench.records import BenchRun, Environment
 from wavecast.bench.store.sqlite import open_store
 from wavecast.errors import WavecastError

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from wavecast import arch
 from wavecast.arch import Device
 from wavecast.bench.accuracy.cases import device_of
-from wavecast.bench.measure.environment import checkout, version
+from wavecast.bench.environment import checkout, version
 from wavecast.bench.measure.sensors import Sensors, sensors
 from wavecast.bench.records import Environment
-from wavecast.integrations.gpu import LocalGpu, local_gpu
+from wavecast.capture.gpu import LocalGpu, local_gpu
 from wavecast.version import __version__
 
 

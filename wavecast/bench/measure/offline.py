@@ -19,8 +19,8 @@ from wavecast.errors import NothingAnalysed
 from wavecast.isa.opcode import Space
 from wavecast.perfmodel.bounds import Work
 from wavecast.perfmodel.roofline import roofline
-from wavecast.pipeline.result import Explanation
-from wavecast.pipeline.steps import Given, explain_launch
+from wavecast.pipeline.explain.result import Explanation
+from wavecast.pipeline.explain.steps import Given, explain_launch
 
 CONDITIONS = Conditions(timing="predicted")
 
@@ -48,7 +48,7 @@ def measure(
     reference where it has one; `check` watches it. Raises NothingAnalysed when it launches nothing,
     WavecastError when it does not compile.
     """
-    from wavecast.integrations.triton import capture
+    from wavecast.capture.triton import capture
 
     with capture(device) as launches:
         workload.prepared(0, values=False)()
@@ -186,7 +186,7 @@ def _sum(values: Iterable[float | None]) -> float | None:
 
 
 def _traces(workload: Workload, device: Device) -> list[Trace]:
-    from wavecast.integrations.triton import device as emulated
+    from wavecast.capture.triton import device as emulated
 
     with emulated(device, trace=True) as hooks:
         workload.prepared(0)()

@@ -15,16 +15,16 @@ from pathlib import Path
 from statistics import median
 
 from wavecast.arch import Device
+from wavecast.bench.environment import emulated_environment
 from wavecast.bench.measure import offline, physics
-from wavecast.bench.measure.environment import emulated_environment
 from wavecast.bench.measure.gpu_environment import LocalGpuState
 from wavecast.bench.measure.session import Failed, Progress, SessionResult, keeping
 from wavecast.bench.records import BenchRecord, BenchRun, BenchSubject, Conditions, Figure, Scalar
 from wavecast.bench.store.base import Store
+from wavecast.capture.gpu import KernelRun, profile_script
+from wavecast.capture.triton import Capture, capture_script
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import NothingAnalysed, StoreError, WavecastError
-from wavecast.integrations.gpu import KernelRun, profile_script
-from wavecast.integrations.triton import Capture, capture_script
 
 PROFILED = Conditions(timing="profiler", inputs="given")
 """Caches are as the script leaves them; data is its own."""

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from wavecast.arch import Device
+from wavecast.bench.environment import emulated_environment, now
 from wavecast.bench.measure import offline
-from wavecast.bench.measure.environment import emulated_environment, now
 from wavecast.bench.measure.workload import Workload
 from wavecast.bench.records import BenchRecord, BenchRun
 from wavecast.bench.store.base import Store

@@ -53,7 +53,7 @@ class OperatorWorkload(Workload):
         self.subject = BenchSubject("operator", operator.name, self.sizes)
 
     def prepared(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
-        from wavecast.integrations.gpu.inputs import MakeThere
+        from wavecast.capture.gpu.inputs import MakeThere
         from wavecast.kernels.inputs import Make
 
         make = Make(seed, values=values) if device == "cpu" else MakeThere(seed, device)
@@ -61,7 +61,7 @@ class OperatorWorkload(Workload):
         return lambda: self.operator.call(**inputs)
 
     def verified(self) -> tuple[float | None, tuple[str, ...]]:
-        from wavecast.integrations.gpu.verifying import operator_problems
+        from wavecast.frameworks.torch.verifying import operator_problems
 
         return operator_problems(self.operator, self.sizes)
 
@@ -69,7 +69,7 @@ class OperatorWorkload(Workload):
         return self.operator.work(**self.sizes)
 
     def problems(self, arch: str | None, *, check: bool) -> tuple[float | None, tuple[str, ...]]:
-        from wavecast.integrations.torch import verify
+        from wavecast.frameworks.torch import verify
 
         verdict = verify.verify(self.operator, self.sizes, arch, check=check, seed=1)
         return verdict.error, verdict.problems
@@ -93,7 +93,7 @@ class FunctionWorkload(Workload):
 
     def prepared(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
         del values, device
-        from wavecast.integrations.gpu.inputs import seed as seeded
+        from wavecast.capture.gpu.inputs import seed as seeded
 
         seeded(seed)
         try:
@@ -119,7 +119,7 @@ class FunctionWorkload(Workload):
         return run
 
     def verified(self) -> tuple[float | None, tuple[str, ...]]:
-        from wavecast.integrations.gpu.verifying import unwritten
+        from wavecast.frameworks.torch.verifying import unwritten
 
         wrong = unwritten(lambda: self.prepared(1, device="cuda"))
         return None, (wrong,) if wrong else ()
@@ -130,8 +130,8 @@ class FunctionWorkload(Workload):
     def problems(self, arch: str | None, *, check: bool) -> tuple[float | None, tuple[str, ...]]:
         if arch is None or not check:
             return None, ()
+        from wavecast.capture.triton import device
         from wavecast.emulate.check.collected import Reports
-        from wavecast.integrations.triton import device
 
         reports = Reports()
         with device(arch, check=reports):

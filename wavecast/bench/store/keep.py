@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from wavecast.bench.measure.environment import now
+from wavecast.bench.environment import now
 from wavecast.bench.records import BenchRecord, BenchRun
 from wavecast.bench.store.base import Store
 from wavecast.errors import StoreError

@@ -6,9 +6,9 @@ import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
-from wavecast.emulate.check.gpu_memory import LinkTraffic
-from wavecast.emulate.check.report import Kind, Report
+from wavecast.emulate.check.gpus.memory import LinkTraffic
 from wavecast.emulate.errors import ChecksFailed
+from wavecast.emulate.reports import Kind, Report
 from wavecast.errors import UnknownName, UsageError
 
 _Key = tuple[str, str, Kind, str, int]

@@ -28,7 +28,7 @@ from wavecast.emulate.check import log
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
-from wavecast.emulate.lower.values import I32, I64, PTR, context_word, element, load
+from wavecast.emulate.values import I32, I64, PTR, context_word, element, load
 from wavecast.isa.counters import LIMITS, counter_set, events
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Control, Role

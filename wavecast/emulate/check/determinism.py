@@ -15,12 +15,12 @@ import numpy as np
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.dtypes import is_dtype, lookup
 from wavecast.emulate import engine
-from wavecast.emulate.check.report import Kind, Report
-from wavecast.emulate.check.tensors import AddressInterval, LaunchTensor, bytes_at, tensors_of
 from wavecast.emulate.check.writers import WriterMode
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.engine import RunOrder
 from wavecast.emulate.native import native_kernel
+from wavecast.emulate.reports import Kind, Report
+from wavecast.emulate.tensors import AddressInterval, LaunchTensor, bytes_at, tensors_of
 
 SEEDS = (1, 2)
 """Seeds of the permutations after the reverse order."""

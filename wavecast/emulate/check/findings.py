@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 
 from wavecast.compile.array_accesses import UNLIMITED
 from wavecast.compile.codeobject import Launch
-from wavecast.emulate.check import beyond_wave
-from wavecast.emulate.check.gpu_order import CheckedLaunch
+from wavecast.emulate.check.gpus.order import CheckedLaunch
+from wavecast.emulate.check.lanes import beyond_wave
 from wavecast.emulate.check.log import CheckRecord
-from wavecast.emulate.check.narrowing import is_mark
-from wavecast.emulate.check.owners import Owners
-from wavecast.emulate.check.private_loads import private_load
-from wavecast.emulate.check.report import Kind, Report
+from wavecast.emulate.check.numbers.narrowing import is_mark
+from wavecast.emulate.check.pointers.owners import Owners
+from wavecast.emulate.check.registers.private_loads import private_load
 from wavecast.emulate.check.shadow import READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE
-from wavecast.emulate.check.tensors import AddressInterval, LaunchTensor, element_at, outside
+from wavecast.emulate.reports import Kind, Report
+from wavecast.emulate.tensors import AddressInterval, LaunchTensor, element_at, outside
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Space
 from wavecast.isa.program import Kernel

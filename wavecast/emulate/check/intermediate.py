@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.ttgir import IrModule, Operation, parse, tensors
 from wavecast.dtypes import Spelling, is_dtype, lookup
-from wavecast.emulate.check.report import Kind, Report
+from wavecast.emulate.reports import Kind, Report
 from wavecast.isa.instruction import SourceLocation
 
 _AXIS = re.compile(r"axis = (\d+)")

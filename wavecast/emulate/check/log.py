@@ -13,10 +13,10 @@ from typing import Any, Final
 import numpy as np
 from llvmlite import ir
 
-from wavecast.emulate.check.report import KINDS, Kind
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.emitter import WaveEmitter
-from wavecast.emulate.lower.values import I64, PTR, context_word, element, load
+from wavecast.emulate.reports import KINDS, Kind
+from wavecast.emulate.values import I64, PTR, context_word, element, load
 
 # context words of check mode
 RECORDS: Final = state.MODE

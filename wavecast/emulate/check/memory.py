@@ -7,27 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 from llvmlite import ir
 
-from wavecast.emulate.check import (
-    clocks,
-    global_access,
-    global_releases,
-    lds_aside,
-    lds_order,
-    lds_records,
-    log,
-    shadow_global,
-    shadow_lds,
-)
-from wavecast.emulate.check.atomicity import Atomicity, ProgramAtomicity
+from wavecast.emulate.check import log
+from wavecast.emulate.check.clocks import clocks
+from wavecast.emulate.check.clocks.atomicity import Atomicity, ProgramAtomicity
 from wavecast.emulate.check.counters import DS, LOAD, STORE, WAVES, Counters, issues
-from wavecast.emulate.check.order import EVENT
-from wavecast.emulate.check.report import Kind
+from wavecast.emulate.check.global_memory import access as global_access
+from wavecast.emulate.check.global_memory import releases
+from wavecast.emulate.check.global_memory import shadow as shadow_global
+from wavecast.emulate.check.global_memory.order import EVENT
+from wavecast.emulate.check.lds import aside, order, records
+from wavecast.emulate.check.lds import shadow as shadow_lds
 from wavecast.emulate.check.shadow import COMPARES, DECIDES_TRAIT, WITH_ATOMICS, packed
 from wavecast.emulate.lower import runtime, state
 from wavecast.emulate.lower.access import MemoryAccess, Outlined, function_type
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
-from wavecast.emulate.lower.values import I1, I32, I64, PTR, context_word, element, load
+from wavecast.emulate.reports import Kind
+from wavecast.emulate.values import I1, I32, I64, PTR, context_word, element, load
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind, OpcodeFlag, Role, Space
 from wavecast.isa.program import Program
@@ -41,7 +37,7 @@ _ZERO_IS_NEUTRAL = {"add", "sub", "or", "xor"}
 """Atomic operations that only load where their operand is 0."""
 
 
-_POLLED_ANEW = global_releases.POLLED_ANEW, global_releases.polled_anew
+_POLLED_ANEW = releases.POLLED_ANEW, releases.polled_anew
 
 
 def _comparing(program: Program) -> bool:
@@ -170,14 +166,14 @@ class MemoryChecks(Observer):
         lds = ""
         if mode in ("local", "flat"):
             lds += COMPARES if self._compares else ""
-            lds += lds_order.FILLED if self._filled else ""
+            lds += order.FILLED if self._filled else ""
             lds += WITH_ATOMICS if self._counts else ""
             lds += self._deciding(instruction)
         if mode == "local":
-            polls = lds_order.POLLS if instruction.index in self.found.polls else ""
+            polls = order.POLLS if instruction.index in self.found.polls else ""
             if polls and self.counters.waits:
-                polls += lds_order.WAITS
-            return lds + polls + (lds_order.POLLED if self.found.polls else "")
+                polls += order.WAITS
+            return lds + polls + (order.POLLED if self.found.polls else "")
         atomicity = self.found.atomicity[instruction.index]
         traits = str(int(atomicity))
         if STORE in issues(instruction, self.counters.target):
@@ -312,9 +308,9 @@ def _clear(emitter: WaveEmitter, *, atomics: bool) -> None:
     builder = emitter.builder
     word = partial(context_word, builder, emitter.context)
     dwords = builder.lshr(builder.add(word(state.LDS_BYTES, I64), I64(3)), I64(2))
-    arrays = [(log.LDS_WRITES, 1), (log.LDS_READS, lds_records.READ_WORDS)]
+    arrays = [(log.LDS_WRITES, 1), (log.LDS_READS, records.READ_WORDS)]
     if atomics:
-        arrays.append((log.LDS_ASIDE, lds_aside.ASIDE_WORDS))
+        arrays.append((log.LDS_ASIDE, aside.ASIDE_WORDS))
     for index, words in arrays:
         _zero(emitter, word(index, PTR), builder.mul(dwords, I64(8 * words)))
 

@@ -15,49 +15,57 @@ from wavecast.arch import Device
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.source_accesses import SourceAccess
 from wavecast.emulate import hostmemory
-from wavecast.emulate.check import log, records
-from wavecast.emulate.check.alignment import AlignmentChecks
-from wavecast.emulate.check.arrivals import Arrival, ArrivalChecks, arrivals
-from wavecast.emulate.check.atomicity import ATOMIC, Atomicity, ProgramAtomicity, accesses
-from wavecast.emulate.check.beyond_wave import BeyondWaveChecks
-from wavecast.emulate.check.bounds import AccessBounds, arrays_of, source_accesses, sources
-from wavecast.emulate.check.clock_events import ClockLaunch
+from wavecast.emulate.bounds import AccessBounds, arrays_of, source_accesses, sources
+from wavecast.emulate.check import log
+from wavecast.emulate.check.clocks import records
+from wavecast.emulate.check.clocks.atomicity import ATOMIC, Atomicity, ProgramAtomicity, accesses
+from wavecast.emulate.check.clocks.events import ClockLaunch
+from wavecast.emulate.check.clocks.launch_clocks import Clocks
+from wavecast.emulate.check.clocks.missing_order import (
+    MIXED,
+    VOLATILE,
+    Lack,
+    RaceSide,
+    Unordered,
+    explanation,
+)
+from wavecast.emulate.check.clocks.release_memory import ReleaseMemory
 from wavecast.emulate.check.counters import WAVES, Counters, Progress
-from wavecast.emulate.check.divisions import DivisionChecks
-from wavecast.emulate.check.exits import ExitChecks, Exits
 from wavecast.emulate.check.findings import LaunchFindings, Sources
-from wavecast.emulate.check.format_uses import FormatUse, format_uses
-from wavecast.emulate.check.formats import format_reports
-from wavecast.emulate.check.gpu_order import CheckedLaunch, GpuOrder
-from wavecast.emulate.check.inactive import ExchangeChecks, exchanges
+from wavecast.emulate.check.formats.declared import format_reports
+from wavecast.emulate.check.formats.stored import StoredFormats
+from wavecast.emulate.check.formats.uses import FormatUse, format_uses
+from wavecast.emulate.check.gpus.order import CheckedLaunch, GpuOrder
 from wavecast.emulate.check.intermediate import intermediate_reports, narrowed_divisions
-from wavecast.emulate.check.lacks import MIXED, VOLATILE, Lack, RaceSide, Unordered, explanation
-from wavecast.emulate.check.lane_halves import LaneSites, UpperLaneChecks
-from wavecast.emulate.check.launch_clocks import Clocks
-from wavecast.emulate.check.lds_aside import ASIDE_WORDS
-from wavecast.emulate.check.lds_records import READ_WORDS
+from wavecast.emulate.check.lanes.beyond_wave import BeyondWaveChecks
+from wavecast.emulate.check.lanes.lane_halves import LaneSites, UpperLaneChecks
+from wavecast.emulate.check.lds.aside import ASIDE_WORDS
+from wavecast.emulate.check.lds.records import READ_WORDS
 from wavecast.emulate.check.log import CheckRecord, Log
-from wavecast.emulate.check.lost_updates import UPDATE_WORDS, LostUpdates
 from wavecast.emulate.check.memory import MemoryChecks
-from wavecast.emulate.check.owners import Owners
-from wavecast.emulate.check.pointer_tags import PointerTags
-from wavecast.emulate.check.provenance import Provenance, provenance
-from wavecast.emulate.check.reach import ReachChecks
-from wavecast.emulate.check.registers import RegisterChecks, Undefined
-from wavecast.emulate.check.release_memory import ReleaseMemory
-from wavecast.emulate.check.report import Kind, Report
-from wavecast.emulate.check.residency import crowded, residency
+from wavecast.emulate.check.numbers.divisions import DivisionChecks
+from wavecast.emulate.check.numbers.special import NumberMemory, SpecialNumbers
+from wavecast.emulate.check.pointers.alignment import AlignmentChecks
+from wavecast.emulate.check.pointers.owners import Owners
+from wavecast.emulate.check.pointers.pointer_tags import PointerTags
+from wavecast.emulate.check.pointers.provenance import Provenance, provenance
+from wavecast.emulate.check.pointers.reach import ReachChecks
+from wavecast.emulate.check.registers.inactive import ExchangeChecks, exchanges
+from wavecast.emulate.check.registers.undefined import RegisterChecks, Undefined
 from wavecast.emulate.check.scratch_shadow import ScratchChecks
-from wavecast.emulate.check.special_numbers import NumberMemory, SpecialNumbers
 from wavecast.emulate.check.static import static_reports
-from wavecast.emulate.check.stored_formats import StoredFormats
-from wavecast.emulate.check.tensors import AddressInterval, element_at, tensors_of
-from wavecast.emulate.check.unreset import LaunchArrivals, UnresetCounters
-from wavecast.emulate.check.written_bytes import WrittenBytes, innermost
+from wavecast.emulate.check.updates.arrivals import Arrival, ArrivalChecks, arrivals
+from wavecast.emulate.check.updates.lost_updates import UPDATE_WORDS, LostUpdates
+from wavecast.emulate.check.updates.unreset import LaunchArrivals, UnresetCounters
+from wavecast.emulate.check.workgroups.exits import ExitChecks, Exits
+from wavecast.emulate.check.workgroups.residency import crowded, residency
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.observer import Observer, Observers
+from wavecast.emulate.reports import Kind, Report
+from wavecast.emulate.tensors import AddressInterval, element_at, tensors_of
+from wavecast.emulate.written_bytes import WrittenBytes, innermost
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import OpcodeFlag, Space
 from wavecast.isa.program import Kernel, Program

@@ -15,9 +15,7 @@ from typing import TYPE_CHECKING, Any
 from llvmlite import ir
 
 from wavecast.emulate.check import log
-from wavecast.emulate.check.reach import BoundsRow
-from wavecast.emulate.check.report import Kind
-from wavecast.emulate.check.scratch_accesses import may_load_scratch
+from wavecast.emulate.check.pointers.reach import BoundsRow
 from wavecast.emulate.check.shadow import Findings
 from wavecast.emulate.lower import runtime, state
 from wavecast.emulate.lower.access import MemoryAccess, Outlined, function_type
@@ -25,7 +23,9 @@ from wavecast.emulate.lower.access_targets import access_target
 from wavecast.emulate.lower.addresses import resolve
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
-from wavecast.emulate.lower.values import I1, I8, I16, I32, I64, PTR, context_word, element, load
+from wavecast.emulate.reports import Kind
+from wavecast.emulate.scratch_accesses import may_load_scratch
+from wavecast.emulate.values import I1, I8, I16, I32, I64, PTR, context_word, element, load
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.program import Kernel
 

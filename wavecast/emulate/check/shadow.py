@@ -15,11 +15,11 @@ from llvmlite import ir
 
 from wavecast.emulate.check.counters import NUMBER_BITS
 from wavecast.emulate.check.log import KINDS, log_function
-from wavecast.emulate.check.report import Kind
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import Resolved
-from wavecast.emulate.lower.values import I1, I32, I64, context_word, element, load
+from wavecast.emulate.reports import Kind
+from wavecast.emulate.values import I1, I32, I64, context_word, element, load
 
 COMPARES = "c"
 """Trait of accesses of LDS in programs that compare and swap there."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wavecast.analyze.sync import Violation, hazards, missing_waits
 from wavecast.arch import capabilities
-from wavecast.emulate.check.report import Kind, Report
+from wavecast.emulate.reports import Kind, Report
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Control, OpcodeFlag
 from wavecast.isa.program import Kernel

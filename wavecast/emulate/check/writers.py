@@ -15,8 +15,8 @@ from wavecast.emulate.lower.access import MemoryAccess, Outlined, function_type
 from wavecast.emulate.lower.addresses import resolve
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
-from wavecast.emulate.lower.values import I32, I64, PTR, context_word, element, load
 from wavecast.emulate.mode import LaunchWatch
+from wavecast.emulate.values import I32, I64, PTR, context_word, element, load
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind
 from wavecast.isa.program import Kernel

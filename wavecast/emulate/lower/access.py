@@ -19,7 +19,7 @@ from typing import Any, Final
 from llvmlite import ir
 
 from wavecast.emulate.lower.state import FAULT_ADDRESS, FAULT_LANE
-from wavecast.emulate.lower.values import I1, I32, I64, PTR, element
+from wavecast.emulate.values import I1, I32, I64, PTR, element
 
 PREFIX: Final = "wavecast_memory"
 _ZERO = ir.Constant(I64, 0)

@@ -10,7 +10,7 @@ from wavecast.emulate.lower import buffers
 from wavecast.emulate.lower.access import AccessTarget, buffer_offset
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.operands import scalar_operand
-from wavecast.emulate.lower.values import I32, I64, constant
+from wavecast.emulate.values import I32, I64, constant
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
 from wavecast.isa.opcode import OperandKind, OperandRole, Space
 

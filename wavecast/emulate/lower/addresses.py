@@ -17,7 +17,7 @@ from llvmlite import ir
 
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
-from wavecast.emulate.lower.values import (
+from wavecast.emulate.values import (
     I1,
     I8,
     I32,

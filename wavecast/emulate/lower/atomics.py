@@ -14,7 +14,7 @@ from llvmlite import ir
 
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import Resolved, lane_address, resolve
-from wavecast.emulate.lower.values import I32, I64, PTR, load
+from wavecast.emulate.values import I32, I64, PTR, load
 
 _WHOLE = {
     "add": "add", "sub": "sub", "and": "and", "or": "or", "xor": "xor", "swap": "xchg",

@@ -10,7 +10,7 @@ from __future__ import annotations
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.emitter import WaveEmitter
-from wavecast.emulate.lower.values import I32, I64, element, load
+from wavecast.emulate.values import I32, I64, element, load
 from wavecast.isa.instruction import Instruction, OperandClass
 from wavecast.isa.waits import arrives, awaits
 

@@ -13,7 +13,7 @@ from llvmlite import ir
 
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.emitter import WaveEmitter
-from wavecast.emulate.lower.values import I1, I32, I64, constant, splat
+from wavecast.emulate.values import I1, I32, I64, constant, splat
 from wavecast.isa.instruction import Instruction, Operand
 from wavecast.isa.opcode import MemoryKind
 

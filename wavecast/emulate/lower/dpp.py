@@ -11,7 +11,7 @@ from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower.frame import StripFrame
-from wavecast.emulate.lower.values import I1, I32
+from wavecast.emulate.values import I1, I32
 from wavecast.isa.instruction import Decoded
 
 INVALID = -1

@@ -20,7 +20,7 @@ from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
 from wavecast.emulate.lower.registers import ScalarRegisters
 from wavecast.emulate.lower.state import WaveLayout
-from wavecast.emulate.lower.values import I32, I64, PTR, VOID, TextValue
+from wavecast.emulate.values import I32, I64, PTR, VOID, TextValue
 from wavecast.isa.instruction import Decoded, Instruction
 from wavecast.isa.program import Program
 from wavecast.isa.registers import SPECIAL_REGISTERS

@@ -11,7 +11,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.lower.access import Outlined
-from wavecast.emulate.lower.values import I8, I16, I32, I64, element, load
+from wavecast.emulate.values import I8, I16, I32, I64, element, load
 
 _BLOCK = 16
 """Lanes that exchange elements in a transposing load of CDNA 4."""

@@ -9,7 +9,7 @@ from llvmlite import ir
 from wavecast.emulate.lower.emitter import Emitter
 from wavecast.emulate.lower.mode import overflow
 from wavecast.emulate.lower.ops import LlvmOps
-from wavecast.emulate.lower.values import I32, constant, element, splat
+from wavecast.emulate.values import I32, constant, element, splat
 
 _MASK_REGISTER = 16
 """Lanes of a strip from which hosts have registers of masks; others compare bit by bit in vectors,

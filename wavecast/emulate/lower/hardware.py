@@ -14,7 +14,7 @@ from llvmlite import ir
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import mode
 from wavecast.emulate.lower.emitter import WaveEmitter
-from wavecast.emulate.lower.values import I32, I64
+from wavecast.emulate.values import I32, I64
 from wavecast.isa.instruction import Decoded
 from wavecast.isa.opcode import OpcodeFlag
 from wavecast.isa.registers import SPECIAL_REGISTERS

@@ -17,7 +17,7 @@ from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.operands import scalar_operand
-from wavecast.emulate.lower.values import I64, context_word
+from wavecast.emulate.values import I64, context_word
 from wavecast.isa.instruction import Instruction, Operand, OperandClass
 from wavecast.isa.linking import symbol_of
 from wavecast.isa.opcode import Control, OpcodeFlag

@@ -29,8 +29,8 @@ from wavecast.emulate.lower.emitter import KernelInput, WaveEmitter
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.outlining import Shapes
 from wavecast.emulate.lower.pending import PendingInstructions
-from wavecast.emulate.lower.values import I32, I64, element, load
 from wavecast.emulate.lower.whole import is_lane_wise, lower_whole
+from wavecast.emulate.values import I32, I64, element, load
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Control, OpcodeFlag, Role

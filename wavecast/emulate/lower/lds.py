@@ -22,7 +22,7 @@ from wavecast.emulate.lower.sites import (
     local_rows,
     shape_letters,
 )
-from wavecast.emulate.lower.values import (
+from wavecast.emulate.values import (
     I1,
     I32,
     I64,

@@ -19,10 +19,10 @@ from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import runtime
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.sites import data_rows
-from wavecast.emulate.lower.values import I8, I64, PTR, element
 from wavecast.emulate.matrix import function
 from wavecast.emulate.matrix.host import Host, detect
 from wavecast.emulate.matrix.spec import MatrixSpec, UnsupportedMatrix, matrix_spec
+from wavecast.emulate.values import I8, I64, PTR, element
 from wavecast.isa.instruction import Decoded, Operand
 
 _POSITIONS = {"d": 0, "a": 1, "b": 2, "c": 3, "index": 3, "scale_a": 4, "scale_b": 5}

@@ -18,7 +18,7 @@ from wavecast.emulate.lower.sites import (
     local_rows,
     shape_letters,
 )
-from wavecast.emulate.lower.values import I32, I64, PTR
+from wavecast.emulate.values import I32, I64, PTR
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind, OperandKind, Space
 from wavecast.isa.opcode import OperandAccess as Use

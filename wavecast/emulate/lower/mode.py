@@ -18,7 +18,7 @@ from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import relative
 from wavecast.emulate.lower.emitter import Emitter, WaveEmitter
 from wavecast.emulate.lower.operands import constant_bits, scalar_operand
-from wavecast.emulate.lower.values import I1, I32
+from wavecast.emulate.values import I1, I32
 from wavecast.isa.instruction import Decoded, OperandClass
 from wavecast.isa.opcode import OpcodeFlag
 from wavecast.isa.program import KernelDescriptor, Program

@@ -15,7 +15,7 @@ from wavecast.emulate.lower import state, transpose
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import Resolved, is_known, lane_address, resolve
 from wavecast.emulate.lower.spans import Span, span
-from wavecast.emulate.lower.values import (
+from wavecast.emulate.values import (
     I8,
     I16,
     I32,

@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.lower.values import I1, constant, integer, splat
+from wavecast.emulate.values import I1, constant, integer, splat
 from wavecast.isa.semantics.formats import FloatFormat
 from wavecast.isa.semantics.machine import FloatMode
 from wavecast.isa.semantics.ops import Direction, Ops

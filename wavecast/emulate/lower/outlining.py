@@ -27,9 +27,9 @@ from wavecast.emulate.lower.operands import constant_bits
 from wavecast.emulate.lower.packed import plain
 from wavecast.emulate.lower.run import LaneRun
 from wavecast.emulate.lower.state import WaveLayout
-from wavecast.emulate.lower.values import I32, I64, PTR, element
 from wavecast.emulate.lower.vector import mixed_role
 from wavecast.emulate.lower.whole import is_lane_wise, lower_whole
+from wavecast.emulate.values import I32, I64, PTR, element
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
 from wavecast.isa.opcode import OperandAccess, OperandKind, OperandRole

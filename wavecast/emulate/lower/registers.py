@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.lower.state import WaveLayout
-from wavecast.emulate.lower.values import I1, I32, load
+from wavecast.emulate.values import I1, I32, load
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.registers import SGPR_BASE, SPECIAL_REGISTERS
 

@@ -16,7 +16,7 @@ from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.operands import scalar_operand
-from wavecast.emulate.lower.values import I1, I32, I64, element, splat
+from wavecast.emulate.values import I1, I32, I64, element, splat
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
 from wavecast.isa.opcode import Opcode, OpcodeFlag
 from wavecast.isa.registers import SGPR_BASE, TTMP_BASE

@@ -16,13 +16,13 @@ from llvmlite import ir
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower.emitter import Emitter
 from wavecast.emulate.lower.frame import StripFrame, lane_shift, strip_mask
-from wavecast.emulate.lower.values import I64
 from wavecast.emulate.lower.vector import (
     InstructionInputs,
     gather_inputs,
     lane_outputs,
     write_outputs,
 )
+from wavecast.emulate.values import I64
 from wavecast.isa.instruction import Decoded, Instruction
 from wavecast.isa.opcode import OperandAccess, OperandKind
 from wavecast.isa.registers import EXEC, SGPR_BASE, special

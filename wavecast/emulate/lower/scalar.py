@@ -10,7 +10,7 @@ from wavecast.emulate.lower import hardware, jumps, mode
 from wavecast.emulate.lower.emitter import Emitter, WaveEmitter
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.ops import LlvmOps
-from wavecast.emulate.lower.values import I64
+from wavecast.emulate.values import I64
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Instruction, OperandClass
 from wavecast.isa.opcode import OpcodeFlag, OperandAccess, OperandKind, OperandRole

@@ -12,7 +12,7 @@ from wavecast.emulate.lower.addresses import is_known
 from wavecast.emulate.lower.atomics import integer_result
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.operands import scalar_operand
-from wavecast.emulate.lower.values import I32, I64, PTR, element, load
+from wavecast.emulate.values import I32, I64, PTR, element, load
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
 from wavecast.isa.opcode import MemoryKind, OperandKind
 

@@ -11,7 +11,7 @@ from wavecast.emulate.lower import runtime, state
 from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
 from wavecast.emulate.lower.atomics import OPERATIONS
 from wavecast.emulate.lower.emitter import WaveEmitter
-from wavecast.emulate.lower.values import I32, I64, PTR
+from wavecast.emulate.values import I32, I64, PTR
 from wavecast.isa.instruction import Decoded, Instruction, Operand
 from wavecast.isa.opcode import MemoryKind, OperandKind, OperandRole
 from wavecast.isa.opcode import OperandAccess as Use

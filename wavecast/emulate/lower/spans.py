@@ -14,7 +14,7 @@ from llvmlite import ir
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import is_known
-from wavecast.emulate.lower.values import I1, I32, I64, PTR, context_word, element, load, splat
+from wavecast.emulate.values import I1, I32, I64, PTR, context_word, element, load, splat
 
 
 @dataclass(frozen=True, slots=True)

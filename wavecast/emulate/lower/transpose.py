@@ -12,7 +12,7 @@ from typing import Any, Final
 from llvmlite import ir
 
 from wavecast.compile.processor import processor
-from wavecast.emulate.lower.values import I32
+from wavecast.emulate.values import I32
 
 LANES: Final = 16
 """Lanes that move together."""

@@ -21,7 +21,7 @@ from wavecast.emulate.lower.packed import (
     plain,
     writes_high_half,
 )
-from wavecast.emulate.lower.values import I32, constant, splat
+from wavecast.emulate.values import I32, constant, splat
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Operand, OperandClass
 from wavecast.isa.opcode import OperandAccess, OperandKind, OperandRole

@@ -13,8 +13,8 @@ from wavecast.emulate.lower.frame import StripFrame
 from wavecast.emulate.lower.mode import overflow
 from wavecast.emulate.lower.ops import LlvmOps, WaveWide
 from wavecast.emulate.lower.packed import evaluate, own_inputs
-from wavecast.emulate.lower.values import I1, I32, I64, PTR, constant, element, load, splat
 from wavecast.emulate.lower.vector import gather_inputs, lanes_of, write_outputs
+from wavecast.emulate.values import I1, I32, I64, PTR, constant, element, load, splat
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Instruction, OperandClass
 from wavecast.isa.opcode import Opcode, OperandAccess, OperandKind

@@ -10,9 +10,9 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.dtypes import Encoding, SpecialValues
-from wavecast.emulate.lower.values import I16, I32, constant
 from wavecast.emulate.matrix.formats import F16, F32, Integer
 from wavecast.emulate.matrix.host import Host
+from wavecast.emulate.values import I16, I32, constant
 
 F32_TYPE = ir.FloatType()
 _QUIET_NAN = 0x7FC00000

@@ -12,7 +12,6 @@ from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.lower.values import I32, I64, PTR, element, load
 from wavecast.emulate.matrix.host import Host, detect
 from wavecast.emulate.matrix.loops import counted_loop
 from wavecast.emulate.matrix.operands import (
@@ -24,6 +23,7 @@ from wavecast.emulate.matrix.operands import (
 from wavecast.emulate.matrix.product import Arrays, Links, Product
 from wavecast.emulate.matrix.results import Results
 from wavecast.emulate.matrix.spec import MatrixSource, MatrixSpec, matrix_spec
+from wavecast.emulate.values import I32, I64, PTR, element, load
 from wavecast.isa.instruction import Decoded
 
 ALIGNMENT = 64

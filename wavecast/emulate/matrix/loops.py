@@ -8,7 +8,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.lower.values import I32, I64, element, load
+from wavecast.emulate.values import I32, I64, element, load
 
 
 @contextmanager

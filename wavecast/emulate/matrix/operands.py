@@ -15,13 +15,13 @@ from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.lower.values import I32, I64, constant, element, load
 from wavecast.emulate.matrix.decode import ElementDecoder
 from wavecast.emulate.matrix.formats import Integer
 from wavecast.emulate.matrix.host import Host
 from wavecast.emulate.matrix.layouts import GROUP, INDEX_BITS, SCALE_RUN, Placement
 from wavecast.emulate.matrix.loops import constant_table, counted_loop, splat, table_entry
 from wavecast.emulate.matrix.spec import MatrixSource, MatrixSpec
+from wavecast.emulate.values import I32, I64, constant, element, load
 
 DOUBLE = ir.DoubleType()
 _SHORT = 16

@@ -14,7 +14,6 @@ from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.lower.values import I8, I32, I64, constant, element, load
 from wavecast.emulate.matrix.host import Host
 from wavecast.emulate.matrix.loops import (
     accumulating_loop,
@@ -25,6 +24,7 @@ from wavecast.emulate.matrix.loops import (
 )
 from wavecast.emulate.matrix.results import Results
 from wavecast.emulate.matrix.spec import MatrixSpec
+from wavecast.emulate.values import I8, I32, I64, constant, element, load
 
 _UNROLLED = 64
 """Multiply-adds in one pass of the loop over k: enough to hide its overhead, quick to compile."""

@@ -11,12 +11,12 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.dtypes import Encoding
-from wavecast.emulate.lower.values import I32, I64, constant, element, load
 from wavecast.emulate.matrix.decode import ElementDecoder, float_vector
 from wavecast.emulate.matrix.formats import F32, element_format
 from wavecast.emulate.matrix.host import Host
 from wavecast.emulate.matrix.layouts import Placement
 from wavecast.emulate.matrix.spec import MatrixSpec
+from wavecast.emulate.values import I32, I64, constant, element, load
 
 _NARROW = frozenset({"f16", "bf16"})
 

@@ -15,7 +15,8 @@ from llvmlite import ir
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import resolve
-from wavecast.emulate.lower.values import (
+from wavecast.emulate.trace import layout
+from wavecast.emulate.values import (
     I32,
     I64,
     PTR,
@@ -25,7 +26,6 @@ from wavecast.emulate.lower.values import (
     load,
     splat,
 )
-from wavecast.emulate.trace import layout
 
 _STEP = 8
 """Lanes counted at once."""

@@ -16,9 +16,9 @@ from wavecast.emulate.lower.access import AccessTarget, MemoryAccess, Outlined, 
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.state import WAVE, WORKGROUP
-from wavecast.emulate.lower.values import I1, I32, I64, PTR, context_word, element, load
 from wavecast.emulate.trace import layout, lines, passes, record
 from wavecast.emulate.trace.layout import TracePlan
+from wavecast.emulate.values import I1, I32, I64, PTR, context_word, element, load
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind
 from wavecast.isa.program import Block, Program

@@ -17,7 +17,9 @@ from wavecast.arch.lds import Phases
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import resolve
-from wavecast.emulate.lower.values import (
+from wavecast.emulate.trace import layout
+from wavecast.emulate.trace.lines import bump, extreme, lanes_in
+from wavecast.emulate.values import (
     I1,
     I32,
     I64,
@@ -28,8 +30,6 @@ from wavecast.emulate.lower.values import (
     load,
     splat,
 )
-from wavecast.emulate.trace import layout
-from wavecast.emulate.trace.lines import bump, extreme, lanes_in
 
 _MOST: Final = 32
 """Lanes of the largest group: no bank is asked for more dwords by one."""

@@ -13,8 +13,8 @@ from llvmlite import ir
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import resolve
-from wavecast.emulate.lower.values import I32, I64, PTR, context_word, element, load, splat
 from wavecast.emulate.trace import layout
+from wavecast.emulate.values import I32, I64, PTR, context_word, element, load, splat
 
 _FLUSH = ir.FunctionType(ir.VoidType(), [I64, I64])
 

@@ -28,8 +28,8 @@ from wavecast.lab.schedule.search import WORK, LoopOrder, LoopSearch
 from wavecast.lab.schedule.steady import LoopPath, SteadyLoop, paths
 from wavecast.perfmodel.predict import predict
 from wavecast.perfmodel.profile import LaunchProfile
-from wavecast.pipeline.prediction import predict_launch
-from wavecast.pipeline.reading import ReadLaunch, read_launch
+from wavecast.pipeline.explain.prediction import predict_launch
+from wavecast.pipeline.explain.reading import ReadLaunch, read_launch
 from wavecast.sampling.executed import profile_of_sample
 
 SHARE: Final = 0.02
@@ -241,7 +241,7 @@ def rearranged(launch: Launch, layout: Layout, device: Device) -> Launch:
 def _assembled(code: CodeObject, text: str, device: Device) -> CodeObject:
     """The kernel with other assembly: Triton assembles its kernels, and the compiler of HIP files
     the others. Raises CompileError, MissingTool."""
-    from wavecast.integrations.triton.generate import assembled, with_machine_code
+    from wavecast.capture.triton.generate import assembled, with_machine_code
 
     if code.origin == "triton":
         return assembled(code, text, device)

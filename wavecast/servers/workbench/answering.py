@@ -21,9 +21,9 @@ from wavecast.errors import WavecastError
 
 _MODULES: Final = (
     "wavecast.pipeline",
-    "wavecast.pipeline.run",
-    "wavecast.integrations.triton.script",
-    "wavecast.report.workbench",
+    "wavecast.pipeline.explain.run",
+    "wavecast.capture.triton.script",
+    "wavecast.report.explain.workbench",
 )
 
 
@@ -49,7 +49,7 @@ def prepare() -> None:
     """Import everything that explaining a file needs. Without PyTorch only files that need none
     can be explained, and the others say what is missing."""
     from wavecast import rules
-    from wavecast.integrations.triton import capture_process
+    from wavecast.capture.triton import capture_process
 
     rules.all_rules()
     for name in _MODULES:
@@ -98,8 +98,8 @@ class Answers:
         """Explain the file `path` for the GPUs `arch` with the arguments `arguments`; imports are
         also found in the folder `imports`. What advice saves is left to `advice`."""
         from wavecast.pipeline import SourceOptions, explain_path, select
-        from wavecast.pipeline.steps import Given
-        from wavecast.report import workbench
+        from wavecast.pipeline.explain.steps import Given
+        from wavecast.report.explain import workbench
 
         os.environ["PYTHONPATH"] = os.pathsep.join(
             filter(None, (question.get("imports", ""), os.environ.get("PYTHONPATH", "")))
@@ -119,8 +119,8 @@ class Answers:
     def _advice(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """The document with what the advice of findings saves: fixes are compiled and predicted."""
         del question
-        from wavecast.pipeline.steps import Given, with_advice
-        from wavecast.report import json as json_report
+        from wavecast.pipeline.explain.steps import Given, with_advice
+        from wavecast.report.explain import json as json_report
 
         report = self._explained()
         advised = tuple(with_advice(explanation, Given()) for explanation in report.explanations)
@@ -129,19 +129,19 @@ class Answers:
 
     def _accesses(self, question: Mapping[str, Any]) -> list[dict[str, Any]]:
         """The accesses of the kernel `launch` on the device `target`."""
-        from wavecast.report import workbench
+        from wavecast.report.explain import workbench
 
         return workbench.accesses(self._chosen(question))
 
     def _timeline(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """The timeline of the launch `launch` on the device `target`."""
-        from wavecast.report import workbench
+        from wavecast.report.explain import workbench
 
         return workbench.timeline(self._chosen(question))
 
     def _what_if(self, question: Mapping[str, Any]) -> list[float | None]:
         """Seconds of the launch `launch` on each device, with rates times `factors`."""
-        from wavecast.report import summary, workbench
+        from wavecast.report.explain import summary, workbench
 
         factors = {str(name): float(factor) for name, factor in question["factors"].items()}
         if any(not 0.01 <= factor <= 100 for factor in factors.values()):
@@ -152,7 +152,7 @@ class Answers:
         ]
 
     def _chosen(self, question: Mapping[str, Any]) -> Any:
-        from wavecast.report import workbench
+        from wavecast.report.explain import workbench
 
         numbers = int(question["launch"]), int(question["target"])
         return workbench.explained(self._explained(), *numbers)

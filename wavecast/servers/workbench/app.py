@@ -29,7 +29,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from wavecast.errors import UsageError, WavecastError
-from wavecast.report import pages
+from wavecast.report.kit import pages
 from wavecast.servers.workbench import session as sessions
 from wavecast.servers.workbench.engine import ReplacedVersion, WorkbenchEngine
 from wavecast.servers.workbench.launch_settings import launch_settings

@@ -12,7 +12,7 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Final
 
-from wavecast.bench import plugins
+from wavecast import plugins
 from wavecast.bench.accuracy.importers.base import Importer
 from wavecast.errors import InputError
 

@@ -9,8 +9,6 @@ from typing import Final
 
 import numpy as np
 
-from wavecast.bench.profiles.profile import Profile, ProfiledDevice
-from wavecast.bench.profiles.reading import checked
 from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
 from wavecast.bench.store.importers.timings import (
     About,
@@ -21,12 +19,14 @@ from wavecast.bench.store.importers.timings import (
     launch,
 )
 from wavecast.errors import InputError
+from wavecast.profiles.profile import Profile, ProfiledDevice
+from wavecast.profiles.reading import checked
 
 _HEAD: Final = 1 << 16
 
 
 def recognised(source: ImportedFile, reader: ModuleType) -> bool:
-    """Whether `reader` of `wavecast.bench.profiles.readers` reads the file."""
+    """Whether `reader` of `wavecast.profiles.readers` reads the file."""
     return reader.recognise(source.content[:_HEAD])
 
 

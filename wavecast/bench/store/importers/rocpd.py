@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from wavecast.bench.profiles.readers import sqlite
 from wavecast.bench.store.importers.profiled import recognised, runs
 from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
+from wavecast.profiles.readers import sqlite
 
 
 def recognise(source: ImportedFile) -> bool:

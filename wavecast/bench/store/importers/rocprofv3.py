@@ -6,9 +6,9 @@ The grid is in work-items. The GPU's name is in another file (`agent_info.csv`):
 
 from __future__ import annotations
 
-from wavecast.bench.profiles.readers import tables
 from wavecast.bench.store.importers.profiled import recognised, runs
 from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
+from wavecast.profiles.readers import tables
 
 
 def recognise(source: ImportedFile) -> bool:

@@ -12,7 +12,7 @@ from statistics import median
 from typing import Final
 
 from wavecast import arch
-from wavecast.bench.measure.environment import now
+from wavecast.bench.environment import now
 from wavecast.bench.records import (
     BenchRecord,
     BenchRun,

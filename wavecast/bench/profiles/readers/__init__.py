@@ -1,1 +1,0 @@
-"""One reader per format; `wavecast.bench.profiles.reading` chooses by content."""

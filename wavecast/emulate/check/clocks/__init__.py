@@ -1,0 +1,1 @@
+"""Happens-before: clocks of waves, what changes them, and what they order."""

@@ -1,0 +1,369 @@
+"""What happens to clocks: releases, observations, acquires, write-backs and barriers.
+
+A wave acquires the releases of what it has loaded atomically, once it has waited for the load, by
+invalidating its caches. A barrier joins what the waves of a workgroup know. A wave that polls one
+dword makes an event only where its releases have changed.
+
+The only module that changes release sequences, their versions and what workgroups know. It decides
+no order of two accesses. Callers have the lock (`launch_clocks.py`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from wavecast.arch import capabilities
+from wavecast.emulate.check.clocks.clocks import (
+    ACQUIRE,
+    ACQUIRED,
+    CLEAN,
+    COLUMNS,
+    KEY,
+    KEY_READ,
+    KEY_SLOTS,
+    KEY_VERSIONS,
+    LANES,
+    LOADED,
+    OBSERVE,
+    OBSERVED,
+    RELEASE,
+    STORED,
+    UPDATE,
+    WRITE_BACK,
+    WRITTEN,
+    Observation,
+    PolledDwords,
+    ResidentClock,
+    WriteBack,
+)
+from wavecast.emulate.check.clocks.release_memory import ReleaseMemory
+from wavecast.emulate.check.clocks.vector_clock import (
+    Clock,
+    Observed,
+    Release,
+    joined,
+    joined_observed,
+)
+from wavecast.emulate.check.counters import (
+    DONE,
+    ISSUED,
+    LOAD,
+    NUMBER_BITS,
+    ORDERED,
+    STORE,
+    STREAMS,
+    WAVES,
+    streams,
+)
+from wavecast.emulate.lower import state
+from wavecast.isa.targets import isa_target
+
+_NUMBERS: Final = (1 << NUMBER_BITS) - 1
+_EVERYTHING: Final = _NUMBERS
+_VISIBLE: Final = WAVES * STREAMS
+
+
+def _nothing(launch: int) -> bool:
+    del launch
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class ClockLaunch:
+    """A launch among those of a node: its `number` (0: launches are not compared), that of its
+    first workgroup, which instructions are of `system` scope, and which launches `ended` before."""
+
+    number: int = 0
+    gpu: int = 0
+    first: int = 0
+    system: frozenset[int] = frozenset()
+    ended: Callable[[int], bool] = _nothing
+
+
+class ClockEvents:
+    """The releases of one `launch`, in a `memory` that others may share."""
+
+    def __init__(self, target: str, waves: int, memory: ReleaseMemory, launch: ClockLaunch) -> None:
+        self.waves, self.memory, self.launch = waves, memory, launch
+        target_streams = set(streams(target).values())
+        self.store_stream = STORE if STORE in target_streams else LOAD
+        able = capabilities(isa_target(target))
+        self.writes_back = bool(able.agent_write_back)
+        self.writes_back_far = bool(able.system_write_back)
+
+    def record(
+        self, thread: ResidentClock, what: int, addresses: int, lanes: int, number: int
+    ) -> None:
+        """Record an event: `what` has its kind in the low byte and the instruction above it;
+        `addresses` points to one address per lane, `lanes` is the mask of those that take part and
+        `number` that of the access in its stream."""
+        event, instruction = what & 0xFF, what >> 8
+        self.catch_up(thread)
+        if event == ACQUIRE:
+            self._acquire(thread, system=self._is_system(instruction))
+        elif event == WRITE_BACK:
+            self._write_back(thread, system=self._is_system(instruction))
+        else:
+            numbers, lane_addresses = _addresses(addresses, lanes)
+            dwords = tuple(dict.fromkeys(lane_addresses.tolist()))
+            if event in (RELEASE, UPDATE):
+                release = self._release(thread, instruction, number)
+                for address in dwords:
+                    self._store(address, release, update=event == UPDATE)
+                if event == UPDATE:
+                    wave, phase = thread.context[state.WAVE], thread.context[state.PHASE]
+                    thread.words[CLEAN + int(wave)] = phase + np.uint64(1)
+                thread.words[KEY + int(thread.context[state.WAVE])] = 0
+            if event == OBSERVE:
+                self._observe(thread, dwords, instruction, number)
+                self._keep(thread, dwords, numbers, lane_addresses, lanes)
+
+    def _keep(
+        self,
+        thread: ResidentClock,
+        dwords: tuple[int, ...],
+        numbers: np.ndarray,
+        addresses: np.ndarray,
+        lanes: int,
+    ) -> None:
+        """Let the wave at hand poll dwords of one range: those at the addresses of some lanes."""
+        wave = int(thread.context[state.WAVE])
+        thread.words[KEY + wave] = thread.words[KEY_READ + wave] = 0
+        lowest, highest = self.memory.slot(min(dwords)), self.memory.slot(max(dwords))
+        if lowest is None or highest is None or lowest[0] is not highest[0]:
+            return
+        versions, first = lowest
+        indices = ((addresses - np.uint64(min(dwords))) >> np.uint64(2)).astype(np.int64) + first
+        thread.group.key[wave] = PolledDwords(dwords, numbers, versions, indices)
+        thread.words[KEY_SLOTS + wave * LANES + numbers] = versions.ctypes.data + 4 * indices
+        thread.words[KEY_VERSIONS + wave * LANES + numbers] = versions[indices]
+        thread.words[KEY + wave] = lanes
+
+    def catch_up(self, thread: ResidentClock) -> None:
+        """Take account of polls and barriers since the last event or query."""
+        self._poll(thread)
+        self._sweep(thread)
+
+    def _poll(self, thread: ResidentClock) -> None:
+        """Take account of loads of the key that made no event."""
+        wave = int(thread.context[state.WAVE])
+        number = int(thread.words[KEY_READ + wave])
+        if number and int(thread.words[KEY + wave]):
+            key = thread.group.key[wave]
+            dwords = key.dwords
+            pending = thread.group.pending.setdefault(wave, {})
+            before = pending.get(dwords)
+            system = self._is_system(thread.group.observed[dwords[0]])
+            released = self._released(dwords, system) if before is None else before.released
+            phase = int(thread.context[state.PHASE])
+            pending[dwords] = Observation(phase, number, released, system)
+            thread.words[KEY_READ + wave] = 0
+            at = KEY_VERSIONS + wave * LANES + key.lanes
+            thread.words[at] = key.versions[key.indices]
+
+    def _sweep(self, thread: ResidentClock) -> None:
+        """A barrier has been passed: what the waves knew before it, all know."""
+        group, phase = thread.group, int(thread.context[state.PHASE])
+        if phase > group.swept:
+            group.swept = phase
+            fresh = {wave: stamp for wave, stamp in group.fresh.items() if stamp[0] >= phase}
+            if len(fresh) < len(group.fresh):
+                old = (clock for when, clock in group.fresh.values() if when < phase)
+                group.shared, group.fresh = joined((group.shared, *old)), fresh
+            observations = [group.seen]
+            for pending in group.pending.values():
+                for dwords in [
+                    at for at, observation in pending.items() if observation.phase < phase
+                ]:
+                    observations += self._observed(dwords, pending.pop(dwords))
+                    group.before.update(dwords)
+            group.seen = joined_observed(observations)
+        if not group.write_backs:
+            return
+        for entry in list(group.write_backs):
+            if self._done(thread, entry.wave, entry.phase == phase) >= entry.number:
+                group.written.add(entry)
+                if entry.system:
+                    group.written_far.add(entry)
+                group.write_backs.remove(entry)
+        group.written.sweep(phase)
+        group.written_far.sweep(phase)
+
+    def _done(self, thread: ResidentClock, wave: int, now: bool) -> int:
+        """Number of the last write-back of a wave that is done: now, or at the last barrier."""
+        if now:
+            return int(thread.progress[DONE + wave * STREAMS + self.store_stream])
+        return self._visible(thread, wave, self.store_stream)
+
+    def _visible(self, thread: ResidentClock, wave: int, stream: int) -> int:
+        """The number of a wave's stream that was reached at the last barrier."""
+        phase = int(thread.context[state.PHASE])
+        word = int(thread.progress[(phase & 1) * _VISIBLE + wave * STREAMS + stream])
+        end_phase = word >> 32
+        return _EVERYTHING if end_phase and end_phase != phase + 1 else word & _NUMBERS
+
+    def known(self, thread: ResidentClock) -> Clock:
+        """What the wave at hand has acquired."""
+        group, wave = thread.group, int(thread.context[state.WAVE])
+        fresh = group.fresh.get(wave)
+        return group.shared if fresh is None else joined((fresh[1], group.shared))
+
+    def observable(self, thread: ResidentClock) -> Observed:
+        """What the wave at hand has observed and waited for, and what others had before the last
+        barrier."""
+        group, wave = thread.group, int(thread.context[state.WAVE])
+        observations = [group.seen]
+        completions = int(thread.progress[DONE + wave * STREAMS + LOAD])
+        for dwords, observation in group.pending.get(wave, {}).items():
+            if observation.number <= completions:
+                observations += self._observed(dwords, observation)
+        return joined_observed(observations)
+
+    def _observed(
+        self, dwords: tuple[int, ...], observation: Observation
+    ) -> tuple[Observed, Observed]:
+        """What a load may have read: events come before their loads, so that another host thread
+        may have released in between."""
+        return observation.released, self._released(dwords, observation.system)
+
+    def _released(self, dwords: tuple[int, ...], system: bool) -> Observed:
+        """The releases of dwords that no plain store has ended, as a load of agent or `system`
+        scope observes them."""
+        system = system and bool(self.launch.number)
+        return self.memory.observed(dwords, self.launch.gpu, system=system)
+
+    def _is_system(self, instruction: int) -> bool:
+        return instruction in self.launch.system
+
+    def _acquire(self, thread: ResidentClock, *, system: bool) -> None:
+        group, wave = thread.group, int(thread.context[state.WAVE])
+        previous_clock, observed = self.known(thread), self.observable(thread)
+        clock = joined((previous_clock, observed.near, *((observed.far,) if system else ())))
+        if self._learned(group.number, previous_clock, clock):
+            thread.words[CLEAN + wave] = 0
+        group.fresh[wave] = int(thread.context[state.PHASE]), clock
+        completions = int(thread.progress[DONE + wave * STREAMS + LOAD])
+        pending = group.pending.get(wave, {})
+        behind = [
+            at
+            for dwords, observation in pending.items()
+            if observation.number <= completions
+            for at in dwords
+        ]
+        for acquired in (group.acquired, *((group.acquired_far,) if system else ())):
+            acquired.update(behind)
+            acquired |= group.before
+        outstanding = any(observation.number > completions for observation in pending.values())
+        others = any(
+            observations for author, observations in group.pending.items() if author != wave
+        )
+        narrow = self.launch.number and not system
+        settled = not outstanding and not others and not narrow
+        thread.words[ACQUIRED + wave] = thread.words[OBSERVED] if settled else 0
+
+    def _learned(self, group: int, previous_clock: Clock, clock: Clock) -> bool:
+        """Whether a later clock of a wave knows more of other workgroups: what it has to pass on.
+        A wave that polls by atomic operations acquires its own ones."""
+        if clock is previous_clock:
+            return False
+        mine = previous_clock.releases
+        return any(
+            author[0] != group and mine.get(author) is not release
+            for author, release in clock.releases.items()
+        )
+
+    def _observe(
+        self, thread: ResidentClock, dwords: tuple[int, ...], instruction: int, number: int
+    ) -> None:
+        group, wave = thread.group, int(thread.context[state.WAVE])
+        phase = int(thread.context[state.PHASE])
+        pending = group.pending.setdefault(wave, {})
+        system = self._is_system(instruction)
+        pending[dwords] = Observation(phase, number, self._released(dwords, system), system)
+        group.observed.update(dict.fromkeys(dwords, instruction))
+        thread.words[OBSERVED] += np.uint64(1)
+
+    def _write_back(self, thread: ResidentClock, *, system: bool) -> None:
+        wave, phase = int(thread.context[state.WAVE]), int(thread.context[state.PHASE])
+        stream = self.store_stream
+        stores = self._visible_of_all(thread, stream + ORDERED)
+        issued = int(thread.progress[ISSUED + wave * STREAMS + stream])
+        stores[wave] = issued
+        thread.group.write_backs.append(WriteBack(phase, wave, issued, stores, system))
+
+    def _release(self, thread: ResidentClock, instruction: int, number: int) -> Release:
+        """What the wave at hand releases: its own accesses that are done, and those of others that
+        a barrier has ordered before."""
+        group, wave = thread.group, int(thread.context[state.WAVE])
+        store = self.store_stream
+        mine, words = wave * STREAMS, thread.progress
+        issued = words[ISSUED:].reshape(-1, STREAMS)[: self.waves, [LOAD, store]].astype(np.uint32)
+        rows = np.empty((self.waves, COLUMNS), np.uint32)
+        rows[:, LOADED] = self._visible_of_all(thread, LOAD + ORDERED)
+        rows[:, STORED] = self._visible_of_all(thread, store + ORDERED)
+        rows[wave, LOADED], rows[wave, STORED] = (
+            words[DONE + mine + LOAD],
+            words[DONE + mine + store],
+        )
+        rows[:, WRITTEN] = rows[:, STORED]
+        far = rows if not self.launch.number else self._far(thread, rows)
+        if self.writes_back:
+            written = group.written.covered(wave, self.waves)
+            rows[:, WRITTEN] = np.minimum(written, rows[:, STORED])
+        return Release(
+            group.number, wave, instruction, number, self.known(thread), rows, issued, far,
+            self.launch.gpu, self.launch.number, self._is_system(instruction),
+        )  # fmt: skip
+
+    def _far(self, thread: ResidentClock, rows: np.ndarray) -> np.ndarray:
+        """What of `rows` other GPUs get: of other waves what these have waited for, as a barrier
+        may not wait for stores on their way to other GPUs."""
+        group, wave = thread.group, int(thread.context[state.WAVE])
+        far = np.empty_like(rows)
+        far[:, LOADED] = self._visible_of_all(thread, LOAD)
+        far[:, STORED] = self._visible_of_all(thread, self.store_stream)
+        far[wave] = rows[wave]
+        far[:, WRITTEN] = far[:, STORED]
+        if self.writes_back_far:
+            written = group.written_far.covered(wave, self.waves)
+            far[:, WRITTEN] = np.minimum(written, far[:, STORED])
+        return far
+
+    def _visible_of_all(self, thread: ResidentClock, stream: int) -> np.ndarray:
+        """`_visible` of all waves: uint32[waves]."""
+        phase = int(thread.context[state.PHASE])
+        first = (phase & 1) * _VISIBLE + stream
+        words = thread.progress[first : first + self.waves * STREAMS : STREAMS]
+        end_phases = words >> np.uint64(32)
+        whole = (end_phases != 0) & (end_phases != phase + 1)
+        return np.where(whole, _EVERYTHING, words & np.uint64(_NUMBERS)).astype(np.uint32)
+
+    def _store(self, address: int, release: Release, *, update: bool) -> None:
+        slot = self.memory.slot(address)
+        if slot is None:
+            return
+        versions, index = slot
+        sequence = self.memory.sequence(address)
+        if not update or not versions[index]:  # the first one, or behind a plain store
+            sequence.clear()
+        if release.launch and release.system:
+            sequence.drop(self.launch.ended)
+        sequence.add(release)
+        self.memory.renew(versions, index)
+
+
+def _addresses(addresses: int, lanes: int) -> tuple[np.ndarray, np.ndarray]:
+    """The numbers of the lanes of a mask (int64), and the dwords (uint64) at which each of them is,
+    of the addresses of all lanes at `addresses`."""
+    table = np.ctypeslib.as_array((ctypes.c_uint64 * 64).from_address(addresses))
+    mask = np.frombuffer(lanes.to_bytes(8, "little"), np.uint8)
+    numbers = np.flatnonzero(np.unpackbits(mask, bitorder="little"))
+    return numbers, table[numbers] & np.uint64(~3 & (1 << 64) - 1)
+
+
+__all__ = ["ClockEvents", "ClockLaunch"]

@@ -1,0 +1,1 @@
+"""The formats of 8-bit floats: declared, stored and read."""

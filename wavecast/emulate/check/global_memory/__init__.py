@@ -1,0 +1,1 @@
+"""Global memory: records of its accesses, and races between them."""

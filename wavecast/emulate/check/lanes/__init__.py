@@ -1,0 +1,1 @@
+"""Programs that take a wave for 32 lanes, or for 64."""

@@ -1,0 +1,1 @@
+"""LDS: records of its accesses, and races between them."""

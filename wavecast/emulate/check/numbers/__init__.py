@@ -1,0 +1,1 @@
+"""NaNs, infinities, overflows and divisions by zero."""

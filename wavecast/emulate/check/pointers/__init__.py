@@ -1,0 +1,1 @@
+"""Whose memory an address is, and what lies there."""

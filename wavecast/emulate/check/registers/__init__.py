@@ -1,0 +1,1 @@
+"""Registers that nothing has written, and lanes that are not active."""

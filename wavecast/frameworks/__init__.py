@@ -1,0 +1,1 @@
+"""Operators of the library in PyTorch, vLLM, SGLang, JAX and TensorFlow."""

@@ -1,0 +1,126 @@
+"""Norms, gated activations and rotary embeddings, as forwards of SGLang's layers."""
+
+# pyright: reportMissingImports=false
+# SGLang is optional; a checker without it takes this package for it.
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from sglang.srt.layers import activation, layernorm
+from sglang.srt.layers.rotary_embedding import base, rope_variant, yarn
+from torch import Tensor
+
+from wavecast.frameworks.serving import rotated
+from wavecast.frameworks.sglang.served import serve
+
+_norm: Final = serve("RMSNorm", "rms_norm")
+_norm_residual: Final = serve("RMSNorm", "rms_norm_residual")
+_gemma_norm: Final = serve("GemmaRMSNorm", "rms_norm")
+_gemma_norm_residual: Final = serve("GemmaRMSNorm", "rms_norm_residual")
+_silu_mul: Final = serve("SiluAndMul", "silu_mul")
+_gelu_mul: Final = serve("GeluAndMul", "gelu_mul")
+_rope: Final = serve("RotaryEmbedding", "rope")
+Normed = Tensor | tuple[Tensor, Tensor]
+
+
+def rms_norm(
+    self: Any,
+    x: Tensor,
+    residual: Tensor | None = None,
+    post_residual_addition: Tensor | None = None,
+    quant_linear: Any = None,
+) -> Normed:
+    """The norm of `x` [..., hidden], or of `x + residual` with that sum. Raises NotImplementedError
+    for a variance of a part of the columns, residuals in float32, and values rounded before they
+    are multiplied."""
+    features = {
+        "a variance of a part of the columns": self.variance_size_override is not None,
+        "a residual in float32": self.fp32_residual,
+        "another dtype than its input's": self.override_orig_dtype is not None,
+        "values rounded before the weights": self.cast_x_before_out_mul,
+    }
+    for what, is_used in features.items():
+        if is_used:
+            raise NotImplementedError(f"RMSNorm with {what}")
+    weight = self.weight.data if self.has_weight else None
+    if residual is None:
+        return _norm(x, weight, self.variance_epsilon)
+    return _norm_residual(
+        x, _added(residual, post_residual_addition), weight, self.variance_epsilon
+    )
+
+
+def gemma_rms_norm(
+    self: Any,
+    x: Tensor,
+    residual: Tensor | None = None,
+    post_residual_addition: Tensor | None = None,
+) -> Normed:
+    """The norm whose weights are added to 1."""
+    weight, eps = self.weight.data, self.variance_epsilon
+    if residual is None:
+        return _gemma_norm(x, weight, eps, 1.0)
+    return _gemma_norm_residual(x, _added(residual, post_residual_addition), weight, eps, 1.0)
+
+
+def gemma3_rms_norm(self: Any, x: Tensor, residual: Tensor | None = None) -> Normed:
+    """As `gemma_rms_norm`, of Gemma 3."""
+    if residual is None:
+        return _gemma_norm(x, self.weight.data, self.eps, 1.0)
+    return _gemma_norm_residual(x, residual, self.weight.data, self.eps, 1.0)
+
+
+def silu_and_mul(self: Any, x: Tensor) -> Tensor:
+    """silu(gate) · up of `x` [..., 2 · columns]."""
+    return _silu_mul(x)
+
+
+def gelu_and_mul(self: Any, x: Tensor) -> Tensor:
+    """gelu(gate) · up of `x` [..., 2 · columns]."""
+    return _gelu_mul(x, approximate=self.approximate)
+
+
+def rotary(
+    self: Any,
+    positions: Tensor,
+    query: Tensor,
+    key: Tensor,
+    offsets: Tensor | None = None,
+    fused_set_kv_buffer_arg: Any = None,
+) -> tuple[Tensor, Tensor]:
+    """Queries and keys [tokens, heads · head] or [tokens, heads, head], rotated by the tables of
+    the layer. Raises NotImplementedError where the cache is to be written at once."""
+    if fused_set_kv_buffer_arg is not None:
+        raise NotImplementedError("rotary embeddings that write the cache, too")
+    where = positions if offsets is None else positions + offsets
+    outputs = rotated(_rope, self, self.cos_sin_cache.to(query.dtype), where, query, key)
+    return outputs[0], outputs[1]
+
+
+def _added(residual: Tensor, more: Tensor | None) -> Tensor:
+    return residual if more is None else residual + more
+
+
+ROPES: Final = (
+    base.RotaryEmbedding,
+    base.LinearScalingRotaryEmbedding,
+    rope_variant.Llama3RotaryEmbedding,
+    rope_variant.DynamicNTKScalingRotaryEmbedding,
+    rope_variant.DynamicNTKAlphaRotaryEmbedding,
+    rope_variant.DeepseekScalingRotaryEmbedding,
+    yarn.YaRNScalingRotaryEmbedding,
+)
+"""Rotary embeddings that differ in their tables alone."""
+FORWARDS: Final[dict[type[Any], Callable[..., Any]]] = {
+    layernorm.RMSNorm: rms_norm,
+    layernorm.GemmaRMSNorm: gemma_rms_norm,
+    layernorm.Gemma3RMSNorm: gemma3_rms_norm,
+    activation.SiluAndMul: silu_and_mul,
+    activation.GeluAndMul: gelu_and_mul,
+    **dict.fromkeys(ROPES, rotary),
+}
+"""By the exact class of SGLang's layer."""
+
+__all__ = ["FORWARDS", "ROPES"]

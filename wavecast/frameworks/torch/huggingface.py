@@ -1,0 +1,102 @@
+"""Hugging Face models: attention (`huggingface_attention`) and experts go through registries of
+implementations, to which the library's are added."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Final
+
+import torch
+from torch import Tensor, nn
+
+from wavecast.frameworks.torch import huggingface_attention
+from wavecast.frameworks.torch.huggingface_attention import NAME
+from wavecast.frameworks.torch.replaced import Done, Left, Replaced
+from wavecast.frameworks.torch.substitutes import Reason, lowered
+
+ACTIVATIONS: Final = {
+    "SiLUActivation": "silu",
+    "SiLU": "silu",
+    "GELUActivation": "gelu",
+    "PytorchGELUTanh": "gelu_tanh",
+    "GELUTanh": "gelu_tanh",
+}
+"""Classes of activations, as transformers and PyTorch name them."""
+
+
+def replace(model: nn.Module, account: Replaced) -> None:
+    """Set a model's attention and experts to the library's, where it is one of transformers'."""
+    if "transformers" not in sys.modules or not hasattr(model, "config"):
+        return
+    huggingface_attention.replace(model, account)
+    _experts(model, account)
+
+
+def _experts(model: Any, account: Replaced) -> None:
+    try:
+        from transformers.integrations.moe import ALL_EXPERTS_FUNCTIONS
+    except ImportError:  # older releases have loops in every model
+        return
+    modules = [
+        (path, module)
+        for path, module in model.named_modules()
+        if hasattr(module, "gate_up_proj") and hasattr(module, "is_transposed")
+    ]
+    if not modules:
+        return
+    before = getattr(model.config, "_experts_implementation", None)
+    reasons = {path: _no_experts(module) for path, module in modules}
+    for path, reason in reasons.items():
+        if reason:
+            account.left.append(Left(path, "experts", reason))
+    if any(reasons.values()):
+        return
+    ALL_EXPERTS_FUNCTIONS.register(NAME, experts)
+    model.config._experts_implementation = NAME
+
+    def back() -> None:
+        model.config._experts_implementation = before
+
+    account.undoing.append(back)
+    for path, module in modules:
+        account.done.append(Done(path, type(module).__name__, "moe_experts"))
+
+
+def _no_experts(module: Any) -> Reason:
+    if not module.has_gate:
+        return "no gate"
+    if getattr(module, "has_post_expert_norm", False) or module._is_expert_parallel:
+        return "norms after experts, or experts on several devices"
+    if hasattr(module, "limit") and hasattr(module, "alpha"):
+        return None
+    name = type(getattr(module, "act_fn", None)).__name__
+    return None if name in ACTIVATIONS else f"activation {name}"
+
+
+def experts(
+    module: Any, hidden_states: Tensor, top_k_index: Tensor, top_k_weights: Tensor
+) -> Tensor:
+    """An experts function of transformers: [tokens, hidden], routing [tokens, k]. Transposed
+    weights are put in order at every call."""
+    w1, w2 = module.gate_up_proj, module.down_proj
+    if module.is_transposed:
+        w1, w2 = w1.transpose(1, 2), w2.transpose(1, 2)
+    biases = (module.gate_up_proj_bias, module.down_proj_bias) if module.has_bias else (None, None)
+    hidden, w1, w2, *biases = lowered(hidden_states, w1, w2, *biases)
+    clamped = hasattr(module, "limit")
+    output = torch.ops.wavecast.moe_experts(
+        hidden,
+        top_k_weights.float(),
+        top_k_index.to(torch.int32),
+        w1,
+        w2,
+        *biases,
+        "clamped_swiglu" if clamped else ACTIVATIONS[type(module.act_fn).__name__],
+        alpha=module.alpha if clamped else 1.702,
+        limit=module.limit if clamped else 7.0,
+        interleaved=not module.is_concatenated,
+    )
+    return output.to(hidden_states.dtype)
+
+
+__all__ = ["ACTIVATIONS", "experts", "replace"]

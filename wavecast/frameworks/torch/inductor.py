@@ -1,0 +1,112 @@
+"""Graphs that `torch.compile` makes, with operators of the library in them.
+
+torch.compile(model, backend="wavecast")
+
+pass_ = ops.inductor_pass()
+torch.compile(model, options={"pre_grad_custom_pass": pass_})
+print(pass_.replaced)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import torch
+from torch._inductor.custom_graph_pass import CustomGraphPass, get_hash_for_files
+from torch.fx import Graph, GraphModule, Node
+
+from wavecast.frameworks.torch import library
+from wavecast.frameworks.torch.graphs import attention, blocks, caches, nodes, norms
+from wavecast.frameworks.torch.replaced import Done, Left, Replaced
+from wavecast.frameworks.torch.substitutes import SUBSTITUTES, why_not
+
+Rewrite = Callable[[Graph, Node, nodes.Report], bool]
+"""Replace what ends at a node, if it is what is sought, and say so."""
+
+REWRITES: Final[Sequence[Rewrite]] = (
+    blocks.experts,
+    blocks.rotary,
+    caches.cached,
+    attention.written,
+    attention.masked,
+    blocks.gated,
+    norms.written_norm,
+    norms.called_norm,
+)
+"""In this order, each over the whole graph; then the calls in `SUBSTITUTES` one by one."""
+
+
+class InductorPass(CustomGraphPass):
+    """Before autograd sees a graph: applies `REWRITES` and `SUBSTITUTES`. `replaced` tells what it
+    did in all graphs so far.
+
+    With `cached` PyTorch may take a graph it compiled before from its cache; then the pass does not
+    run, and `replaced` does not tell of that graph.
+    """
+
+    def __init__(self, *, cached: bool = False) -> None:
+        library.install()
+        self._cached = cached
+        self.replaced = Replaced()
+
+    def __call__(self, graph: Graph) -> None:
+        for rewrite in REWRITES:
+            for node in nodes.calls(graph):
+                if node.users or nodes.writes(node):
+                    rewrite(graph, node, self._report)
+            graph.eliminate_dead_code(is_impure_node=nodes.writes)
+        for node in nodes.calls(graph):
+            self._substituted(node)
+
+    def uuid(self) -> Any:
+        """What names the pass in caches of compiled graphs: its text; None keeps them out."""
+        if not self._cached:
+            return None
+        here = Path(__file__)
+        texts = here, here.with_name("substitutes.py"), *sorted(here.parent.glob("graphs/*.py"))
+        return get_hash_for_files(tuple(map(str, texts)))
+
+    def _report(self, node: Node, what: str, name: str) -> None:
+        self.replaced.done.append(Done(node.name, what, name))
+
+    def _substituted(self, node: Node) -> None:
+        function: Any = node.target
+        if isinstance(function, str):
+            function = getattr(torch.Tensor, function, None)
+        if function not in SUBSTITUTES:
+            return
+        substitute, name = SUBSTITUTES[function], nodes.name(node)
+        reason = why_not(function, nodes.values(node.args), nodes.named_values(node.kwargs))
+        if reason:
+            self.replaced.left.append(Left(node.name, name, reason))
+            return
+        node.op, node.target = "call_function", substitute.call
+        self._report(node, name, substitute.operator)
+
+
+def replace_operators(note: Callable[[str], None]) -> None:
+    """Have Inductor put operators of the library into all graphs of this process, and say what it
+    leaves."""
+    from torch._inductor import config
+
+    class Noted(InductorPass):
+        def __call__(self, graph: Graph) -> None:
+            super().__call__(graph)
+            for call in self.replaced.left:
+                note(f"{call.what} stays as it is: {call.why}")
+
+    config.pre_grad_custom_pass = Noted()
+
+
+def compile_graph(graph: GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
+    """The backend `wavecast` of `torch.compile`: Inductor after `InductorPass`. Takes
+    Inductor's `options`."""
+    from torch._inductor.compile_fx import compile_fx
+
+    patched = {"pre_grad_custom_pass": InductorPass(cached=True), **options.get("options", {})}
+    return compile_fx(graph, inputs, config_patches=patched)  # pyright: ignore[reportArgumentType]
+
+
+__all__ = ["REWRITES", "InductorPass", "compile_graph", "replace_operators"]

@@ -1,0 +1,48 @@
+"""What vLLM's entry points call.
+
+Both do nothing unless the environment has `WAVECAST_VLLM`: a GPU to emulate on this machine's CPU
+(`gfx942`, `mi300x`), or `local` for the GPU that vLLM itself has found.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import Final
+
+VARIABLE: Final = "WAVECAST_VLLM"
+LOCAL: Final = "local"
+_PLATFORM: Final = "wavecast.frameworks.vllm.platform.WavecastPlatform"
+
+
+def asked() -> str:
+    """The GPU that the environment asks for: a name, `local`, or "" for none."""
+    return os.environ.get(VARIABLE, "")
+
+
+def platform() -> str | None:
+    """The class of the platform, for `vllm.platform_plugins`; None where no GPU is emulated. Raises
+    UnknownName for an unknown GPU, UsageError for another version of vLLM."""
+    if asked() in ("", LOCAL):
+        return None
+    from wavecast import arch
+    from wavecast.frameworks.vllm import versions
+
+    versions.check()
+    arch.load(asked())
+    return _PLATFORM
+
+
+def register() -> None:
+    """Register layers, attention and experts, for `vllm.general_plugins`. vLLM calls it once or
+    more in each of its processes. Raises UsageError for another version of vLLM."""
+    if not asked():
+        return
+    from wavecast.frameworks.vllm import versions
+
+    versions.check()
+    from wavecast.frameworks.vllm import registration
+
+    registration.register()
+
+
+__all__ = ["LOCAL", "VARIABLE", "asked", "platform", "register"]

@@ -1,9 +1,0 @@
-"""The GPU of this machine, where there is one: what it is, and how long work takes on it."""
-
-from __future__ import annotations
-
-from wavecast.integrations.gpu.local import LocalGpu, local_gpu
-from wavecast.integrations.gpu.profile import KernelRun, profile_script
-from wavecast.integrations.gpu.programs import program
-
-__all__ = ["KernelRun", "LocalGpu", "local_gpu", "profile_script", "program"]

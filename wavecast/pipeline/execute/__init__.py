@@ -1,0 +1,1 @@
+"""Launches and programs that are executed."""

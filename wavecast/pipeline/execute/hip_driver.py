@@ -1,0 +1,122 @@
+"""`wavecast hipcc`: command lines of hipcc, compiled and linked by `compile/hip_program`."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Final
+
+from wavecast import arch as devices
+from wavecast.capture.hip_host.library import runtime_folder
+from wavecast.compile import hip_program
+from wavecast.errors import InputError, UsageError
+
+DEFAULT_TARGET: Final = "gfx942"
+TARGET: Final = "WAVECAST_OFFLOAD_ARCH"
+"""The environment variable with the target where the command line has none."""
+_HIP: Final = (".hip", ".cu", ".cpp", ".cc", ".cxx", ".c++", ".C")
+"""Endings of sources that hipcc compiles as HIP."""
+_C: Final = (".c",)
+_OBJECTS: Final = (".o", ".a", ".so")
+_TARGETS: Final = ("--offload-arch=", "--amdgpu-target=")
+_WITH_VALUE: Final = (
+    "-I", "-D", "-U", "-include", "-isystem", "-MF", "-MT", "-MQ", "-std", "-Xclang",
+)  # fmt: skip
+"""Options of compilers whose value may be the next argument."""
+_LINKED: Final = ("-l", "-L", "-Wl,", "-rpath", "-static-lib", "-fopenmp")
+_DROPPED: Final = (
+    "-fgpu-default-stream", "-fno-gpu-rdc", "-MD", "-MMD", "-MP", "-MF", "-MT", "-MQ", "-pipe",
+    "--hip-link", "--rocm-path", "--hip-path", "-ccbin", "-parallel-jobs",
+)  # fmt: skip
+"""Options without a meaning here: where ROCm is, and the files of dependencies for make."""
+_REFUSED: Final = {"-fgpu-rdc": "device code in several objects cannot be linked: give all sources"}
+
+
+@dataclass
+class _CommandLine:
+    """What a command line asks for."""
+
+    sources: list[Path] = field(default_factory=list)
+    objects: list[str] = field(default_factory=list)
+    flags: list[str] = field(default_factory=list)
+    linked: list[str] = field(default_factory=list)
+    target: str = ""
+    output: Path | None = None
+    compile_only: bool = False
+    language: str = ""
+
+
+def drive(arguments: Sequence[str]) -> int:
+    """Do what hipcc does for a command line; the exit code.
+
+    Raises UsageError for options without an equivalent, CompileError, MissingTool, InputError.
+    """
+    command_line = _parsed(list(arguments))
+    target = devices.load(command_line.target or os.environ.get(TARGET) or DEFAULT_TARGET).target
+    if not command_line.sources and not command_line.objects:
+        raise UsageError("no input file", hint="give a source or an object file")
+    for source in command_line.sources:
+        if not source.is_file():
+            raise InputError(f"no such file: {source}")
+    if command_line.compile_only:
+        if command_line.output is not None and len(command_line.sources) > 1:
+            raise UsageError("-o with -c takes one source")
+        for source in command_line.sources:
+            _compiled(source, command_line, target, command_line.output or Path(source.stem + ".o"))
+        return 0
+    with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
+        objects: list[str | Path] = []
+        for number, source in enumerate(command_line.sources):
+            objects.append(_compiled(source, command_line, target, Path(folder) / f"{number}.o"))
+        output = command_line.output or Path("a.out")
+        flags = [*command_line.objects, *command_line.linked]
+        hip_program.link(objects, output, runtime_folder(), flags, target)
+    return 0
+
+
+def _compiled(source: Path, command_line: _CommandLine, target: str, output: Path) -> Path:
+    if source.suffix in _C and not command_line.language:
+        hip_program.compile_c(source, output, command_line.flags)
+    else:
+        hip_program.compile_object(source, target, output, command_line.flags, suffix="")
+    return output
+
+
+def _parsed(arguments: list[str]) -> _CommandLine:
+    command_line = _CommandLine()
+    words = iter(arguments)
+    for word in words:
+        if word in _REFUSED:
+            raise UsageError(f"{word}: {_REFUSED[word]}")
+        if word == "-c":
+            command_line.compile_only = True
+        elif word == "-o":
+            command_line.output = Path(next(words, ""))
+        elif word == "-x":
+            command_line.language = next(words, "")
+        elif word.startswith(_TARGETS):
+            command_line.target = word.partition("=")[2].split(":")[0]
+        elif word.startswith(_DROPPED):
+            if word in _WITH_VALUE:
+                next(words, "")
+        elif word in ("-L", "-l"):
+            command_line.linked += [word + next(words, "")]
+        elif word.startswith(_LINKED):
+            command_line.linked.append(word)
+        elif word in _WITH_VALUE:
+            command_line.flags += [word, next(words, "")]
+        elif word.startswith("-"):
+            command_line.flags.append(word)
+        elif word.endswith(_OBJECTS) or ".so." in word:
+            command_line.objects.append(word)
+        elif word.endswith((*_HIP, *_C)):
+            command_line.sources.append(Path(word))
+        else:
+            raise UsageError(f"{word} is neither a source nor an object file")
+    return command_line
+
+
+__all__ = ["drive"]

@@ -1,0 +1,211 @@
+"""The predicted effect of what findings advise, and the findings in the order of it.
+
+Every fix that a rule offers is predicted: the kernel is compiled again and explained as it was, or
+the launch is simulated without what was found. Of several fixes the best one is advised; a finding
+whose fixes save nothing gives no advice.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+from msgspec import structs
+
+from wavecast.analyze.result import CodeAnalysis
+from wavecast.arch import Device
+from wavecast.errors import Unpredictable, WavecastError
+from wavecast.perfmodel.atomics import CACHED, executions_of
+from wavecast.perfmodel.launches import LaunchChanges, changes_of
+from wavecast.perfmodel.profile import LaunchProfile
+from wavecast.pipeline.explain.prediction import predict_launch
+from wavecast.pipeline.explain.reading import ReadLaunch, read_launch
+from wavecast.pipeline.explain.recompiling import recompiled
+from wavecast.rules import RULES
+from wavecast.rules.finding import Finding
+from wavecast.rules.fix import Fix, Outcome, Recompiled, ResourceUse, Simulated
+from wavecast.rules.merging import RANK, joined
+
+Array = np.ndarray[Any, Any]
+
+LEAST: Final = 0.01
+"""A fix that saves less than this part of the time is not advised."""
+MOST_COMPILED: Final = 4
+"""Recompilations of one launch; fixes beyond them are not predicted."""
+MOST_WITH_WHAT_IF: Final = 16
+"""The same where the user asks for what-ifs."""
+ALIKE: Final = 1.25
+"""Two kernels do the same work if neither computes or stores this much more: what tiles at the
+edges add."""
+
+
+@dataclass(slots=True)
+class Fixing:
+    """Predicts fixes of one launch on one device.
+
+    `profile` is what its prediction of `seconds` is from; at most `most` kernels are compiled.
+    """
+
+    read: ReadLaunch
+    device: Device
+    profile: LaunchProfile
+    seconds: float
+    mall_resident: Mapping[str, float] = field(default_factory=dict)
+    most: int = MOST_COMPILED
+    _compiled: dict[object, Outcome | None] = field(default_factory=dict)
+    _changes: LaunchChanges | None = None
+
+    def outcome(self, fix: Fix) -> Outcome | None:
+        """The predicted effect of a fix; None where it cannot be predicted."""
+        change = fix.change
+        effect = self._simulated(change) if isinstance(change, Simulated) else self._again(change)
+        saved = self.seconds - effect.seconds if effect is not None else 0.0
+        if effect is None or not fix.once_seconds or saved <= 0:
+            return effect
+        return structs.replace(effect, break_even=math.ceil(fix.once_seconds / saved))
+
+    def _simulated(self, change: Simulated) -> Outcome | None:
+        if self._changes is None:
+            self._changes = changes_of(self.profile, self.device)
+        mask = np.zeros(len(self.profile.program.instructions), bool)
+        mask[list(change.instructions)] = True
+        try:
+            seconds = change.run(self._changes, mask).seconds
+        except (ValueError, Unpredictable):  # needs a profile from code, or its warps deadlock
+            return None
+        return Outcome(seconds, "simulated", resources(self.read.analysis))
+
+    def _again(self, change: Recompiled) -> Outcome | None:
+        key = change.key
+        if key not in self._compiled:
+            if len(self._compiled) >= self.most:
+                return None
+            self._compiled[key] = self._compiled_again(change)
+        return self._compiled[key]
+
+    def _compiled_again(self, change: Recompiled) -> Outcome | None:
+        try:
+            again = recompiled(self.read.launch, change, self.device)
+            read = read_launch(again, self.device)
+            analysis = read.analysis
+            if change.same_work and not _alike(self.read, read):
+                return None
+            launch_prediction = predict_launch(
+                read.launch, analysis, read.kernel, self.device, mall_resident=self.mall_resident
+            )
+        except WavecastError:
+            return None
+        if launch_prediction.prediction is None:
+            return None
+        before, after = resources(self.read.analysis), resources(analysis)
+        return Outcome(launch_prediction.prediction.seconds, "recompiled", before, after)
+
+
+def _alike(first: ReadLaunch, other: ReadLaunch) -> bool:
+    """Whether two kernels compute as many products, and store as many bytes."""
+    return all(
+        max(before, after) <= ALIKE * min(before, after)
+        for before, after in zip(_work(first), _work(other), strict=True)
+    )
+
+
+def _work(read: ReadLaunch) -> tuple[float, float]:
+    """FLOPs of matrix instructions, and bytes that lanes store."""
+    analysis, launch = read.analysis, read.launch
+    times = executions_of(read.program, analysis)
+    waves = math.prod(launch.grid) * analysis.occupancy.waves_per_workgroup
+    stored = sum(
+        item.bytes_per_lane * times.get(item.index, 0.0) * (item.lanes or 0)
+        for item in analysis.memory
+        if item.kind == "store" and item.space in CACHED
+    )
+    return sum((analysis.executed_flops or {}).values()), stored * waves
+
+
+def resources(analysis: CodeAnalysis) -> ResourceUse:
+    """What the code of a kernel takes."""
+    registers, occupancy = analysis.registers, analysis.occupancy
+    return ResourceUse(
+        vgpr=registers.vgpr + registers.agpr,
+        spilled=registers.spilled,
+        lds_bytes=analysis.lds_bytes,
+        waves_per_simd=occupancy.waves_per_simd,
+        workgroups=occupancy.workgroups,
+    )
+
+
+def with_outcomes(findings: Sequence[Finding], fixing: Fixing) -> tuple[Finding, ...]:
+    """The findings with the outcomes of their fixes, those that save most first.
+
+    A note whose fixes save nothing is left out; a warning whose fixes save nothing becomes a note
+    without advice.
+    """
+    priced = [_with_outcome(finding, fixing) for finding in findings]
+    return tuple(_unequal(ordered(finding for finding in priced if finding is not None)))
+
+
+def _with_outcome(finding: Finding, fixing: Fixing) -> Finding | None:
+    outcomes = [(outcome, fix) for fix in finding.fixes if (outcome := fixing.outcome(fix))]
+    if not outcomes:
+        return finding
+    least = min(outcome.seconds for outcome, _ in outcomes)
+    # of fixes that save about as much, the one the rule prefers
+    enough = least + LEAST * fixing.seconds
+    outcome, fix = next(pair for pair in outcomes if pair[0].seconds <= enough)
+    saved = 1 - outcome.seconds / fixing.seconds
+    if saved >= LEAST:
+        warning = _worse(outcomes, fixing.seconds)
+        advice = f"{fix.advice} {warning}".rstrip()
+        return replace(finding, advice=advice, time_saved=saved, outcome=outcome, fixes=(fix,))
+    if finding.severity == "note":
+        return None
+    return replace(finding, severity="note", advice="", time_saved=0.0)
+
+
+def _worse(outcomes: Sequence[tuple[Outcome, Fix]], seconds: float) -> str:
+    """A warning of the fixes that would cost time, with the reason where it is occupancy."""
+    warnings = []
+    for outcome, fix in outcomes:
+        lost = outcome.seconds / seconds - 1
+        if lost < LEAST or not fix.name:
+            continue
+        before, after = outcome.before, outcome.after
+        why = ""
+        if after is not None and after.workgroups < before.workgroups:
+            why = f": {after.workgroups} instead of {before.workgroups} workgroups fit a unit"
+        warnings.append(f"Not {fix.name}, which takes {lost:.0%} more time{why}.")
+    return " ".join(dict.fromkeys(warnings))
+
+
+def ordered(findings: Iterable[Finding]) -> list[Finding]:
+    """Errors, then by the time that fixes save, then by severity; equal ones as they were."""
+    return sorted(
+        findings,
+        key=lambda f: (f.severity != "error", -(f.time_saved or 0.0), RANK[f.severity]),
+    )
+
+
+def _unequal(findings: Iterable[Finding]) -> list[Finding]:
+    """Findings that the same recompiled kernel fixes as one, at the lines of all: that of the rule
+    that comes first in the registry."""
+    groups: dict[object, list[Finding]] = {}
+    for number, finding in enumerate(findings):
+        change = finding.fixes[0].change if finding.outcome is not None else None
+        key = change.key if isinstance(change, Recompiled) else number
+        groups.setdefault(key, []).append(finding)
+    rank = {name: number for number, name in enumerate(RULES)}
+    return [joined(sorted(group, key=lambda f: rank[f.rule])) for group in groups.values()]
+
+
+__all__ = [
+    "LEAST",
+    "MOST_COMPILED",
+    "MOST_WITH_WHAT_IF",
+    "Fixing",
+    "ordered",
+    "resources",
+    "with_outcomes",
+]

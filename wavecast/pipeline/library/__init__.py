@@ -1,0 +1,1 @@
+"""The operators of the kernel library, as launches and as exported calls."""

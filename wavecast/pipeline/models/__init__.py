@@ -1,0 +1,1 @@
+"""Models and modules, with the kernels that run them."""

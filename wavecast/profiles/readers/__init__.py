@@ -1,0 +1,1 @@
+"""One reader per format; `wavecast.profiles.reading` chooses by content."""

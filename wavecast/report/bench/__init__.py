@@ -1,0 +1,1 @@
+"""Measurements, their comparisons, histories and gates."""

@@ -1,0 +1,1 @@
+"""Comparisons of two versions of kernels."""

@@ -1,0 +1,1 @@
+"""Executed launches: results, reports of checks, traces."""

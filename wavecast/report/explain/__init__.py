@@ -1,0 +1,1 @@
+"""An `ExplainReport` as terminal text, JSON, HTML and SARIF."""

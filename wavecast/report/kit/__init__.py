@@ -1,0 +1,1 @@
+"""What reports share: numbers with units, tables, plots and pages."""

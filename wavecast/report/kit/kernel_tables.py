@@ -1,0 +1,112 @@
+"""Tables of models: plain columns, kernels with their times, memory by use.
+
+Text and HTML of serving, training and modules show the same `KernelRow`s.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from rich.table import Table
+
+from wavecast.report.kit import units
+from wavecast.report.kit.terminal import safe
+
+if TYPE_CHECKING:
+    from wavecast.systems.pricing import Priced
+
+_LEAST_SIZE = 1 << 20
+"""Bytes of the smallest use of memory that text shows."""
+
+
+@dataclass(frozen=True, slots=True)
+class KernelRow:
+    """A kernel that runs `count` times, a mean where GPUs differ, in `seconds` together. `group` is
+    what its time is added up by: a module of a step, a phase, an operator."""
+
+    name: str
+    count: float
+    priced: Priced
+    seconds: float
+    group: str
+
+    @property
+    def operation(self) -> str:
+        """The operation with its sizes."""
+        return str(self.priced.node.op)
+
+
+def columns(*titles: tuple[str, str]) -> Table:
+    """A table without lines; each title has the side its cells are aligned to: `left`, `right`, or
+    `wrap` for words that give way to figures in a narrow terminal."""
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim", pad_edge=False)
+    for title, side in titles:
+        table.add_column(
+            title, justify="right" if side == "right" else "left", no_wrap=side != "wrap"
+        )
+    return table
+
+
+def merged(rows: Iterable[KernelRow]) -> list[KernelRow]:
+    """Rows of equal kernels as one, the longest together first."""
+    by_key: dict[tuple[str, object, str], KernelRow] = {}
+    for row in rows:
+        key = (row.name, row.priced.node.op, row.group)
+        before = by_key.get(key)
+        if before is not None:
+            count, seconds = row.count + before.count, row.seconds + before.seconds
+            row = KernelRow(row.name, count, row.priced, seconds, row.group)
+        by_key[key] = row
+    return sorted(by_key.values(), key=lambda row: -row.seconds)
+
+
+def kernels(
+    rows: Sequence[KernelRow],
+    total: float,
+    *,
+    most: int | None,
+    with_counts: bool = True,
+    assumed: bool = True,
+    operation: bool = False,
+) -> Table:
+    """The first `most` rows (None: all) with their share of `total` seconds, and one row for the
+    others. `with_counts` adds how often each runs and its time together, `assumed` the library,
+    `operation` the sizes."""
+    titles = [("  kernel", "left" if assumed else "wrap")]
+    titles += (
+        [("times", "right")] * with_counts + [("each", "right")] + [("all", "right")] * with_counts
+    )
+    titles += [("share", "right"), ("bound by", "left")]
+    titles += [("assumed", "left")] * assumed + [("operation", "wrap")] * operation
+    table = columns(*titles)
+    for row in rows[:most]:
+        table.add_row(
+            f"  {safe(row.name)}",
+            *([f"{round(row.count):,}"] * with_counts),
+            units.seconds(row.priced.seconds),
+            *([units.seconds(row.seconds)] * with_counts),
+            units.percent(row.seconds, total),
+            safe(row.priced.limiter),
+            *([safe(row.priced.kernel)] * assumed),
+            *([safe(row.operation)] * operation),
+        )
+    others = [] if most is None else rows[most:]
+    if others:
+        seconds = sum(row.seconds for row in others)
+        cells = ["", "", units.seconds(seconds)] if with_counts else [""]
+        table.add_row(f"  {len(others)} others", *cells, units.percent(seconds, total))
+    return table
+
+
+def memory(title: str, parts: Mapping[str, float], totals: Mapping[str, float]) -> Table:
+    """Bytes by use, then `totals` of them."""
+    table = columns((f"  {title}", "left"), ("size", "right"))
+    large = {name: size for name, size in parts.items() if size >= _LEAST_SIZE}
+    for name, size in (large | dict(totals)).items():
+        table.add_row(f"  {name}", units.size(size))
+    return table
+
+
+__all__ = ["KernelRow", "columns", "kernels", "memory", "merged"]

@@ -1,0 +1,129 @@
+"""Code generators side by side as terminal text and JSON."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.text import Text
+
+from wavecast.documents.lab import (
+    BisectionJson,
+    CompilerComparisonJson,
+    LabCompilersDocument,
+)
+from wavecast.report.explain.terminal_tables import plain_table
+from wavecast.report.kit import units
+from wavecast.report.kit.terminal import heading, safe
+from wavecast.version import __version__
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from rich.console import Console, RenderableType
+
+    from wavecast.lab.bisect import Bisection
+    from wavecast.lab.compilers import CompilerComparison
+
+
+def document(
+    comparisons: Sequence[CompilerComparison], notes: Sequence[str]
+) -> LabCompilersDocument:
+    """The comparisons as a document."""
+    return LabCompilersDocument(
+        __version__,
+        list(notes),
+        [_comparison(comparison) for comparison in comparisons],
+    )
+
+
+def _comparison(comparison: CompilerComparison) -> CompilerComparisonJson:
+    return CompilerComparisonJson.of(
+        comparison,
+        rows=list(comparison.rows),
+        bisections=[_bisection(each) for each in comparison.bisections],
+    )
+
+
+def _bisection(bisection: Bisection) -> BisectionJson:
+    return BisectionJson(
+        figure=bisection.figure,
+        first=bisection.first.compiler,
+        second=bisection.second.compiler,
+        values=[bisection.first.values[-1], bisection.second.values[-1]],
+        most=bisection.most.name if bisection.most is not None else "",
+        passes=[bisection.always, *bisection.passes],
+    )
+
+
+def render(
+    comparisons: Sequence[CompilerComparison], notes: Sequence[str], console: Console
+) -> None:
+    """A table per kernel and device."""
+    for note in notes:
+        console.print(Text.assemble(("note ", "cyan"), safe(note)))
+    for comparison in comparisons:
+        console.print(heading(f"{safe(comparison.kernel)} on {comparison.device}", "one LLVM IR"))
+        console.print(Padding(_table(comparison), (0, 0, 0, 2)))
+        for bisection in comparison.bisections:
+            _render_bisection(bisection, console)
+
+
+def _render_bisection(search: Bisection, console: Console) -> None:
+    """The passes that change the figure differently, and the one that does so most."""
+    most = f"most by {search.most.name}" if search.most is not None else "the same"
+    title = f"{search.figure} of {search.first.compiler} and {search.second.compiler}"
+    console.print(heading(safe(title), safe(most)))
+    table = plain_table(
+        ("pass", False), (safe(search.first.compiler), True), (safe(search.second.compiler), True),
+        ("excess change", True),
+    )  # fmt: skip
+    write = units.seconds if search.figure == "seconds" else _figure
+    for each in (search.always, *search.passes):
+        signs = each is not search.always
+        row = (_signed(value, write, signs=signs) for value in (each.first, each.second))
+        table.add_row(safe(each.name), *row, _signed(each.apart, write))
+    ends = (search.first.values[-1], search.second.values[-1])
+    table.add_row("(all passes)", *(_signed(value, write, signs=False) for value in ends), "")
+    console.print(Padding(table, (0, 0, 0, 2)))
+
+
+def _figure(value: float) -> str:
+    return f"{value:,.4g}" if value % 1 else units.count(value)
+
+
+def _signed(value: float | None, write: Callable[[float], str], *, signs: bool = True) -> str:
+    if value is None:
+        return "–"
+    if not signs:
+        return write(value)
+    return write(0) if not value else f"{'+' if value > 0 else '-'}{write(abs(value))}"
+
+
+def _table(comparison: CompilerComparison) -> RenderableType:
+    table = plain_table(
+        ("code generator", False), ("predicted", True), ("instructions", True), ("VGPRs", True),
+        ("AGPRs", True), ("spills", True), ("waves/SIMD", True), ("waits", True),
+        ("loop cycles", True), ("faults", False),
+    )  # fmt: skip
+    for row in comparison.rows:
+        figures = row.figures
+        if figures is None:
+            table.add_row(safe(row.name), *[""] * 8, safe(row.refused))
+            continue
+        table.add_row(
+            safe(row.name),
+            units.seconds(figures.seconds),
+            units.count(figures.instructions),
+            units.count(figures.vgprs),
+            units.count(figures.agprs),
+            units.count(figures.spills),
+            units.count(figures.waves),
+            units.count(figures.waits),
+            units.count(figures.loop_cycles),
+            safe("; ".join(figures.faults[:2])),
+        )
+    return table
+
+
+__all__ = ["document", "render"]

@@ -1,0 +1,1 @@
+"""The kernel library: operators, and sources of exported calls."""

@@ -1,0 +1,1 @@
+"""Profiles of other tools as text, JSON, pages and traces."""

@@ -1,0 +1,1 @@
+"""Models on systems, training, modules and collectives as text, JSON, pages and traces."""
