@@ -7,8 +7,9 @@ import time
 import click
 
 from wavecast.cli.groups import CommandGroup
-from wavecast.cli.types import NumberRange
+from wavecast.cli.types import click_type
 from wavecast.compile.cache import KINDS, CacheEntry, DiskCache
+from wavecast.options.values import Numbers
 from wavecast.report.kit.units import size
 
 
@@ -51,7 +52,7 @@ def show() -> None:
 @click.option(
     "--older-than",
     "days",
-    type=NumberRange(min=0.0),
+    type=click_type(Numbers(0)),
     default=0.0,
     metavar="DAYS",
     help="Only entries not used for this many days.",

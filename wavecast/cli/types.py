@@ -1,15 +1,13 @@
-"""Option values that several verbs take."""
+"""Types of click for the values of options."""
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import click
 
 from wavecast.options.values import Files, OneOf, OptionValues
-from wavecast.patterns import regex
 
 
 class OptionValue(click.ParamType):
@@ -37,37 +35,4 @@ def click_type(values: OptionValues) -> click.ParamType:
     return OptionValue(values)
 
 
-PROCESSES: Final = click.IntRange(1, 1024)
-"""Of processes or threads."""
-
-
-def count(least: int = 0, most: int = (1 << 31) - 1) -> click.IntRange:
-    """A number of things."""
-    return click.IntRange(least, most)
-
-
-class NumberRange(click.FloatRange):
-    """Numbers of a range, which NaN is not in: no comparison refuses it."""
-
-    def convert(
-        self, value: Any, param: click.Parameter | None, ctx: click.Context | None
-    ) -> float:
-        number = super().convert(value, param, ctx)
-        if math.isnan(number):
-            self.fail(f"{value!r} is not a number", param, ctx)
-        return number
-
-
-class RegexParam(click.ParamType):
-    """A regular expression, as text. One that does not compile is refused before any work."""
-
-    name = "REGEX"
-
-    def convert(
-        self,
-        value: Any,
-        param: click.Parameter | None,
-        ctx: click.Context | None,  # noqa: ARG002
-    ) -> str:
-        regex(value, param.opts[0] if param is not None else "")
-        return value
+__all__ = ["click_type"]
