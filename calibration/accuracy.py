@@ -72,7 +72,7 @@ class AccuracyFile:
 
 def errors(path: Path) -> AccuracyFile:
     """The errors on the sample of one file. Raises InputError for a file that no importer reads."""
-    loaded = load(path, (*datasets.importers(), *importers.registered()))
+    loaded = load(path, (*datasets.importers(), *importers.all_importers()))
     groups: dict[tuple[str, str], list[MeasuredProblem]] = defaultdict(list)
     for problem in loaded.problems:
         groups[problem.op.op_class, problem.case.device].append(problem)

@@ -20,7 +20,7 @@ from wavecast.perfmodel import queue
 from wavecast.perfmodel.bounds import Work
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.distance import PredictionSubject
-from wavecast.perfmodel.intervals import bracketed
+from wavecast.perfmodel.intervals import with_interval
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.predict import kernel_subject
 from wavecast.perfmodel.prediction import Prediction
@@ -80,10 +80,10 @@ class HipProgram(Op):
                 bounds[name] = bounds.get(name, 0.0) + step.count * seconds
             notes.update(dict.fromkeys(found.notes))
             steps.append(queue.Launches(max(0.0, found.seconds - chip.launch), step.count))
-        seconds = queue.elapsed(chip, steps)
+        seconds = queue.elapsed_time(chip, steps)
         busy = sum(s.seconds * s.count for s in steps if isinstance(s, queue.Launches))
         bounds["queue"] = seconds - busy
-        found = bracketed(
+        found = with_interval(
             Prediction(
                 device=device.id,
                 seconds=seconds,

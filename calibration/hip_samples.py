@@ -49,7 +49,7 @@ class Problem:
     def profiles(self) -> list[tuple[LaunchProfile, float] | queue.Step]:
         """The steps with launches as (profile, count)."""
         return [
-            (executed.replayed(step[0], DEVICE, polluting_bytes=step[2]), step[1])
+            (executed.replay_sample(step[0], DEVICE, polluting_bytes=step[2]), step[1])
             if isinstance(step, tuple)
             else step
             for step in self.steps

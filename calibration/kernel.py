@@ -84,7 +84,7 @@ def ratio(problem: Problem) -> float:
             steps.append(queue.Launches(found.seconds - found.launch, step[1]))
         else:
             steps.append(step)
-    return queue.elapsed(Chip.of(DEVICE), steps) / problem.seconds
+    return queue.elapsed_time(Chip.of(DEVICE), steps) / problem.seconds
 
 
 def ratios(of: Sequence[Problem], known: Mapping[str, float]) -> np.ndarray:

@@ -71,7 +71,7 @@ class PublishedProblem:
 
 def load(path: Path, sources: Path | None = None) -> list[PublishedProblem]:
     """The problems of a file. Raises InputError for a file that no importer reads."""
-    table, importer = reading.read(path, (*datasets.importers(sources), *importers.registered()))
+    table, importer = reading.read(path, (*datasets.importers(sources), *importers.all_importers()))
     frame = table.frame
     items = list(importer.cases(frame))
     numbers = range(len(frame)) if len(items) == len(frame) else None

@@ -56,7 +56,7 @@ def commands(step: str, data: Path, sources: Path, jobs: int, keep: bool) -> lis
 def _readable(path: Path) -> bool:
     """Whether an importer reads the file, by its columns."""
     columns = pq.read_schema(path).names
-    known = (*datasets.importers(), *importers.registered())
+    known = (*datasets.importers(), *importers.all_importers())
     return any(importer.match(columns) for importer in known)
 
 

@@ -29,7 +29,7 @@ from wavecast.perfmodel.distance import (
     Measured,
     MeasuredRange,
     PredictionSubject,
-    related,
+    family_group,
 )
 from wavecast.perfmodel.intervals import BEST, COVERAGE, Key, Residuals, ResidualTable
 
@@ -120,8 +120,8 @@ def _keys(cell: Cell) -> Iterator[Key]:
     yield own, "", "", ""
     if own not in _NEAR:
         yield own, cell.family, "", ""
-        if related(cell.family):
-            yield own, related(cell.family), "", ""
+        if family_group(cell.family):
+            yield own, family_group(cell.family), "", ""
     yield own, cell.family, "", library
     yield own, cell.family, cell.device, ""
     yield own, cell.family, cell.device, library

@@ -118,10 +118,10 @@ def predicted(model: Any, inputs: Any, system: str = "mi300x", *, jobs: int = 1)
     """
     from wavecast.arch.systems import system as find_system
     from wavecast.capture.torch_graph import module_graph
-    from wavecast.pipeline.models.replacing import replaced
+    from wavecast.pipeline.models.replacing import replace_calls
 
     machine = find_system(system)
-    return replaced(module_graph(model, inputs), machine, jobs=jobs)
+    return replace_calls(module_graph(model, inputs), machine, jobs=jobs)
 
 
 def __getattr__(name: str) -> Any:

@@ -21,7 +21,7 @@ def names(group: str, built_in: Mapping[str, str]) -> tuple[str, ...]:
 
     Raises InputError when two distributions use one name.
     """
-    return (*built_in, *_added(group, built_in))
+    return (*built_in, *_entry_points(group, built_in))
 
 
 def load(group: str, built_in: Mapping[str, str], name: str) -> Any:
@@ -33,7 +33,7 @@ def load(group: str, built_in: Mapping[str, str], name: str) -> Any:
         module, _, attribute = built_in[name].partition(":")
         namespace = import_module(module)
         return getattr(namespace, attribute) if attribute else namespace
-    point = _added(group, built_in)[name]
+    point = _entry_points(group, built_in)[name]
     try:
         return point.load()
     except Exception as error:
@@ -43,7 +43,7 @@ def load(group: str, built_in: Mapping[str, str], name: str) -> Any:
         ) from error
 
 
-def _added(group: str, built_in: Mapping[str, str]) -> dict[str, EntryPoint]:
+def _entry_points(group: str, built_in: Mapping[str, str]) -> dict[str, EntryPoint]:
     """Entry points by name."""
     points: dict[str, EntryPoint] = {}
     for point in entry_points(group=group):

@@ -11,7 +11,7 @@ import pytest
 from tests.perfmodel import sm_code
 from wavecast.analyze import sass_program
 from wavecast.analyze.sass.control import controls, decode
-from wavecast.analyze.sass.executed import executed
+from wavecast.analyze.sass.executed import execute_launch
 from wavecast.analyze.sass.walk import WarpPaths, follow
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import Unpredictable
@@ -121,7 +121,7 @@ def test_addresses_that_data_decides_are_in_the_tensor_of_their_pointer(target: 
         for i in program.instructions
         if i.memory is not None and i.memory.space is Space.GLOBAL
     ]
-    patterns = executed(program, given).patterns
+    patterns = execute_launch(program, given).patterns
     assert [patterns[at].argument for at in loads] == ["a", "b", "a"]
     assert patterns[loads[1]].pattern == "unknown"
     assert patterns[loads[1]].offsets is None
@@ -144,7 +144,7 @@ def test_pointers_pass_through_shared_memory() -> None:
         for i in program.instructions
         if i.memory is not None and i.memory.kind is MemoryKind.ATOMIC
     ]
-    assert executed(program, given).patterns[atomic].argument == "b"
+    assert execute_launch(program, given).patterns[atomic].argument == "b"
 
 
 def test_without_arguments_nothing_is_followed() -> None:

@@ -12,5 +12,5 @@ from wavecast.bench.accuracy.importers import Importer
 
 def importer(columns: Collection[str], sources: Path | None = None) -> Importer:
     """The importer, of calibration or of the package, that reads these columns."""
-    known = (*datasets.importers(sources), *importers.registered())
+    known = (*datasets.importers(sources), *importers.all_importers())
     return importers.by_columns(known, columns, Path("rows.parquet"))

@@ -6,7 +6,7 @@ import struct
 
 import pytest
 
-from wavecast.compile.disassemble import _entered, _parts, _with_distances, _with_symbols
+from wavecast.compile.disassemble import _parts, _skip_preload_trap, _with_distances, _with_symbols
 from wavecast.isa.encoding.stream import CodeReader
 
 COUNTER = (0x100, "s_getpc_b64 s[2:3]", None)
@@ -41,7 +41,7 @@ def test_numbers_added_to_the_program_counter(low, high, lines) -> None:
 def test_a_trap_for_firmware_that_does_not_preload_is_left_out(first) -> None:
     words = [first, *[0xBF800000] * 63, 0xBF810000]
     placed = CodeReader("gfx942", 64).read(struct.pack("<65I", *words), 0x1000)
-    found = _entered(placed, 0x1000)
+    found = _skip_preload_trap(placed, 0x1000)
     assert [item.address for item in found][:1] == [0x1100 if first == 0xBF920002 else 0x1000]
     assert found[-1].decoding is not None
     assert found[-1].decoding.text == "s_endpgm"

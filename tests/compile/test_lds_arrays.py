@@ -7,7 +7,7 @@ import pytest
 from wavecast.compile.array_accesses import ArrayBytes
 from wavecast.compile.assembly import load
 from wavecast.compile.irtypes import TypeTable
-from wavecast.compile.lds_arrays import LdsAccesses, dumped
+from wavecast.compile.lds_arrays import LdsAccesses, extract_module
 from wavecast.compile.parsing import parse_kernel
 from wavecast.errors import ParseError
 
@@ -91,8 +91,8 @@ def test_types_of_unknown_size_give_no_arrays() -> None:
 
 def test_the_module_is_found_in_what_the_compiler_prints() -> None:
     banner = "*** IR Dump After Lower uses of LDS (amdgpu-lower-module-lds) ***\n"
-    assert dumped(f"a.hip:1: warning: w\n{banner}{MODULE}") == MODULE
-    assert dumped("a.hip:1: warning: w\n") == ""
+    assert extract_module(f"a.hip:1: warning: w\n{banner}{MODULE}") == MODULE
+    assert extract_module("a.hip:1: warning: w\n") == ""
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from wavecast.compile.cache import DiskCache
-from wavecast.compile.loops import inlined, loop
+from wavecast.compile.loops import always_inline, loop
 
 SCALE = 3
 
@@ -21,7 +21,7 @@ class Pair(NamedTuple):
     step: int
 
 
-@inlined
+@always_inline
 def _scaled(value, factor):
     return value * factor * SCALE
 

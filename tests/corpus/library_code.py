@@ -22,7 +22,7 @@ from pathlib import Path
 
 from tests.oracle import encodings
 from wavecast.arch import capabilities
-from wavecast.compile import containers, mapped
+from wavecast.compile import containers, map_file
 from wavecast.errors import WavecastError
 from wavecast.isa import elf
 from wavecast.isa.decode import DecodeError, wave_lanes_of
@@ -47,7 +47,7 @@ class Seen:
 
 def sections(path: Path) -> Iterator[tuple[str, bytes, int]]:
     """(target, content, address) of every section of code in a file."""
-    for member in containers.members(mapped(path)):
+    for member in containers.members(map_file(path)):
         try:
             image = elf.read(member.data)
             target = isa_target((member.target or elf.processor(image)).split(":")[0])

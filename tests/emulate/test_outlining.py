@@ -144,7 +144,7 @@ def test_code_that_runs_long_is_replaced_and_the_replacement_kept(
     before = found.address
     improvement = found.improvement
     assert improvement is not None
-    improvement.worked(60.0)
+    improvement.add_runtime(60.0)
     assert improvement.thread is not None
     improvement.thread.join()
     assert found.address != before

@@ -15,7 +15,7 @@ from wavecast import processes
 from wavecast.capture.patching import Patches
 from wavecast.capture.triton import Capture, capture_cache, capture_script
 from wavecast.capture.triton.capture_cache import CaptureCache
-from wavecast.capture.triton.dependencies import RunDependencies, united
+from wavecast.capture.triton.dependencies import RunDependencies, merge_dependencies
 from wavecast.capture.triton.job import Job
 from wavecast.capture.triton.observed_run import RunObserver
 from wavecast.compile.codeobject import Launch
@@ -211,10 +211,10 @@ def test_runs_that_saw_different_files_are_not_united() -> None:
     def one(state: str) -> RunDependencies:
         return RunDependencies({"/a": state}, {}, {}, {}, ("b",))
 
-    together = united([one("1"), one("1")])
+    together = merge_dependencies([one("1"), one("1")])
     assert together is not None
     assert together.paths == {"/a": "1"}
-    assert united([one("1"), one("2")]) is None
+    assert merge_dependencies([one("1"), one("2")]) is None
 
 
 @pytest.mark.parametrize(

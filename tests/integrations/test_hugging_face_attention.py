@@ -157,7 +157,7 @@ def test_the_window_reaches_the_kernel() -> None:
     whole = made("Qwen2", use_sliding_window=False)(tokens).logits
     assert not torch.allclose(before, whole, rtol=1e-3, atol=1e-3)
     ops.replace(model)
-    with wavecast.device("gfx942"), choice.watched() as decisions:
+    with wavecast.device("gfx942"), choice.record_decisions() as decisions:
         after = model(tokens).logits
     kernels = [one.spec.name for one in decisions if "attention" in one.spec.name]
     assert kernels == ["attention_kernel"] * 2

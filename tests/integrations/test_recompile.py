@@ -24,15 +24,15 @@ def test_a_kernel_is_compiled_again_once(tmp_path: Path, monkeypatch: pytest.Mon
     code, device = launches[0].code, arch.load("mi300x")
     text = code.stages["ttir"]
     assert isinstance(text, str)
-    made = recompile.recompiled(code, text, {"num_warps": 2}, device)
+    made = recompile.recompile_kernel(code, text, {"num_warps": 2}, device)
     assert (code.workgroup_size, made.workgroup_size) == (256, 128)
 
     def fails(*_: object) -> None:
         raise CompileError("compiled once more")
 
     monkeypatch.setattr(recompile, "_compiled", fails)
-    assert recompile.recompiled(code, text, {"num_warps": 2}, device) == made
+    assert recompile.recompile_kernel(code, text, {"num_warps": 2}, device) == made
     for options, setting in (({"num_warps": 1}, "TRITON_X"), ({"num_warps": 2}, "TRITON_Y")):
         monkeypatch.setenv(setting, "1")
         with pytest.raises(CompileError, match="once more"):
-            recompile.recompiled(code, text, options, device)
+            recompile.recompile_kernel(code, text, options, device)

@@ -6,7 +6,7 @@ import pytest
 
 from wavecast import isa
 from wavecast.isa.metadata import descriptors_from_assembly
-from wavecast.isa.quoting import quoted, split, unquoted, without_comment
+from wavecast.isa.quoting import quote, split, unquote, without_comment
 
 NAME = 'f<i32, "x">; -1'
 SYMBOL = r'"f<i32, \"x\">; -1"'
@@ -57,8 +57,8 @@ def test_a_branch_to_a_quoted_label_prints_as_it_was_read() -> None:
 
 @pytest.mark.parametrize("name", ["k", "_Z1fv", "f<a, b>", 'a"b', "a\nb", "c-1"])
 def test_quoting_is_undone(name: str) -> None:
-    assert unquoted(quoted(name)) == name
-    assert (quoted(name) == name) == name.isidentifier()
+    assert unquote(quote(name)) == name
+    assert (quote(name) == name) == name.isidentifier()
 
 
 def test_comments_and_separators_in_quotes_are_text() -> None:

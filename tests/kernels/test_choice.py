@@ -51,7 +51,7 @@ def _anew() -> Iterator[None]:
 
 def decided(target: str, *blocks: int) -> choice.Decision:
     x = torch.empty(COUNT)
-    with capture(arch.load(target)), choice.watched() as decisions:
+    with capture(arch.load(target)), choice.record_decisions() as decisions:
         choice.run(spec(*blocks), {"count": COUNT}, x=x, y=torch.empty_like(x))
     return decisions[0]
 

@@ -184,7 +184,7 @@ def test_transposed_products_are_the_same_products() -> None:
     found = []
     for settings in (plain, transposed):
         forced = choice.forced("mla_decode_kernel", Configuration.of(settings))
-        with wavecast.device("gfx950"), forced, choice.watched() as decisions:
+        with wavecast.device("gfx950"), forced, choice.record_decisions() as decisions:
             found.append(ops.mla_decode(**inputs).float())
         assert decisions[0].source == "forced"
     assert torch.allclose(*found, rtol=2e-2, atol=1e-2)
@@ -212,7 +212,7 @@ def test_sums_are_scaled_where_weights_grow(target: str, aligned: bool) -> None:
     inputs["cache"] = cache
     inputs["q"][:, ::3, 0] = 8.0
     inputs["q"][:, 1::3, 0] = -8.0
-    with wavecast.device(target), choice.watched() as decisions:
+    with wavecast.device(target), choice.record_decisions() as decisions:
         found = ops.mla_decode(**inputs)
     assert (decisions[0].spec.name == "mla_cdna_kernel") == aligned
     expected = operator.reference(**{**inputs, "q": inputs["q"].double(), "cache": cache.double()})

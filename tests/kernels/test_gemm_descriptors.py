@@ -82,7 +82,7 @@ print("right")
 
 def compiled(operator: Operator, sizes: Mapping[str, Any], device: str) -> tuple[Any, Any]:
     """The launch of `matmul_kernel` and the decision behind it."""
-    with capture(arch.load(device)) as launches, choice.watched() as decisions:
+    with capture(arch.load(device)) as launches, choice.record_decisions() as decisions:
         operator.call(**operator.inputs(Make(values=False), **sizes))
     launch = next(one for one in launches if one.code.kernel == "matmul_kernel")
     return launch, next(one for one in decisions if one.spec.name == "matmul_kernel")

@@ -19,7 +19,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from wavecast import ops  # noqa: E402
 from wavecast.capture.triton import device  # noqa: E402
-from wavecast.frameworks.torch.verify import compared, results, verify, widened  # noqa: E402
+from wavecast.frameworks.torch.verify import compare_results, results, to_float64, verify  # noqa: E402
 from wavecast.kernels.inputs import FP8, Make  # noqa: E402
 from wavecast.kernels.operator import Operator  # noqa: E402
 
@@ -99,9 +99,9 @@ def test_the_reference_keeps_its_precision(name: str) -> None:
     operator = ops.operator(name)
     for sizes in operator.cases:
         given = operator.inputs(Make(1), **sizes)
-        expected = results(operator.reference, widened(operator, given), operator.mutates)
+        expected = results(operator.reference, to_float64(operator, given), operator.mutates)
         got = results(operator.reference, given, operator.mutates)
-        assert not compared(operator, got, expected, sizes), operator.describe(sizes)
+        assert not compare_results(operator, got, expected, sizes), operator.describe(sizes)
 
 
 @pytest.mark.parametrize("name", ops.names())

@@ -153,14 +153,14 @@ def test_who_watches_pytorch_sees_repeated_calls(gpu: Any) -> None:
 def test_decisions_are_watched_and_forced_all_the_same(gpu: Any) -> None:
     x, weight = numbers(5, COLUMNS), numbers(COLUMNS)
     repeated(x, weight)
-    with choice.watched() as decisions:
+    with choice.record_decisions() as decisions:
         ops.rms_norm(x, weight)
     (decision,) = decisions
     other = next(
         one for one in rows.FORWARD.ranked(decision.problem, decision.device)
         if one != decision.configuration
     )  # fmt: skip
-    with choice.forced(decision.spec.name, other), choice.watched() as decisions:
+    with choice.forced(decision.spec.name, other), choice.record_decisions() as decisions:
         ops.rms_norm(x, weight)
     assert decisions[0].source == "forced"
     assert recorded("rms_norm") == 1

@@ -86,7 +86,7 @@ def test_tuned_configurations_are_not_slower_than_the_formulas() -> None:
 def decision() -> choice.Decision:
     """What the formula decides for a norm on gfx942."""
     choice.forget()
-    with capture("gfx942"), choice.watched() as seen:
+    with capture("gfx942"), choice.record_decisions() as seen:
         ops.rms_norm(torch.empty(5, 333), torch.empty(333))
     choice.forget()
     return seen[0]
@@ -152,7 +152,7 @@ def test_an_entry_of_another_text_does_not_count(decision: choice.Decision, tmp_
 @pytest.mark.usefixtures("_folder")
 def test_launches_take_what_the_table_says(decision: choice.Decision, tmp_path: Path) -> None:
     better = _stored(decision, tmp_path)
-    with capture("gfx942") as launches, choice.watched() as seen:
+    with capture("gfx942") as launches, choice.record_decisions() as seen:
         ops.rms_norm(torch.empty(5, 333), torch.empty(333))
     choice.forget()
     assert (seen[0].source, seen[0].configuration) == ("table", better)

@@ -17,7 +17,7 @@ from typing import Any
 
 from tests.kernels.test_operators import TARGETS
 from wavecast import ops
-from wavecast.frameworks.torch.verify import results, verify, widened
+from wavecast.frameworks.torch.verify import results, to_float64, verify
 from wavecast.kernels.checks import ArgumentError
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator
@@ -52,7 +52,7 @@ def tried(operator: Operator, sizes: dict[str, Any], target: str, check: bool) -
         given = operator.inputs(Make(0), **sizes)
         if any(getattr(value, "numel", int)() > _LARGEST for value in given.values()):
             raise _Impossible
-        results(operator.reference, widened(operator, given), operator.mutates)
+        results(operator.reference, to_float64(operator, given), operator.mutates)
     except Exception as error:
         raise _Impossible from error
     return verify(operator, sizes, target, check=check).problems

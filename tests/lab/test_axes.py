@@ -9,7 +9,7 @@ import pytest
 from tests.lab.conftest import Captured
 from wavecast.lab.axes import AxisKind, applicable, axes, read
 from wavecast.lab.edits import EDITS
-from wavecast.lab.setting import Setting, compiled
+from wavecast.lab.setting import Setting, compile_with_setting
 
 
 def test_every_axis_has_a_source_and_ir_axes_have_their_change() -> None:
@@ -62,8 +62,10 @@ def test_a_setting_names_options_and_environment(captured: Captured) -> None:
 def test_the_program_s_own_setting_gives_its_own_code(captured: Captured) -> None:
     """The figures of alternatives are compared with the code that was captured."""
     device = captured.subject.devices[0]
-    same = compiled(captured.launch.code, Setting(), device)
+    same = compile_with_setting(captured.launch.code, Setting(), device)
     assert same.assembly == captured.launch.code.assembly
-    other = compiled(captured.launch.code, Setting.of({"AMDGCN_USE_BUFFER_OPS": "0"}), device)
+    other = compile_with_setting(
+        captured.launch.code, Setting.of({"AMDGCN_USE_BUFFER_OPS": "0"}), device
+    )
     assert "buffer_load" in same.assembly
     assert "buffer_load" not in other.assembly

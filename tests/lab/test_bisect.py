@@ -13,7 +13,7 @@ from wavecast.cli.lab import command
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import CompileError, UsageError
 from wavecast.json_objects import values
-from wavecast.lab.bisect import BisectedCompiler, BisectedPass, CoreLlvm, LimitedLlc, bisected
+from wavecast.lab.bisect import BisectedCompiler, BisectedPass, CoreLlvm, LimitedLlc, bisect_passes
 from wavecast.lab.codegen import Llc
 from wavecast.lab.compilers import CompilerComparison
 from wavecast.report.kit.terminal import plain
@@ -48,7 +48,7 @@ OTHER = Numbered("other", (("licm", 1), ("scheduler", 7), ("clauses", 1), ("shri
 
 def test_the_changes_add_up_to_the_difference(captured: Captured) -> None:
     device = captured.subject.devices[0]
-    found = bisected(captured.launch, device, (ONE, OTHER), "instructions")
+    found = bisect_passes(captured.launch, device, (ONE, OTHER), "instructions")
     first, second = found.first.values[-1], found.second.values[-1]
     assert first is not None
     assert second is not None
@@ -68,7 +68,7 @@ def test_the_changes_add_up_to_the_difference(captured: Captured) -> None:
 
 def test_equal_figures_have_no_culprit(captured: Captured) -> None:
     device = captured.subject.devices[0]
-    found = bisected(captured.launch, device, (ONE, ONE), "vgprs")
+    found = bisect_passes(captured.launch, device, (ONE, ONE), "vgprs")
     assert found.most is None
     assert not found.passes
 
@@ -76,9 +76,9 @@ def test_equal_figures_have_no_culprit(captured: Captured) -> None:
 def test_a_compiler_that_numbers_no_passes(captured: Captured) -> None:
     device = captured.subject.devices[0]
     with pytest.raises(CompileError, match="does not number its passes"):
-        bisected(captured.launch, device, (Numbered("none", ()), ONE), "vgprs")
+        bisect_passes(captured.launch, device, (Numbered("none", ()), ONE), "vgprs")
     with pytest.raises(UsageError, match="unknown figure 'speed'"):
-        bisected(captured.launch, device, (ONE, ONE), "speed")
+        bisect_passes(captured.launch, device, (ONE, ONE), "speed")
     told = CliRunner().invoke(command, ["compilers", "no.py", "--bisect", "speed"])
     assert isinstance(told.exception, UsageError)
 

@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tests.lab.conftest import Captured
-from wavecast.capture.triton.generate import assembled
+from wavecast.capture.triton.generate import assemble
 from wavecast.compile.codeobject import Launch
 from wavecast.dtypes import lookup
 from wavecast.lab import comparing
-from wavecast.lab.comparing import compared
+from wavecast.lab.comparing import compare_launches
 
 
 def changed(captured: Captured, before: str, after: str) -> Launch:
@@ -21,14 +21,14 @@ def changed(captured: Captured, before: str, after: str) -> Launch:
     assert before in text
     device = captured.subject.devices[0]
     return replace(
-        captured.launch, code=assembled(captured.launch.code, text.replace(before, after), device)
+        captured.launch, code=assemble(captured.launch.code, text.replace(before, after), device)
     )
 
 
 def test_equal_results_in_every_case(captured: Captured) -> None:
     other = changed(captured, "\ts_endpgm", "\ts_nop 0\n\ts_endpgm")
     before = [tensor.clone() for tensor in captured.tensors]
-    found = compared(captured.launch, other, captured.subject.ranges, rounding=False)
+    found = compare_launches(captured.launch, other, captured.subject.ranges, rounding=False)
     assert found.same
     edges = ("smaller sizes", "half sizes", "n=1")
     assert found.cases == ("memory as it is", "seed 1", *edges)
@@ -38,24 +38,24 @@ def test_equal_results_in_every_case(captured: Captured) -> None:
 
 def test_other_results_are_found(captured: Captured) -> None:
     other = changed(captured, "0x40400000", "0x40400001")  # 3.0000002
-    found = compared(captured.launch, other, captured.subject.ranges, rounding=False)
+    found = compare_launches(captured.launch, other, captured.subject.ranges, rounding=False)
     assert not found.same
     assert "out_ptr" in found.difference
 
 
 def test_rounding_is_allowed_where_the_setting_changes_it(captured: Captured) -> None:
     other = changed(captured, "0x40400000", "0x40400001")
-    found = compared(captured.launch, other, captured.subject.ranges, rounding=True)
+    found = compare_launches(captured.launch, other, captured.subject.ranges, rounding=True)
     assert found.same
     assert 0 < found.largest < 1e-6
     wrong = changed(captured, "0x40400000", "0x40800000")  # 4.0
-    assert not compared(captured.launch, wrong, captured.subject.ranges, rounding=True).same
+    assert not compare_launches(captured.launch, wrong, captured.subject.ranges, rounding=True).same
 
 
 def test_a_missing_wait_is_a_report(captured: Captured) -> None:
     """The emulator computes the same without the wait: only checks see that it is missing."""
     other = changed(captured, "s_waitcnt vmcnt(0)", "s_nop 0")
-    found = compared(captured.launch, other, captured.subject.ranges, rounding=False)
+    found = compare_launches(captured.launch, other, captured.subject.ranges, rounding=False)
     assert not found.difference
     assert not found.same
     assert any(text.startswith("missing-wait") for text in found.reports)
@@ -94,7 +94,7 @@ def test_checks_of_large_launches_execute_a_part(
     captured: Captured, grid: tuple[int, int, int], checked: tuple[int, int, int]
 ) -> None:
     launch = replace(captured.launch, grid=grid)
-    assert comparing._clipped(launch, comparing.CHECKED).grid == checked
+    assert comparing._limit_grid(launch, comparing.CHECKED).grid == checked
 
 
 def test_an_error_of_other_sizes_is_found(captured: Captured) -> None:
@@ -103,7 +103,7 @@ def test_an_error_of_other_sizes_is_found(captured: Captured) -> None:
     (line,) = (one for one in text.split("\n") if "v_cmp_gt_i32" in one)
     size = line.replace(",", " ").split()[2]
     other = changed(captured, line, f"\ts_max_i32 {size}, {size}, 0x3e8\n{line}")
-    found = compared(captured.launch, other, captured.subject.ranges, rounding=False)
+    found = compare_launches(captured.launch, other, captured.subject.ranges, rounding=False)
     assert found.cases == ("memory as it is", "seed 1", "smaller sizes")
     assert found.difference.startswith("smaller sizes: out_ptr")
 
@@ -114,5 +114,5 @@ def test_an_error_of_the_smallest_size_is_found(captured: Captured) -> None:
     (line,) = (one for one in text.split("\n") if "v_cmp_gt_i32" in one)
     size = line.replace(",", " ").split()[2]
     other = changed(captured, line, f"\ts_max_i32 {size}, {size}, 2\n{line}")
-    found = compared(captured.launch, other, captured.subject.ranges, rounding=False)
+    found = compare_launches(captured.launch, other, captured.subject.ranges, rounding=False)
     assert found.difference.startswith("n=1: out_ptr")

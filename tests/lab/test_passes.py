@@ -85,9 +85,9 @@ def test_moved_reads_are_counted() -> None:
     def function(*lines: module.MachineLine) -> module.MachineFunction:
         return module.MachineFunction("", "", "", {0: list(lines)}, {})
 
-    assert module._moved(function(matrix, load), function(load, matrix)) == (1, 0)
-    assert module._moved(function(load, matrix), function(matrix, load)) == (0, 1)
-    assert module._moved(function(load, matrix), function(load, matrix)) == (0, 0)
+    assert module._count_moved_reads(function(matrix, load), function(load, matrix)) == (1, 0)
+    assert module._count_moved_reads(function(load, matrix), function(matrix, load)) == (0, 1)
+    assert module._count_moved_reads(function(load, matrix), function(load, matrix)) == (0, 0)
 
 
 def test_formats(report: PassReport) -> None:

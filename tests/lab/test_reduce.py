@@ -16,7 +16,7 @@ from wavecast.errors import CompileError, MissingTool, UsageError
 from wavecast.lab import reduce as module
 from wavecast.lab.codegen import Llc, TritonGenerator, portable
 from wavecast.lab.llvm_reduce import programs_of, reduced_by_llvm
-from wavecast.lab.reduce import Condition, complaint, reduced
+from wavecast.lab.reduce import Condition, complaint, reduce_text
 
 IR = """target triple = "amdgcn-amd-amdhsa"
 
@@ -44,7 +44,7 @@ attributes #1 = { nounwind }
 
 def test_deletes_what_the_condition_does_not_need() -> None:
     """Only the store is wanted: all values go, and the branches."""
-    small = reduced(IR, lambda text: "store i32" in text and text.count("ret void") == 1)
+    small = reduce_text(IR, lambda text: "store i32" in text and text.count("ret void") == 1)
     assert "store i32 poison, ptr addrspace(1) %p" in small
     for gone in (" add ", " mul ", "icmp", "xor", "phi", "br i1", "unused", "#1"):
         assert gone not in small, gone
@@ -75,7 +75,7 @@ def test_an_edge_takes_the_values_of_phis() -> None:
 
 def test_a_condition_that_does_not_hold_is_an_error() -> None:
     with pytest.raises(UsageError, match="does not hold"):
-        reduced(IR, lambda _: False)
+        reduce_text(IR, lambda _: False)
     with pytest.raises(UsageError, match="unknown condition"):
         Condition("speed>3")
 

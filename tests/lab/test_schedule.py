@@ -24,7 +24,7 @@ from wavecast.errors import CompileError, MissingFact
 from wavecast.isa import parse
 from wavecast.isa.liveness import liveness
 from wavecast.isa.program import Program
-from wavecast.lab.comparing import compared
+from wavecast.lab.comparing import compare_launches
 from wavecast.lab.journal import LabProblem, records
 from wavecast.lab.schedule import kernel as module
 from wavecast.lab.schedule import repair
@@ -267,12 +267,12 @@ def test_random_orders_compute_the_same(product: Product) -> None:
     for seed in range(12):
         layout = product.layout(seed)
         assembly = product.launch.code.assembly
-        done = repair.completed(layout, assembly, lambda text: reparsed(product, text))
+        done = repair.insert_waits(layout, assembly, lambda text: reparsed(product, text))
         program = reparsed(product, done.text(assembly))
         assert not missing_waits(program)
         assert not hazards(program)
     changed = rearranged(product.launch, product.layout(0), device)
-    found = compared(product.launch, changed, product.ranges, rounding=False)
+    found = compare_launches(product.launch, changed, product.ranges, rounding=False)
     assert found.same, found
     assert "memory as it is" in found.cases
 

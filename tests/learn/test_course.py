@@ -16,7 +16,7 @@ from tests.warm_python import finished
 from wavecast.cli.learn import command
 from wavecast.errors import InputError, UnknownName
 from wavecast.learn.chapter import Chapter, chapter, chapters
-from wavecast.learn.goals import GOALS, check, explained, unexecuted
+from wavecast.learn.goals import GOALS, check, explain_file, unchecked_goal
 from wavecast.report.course import render_goal
 from wavecast.servers import verbs
 
@@ -69,7 +69,7 @@ def test_a_wrong_kernel_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 def test_what_cannot_be_executed_is_shown_as_not_checked() -> None:
     one = chapter("porting")
     assert "sm_90" in one.arch
-    goal = unexecuted("sm_90")
+    goal = unchecked_goal("sm_90")
     assert goal is not None
     assert not goal.checked
     text = io.StringIO()
@@ -78,7 +78,7 @@ def test_what_cannot_be_executed_is_shown_as_not_checked() -> None:
         render_goal(shown, console)
     marks = [line[:2] for line in text.getvalue().splitlines()]
     assert marks == ["? ", "✔ ", "✖ "]
-    assert [unexecuted(arch) for arch in ("gfx942", "gfx1100")] == [None, None]
+    assert [unchecked_goal(arch) for arch in ("gfx942", "gfx1100")] == [None, None]
 
 
 def test_a_chapter_is_never_overwritten(tmp_path: Path) -> None:
@@ -124,6 +124,6 @@ def test_a_hip_file_of_any_name_is_explained_as_hip(
     )
     one = next(one for one in CHAPTERS if one.file.endswith(".hip"))
     file = tmp_path / "mine.hip"
-    explained(one, file)
+    explain_file(one, file)
     next(check(one, file))
     assert [arguments[1] for arguments in given] == [str(file)] * 2

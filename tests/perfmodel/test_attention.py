@@ -20,7 +20,13 @@ from wavecast.perfmodel.ops.attention import Attention, libraries
 from wavecast.perfmodel.ops.attention.libraries import Library, Tile
 from wavecast.perfmodel.ops.attention.machine import AttentionRates
 from wavecast.perfmodel.ops.attention.streaming import streaming
-from wavecast.perfmodel.ops.attention.tiled import _masked, _rounds, _scores, _widths, tiled
+from wavecast.perfmodel.ops.attention.tiled import (
+    _masked_share,
+    _rounds,
+    _scores,
+    _widths,
+    tiled_time,
+)
 
 PREFILL = Attention(
     batch=16,
@@ -172,12 +178,12 @@ def test_tiles_that_the_diagonal_or_the_end_crosses_are_compared() -> None:
     square = replace(TILE, rows=128, columns=64)
     even = replace(PREFILL, seq_q=512, seq_k=512)
     # 2, 4, 6 and 8 tiles of columns, the last two of each on the diagonal
-    assert _masked(even.sizes, square, backward=False) == 8 / 20
+    assert _masked_share(even.sizes, square, backward=False) == 8 / 20
     uneven = replace(PREFILL, seq_q=559, seq_k=559)
-    assert _masked(uneven.sizes, square, backward=False) == (2 + 4 * 3) / 29
+    assert _masked_share(uneven.sizes, square, backward=False) == (2 + 4 * 3) / 29
     full = replace(even, causal=False)
-    assert _masked(full.sizes, square, backward=False) == 0
-    assert _masked(replace(full, seq_k=500).sizes, square, backward=False) == 1 / 8
+    assert _masked_share(full.sizes, square, backward=False) == 0
+    assert _masked_share(replace(full, seq_k=500).sizes, square, backward=False) == 1 / 8
 
 
 def test_a_tile_counter_costs_a_latency_per_tile_of_a_causal_mask() -> None:
@@ -186,7 +192,7 @@ def test_a_tile_counter_costs_a_latency_per_tile_of_a_causal_mask() -> None:
 
     def latency(problem: Attention, *, counter: bool) -> float:
         kernel = replace(library.forward[1], counter=counter)
-        return tiled(
+        return tiled_time(
             problem.sizes,
             machine=machine,
             kernel=kernel,
@@ -210,7 +216,7 @@ def test_comparing_positions_takes_time() -> None:
     row = libraries.libraries()["flash2"].forward[1]
     machine = AttentionRates.of(device)
     times = [
-        tiled(
+        tiled_time(
             problem.sizes,
             machine=machine,
             kernel=replace(row, mask_operations=operations),
@@ -232,7 +238,7 @@ def test_short_sequences_pay_for_masks_and_for_what_is_outside_the_loop() -> Non
         machine = AttentionRates.of(arch.load("h100"))
         assert machine.selects < 0.6 * machine.lanes
         vector = [
-            tiled(
+            tiled_time(
                 same.sizes,
                 machine=machine,
                 kernel=kernel,
@@ -307,10 +313,10 @@ def test_the_default_is_what_pytorch_or_vllm_run(
 
 
 def test_names_of_libraries() -> None:
-    assert [row.name for row in libraries.named("aiter", "cdna3")] == ["asm"]
-    assert libraries.named("sdpa", "hopper")[0].name == "flash2"
-    assert libraries.named("sdpa", "unheard of") == ()
-    assert all(row.fused for row in libraries.named("best", "cdna3"))
+    assert [row.name for row in libraries.resolve_libraries("aiter", "cdna3")] == ["asm"]
+    assert libraries.resolve_libraries("sdpa", "hopper")[0].name == "flash2"
+    assert libraries.resolve_libraries("sdpa", "unheard of") == ()
+    assert all(row.fused for row in libraries.resolve_libraries("best", "cdna3"))
     known = libraries.libraries()
     lists = [one for row in libraries.choices().values() for one in row.libraries.values()]
     named = {name for one in lists for name in one} | {row.falls_back for row in known.values()}
@@ -376,7 +382,7 @@ def test_schedules_order_the_times_of_equal_tiles() -> None:
 
     def time(kernel: Tile, *, backward: bool = False) -> float:
         library = libraries.libraries()["asm"]
-        found = tiled(
+        found = tiled_time(
             problem.sizes,
             machine=machine,
             kernel=kernel,

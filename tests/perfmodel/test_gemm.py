@@ -11,7 +11,7 @@ from wavecast.perfmodel import coefficients
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.ops import op
 from wavecast.perfmodel.ops.gemm import Gemm
-from wavecast.perfmodel.ops.gemm.libraries import candidates, given, libraries
+from wavecast.perfmodel.ops.gemm.libraries import candidates, fixed_configuration, libraries
 from wavecast.perfmodel.ops.gemm.problem import FAMILY, bounds, machine
 from wavecast.perfmodel.ops.gemm.tiles import GemmSizes, demand
 from wavecast.perfmodel.roofline import roofline
@@ -162,7 +162,7 @@ def test_every_format_has_kernels_where_it_can_be_multiplied():
     for dtype in ("mxfp8", "mxfp6", "mxfp4"):
         assert candidates(dtype, "mx", "plain", "cdna4")
         assert candidates(dtype, "mx", "plain", "cdna3") is None
-    assert len(given("ck", (16, 32, 64), 2, "cdna3")) == 1
+    assert len(fixed_configuration("ck", (16, 32, 64), 2, "cdna3")) == 1
 
 
 def test_rows_that_name_a_generation_replace_the_others_of_a_library():

@@ -105,7 +105,7 @@ def test_the_narrowest_row_of_the_class_or_the_next_wider_is_taken(
     known: None, subject: PredictionSubject, device: str, ends: tuple[float, float],
     source: str, wider: str,
 ) -> None:  # fmt: skip
-    found = intervals.bracketed(predicted(), subject, arch.load(device))
+    found = intervals.with_interval(predicted(), subject, arch.load(device))
     assert found.low == pytest.approx(1e-3 * math.exp(ends[0]))
     assert found.high == pytest.approx(1e-3 * math.exp(ends[1]))
     assert found.basis is not None
@@ -116,14 +116,14 @@ def test_the_narrowest_row_of_the_class_or_the_next_wider_is_taken(
 def test_a_triton_kernel_has_no_residuals_of_executed_hip_programs(known: None) -> None:
     """Other code, on the chip where HIP programs were measured."""
     subject = PredictionSubject("kernel", "Triton, predicted from code")
-    found = intervals.bracketed(predicted(), subject, arch.load("mi300a"))
+    found = intervals.with_interval(predicted(), subject, arch.load("mi300a"))
     assert found.basis is not None
     assert found.basis.distance == "library not measured"
     assert str(found.basis) == "library not measured: 100 residuals of 7 groups (libraries)"
 
 
 def test_a_family_alone_is_a_subject(known: None) -> None:
-    found = intervals.bracketed(predicted(), "gemm", arch.load("mi300x"), widen=2.0)
+    found = intervals.with_interval(predicted(), "gemm", arch.load("mi300x"), widen=2.0)
     assert found.basis is not None
     assert found.basis.distance == "other sizes or dtype"
     assert found.high == pytest.approx(1e-3 * math.exp(0.8))

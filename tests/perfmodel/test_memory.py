@@ -12,7 +12,7 @@ from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.memory import (
     Traffic,
     hbm_bandwidth,
-    overlapped,
+    overlap_time,
     residency,
     seconds,
     transfer,
@@ -109,5 +109,5 @@ def test_arrays_broadcast():
 
 
 def test_overlap_is_between_the_longest_and_the_sum():
-    assert 3.0 < float(overlapped([1.0, 3.0], 4.0)) < 4.0
-    assert float(overlapped([0.0, 0.0], 4.0)) == pytest.approx(0.0)
+    assert 3.0 < float(overlap_time([1.0, 3.0], 4.0)) < 4.0
+    assert float(overlap_time([0.0, 0.0], 4.0)) == pytest.approx(0.0)

@@ -17,7 +17,7 @@ from wavecast.perfmodel.ops.reduction import Reduction
 from wavecast.perfmodel.ops.softmax import Softmax
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.perfmodel.streaming import resident
-from wavecast.perfmodel.timing import TIMINGS, measured
+from wavecast.perfmodel.timing import TIMINGS, measurement_time
 
 DEVICES = ("mi100", "mi210", "mi300a", "mi300x", "mi325x", "mi350x", "mi355x", "h100_sxm")
 
@@ -70,7 +70,8 @@ def test_small_calls_wait_for_the_host():
 def test_host_time_hides_behind_long_kernels():
     chip = Chip.of(arch.load("mi210"))
     added = {
-        timing: float(measured(chip, timing, 1e-2)) - 1e-2 for timing in ("eager", "eager, framed")
+        timing: float(measurement_time(chip, timing, 1e-2)) - 1e-2
+        for timing in ("eager", "eager, framed")
     }
     assert added["eager, framed"] - added["eager"] < 1e-7
 

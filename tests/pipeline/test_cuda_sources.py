@@ -10,7 +10,7 @@ import pytest
 from wavecast.compile import CodeObject, cuda, toolchain
 from wavecast.errors import MissingTool
 from wavecast.pipeline import SourceOptions, explain_path, select
-from wavecast.pipeline.explain.same_kernels import matched
+from wavecast.pipeline.explain.same_kernels import match_kernels
 from wavecast.pipeline.plan import Plan, Planned
 from wavecast.report.explain import summary
 
@@ -53,7 +53,7 @@ def test_kernels_with_several_instances_are_matched_by_their_symbol_only() -> No
         _code("_Z1gIiEvv", "gfx942", 9),
         _code("_Z1gIDF16_Evv", "gfx942", 9),
     ]
-    found = matched({"sm_90": nvidia, "gfx942": amd})
+    found = match_kernels({"sm_90": nvidia, "gfx942": amd})
     assert found["sm_90"] == nvidia
     assert found["gfx942"] == [replace(amd[0], alias="_Z1fP6__half"), *amd[1:]]
     assert found["gfx942"][0].common_symbol == "_Z1fP6__half"

@@ -92,7 +92,9 @@ def test_every_kernel_of_every_model_has_a_layer(name: str) -> None:
     """And the operators exist and take the sizes: their work is a formula of them."""
     operators = set()
     for dtype in ("bf16", "fp8", "int8", "int4", ""):
-        model = engine.EngineModel.of(name, "mi300x", engine.deployed(GPUS.get(name, 8), dtype))
+        model = engine.EngineModel.of(
+            name, "mi300x", engine.vllm_deployment(GPUS.get(name, 8), dtype)
+        )
         for _, step in engine.steps(100, 8, 100):
             for kernel, _ in model.kernels(step):
                 assert kernel.node.name.removeprefix("shared ") in LAYERS, kernel.node.name
@@ -107,7 +109,9 @@ def test_every_kernel_of_every_model_has_a_layer(name: str) -> None:
 
 def test_what_is_served_and_why_the_rest_is_not(config: str, compiled: list[Any]) -> None:
     """Counts of layers, sums of times, refusals of the compiler."""
-    found = engine.engine_report(config, "gfx942", engine.deployed(1), engine.steps(64, 4, 64))
+    found = engine.engine_report(
+        config, "gfx942", engine.vllm_deployment(1), engine.steps(64, 4, 64)
+    )
     prefill, decode = found.steps
     by_name = {one.name: one for one in decode.kernels}
     assert by_name["qkv_proj"].count == 3
@@ -127,12 +131,14 @@ def test_what_is_served_and_why_the_rest_is_not(config: str, compiled: list[Any]
 
 def test_formats_choose_operators(config: str, compiled: list[Any]) -> None:
     """fp8 weights are multiplied in the GPU's fp8, of caches too; mxfp4 ones remain vLLM's."""
-    engine.engine_report(config, "gfx942", engine.deployed(1, "fp8", "fp8"), engine.steps(8, 4, 8))
+    engine.engine_report(
+        config, "gfx942", engine.vllm_deployment(1, "fp8", "fp8"), engine.steps(8, 4, 8)
+    )
     sizes = {name: given for name, given, _ in compiled}
     assert sizes["scaled_matmul"]["dtype"] == "float8_e4m3fnuz"
     assert sizes["quantise_fp8_token"]["to"] == "float8_e4m3fnuz"
     assert sizes["kv_cache_write"]["cache"] == "float8_e4m3fnuz"
-    asked = engine.deployed(1, "mxfp4")
+    asked = engine.vllm_deployment(1, "mxfp4")
     left = engine.engine_report(config, "mi355x", asked, engine.steps(8, 4, 8)).steps[1]
     whys = {one.name: one.why_not for one in left.kernels}
     why = "the plugin has no linear layer of mxfp4 weights and mxfp4 activations"
@@ -149,7 +155,7 @@ def test_experts_of_several_kernels_are_one_operator(compiled: list[Any]) -> Non
         ("Qwen3-30B-A3B", "int4", ("moe_experts_w4a16",), ""),
         ("gpt-oss-20b", "", (), "the plugin has no experts of mxfp4 weights"),
     ):
-        found = engine.engine_report(model, "mi300x", engine.deployed(1, dtype), steps)
+        found = engine.engine_report(model, "mi300x", engine.vllm_deployment(1, dtype), steps)
         by_name = {one.name: one for one in found.steps[1].kernels}
         assert by_name["experts"].operators == operators
         assert by_name["experts"].why_not == why
@@ -165,7 +171,9 @@ def test_rows_agree_with_the_plugin() -> None:
     named = set()
     for name in huggingface.models():
         for dtype in ("bf16", "fp8", "int8", "int4", ""):
-            model = engine.EngineModel.of(name, "mi300x", engine.deployed(GPUS.get(name, 8), dtype))
+            model = engine.EngineModel.of(
+                name, "mi300x", engine.vllm_deployment(GPUS.get(name, 8), dtype)
+            )
             for _, step in engine.steps(100, 8, 100):
                 for kernel, _ in model.kernels(step):
                     layers = layer_of(kernel.node.name).name.split(", ")
@@ -216,7 +224,7 @@ def test_formats_of_the_report(
 
 def test_markdown_of_a_bound(config: str, compiled: list[Any]) -> None:
     """Notes are a list at the end."""
-    found = engine.engine_report(config, "gfx942", engine.deployed(1), engine.steps(8, 4, 8))
+    found = engine.engine_report(config, "gfx942", engine.vllm_deployment(1), engine.steps(8, 4, 8))
     assert report.markdown(replace(found, notes=("a | note",))).endswith("- a | note\n")
 
 
@@ -226,11 +234,11 @@ def test_markdown_of_a_bound(config: str, compiled: list[Any]) -> None:
 )
 def test_unknown_names(arguments: tuple[str, str], error: type[Exception]) -> None:
     with pytest.raises(error):
-        engine.engine_report(*arguments, engine.deployed(1), engine.steps(8, 4, 8))
+        engine.engine_report(*arguments, engine.vllm_deployment(1), engine.steps(8, 4, 8))
 
 
 def test_other_engines_are_refused() -> None:
-    other = replace(engine.deployed(1), engine="sglang")
+    other = replace(engine.vllm_deployment(1), engine="sglang")
     with pytest.raises(UsageError, match="sglang: only layers of vllm are known"):
         engine.engine_report("Llama-3.1-8B", "gfx942", other, engine.steps(8, 4, 8))
 
@@ -238,7 +246,9 @@ def test_other_engines_are_refused() -> None:
 @pytest.mark.thorough
 def test_compiled_for_the_gpu(config: str) -> None:
     """Every kernel of a small Llama is served, in a time."""
-    found = engine.engine_report(config, "gfx942", engine.deployed(1), engine.steps(64, 4, 64))
+    found = engine.engine_report(
+        config, "gfx942", engine.vllm_deployment(1), engine.steps(64, 4, 64)
+    )
     for step in found.steps:
         assert step.covered == pytest.approx(1)
         assert all(one.seconds and one.kernels for one in step.kernels)

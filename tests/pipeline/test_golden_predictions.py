@@ -18,7 +18,7 @@ from tests.golden import GoldenFile
 from tests.targets import QUICK, thorough_beyond
 from wavecast.pipeline import SourceOptions, explain_path, select
 from wavecast.pipeline.explain.result import Explanation
-from wavecast.pipeline.library.library import KernelFacts, surveyed
+from wavecast.pipeline.library.library import KernelFacts, survey_call
 
 triton = pytest.importorskip("triton", reason="needs Triton")
 pytest.importorskip("torch")
@@ -101,7 +101,7 @@ def test_a_call_of_the_library(
     call: tuple[str, dict[str, Any]], target: str, golden: GoldenFile
 ) -> None:
     operator, sizes = call
-    result = surveyed((operator, sizes, target))
+    result = survey_call((operator, sizes, target))
     found = {
         "seconds": result.seconds,
         "bound": result.bound,

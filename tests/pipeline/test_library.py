@@ -10,13 +10,13 @@ import pytest
 from wavecast import arch
 from wavecast.kernels import registry
 from wavecast.perfmodel.profile import LevelTraffic
-from wavecast.pipeline.library.library import launched, survey
+from wavecast.pipeline.library.library import explain_call, survey
 
 
 def traffic(device: str) -> list[LevelTraffic]:
     """Of both kernels of a quantisation by the largest value of a tensor of 64 MiB."""
     sizes = {"rows": 8192, "columns": 4096, "dtype": "bfloat16"}
-    found = launched(registry.operator("quantise_int8_tensor"), sizes, arch.load(device))
+    found = explain_call(registry.operator("quantise_int8_tensor"), sizes, arch.load(device))
     assert [one.code.kernel for one in found] == ["largest_kernel", "quantise_tensor_kernel"]
     of = [one.predicted.profile for one in found]
     return [one.traffic for one in of if one is not None and one.traffic is not None]
@@ -36,7 +36,7 @@ def test_what_depends_on_values_is_sampled_with_real_ones() -> None:
     """Few pass the filters of real logits; how many of whatever lies in memory nobody knows."""
     operator = registry.operator("top_k_top_p_sample")
     sizes = {"rows": 2, "vocabulary": 1000, "dtype": "float32"}
-    found = {one.code.kernel: one for one in launched(operator, sizes, arch.load("mi300x"))}
+    found = {one.code.kernel: one for one in explain_call(operator, sizes, arch.load("mi300x"))}
     prediction = found["choose_kernel"].predicted.prediction
     assert prediction is not None
     assert prediction.fidelity == "executed"

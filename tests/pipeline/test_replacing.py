@@ -10,7 +10,7 @@ import wavecast
 from wavecast.arch.systems import system
 from wavecast.errors import UsageError
 from wavecast.kernels.registry import operator
-from wavecast.pipeline.models.replacing import library_call, replaced
+from wavecast.pipeline.models.replacing import library_call, replace_calls
 from wavecast.systems.sources.calls import ModuleGraph
 from wavecast.systems.sources.described import DescribedModel
 
@@ -65,7 +65,7 @@ def test_calls_of_other_dtypes_and_phases_stay() -> None:
 
 def test_a_description_has_no_calls() -> None:
     with pytest.raises(UsageError, match="a YAML file lists kernels"):
-        replaced(DescribedModel(ModuleGraph("own", ()), ()), system("mi300x"))
+        replace_calls(DescribedModel(ModuleGraph("own", ()), ()), system("mi300x"))
 
 
 @pytest.mark.thorough

@@ -11,7 +11,7 @@ pytest.importorskip("torch")
 from wavecast.arch.select import load
 from wavecast.errors import NothingAnalysed
 from wavecast.perfmodel.chip import Chip
-from wavecast.profiles.calibration import fitted, overlaid, overlay
+from wavecast.profiles.calibration import fit_facts, overlaid, overlay
 from wavecast.profiles.predicted import predict
 from wavecast.profiles.profile import Profile, ProfiledKernel, ProfiledOp
 
@@ -43,7 +43,7 @@ def _profile(slower: float) -> Profile:
 def test_a_slower_machine_gives_a_lower_clock_and_bandwidth(tmp_path: Path) -> None:
     chip = load("mi300x")
     profile = _profile(1.25)
-    facts = {one.field: one for one in fitted(profile, predict(profile, chip))}
+    facts = {one.field: one for one in fit_facts(profile, predict(profile, chip))}
     assert facts["peak_clock"].value == pytest.approx(facts["peak_clock"].before / 1.25, rel=1e-3)
     assert facts["meas_mem_bw"].value == pytest.approx(facts["meas_mem_bw"].before / 1.25, rel=1e-3)
     assert facts["meas_launch"].value == pytest.approx(4)
@@ -62,4 +62,4 @@ def test_a_profile_without_operators_fits_nothing() -> None:
     profile = Profile("test")
     profile.launches.add(profile.kernels.number(ProfiledKernel("k")), 0, 0, 0, 5)
     with pytest.raises(NothingAnalysed, match="nothing to fit mi300x"):
-        fitted(profile, predict(profile, load("mi300x")))
+        fit_facts(profile, predict(profile, load("mi300x")))

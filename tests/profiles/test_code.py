@@ -11,7 +11,7 @@ import pytest
 from wavecast.arch.select import load
 from wavecast.errors import InputError, UsageError
 from wavecast.profiles.answer import profiles
-from wavecast.profiles.code import ExplainedKernel, explained, same_name
+from wavecast.profiles.code import ExplainedKernel, explain_kernels, same_name
 from wavecast.profiles.code_differences import difference
 from wavecast.profiles.counters import CounterUnit
 from wavecast.profiles.profile import Profile, ProfiledKernel
@@ -77,7 +77,7 @@ def matmul(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, ExplainedKer
     kernel = ProfiledKernel("matmul", (32, 32, 1), (256, 1, 1), registers=4)
     counters = {"TCC_HIT": 20.0, "TCC_MISS": 80.0, "GRBM_GUI_ACTIVE": 8 * 200_000 * 1.5}
     profile = _profile(kernel, counters, 200_000)
-    answer = explained(profile, summarise(profile), load("mi300x"), [file])
+    answer = explain_kernels(profile, summarise(profile), load("mi300x"), [file])
     assert answer.notes == ()
     (found,) = answer.kernels
     return file, found
@@ -142,7 +142,7 @@ def test_a_launch_that_the_script_does_not_make(matmul: tuple[Path, ExplainedKer
     profile = Profile("test")
     for kernel in kernels:
         profile.launches.add(profile.kernels.number(kernel), 0, 0, 0, 10)
-    found = explained(profile, summarise(profile), load("mi300x"), [matmul[0]])
+    found = explain_kernels(profile, summarise(profile), load("mi300x"), [matmul[0]])
     assert found.kernels == ()
     assert found.notes == (
         "script.py: matmul: the grid is 7x1x1 in the profile and 32x32x1 in the script",
@@ -186,12 +186,12 @@ def test_dynamic_lds_is_that_of_the_profile(tmp_path: Path) -> None:
     kernel = ProfiledKernel("vecCopy", (4096, 1, 1), (256, 1, 1), lds_bytes=32768)
     profile = _profile(kernel, {}, 8000)
     device = load("mi300x")
-    (found,) = explained(profile, summarise(profile), device, [file]).kernels
+    (found,) = explain_kernels(profile, summarise(profile), device, [file]).kernels
     assert found.explanation.analysis.lds_bytes == 32768
     assert found.explanation.analysis.occupancy.workgroups == 2
     less = replace(kernel, lds_bytes=0)
     profile = _profile(less, {}, 8000)
-    (found,) = explained(profile, summarise(profile), device, [file]).kernels
+    (found,) = explain_kernels(profile, summarise(profile), device, [file]).kernels
     assert found.explanation.analysis.occupancy.workgroups == 8
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wavecast.profiles.comparison import compared
+from wavecast.profiles.comparison import compare_profiles
 from wavecast.profiles.profile import Profile, ProfiledKernel, ProfiledOp
 
 _NORM = "void at::native::vectorized_layer_norm_kernel"
@@ -34,7 +34,7 @@ def test_operators_of_layers_are_matched_whatever_their_kernels_are() -> None:
         ("", "", "ncclDevKernel_b", 9),
         ("aten::add", "M_0", "void at::native::elementwise_kernel<128, 2>", 3),
     )
-    found = compared(amd, nvidia)
+    found = compare_profiles(amd, nvidia)
     rows = {(row.op, row.module): row for row in found.rows}
     product = rows["aten::mm", "M.L"]
     assert (product.first.share.nanoseconds, product.second.share.nanoseconds) == (100, 40)
@@ -45,5 +45,5 @@ def test_operators_of_layers_are_matched_whatever_their_kernels_are() -> None:
     assert rows["aten::layer_norm", "M.N"].ratio is None
     assert found.rows[0] is product
     assert found.totals == (116, 52)
-    assert found.matched == (105 / 116, 49 / 52)
+    assert found.matched_shares == (105 / 116, 49 / 52)
     assert found.by_category()["gemm"] == (100, 40)

@@ -18,7 +18,7 @@ from wavecast.profiles.critical import critical_path
 from wavecast.profiles.findings import findings
 from wavecast.profiles.profile import Profile
 from wavecast.profiles.reading import read
-from wavecast.profiles.replay import measured, replay
+from wavecast.profiles.replay import measured_timeline, replay
 from wavecast.profiles.summary import HOST, SYNCHRONISATION, DeviceSummary, summarise
 
 SECOND = 10**9
@@ -101,7 +101,7 @@ def test_launches_without_kernels_are_counted_and_the_host_is_not_blamed(tmp_pat
     assert _about_host(profile) == set()
     assert not critical_path(profile, 0).parts[HOST_PART]
     times = [duration * 1e-9 for duration in profile.launches.duration]
-    assert replay(profile, times, graphs=True).span == measured(profile).span
+    assert replay(profile, times, graphs=True).span == measured_timeline(profile).span
 
 
 def test_gaps_before_the_first_lost_launch_keep_their_cause(tmp_path: Path) -> None:

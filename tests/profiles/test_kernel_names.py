@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wavecast.profiles.kernel_names import functor, recognise, shown
+from wavecast.profiles.kernel_names import display_name, functor, recognise
 
 _NATIVE = "void at::native::"
 _LAMBDA = "(at::TensorIteratorBase&)::{lambda()#3}::operator()() const::{lambda(float)#1}"
@@ -51,9 +51,11 @@ _LAMBDA = "(at::TensorIteratorBase&)::{lambda()#3}::operator()() const::{lambda(
 def test_the_functor_of_pytorchs_generic_kernels(name: str, expected: str) -> None:
     assert functor(name) == expected
     if expected:
-        assert shown(name).endswith(f"kernel<{expected}>") or "manual_unroll<" in shown(name)
+        assert display_name(name).endswith(
+            f"kernel<{expected}>"
+        ) or "manual_unroll<" in display_name(name)
     else:
-        assert "<" not in shown(name)
+        assert "<" not in display_name(name)
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from wavecast.profiles.profile import Profile, ProfiledKernel
-from wavecast.profiles.replay import measured, replay
+from wavecast.profiles.replay import measured_timeline, replay
 
 
 def _profile() -> Profile:
@@ -27,7 +27,7 @@ def _profile() -> Profile:
 
 def test_the_same_times_are_the_same_timeline() -> None:
     profile = _profile()
-    found, file = replay(profile, [50e-6] * 3), measured(profile)
+    found, file = replay(profile, [50e-6] * 3), measured_timeline(profile)
     assert np.array_equal(found.starts, file.starts)
     assert np.array_equal(found.ends, file.ends)
     assert (found.span, found.busy) == (171_000, 150_000)
@@ -46,7 +46,7 @@ def test_a_faster_host_and_graphs() -> None:
     half = replay(profile, [50e-6] * 3, host=0.5)
     assert half.starts.tolist() == [7_000, 57_000, 120_500]
     graphs = replay(profile, [50e-6] * 3, graphs=True)
-    assert graphs.span < half.span < measured(profile).span
+    assert graphs.span < half.span < measured_timeline(profile).span
     assert graphs.busy == 150_000
 
 

@@ -50,9 +50,9 @@ def test_a_message_has_the_bytes_of_the_wire_format() -> None:
     expected = bytes([8, 3, 18, 2, 97, 98, 24, 7, 42, 2, 1, 2, 48, 172, 2, 82, 14, 10, 9])
     expected += b"is_cpu_op" + bytes([216, 1, 1])
     assert node.SerializeToString() == expected
-    assert chakra_schema.delimited(node) == bytes([len(expected)]) + expected
+    assert chakra_schema.encode_delimited(node) == bytes([len(expected)]) + expected
     long = chakra_schema.messages().Node(name="x" * 300)
-    assert chakra_schema.delimited(long)[:2] == bytes([0b10101111, 2])  # 303 bytes
+    assert chakra_schema.encode_delimited(long)[:2] == bytes([0b10101111, 2])  # 303 bytes
 
 
 def test_every_rank_of_a_served_model_has_a_trace(tmp_path) -> None:

@@ -21,9 +21,9 @@ FOUND = (
 def test_a_survey_comes_back() -> None:
     document = validated(operators.document(FOUND), "wavecast.ops/1")
     assert [call["share"] for call in document["calls"]] == [0.5, None]
-    assert operators.surveyed(document) == FOUND
+    assert operators.from_document(document) == FOUND
 
 
 def test_another_document_is_refused() -> None:
     with pytest.raises(InputError, match="no survey of operators"):
-        operators.surveyed({"schema": "wavecast.ops/2", "calls": []})
+        operators.from_document({"schema": "wavecast.ops/2", "calls": []})

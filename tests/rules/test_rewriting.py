@@ -7,10 +7,10 @@ import pytest
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.ttgir import parse
 from wavecast.rules.affine import Forms
-from wavecast.rules.hip_source import arrays_at, body_of, padded, shared_arrays
-from wavecast.rules.narrowing import narrowed
+from wavecast.rules.hip_source import arrays_at, body_of, pad_rows, shared_arrays
+from wavecast.rules.narrowing import narrow_integers
 from wavecast.rules.pair_rewrite import CannotRewrite, Pair, rewritten
-from wavecast.rules.specialise import multiple, specialised, with_constants
+from wavecast.rules.specialise import declare_divisible, multiple, with_constants
 from wavecast.rules.triton_slice import access
 
 PAIRS = """module {
@@ -100,12 +100,12 @@ def test_offsets_become_32_bit() -> None:
         "    %2 = arith.constant 64 : i64\n"
         "    %3 = arith.muli %1, %2 : i64\n"
     )
-    found = narrowed(text)
+    found = narrow_integers(text)
     assert found is not None
     assert "i64" not in found
     assert "arith.muli %0, %2 : i32" in found
-    assert narrowed(text.replace("constant 64", "constant 4294967296")) is None
-    assert narrowed(text.replace("%n: i32", "%n: i64")) is None
+    assert narrow_integers(text.replace("constant 64", "constant 4294967296")) is None
+    assert narrow_integers(text.replace("%n: i32", "%n: i64")) is None
 
 
 def test_arguments_become_constants_and_multiples_of_16() -> None:
@@ -113,7 +113,7 @@ def test_arguments_become_constants_and_multiples_of_16() -> None:
     assert "%wavecast_n = arith.constant 7 : i32" in constant
     assert "tt.splat %wavecast_n : i32" in constant
     assert "%ns = " in constant
-    aligned = specialised(PAIRS, ["n", "x"])
+    aligned = declare_divisible(PAIRS, ["n", "x"])
     assert "%n: i32 {tt.divisibility = 16 : i32}" in aligned
     assert aligned.count("divisibility") == 2
     assert (multiple(4098, 16), multiple(32, 16)) == (4112, 32)
@@ -124,7 +124,7 @@ def test_shared_arrays_are_padded_in_their_last_dimension() -> None:
     assert [array.name for array in shared_arrays(TILE)] == ["a", "b"]
     first, second = arrays_at(code, 4)
     assert (first.rank, second.rank) == (2, 1)
-    assert "a[32][32 + 1], b[64]" in padded(TILE, first, 1)
+    assert "a[32][32 + 1], b[64]" in pad_rows(TILE, first, 1)
     assert not arrays_at(code, 2)
 
 

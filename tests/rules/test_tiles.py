@@ -10,7 +10,7 @@ import pytest
 from tests.rules.support import assembly_subject
 from wavecast.compile.codeobject import Parameter
 from wavecast.rules.finding import RuleInput
-from wavecast.rules.tiles import BlockSize, block_sizes, other_blocks, resized
+from wavecast.rules.tiles import BlockSize, block_sizes, other_blocks, resize_block
 
 TILE = """module {
   tt.func public @tile(%x: !tt.ptr<f32>, %n: i32) {
@@ -50,7 +50,7 @@ def test_block_sizes_are_constants_that_are_dimensions() -> None:
 
 def test_a_smaller_block_changes_types_ranges_constants_and_its_axis_of_the_grid() -> None:
     given = subject(BLOCK_M=64, BLOCK_N=32)
-    change = resized(given, BlockSize(("BLOCK_M",), 64), 16)
+    change = resize_block(given, BlockSize(("BLOCK_M",), 64), 16)
     assert change is not None
     assert change.grid == (400, 40, 1)
     assert change.same_work
@@ -62,7 +62,7 @@ def test_a_smaller_block_changes_types_ranges_constants_and_its_axis_of_the_grid
 
 
 def test_a_larger_block_rounds_the_grid_up() -> None:
-    change = resized(subject(BLOCK_M=64, BLOCK_N=32), BlockSize(("BLOCK_N",), 32), 64)
+    change = resize_block(subject(BLOCK_M=64, BLOCK_N=32), BlockSize(("BLOCK_N",), 32), 64)
     assert change is not None
     assert change.grid == (100, 20, 1)
     assert "tensor<64x64xi32>" in change.text
@@ -87,8 +87,8 @@ def test_both_block_sizes_are_tried_with_their_names() -> None:
 def test_what_depends_on_a_block_in_an_unknown_way_is_left_alone(extra: str) -> None:
     text = TILE.replace("    tt.return", f"    {extra}\n    tt.return")
     given = subject(text, BLOCK_M=64, BLOCK_N=32)
-    assert resized(given, BlockSize(("BLOCK_M",), 64), 32) is None
+    assert resize_block(given, BlockSize(("BLOCK_M",), 64), 32) is None
 
 
 def test_blocks_smaller_than_a_matrix_instruction_are_not_tried() -> None:
-    assert resized(subject(BLOCK_N=32), BlockSize(("BLOCK_N",), 32), 8) is None
+    assert resize_block(subject(BLOCK_N=32), BlockSize(("BLOCK_N",), 32), 8) is None

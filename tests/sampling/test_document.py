@@ -12,8 +12,8 @@ from wavecast import arch
 from wavecast.errors import InputError
 from wavecast.perfmodel.predict import predict
 from wavecast.perfmodel.profile import LaunchProfile, ProfileSource, SampleCoverage
-from wavecast.sampling.document import VERSION, decoded, encoded
-from wavecast.sampling.plain import packed, unpacked
+from wavecast.sampling.document import VERSION, decode, encode
+from wavecast.sampling.plain import from_bytes, to_bytes
 
 DEVICE = arch.load("mi300x")
 
@@ -25,7 +25,7 @@ def sampled() -> LaunchProfile:
 
 @pytest.mark.parametrize("given", [profile(), sampled(), replace(profile(), traffic=None)])
 def test_a_profile_is_the_same_on_the_other_side(given: LaunchProfile) -> None:
-    found = decoded(encoded(given), given.program)
+    found = decode(encode(given), given.program)
     for name in ("target", "source", "placement", "traffic", "dtype", "notes", "work", "coverage"):
         assert getattr(found, name) == getattr(given, name), name
     for name, array in asdict(given.streams).items():
@@ -34,19 +34,19 @@ def test_a_profile_is_the_same_on_the_other_side(given: LaunchProfile) -> None:
 
 
 def changed(**fields: object) -> bytes:
-    document = unpacked(encoded(sampled()))
-    return packed({**document, **fields})
+    document = from_bytes(encode(sampled()))
+    return to_bytes({**document, **fields})
 
 
 def changed_streams(**arrays: object) -> bytes:
-    document = unpacked(encoded(sampled()))
-    return packed({**document, "streams": {**document["streams"], **arrays}})
+    document = from_bytes(encode(sampled()))
+    return to_bytes({**document, "streams": {**document["streams"], **arrays}})
 
 
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (encoded(sampled())[:-7], "damaged"),
+        (encode(sampled())[:-7], "damaged"),
         (b"\x80\x04N.", "damaged|version"),
         (changed(version=VERSION + 1), "version"),
         (changed(instructions=3), "not of"),
@@ -62,13 +62,13 @@ def changed_streams(**arrays: object) -> bytes:
 )
 def test_damage_is_an_error_of_one_line(data: bytes, message: str) -> None:
     with pytest.raises(InputError, match=message) as error:
-        decoded(data, profile().program)
+        decode(data, profile().program)
     assert "\n" not in str(error.value)
 
 
 def test_plain_values_come_back_with_their_dtypes() -> None:
     value = {"a": np.arange(6, dtype=np.uint32).reshape(2, 3), "b": [True, None, 1.5, "x", b"y"]}
-    found = unpacked(packed(value))
+    found = from_bytes(to_bytes(value))
     assert found["a"].dtype == np.uint32
     assert found["a"].tolist() == [[0, 1, 2], [3, 4, 5]]
     found["a"][0] = 7
@@ -78,4 +78,4 @@ def test_plain_values_come_back_with_their_dtypes() -> None:
 @pytest.mark.parametrize("value", [object(), {1j}, np.array([object()])])
 def test_nothing_but_plain_values_travels(value: object) -> None:
     with pytest.raises(TypeError, match="not a plain value"):
-        packed(value)
+        to_bytes(value)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from wavecast.emulate.errors import ExecutionError, Unsupported
-from wavecast.sampling.isolation import isolated
+from wavecast.sampling.isolation import run_in_fork
 
 
 def test_memory_stays_as_it_is() -> None:
@@ -18,7 +18,7 @@ def test_memory_stays_as_it_is() -> None:
         array[:] = 7
         return array.copy()
 
-    assert isolated(work).tolist() == [7] * 4
+    assert run_in_fork(work).tolist() == [7] * 4
     assert array.tolist() == [0] * 4
 
 
@@ -27,7 +27,7 @@ def test_errors_come_back() -> None:
         raise ExecutionError("a wild address")
 
     with pytest.raises(ExecutionError, match="a wild address"):
-        isolated(work)
+        run_in_fork(work)
 
 
 def test_a_fork_that_dies_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
@@ -35,7 +35,7 @@ def test_a_fork_that_dies_is_refused(capfd: pytest.CaptureFixture[str]) -> None:
         raise KeyError("bug")
 
     with pytest.raises(Unsupported, match="died"):
-        isolated(work)
+        run_in_fork(work)
     assert "KeyError" in capfd.readouterr().err
 
 
@@ -48,4 +48,4 @@ def test_little_of_a_large_array_is_resident() -> None:
         return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 
     before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert isolated(work) < before + (200 << 10)  # KiB
+    assert run_in_fork(work) < before + (200 << 10)  # KiB

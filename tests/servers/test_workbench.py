@@ -63,9 +63,9 @@ def test_edits_are_written_to_the_copy(tmp_path: Path) -> None:
 
 def test_a_permalink_opens_elsewhere(tmp_path: Path) -> None:
     saved = session(tmp_path).permalink()
-    found = sessions.opened(json.dumps(saved), "", tmp_path)
+    found = sessions.open_session(json.dumps(saved), "", tmp_path)
     assert found.permalink() == saved
-    assert sessions.opened(json.dumps(saved), "sm_90", tmp_path).arch == "sm_90"
+    assert sessions.open_session(json.dumps(saved), "sm_90", tmp_path).arch == "sm_90"
 
 
 @pytest.mark.parametrize(
@@ -74,7 +74,7 @@ def test_a_permalink_opens_elsewhere(tmp_path: Path) -> None:
 def test_a_permalink_names_no_other_folder(tmp_path: Path, name: str) -> None:
     saved = {**session(tmp_path).permalink(), "name": name}
     with pytest.raises(InputError, match="not the name of a source file"):
-        sessions.opened(json.dumps(saved), "", tmp_path)
+        sessions.open_session(json.dumps(saved), "", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ def test_a_permalink_names_no_other_folder(tmp_path: Path, name: str) -> None:
 )
 def test_other_files_are_no_permalinks(tmp_path: Path, text: str) -> None:
     with pytest.raises(InputError, match="not a permalink"):
-        sessions.opened(text, "", tmp_path)
+        sessions.open_session(text, "", tmp_path)
 
 
 @pytest.mark.parametrize(

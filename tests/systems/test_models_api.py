@@ -12,7 +12,7 @@ from wavecast import arch
 from wavecast.documents.system import SystemDocument
 from wavecast.errors import NothingAnalysed, UsageError
 from wavecast.json_schema import json_schema
-from wavecast.systems.intervals import bracketed
+from wavecast.systems.intervals import metric_interval
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +50,7 @@ def test_one_load() -> None:
     served = wavecast.serve("Llama-3.1-8B", "mi300x", dtype="fp8", rate=2, requests=20, output=64)
     assert served.serving.load.rate == 2
     tpot = served.serving.tpot
-    assert tpot == bracketed("tpot", tpot.value, arch.load("mi300x"), "vllm")
+    assert tpot == metric_interval("tpot", tpot.value, arch.load("mi300x"), "vllm")
     closed = wavecast.serve("Llama-3.1-8B", "mi300x", dtype="fp8", requests=20, output=64)
     assert closed.serving.load.concurrency == 16
 

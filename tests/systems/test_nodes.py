@@ -14,7 +14,7 @@ from wavecast.perfmodel.ops.moe import FusedMoe
 from wavecast.systems import huggingface
 from wavecast.systems.answer import Deployment, ModelOnSystem
 from wavecast.systems.changes import parse
-from wavecast.systems.experts import ExpertLoad, measured
+from wavecast.systems.experts import ExpertLoad, read_expert_load
 from wavecast.systems.graph import Node, Step, layer_nodes
 from wavecast.systems.parallel import Parallelism
 
@@ -126,7 +126,7 @@ def test_a_power_law_loads_few_experts_per_gpu_most():
 def test_measured_loads(tmp_path: Path):
     path = tmp_path / "load.json"
     path.write_text(json.dumps([[4, 0, 2, 2], [4, 0, 2, 2]]))
-    load = measured(path)
+    load = read_expert_load(path)
     assert load.shares == (8, 0, 4, 4)
     assert load.busiest(4, 4) == 2.0
     assert load.busiest(4, 2) == 1.0
@@ -154,7 +154,7 @@ def test_wrong_loads(tmp_path: Path, text: str, why: str):
     path = tmp_path / "load.json"
     path.write_text(text)
     with pytest.raises(UsageError, match=why):
-        measured(path)
+        read_expert_load(path)
     with pytest.raises(UsageError, match="exponent"):
         ExpertLoad(exponent=-1)
 

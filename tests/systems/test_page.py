@@ -52,7 +52,7 @@ class _Balance(HTMLParser):
 
 
 def test_the_page_is_whole_and_needs_nothing_from_outside(found: ModelStudy) -> None:
-    page = model_pages.served(found.answers)
+    page = model_pages.serving_page(found.answers)
     reader = _Balance()
     reader.feed(page)
     assert reader.stack == []

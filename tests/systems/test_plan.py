@@ -9,14 +9,14 @@ from wavecast.errors import Unpredictable
 from wavecast.systems import huggingface
 from wavecast.systems.answer import Deployment, ModelOnSystem
 from wavecast.systems.parallel import Parallelism
-from wavecast.systems.plan import undivided
+from wavecast.systems.plan import replication_notes
 
 pytest.importorskip("transformers")
 
 
 def modules(model: str, parallel: Parallelism) -> list[str]:
     name, values = huggingface.load(model)
-    found = undivided(values, huggingface.read(values, name), parallel)
+    found = replication_notes(values, huggingface.read(values, name), parallel)
     return [line.partition("does not divide ")[2].partition(":")[0] for line in found]
 
 
@@ -40,14 +40,14 @@ def test_a_plan_two_levels_down():
         "num_key_value_heads": 4, "intermediate_size": 512,
     }  # fmt: skip
     values = {"model_type": "qwen2_5_omni", "thinker_config": {"text_config": text}}
-    assert undivided(values, huggingface.read(values, "omni"), Parallelism(tensor=2)) == ()
+    assert replication_notes(values, huggingface.read(values, "omni"), Parallelism(tensor=2)) == ()
 
 
 def test_a_model_type_without_a_class():
     name, values = huggingface.load("Llama-3.3-70B")
     architecture = huggingface.read(values, name)
     with pytest.raises(Unpredictable, match="'nothing'"):
-        undivided({**values, "model_type": "nothing"}, architecture, Parallelism())
+        replication_notes({**values, "model_type": "nothing"}, architecture, Parallelism())
 
 
 def test_the_answer_notes_them():

@@ -36,7 +36,7 @@ def test_accepted_tokens_depend_on_the_request_and_its_position_only(ready) -> N
 
 
 def test_requests_differ() -> None:
-    drawn = Speculation("mtp", 3, 0.8, 0.06).drawn(np.random.default_rng(0), 20000)
+    drawn = Speculation("mtp", 3, 0.8, 0.06).sample(np.random.default_rng(0), 20000)
     assert drawn.mean() == pytest.approx(0.8, abs=0.005)
     assert drawn.std() == pytest.approx(0.06, rel=0.05)
 

@@ -117,24 +117,24 @@ def test_what_is_not_a_change(text, error, message) -> None:
 
 
 def test_facts_keep_their_bounds() -> None:
-    from wavecast.arch.scaling import scaled
+    from wavecast.arch.scaling import scale_device
 
     device = system("mi300x").device
     bandwidth, before = (
-        scaled(device, {"mem_bw": 2.0}, "test").peak_bandwidth(),
+        scale_device(device, {"mem_bw": 2.0}, "test").peak_bandwidth(),
         device.peak_bandwidth(),
     )
     assert bandwidth is not None
     assert before is not None
     assert bandwidth.number == 2 * before.number
     rate, before = (
-        scaled(device, {"peak_clock": 2.0}, "test").peak_flops("bf16"),
+        scale_device(device, {"peak_clock": 2.0}, "test").peak_flops("bf16"),
         device.peak_flops("bf16"),
     )
     assert rate is not None
     assert before is not None
     assert rate.number == pytest.approx(2 * before.number, rel=1e-3)
     with pytest.raises(UsageError, match="peak_clock must be from"):
-        scaled(device, {"peak_clock": 1e6}, "test")
+        scale_device(device, {"peak_clock": 1e6}, "test")
     with pytest.raises(MissingFact, match="no known nvlink_links"):
-        scaled(device, {"nvlink_links": 2.0}, "test")
+        scale_device(device, {"nvlink_links": 2.0}, "test")

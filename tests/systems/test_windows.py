@@ -13,7 +13,7 @@ from wavecast.systems import huggingface
 from wavecast.systems.architecture import CompressedAttention
 from wavecast.systems.graph import Node, Step, layer_nodes
 from wavecast.systems.parallel import Parallelism, check
-from wavecast.systems.windows import in_pieces, windowed
+from wavecast.systems.windows import in_pieces, with_window
 
 CHUNK = Attention(
     batch=1, heads=8, kv_heads=1, seq_q=1024, seq_k=1024, head=64, head_v=64, dtype="bf16",
@@ -33,7 +33,7 @@ def pairs(op: Attention) -> float:
 def test_a_chunk_sees_its_window_and_no_more(queries: int, before: int, window: int) -> None:
     op = replace(CHUNK, seq_q=queries, seq_k=queries + before)
     exact = sum(min(window, before + query + 1) for query in range(queries))
-    found = windowed(op, window)
+    found = with_window(op, window)
     assert exact <= pairs(found) * 1.02
     # A block computes half of its own keys beyond the window.
     assert pairs(found) <= exact * (1 + 1.2 * found.seq_q / window)
@@ -41,9 +41,9 @@ def test_a_chunk_sees_its_window_and_no_more(queries: int, before: int, window: 
 
 
 def test_short_sequences_and_single_queries_keep_their_form() -> None:
-    assert windowed(CHUNK, 1024) == CHUNK
+    assert with_window(CHUNK, 1024) == CHUNK
     one = replace(CHUNK, seq_q=1, seq_k=5000, causal=False)
-    assert windowed(one, 128) == replace(one, seq_k=128)
+    assert with_window(one, 128) == replace(one, seq_k=128)
 
 
 @pytest.mark.parametrize("queries", [8192, 16384, 12288])

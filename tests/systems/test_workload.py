@@ -13,14 +13,14 @@ from wavecast.systems.workload import Load, read_trace
 
 
 def test_uniform_lengths_are_within_their_range() -> None:
-    _, prompts, outputs = Load(1000, 200, concurrency=4, requests=500, shortest=0.5).drawn()
+    _, prompts, outputs = Load(1000, 200, concurrency=4, requests=500, shortest=0.5).sample()
     assert (prompts.min(), prompts.max()) == pytest.approx((500, 1000), rel=0.02)
     assert (outputs.min(), outputs.max()) == pytest.approx((100, 200), rel=0.05)
 
 
 def test_lognormal_lengths_have_the_nominal_mean_and_the_deviation() -> None:
     load = Load(2000, 500, concurrency=4, requests=20000, distribution="lognormal", sigma=0.7)
-    _, prompts, outputs = load.drawn()
+    _, prompts, outputs = load.sample()
     assert prompts.mean() == pytest.approx(2000, rel=0.03)
     assert outputs.mean() == pytest.approx(500, rel=0.03)
     assert np.log(prompts).std() == pytest.approx(0.7, rel=0.03)
@@ -28,7 +28,7 @@ def test_lognormal_lengths_have_the_nominal_mean_and_the_deviation() -> None:
 
 @pytest.mark.parametrize("shape", [0.25, 1.0, 4.0])
 def test_times_between_arrivals_are_gamma_distributed(shape) -> None:
-    arrivals, _, _ = Load(10, 10, rate=5.0, requests=20000, burstiness=shape).drawn()
+    arrivals, _, _ = Load(10, 10, rate=5.0, requests=20000, burstiness=shape).sample()
     gaps = np.diff(arrivals)
     assert gaps.mean() == pytest.approx(1 / 5, rel=0.05)
     assert gaps.var() == pytest.approx(gaps.mean() ** 2 / shape, rel=0.15)
@@ -54,7 +54,7 @@ def test_traces_of_both_formats(tmp_path) -> None:
     assert found[0].prompts == (50, 100)
     load = Load(50, 9, trace=found[0])
     assert load.count == 2
-    assert list(load.drawn()[0]) == [0.0, 2.0]
+    assert list(load.sample()[0]) == [0.0, 2.0]
     assert load.share(2).count == 1
 
 

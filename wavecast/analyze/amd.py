@@ -83,7 +83,7 @@ def analyze(
         matrix_flops_static=whole.matrix_flops(),
         executed=executed,
         unknown_counts=evaluation.unknown_blocks,
-        executed_flops=_executed([b.matrix_flops() for b in blocks], executed, waves),
+        executed_flops=_executed_work([b.matrix_flops() for b in blocks], executed, waves),
         not_modelled=(*assumed, *evaluation.notes, *_not_modelled(rates, charges)),
         arguments_read=evaluation.arguments_read,
         arguments_written=evaluation.arguments_written,
@@ -92,7 +92,7 @@ def analyze(
         requested_bytes=_of_all_waves(evaluation.requested, waves),
         inlined_lines=inlined,
         vector_flops_static=whole.vector_flops(),
-        executed_vector_flops=_executed([b.vector_flops() for b in blocks], executed, waves),
+        executed_vector_flops=_executed_work([b.vector_flops() for b in blocks], executed, waves),
         instruction_cycles=tuple([alone[charge] for charge in charges]),
     )
 
@@ -123,7 +123,7 @@ def _sum(blocks: Iterable[Tally]) -> Tally:
     return total
 
 
-def _executed(
+def _executed_work(
     work: Sequence[dict[str, float]], executed: Sequence[float | None], waves: int | None
 ) -> dict[str, float] | None:
     """Work of all waves of the launch; None when a block with work runs an unknown number of

@@ -75,7 +75,7 @@ def instruction_class(decoded: Decoded) -> str:
     return "other"
 
 
-def ordered(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
+def counts_by_class(counts: Iterable[tuple[str, int]]) -> dict[str, int]:
     """Counts per class in display order, classes that do not occur left out."""
     totals: dict[str, int] = dict.fromkeys(CLASSES, 0)
     for name, count in counts:

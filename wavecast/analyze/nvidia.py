@@ -14,7 +14,7 @@ from wavecast.analyze.occupancy import ResourceDemand, occupancy
 from wavecast.analyze.pipes import Tally, residency, tally
 from wavecast.analyze.result import CodeAnalysis, MemoryInstruction, Registers, Wait
 from wavecast.analyze.sass import parser, tcgen05
-from wavecast.analyze.sass.executed import SassExecution, executed
+from wavecast.analyze.sass.executed import SassExecution, execute_launch
 from wavecast.analyze.sass.rates import SassCharges
 from wavecast.arch import Device
 from wavecast.compile.codeobject import CodeObject, Launch
@@ -78,7 +78,7 @@ def analyze_nvidia(
     for block in blocks:
         whole.add(block)
     resident = residency(device, occupied)
-    ran = _executed(program, launch)
+    ran = _execute(program, launch)
     waited = _waits(program, reachable)
     running = [instruction for instruction, _ in _code(program, reachable)]
     body, inlined = line_costs(running, [charges[i.index] for i in running], resident)
@@ -157,11 +157,11 @@ class _Executed:
         return dict(total)
 
 
-def _executed(program: Program, launch: Launch | None) -> _Executed:
+def _execute(program: Program, launch: Launch | None) -> _Executed:
     if launch is None or not all(launch.grid):
         return _Executed(None, "the grid of the launch is not known")
     try:
-        return _Executed(executed(program, launch))
+        return _Executed(execute_launch(program, launch))
     except Unpredictable as error:
         return _Executed(None, error.message)
 

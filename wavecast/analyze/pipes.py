@@ -20,7 +20,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from wavecast.analyze.charges import Charge
-from wavecast.analyze.mix import ordered
+from wavecast.analyze.mix import counts_by_class
 from wavecast.analyze.result import Occupancy
 from wavecast.arch import PIPES, Device
 
@@ -74,20 +74,22 @@ class Tally:
 
     def classes(self) -> dict[str, int]:
         """Instructions by class, in display order."""
-        totals = _summed((charge.klass, count) for charge, count in self.charges.items())
-        return ordered((name, round(count)) for name, count in totals.items())
+        totals = _sum_by_name((charge.klass, count) for charge, count in self.charges.items())
+        return counts_by_class((name, round(count)) for name, count in totals.items())
 
     def matrix_flops(self) -> dict[str, float]:
         """Matrix operations of one wave by input dtype."""
-        return _summed((c.matrix_dtype, c.matrix_flops * n) for c, n in self.charges.items())
+        return _sum_by_name((c.matrix_dtype, c.matrix_flops * n) for c, n in self.charges.items())
 
     def vector_flops(self) -> dict[str, float]:
         """Useful vector operations of one wave by dtype, all lanes active."""
-        return _summed((c.vector_dtype, c.vector_flops * n) for c, n in self.charges.items())
+        return _sum_by_name((c.vector_dtype, c.vector_flops * n) for c, n in self.charges.items())
 
     def matrix_kinds(self) -> dict[str, int]:
         """Matrix instructions by mnemonic."""
-        kinds = _summed((c.mnemonic, n) for c, n in self.charges.items() if c.klass == "matrix")
+        kinds = _sum_by_name(
+            (c.mnemonic, n) for c, n in self.charges.items() if c.klass == "matrix"
+        )
         return {name: round(count) for name, count in kinds.items()}
 
     def matrix_density(self) -> float:
@@ -148,7 +150,7 @@ def limiter(cycles: Mapping[str, float]) -> str:
     return pipe if pipe and cycles[pipe] > 0 else ""
 
 
-def _summed(items: Iterable[tuple[str, float]]) -> dict[str, float]:
+def _sum_by_name(items: Iterable[tuple[str, float]]) -> dict[str, float]:
     totals: dict[str, float] = {}
     for name, value in items:
         if name and value:

@@ -47,7 +47,7 @@ class CollectivesOptions(MachineOptions):
 
     def sizes(self) -> list[tuple[str, int]]:
         """Function and bytes of each collective. Raises UsageError."""
-        return [_sized(text.strip()) for text in self.collectives.split(",")]
+        return [_parse_collective(text.strip()) for text in self.collectives.split(",")]
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -99,7 +99,7 @@ def collectives(
     return CollectivesReport(answers)
 
 
-def _sized(text: str) -> tuple[str, int]:
+def _parse_collective(text: str) -> tuple[str, int]:
     function, _, size = text.partition(":")
     match = _SIZE.fullmatch(size.strip())
     if match is None or not int(match[1]):

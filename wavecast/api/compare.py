@@ -96,14 +96,14 @@ def compare(
     """
     from wavecast.bench.compare.compare import Criteria
     from wavecast.bench.compare.compare import compare as compared
-    from wavecast.bench.store.select import chosen, records_of
+    from wavecast.bench.store.select import records_of, select_runs
     from wavecast.bench.store.sqlite import open_store
 
     stated = CompareOptions.of(options)
     criteria = Criteria(minimum=stated.minimum, kpis=stated.kpi_names())
     with open_store(stated.store_path, create=False) as store:
         runs = store.runs()
-        sides = chosen(runs, before), chosen(runs, after)
+        sides = select_runs(runs, before), select_runs(runs, after)
         records = [records_of(store, side) for side in sides]
     result = compared(records[0], records[1], criteria)
     return CompareReport(result, sides, stated.everything, stated.fail)

@@ -128,7 +128,7 @@ class BisectReport(ShownResult):
             terminal.render(self.diff, console, rows=rows)
 
     def said(self) -> list[str]:
-        return [_probed(probe, self.search.kpi.name) for probe in self.search.probes]
+        return [_probe_text(probe, self.search.kpi.name) for probe in self.search.probes]
 
     def exit_code(self) -> int:
         return int(bool(self.search.first_worse))
@@ -213,7 +213,7 @@ def _sides(
             return before, sides.of_commit(path, second[0], request, progress)
         return before, sides.of_file(path, request, progress, f"{path} as it is")
     if options.releases:
-        first, last = (*options.releases, environments.installed())[:2]
+        first, last = (*options.releases, environments.installed_release())[:2]
         before = sides.of_release(path, first, request, progress)
         return before, sides.of_release(path, last, request, progress)
     return sides.of_file(path, request, progress), sides.of_file(paths[1], request, progress)
@@ -240,7 +240,7 @@ def _bisect(path: Path, options: DiffOptions, request: Asked, progress: Progress
     builds = Releases(path, kpi, request, progress)
 
     def tell(probe: Probe) -> None:
-        progress(_probed(probe, kpi.name))
+        progress(_probe_text(probe, kpi.name))
 
     search = bisect(kpi, releases, builds.values, minimum=options.minimum, show=tell)
     around = None
@@ -249,7 +249,7 @@ def _bisect(path: Path, options: DiffOptions, request: Asked, progress: Progress
     return BisectReport(search, around)
 
 
-def _probed(probe: Probe, kpi: str) -> str:
+def _probe_text(probe: Probe, kpi: str) -> str:
     from wavecast.report.diff.words import figure_text
 
     values = (f"{name}: {figure_text(kpi, value)}" for name, value in probe.values.items())

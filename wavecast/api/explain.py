@@ -79,7 +79,7 @@ class ExplainOptions(ScriptOptions, LaunchOptions, KernelOptions):
         (), "Rules not to run (see wavecast rules).", values=NameList(), metavar="RULE[,RULE…]"
     )
 
-    def stated(self) -> Given:
+    def launch_facts(self) -> Given:
         """What is stated about launches instead of derived. Raises UnknownName for a rule."""
         from wavecast import rules
         from wavecast.pipeline.explain.steps import Given
@@ -299,11 +299,11 @@ def _explain_file(
         replace=options.replace,
         plan=plan,
         compiler_options=options.compiler_options,
-        given=options.stated(),
+        given=options.launch_facts(),
     )
     report = explain_path(path, options.selection(path), source, progress)
     if not report.explanations:
-        raise AllFailed(map(_failed, report.failures))
+        raise AllFailed(map(_failure_text, report.failures))
     if options.what_if:
         report = dataclasses.replace(report, notes=(*report.notes, *_without_what_if(report)))
     explained = Explained(report, options.fail_on)
@@ -312,7 +312,7 @@ def _explain_file(
     return explained
 
 
-def _failed(failure: Failure) -> str:
+def _failure_text(failure: Failure) -> str:
     from wavecast.compile.names import readable
 
     kernel = f"{readable(failure.kernel)} for {failure.target}: " if failure.kernel else ""
@@ -377,7 +377,7 @@ def _explain_call(kernel: Any, args: Sequence[Any], options: Mapping[str, Any]) 
             failures.append(Failure(name, target, "compile", error.message, error.hint))
     if len(errors) == len(selection.targets):
         raise errors[0]
-    explanations, more = explain_launches(launches, selection, explain_options.stated())
+    explanations, more = explain_launches(launches, selection, explain_options.launch_facts())
     return Explained(ExplainReport(explanations, (*failures, *more), selection.notes, (name,)))
 
 

@@ -172,7 +172,7 @@ def gate(*subjects: str, progress: Progress = silent, **options: Any) -> GateRep
     unwritten = _write(placed, stated)
     update, annotations = None, []
     if stated.update and any(taken.records for taken in session.taken):
-        new = judge.updated(baseline, session.taken, scope)
+        new = judge.update_baseline(baseline, session.taken, scope)
         files.write(new, path)
         update = BaselineUpdate(path, len(new.entries), session.interrupted)
     elif stated.update:
@@ -189,12 +189,12 @@ def _measured(
     from wavecast.bench.environment import new_run
     from wavecast.bench.gate.session import Session, session
     from wavecast.bench.gate.stored import taken_from
-    from wavecast.bench.store.select import chosen, records_of
+    from wavecast.bench.store.select import records_of, select_runs
     from wavecast.bench.store.sqlite import open_store
 
     if options.run and options.store is not None:
         with open_store(options.store, create=False) as store:
-            by_run = records_of(store, chosen(store.runs(), options.run))
+            by_run = records_of(store, select_runs(store.runs(), options.run))
         records = [record for records in by_run.values() for record in records]
         return Session(taken_from(guards, records))
     return session(

@@ -115,7 +115,7 @@ def reduce(path: str | Path, *, progress: Progress = silent, **options: Any) -> 
     """
     from wavecast import files
     from wavecast.lab.llvm_reduce import programs_of, reduced_by_llvm
-    from wavecast.lab.reduce import Condition, reduced
+    from wavecast.lab.reduce import Condition, reduce_text
     from wavecast.lab.reproducer import Reproducer
     from wavecast.pipeline import select
 
@@ -134,7 +134,7 @@ def reduce(path: str | Path, *, progress: Progress = silent, **options: Any) -> 
         if program:
             smaller = reduced_by_llvm(smaller, holds, program, progress)
         else:
-            smaller = reduced(smaller, holds, progress)
+            smaller = reduce_text(smaller, holds, progress)
     lines = text.count("\n") + 1
     return ReduceReport(Reproducer(smaller, condition, generator, device.target, lines))
 

@@ -108,17 +108,17 @@ class ModelReport(TimedResult):
     def html(self) -> str:
         from wavecast.report.systems import model_pages
 
-        return model_pages.served(self.answers)
+        return model_pages.serving_page(self.answers)
 
     def traced(self) -> list[TracedRun]:
         from wavecast.report.systems import traces
 
-        return traces.served(self.answers)
+        return traces.serving_runs(self.answers)
 
     def ranked(self) -> list[RankedRun]:
         from wavecast.report.systems import chakra
 
-        return chakra.served(self.answers)
+        return chakra.serving_runs(self.answers)
 
     def _repr_html_(self) -> str:
         from wavecast.report.systems import model_pages

@@ -204,7 +204,7 @@ def operators(
     else:
         assert isinstance(stated, StoredSurvey)
         assert stated.survey is not None
-        surveyed = library.surveyed(_json(stated.survey))
+        surveyed = library.from_document(_json(stated.survey))
     if stated.pages is not None:
         _write_pages(stated.pages, chosen, surveyed)
     return LibrarySurvey(surveyed)

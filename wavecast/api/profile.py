@@ -164,7 +164,7 @@ def profile(
     """
     from wavecast.files import write_text
     from wavecast.profiles.answer import profiles
-    from wavecast.profiles.comparison import compared
+    from wavecast.profiles.comparison import compare_profiles
 
     profile_options = ProfileOptions.of(options)
     files = profile_options.arch_files
@@ -183,7 +183,7 @@ def profile(
         others = profiles(profile_options.against, profile_options.device, arch_files=files)
         if len(answers) != 1 or len(others) != 1:
             raise UsageError("--against compares two files, not folders")
-        comparison = compared(answers[0].profile, others[0].profile)
+        comparison = compare_profiles(answers[0].profile, others[0].profile)
         answers += others
     facts = _calibrate(answers, profile_options.calibrate) if profile_options.calibrate else ()
     report = ProfileReport(answers, comparison, facts)
@@ -199,14 +199,14 @@ def profile(
 def _calibrate(answers: Sequence[ProfileAnswer], file: Path) -> Sequence[FittedFact]:
     """Write the facts of the chip that fit a profile."""
     from wavecast.files import write_text
-    from wavecast.profiles.calibration import fitted, overlay
+    from wavecast.profiles.calibration import fit_facts, overlay
 
     if len(answers) != 1:
         raise UsageError("--calibrate fits one profile, not a folder or a comparison")
     (answer,) = answers
     if answer.predicted is None:
         raise UsageError(f"{answer.path}: the chip is not known", hint="--device names the chip")
-    facts = fitted(answer.profile, answer.predicted)
+    facts = fit_facts(answer.profile, answer.predicted)
     write_text(file, overlay(answer.predicted.device, facts, answer.path.name))
     return facts
 

@@ -189,7 +189,7 @@ def export(
     """
     from wavecast.bench.store.check import readable
     from wavecast.bench.store.export import export as write
-    from wavecast.bench.store.select import chosen
+    from wavecast.bench.store.select import select_runs
     from wavecast.bench.store.sqlite import open_store
 
     stated, file = RunsExportOptions.of(options), Path(file)
@@ -198,7 +198,7 @@ def export(
     path = stated.store_path
     problems: list[str] = []
     with open_store(path, create=False) as store:
-        runs = chosen(store.runs(), ",".join(stated.runs)) if stated.runs else store.runs()
+        runs = select_runs(store.runs(), ",".join(stated.runs)) if stated.runs else store.runs()
         if not runs:
             raise NothingAnalysed(f"{path} holds no runs")
 
@@ -253,10 +253,10 @@ def check(
 
 
 __all__ = [
-    "RunsExportReport",
     "ImportOptions",
     "ImportReport",
     "RunsExportOptions",
+    "RunsExportReport",
     "StoreCheck",
     "StoredRuns",
     "check",

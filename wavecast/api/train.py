@@ -147,17 +147,17 @@ class TrainingReport(TimedResult):
     def html(self) -> str:
         from wavecast.report.systems import model_pages
 
-        return model_pages.trained(self.answers)
+        return model_pages.training_page(self.answers)
 
     def traced(self) -> list[TracedRun]:
         from wavecast.report.systems import traces
 
-        return traces.trained(self.answers)
+        return traces.training_runs(self.answers)
 
     def ranked(self) -> list[RankedRun]:
         from wavecast.report.systems import chakra
 
-        return chakra.trained(self.answers)
+        return chakra.training_runs(self.answers)
 
     def _repr_html_(self) -> str:
         from wavecast.report.systems import model_pages

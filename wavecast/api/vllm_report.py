@@ -86,14 +86,14 @@ def vllm_report(model: str | Path, *, progress: Progress = silent, **options: An
     Raises UnknownName for names, UsageError for sizes that do not divide, MissingFact for a GPU
     without memory or rates, MissingTool without PyTorch or Triton.
     """
-    from wavecast.pipeline.models.engine_kernels import deployed, engine_report, steps
+    from wavecast.pipeline.models.engine_kernels import engine_report, steps, vllm_deployment
 
     stated = VllmOptions.of(options)
     return VllmKernels(
         engine_report(
             str(model),
             stated.arch,
-            deployed(stated.tp, stated.dtype, stated.kv_dtype, stated.attention_dtype),
+            vllm_deployment(stated.tp, stated.dtype, stated.kv_dtype, stated.attention_dtype),
             steps(stated.prompt, stated.concurrency, stated.context or stated.prompt),
             jobs=stated.jobs,
             update=progress,

@@ -185,7 +185,7 @@ class DeploymentOptions(WorkloadOptions, ParallelOptions):
         """The deployment whose instances have so many GPUs."""
         from wavecast.systems.answer import Deployment
         from wavecast.systems.disaggregation import disaggregation
-        from wavecast.systems.experts import ExpertLoad, measured
+        from wavecast.systems.experts import ExpertLoad, read_expert_load
         from wavecast.systems.parallel import Parallelism
         from wavecast.systems.speculation import speculation
 
@@ -197,7 +197,7 @@ class DeploymentOptions(WorkloadOptions, ParallelOptions):
             data=self.dp,
             expert=self.ep,
             attention_data=self.dp_attention,
-            load=load if self.expert_load is None else measured(self.expert_load),
+            load=load if self.expert_load is None else read_expert_load(self.expert_load),
             redundant=self.redundant_experts,
         )
         prefill = None

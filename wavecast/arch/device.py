@@ -29,7 +29,7 @@ class Device:
     def __reduce__(self) -> tuple[object, ...]:
         """Caches have devices as keys, by identity: a process that gets one device with every task
         must know it again."""
-        return _unpickled, (pickle.dumps((self.identity, self.facts)),)
+        return _unpickle, (pickle.dumps((self.identity, self.facts)),)
 
     @property
     def id(self) -> str:
@@ -189,5 +189,5 @@ def _matrix_cost(
 
 
 @lru_cache(maxsize=64)
-def _unpickled(content: bytes) -> Device:
+def _unpickle(content: bytes) -> Device:
     return Device(*pickle.loads(content))

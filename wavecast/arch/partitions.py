@@ -41,7 +41,7 @@ _OF_THE_WHOLE: Final = (*("meas_", "maf_", "eff_"), "xgmi", "iods")
 _SOURCE: Final = ("linux-aqua-vanjaram", "amd-partitioning")
 
 
-def named(selector: str) -> tuple[str, str, int] | None:
+def parse_name(selector: str) -> tuple[str, str, int] | None:
     """The GPU, mode and domains (1 where they are not given) of a partition's name, else None."""
     match = _NAME.fullmatch(selector.strip())
     return (match[1], match[2].lower(), int(match[3] or 1)) if match else None
@@ -119,4 +119,4 @@ def _share(name: str, fact: Quantity, count: int) -> Quantity:
     )
 
 
-__all__ = ["fabric", "named", "network", "partition"]
+__all__ = ["fabric", "network", "parse_name", "partition"]

@@ -60,11 +60,11 @@ def _rate_fields(dtype: str) -> tuple[tuple[str, ...], str]:
     return (f"peak_mat_{dtype}",), f"ops_clk_cu_mat_{dtype}"
 
 
-def _merged(*parts: Quantity) -> tuple[str, ...]:
+def _merge_sources(*parts: Quantity) -> tuple[str, ...]:
     return tuple(dict.fromkeys(source for part in parts for source in part.sources))
 
 
-def _derived(facts: Facts, operations: Quantity) -> Quantity | None:
+def _derive_rate(facts: Facts, operations: Quantity) -> Quantity | None:
     units, clock = facts.known("cu"), facts.known("peak_clock")
     if units is None or clock is None:
         return None
@@ -73,7 +73,7 @@ def _derived(facts: Facts, operations: Quantity) -> Quantity | None:
         value=operations.number * units.number * hertz.number,
         unit="FLOP/s",
         status="derived",
-        sources=_merged(operations, units, clock),
+        sources=_merge_sources(operations, units, clock),
         note=(
             f"{units.number:g} {units.unit} × {operations.number:g} ops/clk/CU × "
             f"{clock.number:g} {clock.unit}"
@@ -90,7 +90,7 @@ def peak_flops(facts: Facts, dtype: str) -> Quantity | None:
     if operations_name not in facts.mapping:
         return None
     operations = facts.known(operations_name)
-    return None if operations is None else _derived(facts, operations)
+    return None if operations is None else _derive_rate(facts, operations)
 
 
 def with_consistent_peaks(facts: Facts) -> Facts:
@@ -110,14 +110,14 @@ def with_consistent_peaks(facts: Facts) -> Facts:
             peak = facts.known(name)
             if peak is None or peak.status == "override":
                 continue
-            rate = None if operations is None else _derived(facts, operations)
-            new = rate.to(peak.unit) if rate is not None else _rescaled(facts, peak)
+            rate = None if operations is None else _derive_rate(facts, operations)
+            new = rate.to(peak.unit) if rate is not None else _rescale(facts, peak)
             before = Alternative(peak.number, peak.sources, "before the override")
             changed[name] = replace(new, alternatives=(before,))
     return Facts(facts.device, {**facts.mapping, **changed})
 
 
-def _rescaled(facts: Facts, peak: Quantity) -> Quantity:
+def _rescale(facts: Facts, peak: Quantity) -> Quantity:
     """A published peak after the user changed the clock or the number of compute units."""
     scale, parts = 1.0, [peak]
     for name in ("cu", "peak_clock"):
@@ -127,7 +127,7 @@ def _rescaled(facts: Facts, peak: Quantity) -> Quantity:
         scale *= fact.number / float(fact.alternatives[0].value)
         parts.append(fact)
     note = f"the published peak × {scale:.4g}"
-    return Quantity(peak.number * scale, peak.unit, "derived", _merged(*parts), note)
+    return Quantity(peak.number * scale, peak.unit, "derived", _merge_sources(*parts), note)
 
 
 def why_no_peak(facts: Facts, dtype: str) -> str:
@@ -146,7 +146,7 @@ def sustained_flops(facts: Facts, dtype: str) -> Quantity | None:
     A measurement says nothing about a chip whose clock or size the user changed.
     """
     names = _SUSTAINED.get(canonical_dtype(dtype), ())
-    return _measured(facts, names, "FLOP/s", changed=facts.overridden("cu", "peak_clock"))
+    return _measured_rate(facts, names, "FLOP/s", changed=facts.overridden("cu", "peak_clock"))
 
 
 def peak_bandwidth(facts: Facts) -> Quantity | None:
@@ -158,10 +158,12 @@ def peak_bandwidth(facts: Facts) -> Quantity | None:
 def sustained_bandwidth(facts: Facts) -> Quantity | None:
     """Measured memory bandwidth in byte/s, None when none is known or the user changed `mem_bw`."""
     changed = facts.overridden("mem_bw")
-    return _measured(facts, _SUSTAINED_BANDWIDTH, "B/s", changed=changed)
+    return _measured_rate(facts, _SUSTAINED_BANDWIDTH, "B/s", changed=changed)
 
 
-def _measured(facts: Facts, names: tuple[str, ...], unit: str, *, changed: bool) -> Quantity | None:
+def _measured_rate(
+    facts: Facts, names: tuple[str, ...], unit: str, *, changed: bool
+) -> Quantity | None:
     """The first of `names` that the user gave, else the first known one; on a `changed` device
     only one that the user gave."""
     quantities = [fact for name in names if (fact := facts.known(name))]

@@ -14,7 +14,7 @@ from wavecast.arch.units import dimension
 from wavecast.errors import MissingFact, UsageError
 
 
-def scaled(device: Device, factors: Mapping[str, float], source: str) -> Device:
+def scale_device(device: Device, factors: Mapping[str, float], source: str) -> Device:
     """`device` with numeric facts times factors by field; facts that it lacks stay unknown. Changed
     facts have status `override` and `source`, as those of an overlay.
 
@@ -24,14 +24,14 @@ def scaled(device: Device, factors: Mapping[str, float], source: str) -> Device:
     for name, factor in factors.items():
         fact = device.facts.known(name)
         if fact is not None:
-            changed[name] = _scaled(name, fact, factor, source)
+            changed[name] = _scale_fact(name, fact, factor, source)
     if not changed:
         raise MissingFact(f"{source}: {device.id} has no known {', '.join(factors)}")
     facts = Facts(device.facts.device, {**device.facts.mapping, **changed})
     return Device(device.identity, with_consistent_peaks(facts))
 
 
-def _scaled(name: str, fact: Quantity, factor: float, source: str) -> Quantity:
+def _scale_fact(name: str, fact: Quantity, factor: float, source: str) -> Quantity:
     field, value = fields()[name], fact.number * factor
     if field.whole:
         value = round(value)
@@ -49,4 +49,4 @@ def _scaled(name: str, fact: Quantity, factor: float, source: str) -> Quantity:
     return new
 
 
-__all__ = ["scaled"]
+__all__ = ["scale_device"]

@@ -77,13 +77,13 @@ def devices(files: Files = ()) -> tuple[Device, ...]:
 def resolve(selector: str, files: Files = ()) -> Resolution:
     """The device `selector` names and how it was found. Raises UnknownName."""
     if not files and _is_packaged(selector):
-        return Resolution(_packaged(selector))
+        return Resolution(_load_packaged(selector))
     identities = _identities(files)
     _check_overlays(files, identities)
-    identity = _named(selector, identities)
+    identity = _find_identity(selector, identities)
     if identity is not None:
         return Resolution(_build(identity.id, files))
-    if (part := partitions.named(selector)) is not None:
+    if (part := partitions.parse_name(selector)) is not None:
         gpu, mode, domains = part
         whole = resolve(gpu, files)
         return Resolution(partitions.partition(whole.device, mode, domains), whole.note)
@@ -101,7 +101,7 @@ def resolve(selector: str, files: Files = ()) -> Resolution:
     raise _unknown(selector, target, identities.values())
 
 
-def _named(name: str, identities: Mapping[str, Identity]) -> Identity | None:
+def _find_identity(name: str, identities: Mapping[str, Identity]) -> Identity | None:
     """The device with this id, marketing name, or alias."""
     if name in identities:
         return identities[name]
@@ -112,7 +112,7 @@ def _named(name: str, identities: Mapping[str, Identity]) -> Identity | None:
 def _check_overlays(files: Files, identities: Mapping[str, Identity]) -> None:
     for file in files:
         about = overlay(Path(file)).device
-        if _named(about, identities) is None:
+        if _find_identity(about, identities) is None:
             raise UsageError(f"{file}: {_unknown(about, _target(about), identities.values())}")
 
 
@@ -168,14 +168,14 @@ def _identities(files: Files) -> dict[str, Identity]:
 def _build(device_id: str, files: Files) -> Device:
     """The device with every file that is about it applied in order."""
     if not files:
-        return _packaged(device_id)
+        return _load_packaged(device_id)
     identities = _identities(files)
     identity = identities[device_id]
     overlays = [overlay(Path(file)) for file in files]
     base = next((item.base for item in overlays if item.identity == identity), device_id)
     facts = dict(read_device(base)[1]) if base else {}
     for item in overlays:
-        if _named(item.device, identities) == identity:
+        if _find_identity(item.device, identities) == identity:
             facts = item.apply(facts)
     return Device(identity, with_consistent_peaks(Facts(device_id, facts)))
 
@@ -186,6 +186,6 @@ def _is_packaged(device_id: str) -> bool:
 
 
 @cache
-def _packaged(device_id: str) -> Device:
+def _load_packaged(device_id: str) -> Device:
     identity, facts = read_device(device_id)
     return Device(identity, Facts(device_id, facts))

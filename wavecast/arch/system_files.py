@@ -158,7 +158,7 @@ class _Reader:
     packaged: bool
 
     def system(self, table: Mapping[str, Any]) -> SystemTable:
-        self._known(table, _SYSTEM, "")
+        self._check_names(table, _SYSTEM, "")
         device = self._text(table, "device")
         figures = {"gpus": self._count(table, "gpus")}
         if "nodes" in table:
@@ -180,7 +180,7 @@ class _Reader:
         return SystemTable(self.key, name, device, topology, reduces, rails, figures)
 
     def _fabric(self, table: Mapping[str, Any], gpus: float) -> tuple[str, dict[str, Quantity]]:
-        self._known(table, _FABRIC, "fabric.")
+        self._check_names(table, _FABRIC, "fabric.")
         topology = self._text(table, "topology", "fabric.")
         if topology not in TOPOLOGIES:
             raise UnknownName(f"{self.path}: {self.key}: fabric.topology", topology, TOPOLOGIES)
@@ -199,7 +199,7 @@ class _Reader:
         return topology, figures
 
     def _network(self, table: Mapping[str, Any]) -> tuple[bool, dict[str, Quantity]]:
-        self._known(table, _NETWORK, "network.")
+        self._check_names(table, _NETWORK, "network.")
         return self._flag(table, "rails", "network.", default=True), {
             "network.nics": self._count(table, "nics", "network."),
             "network.bandwidth": self._bandwidth(table, "bandwidth", "network."),
@@ -233,7 +233,7 @@ class _Reader:
             raise self._wrong(prefix + name, "is missing")
         raw = table[name]
         entry = raw if isinstance(raw, dict) else {"value": raw}
-        self._known(entry, _FIGURE, f"{prefix}{name}.")
+        self._check_names(entry, _FIGURE, f"{prefix}{name}.")
         if "value" not in entry:
             raise self._wrong(f"{prefix}{name}.value", "is missing")
         texts = {
@@ -274,7 +274,7 @@ class _Reader:
             raise self._wrong(name, f"must be a table, not {value!r}")
         return value
 
-    def _known(self, table: Mapping[str, Any], names: tuple[str, ...], prefix: str) -> None:
+    def _check_names(self, table: Mapping[str, Any], names: tuple[str, ...], prefix: str) -> None:
         for name in table:
             if name not in names:
                 where = f"field in {self.path}: {self.key}:"

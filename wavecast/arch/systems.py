@@ -83,16 +83,16 @@ def system(selector: str, files: Files = (), system_files: Files = ()) -> System
         return _of_table(tables[text.lower()], files)
     match = _COUNTED.fullmatch(text)
     if match is None:
-        return of_device(load(_known(text, tables, files), files), 1)
+        return of_device(load(_require_device(text, tables, files), files), 1)
     count, rest = int(match[1]), match[2].strip()
     if rest.lower() in tables:
         table = tables[rest.lower()]
         return _of_table(table, files, nodes=count * table.nodes)
     inner = _COUNTED.fullmatch(rest)
     if inner is not None and not _is_device(rest, files):
-        device = load(_known(inner[2].strip(), tables, files), files)
+        device = load(_require_device(inner[2].strip(), tables, files), files)
         return of_device(device, int(inner[1]), count)
-    return of_device(load(_known(rest, tables, files), files), count)
+    return of_device(load(_require_device(rest, tables, files), files), count)
 
 
 def node_size(device: Device) -> int:
@@ -118,9 +118,9 @@ def node_fabric(device: Device) -> Fabric | None:
 def figures(selector: str, files: Files = ()) -> Mapping[str, Quantity]:
     """What is known of a machine of `systems.toml`: `gpus`, `fabric.bandwidth`, `network.nics` …
     with source and status. Raises UnknownName."""
-    if selector not in _packaged():
-        raise UnknownName("system", selector, _packaged())
-    table, bandwidths = _packaged()[selector], {}
+    if selector not in _packaged_systems():
+        raise UnknownName("system", selector, _packaged_systems())
+    table, bandwidths = _packaged_systems()[selector], {}
     device = load(table.device, files)
     for field in ("fabric.bandwidth", "fabric.inner"):
         if field == "fabric.bandwidth" or table.topology == "packages":
@@ -130,7 +130,7 @@ def figures(selector: str, files: Files = ()) -> Mapping[str, Quantity]:
 
 def names() -> Mapping[str, SystemTable]:
     """The machines of `systems.toml` by name."""
-    return _packaged()
+    return _packaged_systems()
 
 
 def _of_table(table: SystemTable, files: Files, nodes: int = 0) -> System:
@@ -140,7 +140,9 @@ def _of_table(table: SystemTable, files: Files, nodes: int = 0) -> System:
     if nodes > 1 and network is None:
         raise MissingFact(f"{table.key}: network is missing: {nodes} nodes need links")
     name = table.name if nodes == table.nodes else f"{nodes // table.nodes}x {table.name}"
-    return _checked(System(name, device, table.gpus * nodes, nodes, table.fabric(device), network))
+    return _check_size(
+        System(name, device, table.gpus * nodes, nodes, table.fabric(device), network)
+    )
 
 
 def of_device(device: Device, gpus: int, nodes: int = 1) -> System:
@@ -159,7 +161,7 @@ def of_device(device: Device, gpus: int, nodes: int = 1) -> System:
             hint="a --system-file with network.nics and network.bandwidth",
         )
     name = f"{nodes}x {gpus}x {device.name}" if nodes > 1 else f"{gpus}x {device.name}"
-    return _checked(System(name, device, gpus * nodes, nodes, node_fabric(device), network))
+    return _check_size(System(name, device, gpus * nodes, nodes, node_fabric(device), network))
 
 
 def _network(device: Device) -> Network | None:
@@ -169,7 +171,7 @@ def _network(device: Device) -> Network | None:
     return partitions.network(part, network) if part else network
 
 
-def _checked(machine: System) -> System:
+def _check_size(machine: System) -> System:
     if machine.nodes < 1 or not 1 <= machine.gpus <= _MOST:
         raise UsageError(f"{machine.name}: {machine.gpus:,} GPUs, not 1 to {_MOST:,}")
     return machine
@@ -177,7 +179,9 @@ def _checked(machine: System) -> System:
 
 def _usual(device: Device) -> SystemTable | None:
     """The first machine of `systems.toml` with a device: its usual node."""
-    return next((table for table in _packaged().values() if table.device == device.id), None)
+    return next(
+        (table for table in _packaged_systems().values() if table.device == device.id), None
+    )
 
 
 def _is_device(name: str, files: Files) -> bool:
@@ -188,7 +192,7 @@ def _is_device(name: str, files: Files) -> bool:
     return True
 
 
-def _known(name: str, tables: Mapping[str, SystemTable], files: Files) -> str:
+def _require_device(name: str, tables: Mapping[str, SystemTable], files: Files) -> str:
     """`name` if it is a device. Raises UnknownName with the nearest devices and systems."""
     if _is_device(name, files):
         return name
@@ -198,12 +202,12 @@ def _known(name: str, tables: Mapping[str, SystemTable], files: Files) -> str:
 
 
 @cache
-def _packaged() -> Mapping[str, SystemTable]:
+def _packaged_systems() -> Mapping[str, SystemTable]:
     return read(Path(__file__).with_name("systems.toml"), packaged=True)
 
 
 def _tables(system_files: Files) -> Mapping[str, SystemTable]:
-    tables = dict(_packaged())
+    tables = dict(_packaged_systems())
     for path in system_files:
         tables |= read(Path(path))
     return tables

@@ -60,12 +60,12 @@ class _Finder:
             spec = finder.find_spec(name, path, target)
             if spec is not None and spec.loader is not None:
                 loader: Any = spec.loader
-                loader.exec_module = _followed(loader.exec_module, self._then)
+                loader.exec_module = _import_after(loader.exec_module, self._then)
                 return spec
         return None
 
 
-def _followed(execute: Callable[[ModuleType], None], then: str) -> Callable[[ModuleType], None]:
+def _import_after(execute: Callable[[ModuleType], None], then: str) -> Callable[[ModuleType], None]:
     def exec_module(module: ModuleType) -> None:
         execute(module)
         try:

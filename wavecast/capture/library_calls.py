@@ -16,7 +16,7 @@ Heard = Callable[[OperatorCall, tuple[str, ...]], None]
 """Told of a call and its lines in the model."""
 
 
-def listened(call: Callable[..., Any], heard: Heard) -> Callable[..., Any]:
+def with_listener(call: Callable[..., Any], heard: Heard) -> Callable[..., Any]:
     """The function of a module of generated code, whose calls of libraries are `heard`."""
 
     @functools.wraps(call)
@@ -77,18 +77,18 @@ def _alone(call: OperatorCall) -> OperatorCall:
     """The call with its storages numbered from 0, so that equal calls are equal."""
     numbers: dict[int, int] = {}
 
-    def numbered(value: Any) -> Any:
+    def renumber(value: Any) -> Any:
         if isinstance(value, TensorSizes):
             return replace(value, storage=numbers.setdefault(value.storage, len(numbers)))
-        return tuple(map(numbered, value)) if isinstance(value, tuple) else value
+        return tuple(map(renumber, value)) if isinstance(value, tuple) else value
 
     return replace(
         call,
-        inputs=numbered(call.inputs),
-        outputs=numbered(call.outputs),
-        arguments={name: numbered(value) for name, value in call.arguments.items()},
+        inputs=renumber(call.inputs),
+        outputs=renumber(call.outputs),
+        arguments={name: renumber(value) for name, value in call.arguments.items()},
         after=(),
     )
 
 
-__all__ = ["Heard", "listened", "unheard"]
+__all__ = ["Heard", "unheard", "with_listener"]

@@ -49,10 +49,10 @@ def _number(path: str, line: int) -> str:
 
 
 def _lines(traces: Sequence[str]) -> tuple[str, ...]:
-    return tuple(f"{path}:{line}" for path, line in sorted(set(_own(traces))))
+    return tuple(f"{path}:{line}" for path, line in sorted(set(_user_lines(traces))))
 
 
-def _own(traces: Sequence[str]) -> Iterator[tuple[str, int]]:
+def _user_lines(traces: Sequence[str]) -> Iterator[tuple[str, int]]:
     """The innermost line of each trace that is not a library's."""
     for trace in traces:
         frames = [(path, int(line)) for path, line in _FRAME.findall(trace)]

@@ -77,7 +77,7 @@ class OperatorRecorder(TorchDispatchMode):
         namespace, _, name = func._schema.name.partition("::")
         inputs = list(_tensors((args, kwargs)))
         outputs = list(_tensors(result))
-        written = list(_tensors(mutated(func, args, kwargs)))
+        written = list(_tensors(mutated_arguments(func, args, kwargs)))
         outputs += [tensor for tensor in written if all(tensor is not other for other in outputs)]
         if inputs or outputs:
             self.add(
@@ -258,7 +258,7 @@ def _tensors(value: Any) -> Iterator[torch.Tensor]:
     return (leaf for leaf in tree_leaves(value) if isinstance(leaf, torch.Tensor))
 
 
-def mutated(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
+def mutated_arguments(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> list[Any]:
     """The arguments that an operator writes."""
     arguments = []
     for number, argument in enumerate(func._schema.arguments):
@@ -277,4 +277,4 @@ def _flops(
     return None if formula is None else float(formula(*args, **kwargs, out_val=result))
 
 
-__all__ = ["GpuChoices", "OperatorRecorder", "mutated"]
+__all__ = ["GpuChoices", "OperatorRecorder", "mutated_arguments"]

@@ -23,7 +23,7 @@ __all__ = [
     "kind_of",
     "load",
     "loads",
-    "mapped",
+    "map_file",
     "stated_target",
 ]
 
@@ -53,7 +53,7 @@ def load(
     CompileError, and MissingTool.
     """
     file = Path(path)
-    data = mapped(file)
+    data = map_file(file)
     # A pipe is empty after it has been read: the compiler gets its text.
     readable = file if file.is_file() else None
     return _load(data, readable, str(path), target, options, hip_target, checked, kernels, cache)
@@ -66,7 +66,7 @@ def stated_target(path: str | Path) -> str:
     try:
         if not file.is_file() or file.suffix == ".py":
             return ""
-        data = mapped(file)
+        data = map_file(file)
         kind = kind_of(data, file)
         if kind in _SOURCES:
             return ""
@@ -152,7 +152,7 @@ def _load(
     return hip.compile_file(path, target, options, checked=checked, cache=cache)
 
 
-def mapped(path: str | Path) -> Content:
+def map_file(path: str | Path) -> Content:
     """The content of a file, as `files.mapped`. Raises InputError when it is missing, a folder, a
     device, empty, or huge."""
     data = files.mapped(path)

@@ -82,7 +82,7 @@ class ArrayAccesses(LocatedAccesses):
     ) -> None:
         super().__init__()
         roots = _Roots(function.definitions, space, variable)
-        for what, position in function.located():
+        for what, position in function.located_instructions():
             self._add(what, roots, position)
 
     def _add(self, what: str, roots: _Roots, position: Position) -> None:

@@ -44,7 +44,7 @@ def members(data: Content, start: int = 0, end: int | None = None) -> Iterator[M
     position, end = start, len(data) if end is None else end
     while position < end:
         if data[position : position + len(MAGIC_COMPRESSED)] == MAGIC_COMPRESSED:
-            plain, size = _unpacked(data, position, end)
+            plain, size = _decompress(data, position, end)
             batch, _ = entries(plain, 0, len(plain))
             yield from batch
             position += size
@@ -64,31 +64,31 @@ def entries(data: Content, start: int, limit: int) -> tuple[list[Member], int]:
     try:
         (count,) = _COUNT.unpack_from(data, position)
         if data[start:position] != MAGIC or count > _MAX_ENTRIES:
-            raise _damaged()
+            raise _damage_error()
         position += _COUNT.size
         for _ in range(count):
             offset, size, length = _ENTRY.unpack_from(data, position)
             position += _ENTRY.size
             if length > _LONGEST_TRIPLE or position + length > limit:
-                raise _damaged()
+                raise _damage_error()
             triple = data[position : position + length].decode("latin-1")
             position += length
             if start + offset + size > limit:
-                raise _damaged()
+                raise _damage_error()
             last = max(last, position, start + offset + size)
             target = processor_of_triple(triple)
             if target and size:
                 bundle_members.append(Member(target, size, slice_of(data, start + offset, size)))
     except struct.error as error:
-        raise _damaged() from error
+        raise _damage_error() from error
     return bundle_members, max(last, position)
 
 
-def _damaged() -> InputError:
+def _damage_error() -> InputError:
     return InputError("offload bundle is truncated or damaged", hint="copy or build it again")
 
 
-def _unpacked(data: Content, start: int, limit: int) -> tuple[bytes, int]:
+def _decompress(data: Content, start: int, limit: int) -> tuple[bytes, int]:
     """The bundle in a compressed one at `start`, and the bytes that the compressed one has."""
     try:
         _, version, method = _COMPRESSED_HEAD.unpack_from(data, start)
@@ -97,14 +97,14 @@ def _unpacked(data: Content, start: int, limit: int) -> tuple[bytes, int]:
             raise InputError(f"compressed offload bundle of unknown version {version}")
         sizes = layout.unpack_from(data, start + _COMPRESSED_HEAD.size)
     except struct.error as error:
-        raise _damaged() from error
+        raise _damage_error() from error
     head = _COMPRESSED_HEAD.size + layout.size
     total = sizes[0] if version > 1 else limit - start
     if total < head or start + total > limit or sizes[-1] > _MAX_BYTES:
-        raise _damaged()
+        raise _damage_error()
     if method not in _METHODS:
         raise InputError(f"offload bundle with unknown compression method {method}")
     plain = _METHODS[method](data[start + head : start + total], sizes[-1])
     if plain is None:
-        raise _damaged()
+        raise _damage_error()
     return plain, total

@@ -64,7 +64,7 @@ def _of_object(data: Content) -> Iterator[Member]:
         yield from bundle.members(data, section.offset, section.offset + section.size)
     has_code = bool(fat)
     if not fat:
-        for member in _embedded(data):
+        for member in _embedded_members(data):
             has_code = True
             yield member
     if not has_code:
@@ -74,7 +74,7 @@ def _of_object(data: Content) -> Iterator[Member]:
         )
 
 
-def _embedded(data: Content) -> Iterator[Member]:
+def _embedded_members(data: Content) -> Iterator[Member]:
     """Code objects and bundles among the data of a host program: runtimes of other compilers load
     them from arrays."""
     position, following = 1, {_EMBEDDED: 0, bundle.MAGIC: 0}
@@ -112,7 +112,7 @@ def _whole(data: Content, start: int) -> int:
 def _of_archive(data: Content) -> Iterator[Member]:
     long_names, has_code = b"", False
     problem: WavecastError | None = None
-    for name, start, size in _archived(data):
+    for name, start, size in _archive_members(data):
         if name == "//":
             long_names = data[start : start + size]
             continue
@@ -133,7 +133,7 @@ def _of_archive(data: Content) -> Iterator[Member]:
         raise InputError(f"a static library with no GPU code in it{why}")
 
 
-def _archived(data: Content) -> Iterator[tuple[str, int, int]]:
+def _archive_members(data: Content) -> Iterator[tuple[str, int, int]]:
     """(name, first byte, bytes) of every file of an archive. Raises InputError for a damaged
     one."""
     position = len(ARCHIVE)

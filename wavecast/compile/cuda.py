@@ -57,7 +57,7 @@ def compile(
     store, nvcc = cache or DiskCache(), find()
     made_from = str(path.absolute()) if path.is_file() else ""
     entry = key("cuda", _FORMAT, version(nvcc), target, tuple(flags), made_from, path.name, text)
-    stages = dependencies.cached(store, entry)
+    stages = dependencies.lookup(store, entry)
     if stages is None:
         stages, headers = _run(nvcc, text, target, flags, path)
         dependencies.store(store, entry, stages, headers)

@@ -27,7 +27,7 @@ def read_by(dependency_file: Path, source: Path) -> dict[str, str]:
         raise InputError(f"{source} includes {error.message}", hint=error.hint) from None
 
 
-def cached(cache: DiskCache, entry: str) -> dict[str, str | bytes] | None:
+def lookup(cache: DiskCache, entry: str) -> dict[str, str | bytes] | None:
     """The stages of an earlier compilation whose headers are all unchanged."""
     value: Any = cache.get(entry)
     if not isinstance(value, dict) or value.keys() != {"stages", "dependencies"}:
@@ -53,4 +53,4 @@ def _file_digest(path: str) -> str:
         return ""
 
 
-__all__ = ["cached", "read_by", "store"]
+__all__ = ["lookup", "read_by", "store"]

@@ -31,17 +31,17 @@ def key(kind: str, *parts: Part) -> str:
 
 def _add(state: hashlib._Hash, value: Part) -> None:
     if isinstance(value, str):
-        _tagged(state, b"s", value.encode("utf-8", "surrogatepass"))
+        _hash_tagged(state, b"s", value.encode("utf-8", "surrogatepass"))
     elif isinstance(value, bytes):
-        _tagged(state, b"b", value)
+        _hash_tagged(state, b"b", value)
     elif value is None or isinstance(value, bool | int | float):
-        _tagged(state, b"n", repr(value).encode())
+        _hash_tagged(state, b"n", repr(value).encode())
     elif isinstance(value, list | tuple):
-        _tagged(state, b"l", str(len(value)).encode())
+        _hash_tagged(state, b"l", str(len(value)).encode())
         for item in value:
             _add(state, item)
     elif isinstance(value, Mapping):
-        _tagged(state, b"m", str(len(value)).encode())
+        _hash_tagged(state, b"m", str(len(value)).encode())
         for name in sorted(value, key=str):
             _add(state, name)
             _add(state, value[name])
@@ -49,6 +49,6 @@ def _add(state: hashlib._Hash, value: Part) -> None:
         raise TypeError(f"cannot digest a {type(value).__name__}")
 
 
-def _tagged(state: hashlib._Hash, tag: bytes, content: bytes) -> None:
+def _hash_tagged(state: hashlib._Hash, tag: bytes, content: bytes) -> None:
     state.update(tag + len(content).to_bytes(8, "little"))
     state.update(content)

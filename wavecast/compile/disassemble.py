@@ -21,7 +21,7 @@ from wavecast.isa.encoding.stream import CodeReader, Placed
 from wavecast.isa.metadata import metadata_of_elf
 from wavecast.isa.opcode import Control, OpcodeFlag
 from wavecast.isa.program import KernelDescriptor
-from wavecast.isa.quoting import quoted
+from wavecast.isa.quoting import quote
 from wavecast.isa.targets import isa_target
 
 _LAST_NUMBER = re.compile(r"-?(?:0x[0-9a-f]+|\d+)$")
@@ -61,7 +61,7 @@ def disassemble(
     out = [f'\t.amdgcn_target "amdgcn-amd-amdhsa--{target}"', "\t.text"]
     if lines is not None:
         out += [
-            f"\t.file\t{number} {_quoted(folder)} {_quoted(name)}"
+            f"\t.file\t{number} {_quote(folder)} {_quote(name)}"
             for number, (folder, name) in enumerate(lines.files)
         ]
     starts = {start: name for name, _, start, _ in function_ranges}
@@ -71,15 +71,15 @@ def disassemble(
             continue
         placed = _read(image.sections[section], start, stop, target, lanes)
         if name == kernel and descriptor.directives.get(_PRELOAD, 0):
-            placed = _entered(placed, start)
-        body = _with_symbols(_checked(name, placed), starts)
+            placed = _skip_preload_trap(placed, start)
+        body = _with_symbols(_decode_body(name, placed), starts)
         body, call_targets = _with_distances(body)
         main_body, parts = _parts(body, call_targets)
         out += _function(name, main_body, lines)
         if name == kernel:
             out += _descriptor(name, descriptor, image)
         for part in parts:
-            out += _function(_called(part[0][0]), part, lines)
+            out += _function(_function_name(part[0][0]), part, lines)
     return "\n".join([*out, *_metadata(image, kernel), ""])
 
 
@@ -99,7 +99,7 @@ def _read(
     return _reader(isa_target(target), wave_lanes).read(code, start)
 
 
-def _entered(placed: list[Placed], start: int) -> list[Placed]:
+def _skip_preload_trap(placed: list[Placed], start: int) -> list[Placed]:
     """The instructions of a kernel with preloaded arguments without a trap for firmware that cannot
     preload them: other firmware starts behind it (`isa.program.first_block`)."""
     first = placed[0].decoding if placed else None
@@ -112,7 +112,7 @@ Decoded = tuple[int, str, int | None]
 """(address, text, address branched to)"""
 
 
-def _checked(name: str, placed: list[Placed]) -> list[Decoded]:
+def _decode_body(name: str, placed: list[Placed]) -> list[Decoded]:
     """Instructions and data as text. Raises InputError for data behind an instruction that goes
     on to it."""
     body: list[Decoded] = []
@@ -167,7 +167,7 @@ def _with_symbols(body: list[Decoded], functions: Mapping[int, str]) -> list[Dec
         target = (here + distance) & ((1 << 64) - 1)
         first, second = body[index + 1][0], body[index + 2][0]
         if target in functions:
-            name = quoted(functions[target])
+            name = quote(functions[target])
             instructions[index + 1] = first, f"{low['sum']}{name}@rel32@lo+{first - address}", None
             instructions[index + 2] = (
                 second,
@@ -201,7 +201,7 @@ def _with_distances(body: list[Decoded]) -> tuple[list[Decoded], list[int]]:
         symbol = f".L{target:x}"
         if not jumps and calls and order[target] and _ends(body[order[target] - 1][1]):
             call_targets.add(target)
-            symbol = f"{_called(target)}@rel32@lo+0"
+            symbol = f"{_function_name(target)}@rel32@lo+0"
         where = target if jumps else None
         instructions[index + 1] = body[index + 1][0], f"{distance['start']}{symbol}, 4", where
     return instructions, sorted(call_targets)
@@ -236,7 +236,7 @@ def _ends(text: str) -> bool:
     return text.startswith(("s_endpgm", "s_setpc_b64", "s_branch", _DATA))
 
 
-def _called(address: int) -> str:
+def _function_name(address: int) -> str:
     """The name of a function that only code knows by its address."""
     return f"function_{address:x}"
 
@@ -244,7 +244,7 @@ def _called(address: int) -> str:
 def _function(name: str, body: list[Decoded], lines: LineTable | None) -> Iterator[str]:
     addresses = {address for address, _, _ in body}
     targets = {target for _, _, target in body if target is not None}
-    symbol, end = quoted(name), quoted(f".Lfunc_end_{name}")
+    symbol, end = quote(name), quote(f".Lfunc_end_{name}")
     yield f"\t.globl\t{symbol}"
     yield f"\t.type\t{symbol},@function"
     yield f"{symbol}:"
@@ -264,13 +264,13 @@ def _function(name: str, body: list[Decoded], lines: LineTable | None) -> Iterat
 
 
 def _descriptor(name: str, descriptor: KernelDescriptor, image: elf.Elf) -> Iterator[str]:
-    yield f"\t.amdhsa_kernel {quoted(name)}"
+    yield f"\t.amdhsa_kernel {quote(name)}"
     for directive, value in descriptor.directives.items():
         yield f"\t\t.amdhsa_{directive} {value}"
     yield "\t.end_amdhsa_kernel"
     yield "\t.text"
     if f"{name}.num_vgpr" in image.symbols:
-        yield f"\t.set {quoted(f'{name}.num_vgpr')}, {descriptor.vgprs}"
+        yield f"\t.set {quote(f'{name}.num_vgpr')}, {descriptor.vgprs}"
 
 
 def has_functions(image: elf.Elf, kernels: Set[str]) -> bool:
@@ -298,5 +298,5 @@ def _metadata(image: elf.Elf, kernel: str) -> Iterator[str]:
     yield "\t.end_amdgpu_metadata"
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'

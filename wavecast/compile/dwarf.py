@@ -38,7 +38,10 @@ def line_table(data: bytes, image: Elf) -> LineTable | None:
     """
     if image.section(".debug_line") is None:
         return None
-    if not image.is_linked and sum(name.startswith(".text") for name in _loaded(image)) != 1:
+    if (
+        not image.is_linked
+        and sum(name.startswith(".text") for name in _nonempty_sections(image)) != 1
+    ):
         return None  # addresses of several unlinked sections overlap
     from elftools.elf.elffile import ELFFile
 
@@ -49,7 +52,7 @@ def line_table(data: bytes, image: Elf) -> LineTable | None:
         return None
 
 
-def _loaded(image: Elf) -> list[str]:
+def _nonempty_sections(image: Elf) -> list[str]:
     return [section.name for section in image.sections if section.data]
 
 

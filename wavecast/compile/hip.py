@@ -125,7 +125,7 @@ def compile(
     return codes
 
 
-def printed(
+def compile_with_log(
     path: str | Path, target: str, flags: Sequence[str], options: Sequence[str]
 ) -> tuple[str, str]:
     """What LLVM prints while it compiles a HIP file with these options of LLVM
@@ -134,13 +134,13 @@ def printed(
     cuda = is_cuda(files.read(source).decode("utf-8", "replace"), source.suffix)
     tools = toolchain.find(target, cuda=cuda)
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
-        compilation, output = _compiled(
+        compilation, output = _compile_to_assembly(
             tools, target, tuple(flags), source, Path(folder), tuple(options)
         )
         return compilation.log, output.read_text(encoding="utf-8")
 
 
-def assembled(text: str, target: str) -> bytes:
+def assemble_program(text: str, target: str) -> bytes:
     """The code object of assembly, made by the assembler and linker of the compiler for a target.
     Raises CompileError where it is refused, MissingTool without an assembler."""
     tools = toolchain.find(target)
@@ -153,7 +153,7 @@ def assembled(text: str, target: str) -> bytes:
     return linked
 
 
-def recompiled(code: CodeObject, flags: Sequence[str]) -> CodeObject:
+def recompile(code: CodeObject, flags: Sequence[str]) -> CodeObject:
     """A kernel of a HIP file compiled with more flags. Raises CompileError where the file, which
     must be there still, has another kernel of that name then."""
     arguments = (*shlex.split(str(code.options.get("flags", ""))), *flags)
@@ -196,7 +196,7 @@ def _compile(
     compiler = (tools.name, signed, tools.arguments, toolchain.headers_digest(), library)
     options = _CHECKED if checked else ()
     entry = key("hip", _FORMAT, compiler, target, flags, folder_key, text, options)
-    stages = dependencies.cached(cache, entry)
+    stages = dependencies.lookup(cache, entry)
     if stages is None:
         hide = (f"-ffile-prefix-map={source.parent}/=", "-fdebug-compilation-dir=.")
         stages, headers = _run(
@@ -266,13 +266,15 @@ def _run(
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         options = (f"-print-after={lds_arrays.PASS}",)
         more = _CHECKED if checked else ()
-        compilation, output = _compiled(tools, target, flags, source, Path(folder), options, more)
+        compilation, output = _compile_to_assembly(
+            tools, target, flags, source, Path(folder), options, more
+        )
         dependency_file = output.with_suffix(".d")
         assembly = output.read_text(encoding="utf-8")
         if toolchain.is_cuda(tools):
             _refuse_ptx(assembly, source)
         stages: dict[str, str | bytes] = {"amdgcn": assembly}
-        module = lds_arrays.dumped(compilation.log)
+        module = lds_arrays.extract_module(compilation.log)
         if module:
             stages["llir"] = module
         if checked:
@@ -283,7 +285,7 @@ def _run(
         return stages, dependencies.read_by(dependency_file, source)
 
 
-def _compiled(
+def _compile_to_assembly(
     tools: Toolchain,
     target: str,
     flags: tuple[str, ...],

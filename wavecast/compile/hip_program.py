@@ -74,7 +74,7 @@ def compile_object(
             if not isinstance(binary, bytes):
                 raise MissingTool("linking device code needs ld.lld", hint="install lld")
             fat = Path(folder) / "device.hipfb"
-            fat.write_bytes(bundled(binary, target))
+            fat.write_bytes(make_bundle(binary, target))
             options = ["-Xclang", "-fcuda-include-gpubinary", "-Xclang", fat]
         tool_arguments = toolchain.of_programs(tools).arguments
         host = ("-x", "hip", "--cuda-host-only", f"--offload-arch={target}", "-O3", "-std=c++17")
@@ -91,15 +91,15 @@ def compile_object(
     if compilation.status or not output.is_file():
         raise hip.compile_error(compilation.log, compilation.status, tools)
     if checked:
-        output.write_bytes(_renamed(output.read_bytes(), _DEBUG, _KEPT))
+        output.write_bytes(_rename_sections(output.read_bytes(), _DEBUG, _KEPT))
 
 
 def with_lines(data: bytes) -> bytes:
     """An executable with the line table of checked sources under its usual name."""
-    return _renamed(data, _KEPT, _DEBUG)
+    return _rename_sections(data, _KEPT, _DEBUG)
 
 
-def _renamed(data: bytes, before: bytes, after: bytes) -> bytes:
+def _rename_sections(data: bytes, before: bytes, after: bytes) -> bytes:
     """A 64-bit ELF file with other names of sections, as long as those before."""
     (headers,) = struct.unpack_from("<Q", data, 40)
     size, _, index = struct.unpack_from("<3H", data, 58)
@@ -190,7 +190,7 @@ def _c_compiler() -> tuple[str, ...]:
     return (process.find_program(("cc", "gcc", "clang"), variable="CC") or tools.compiler[0],)
 
 
-def bundled(binary: bytes, target: str) -> bytes:
+def make_bundle(binary: bytes, target: str) -> bytes:
     """A code object as the offload bundle that registration passes to the runtime. Its first entry
     is the host's, which is empty."""
     names = (f"host-{platform.machine()}-unknown-linux-gnu-", f"hipv4-amdgcn-amd-amdhsa--{target}")
@@ -202,4 +202,12 @@ def bundled(binary: bytes, target: str) -> bytes:
     return head.ljust(_ALIGNED, b"\0") + binary
 
 
-__all__ = ["LIBRARY", "SONAME", "bundled", "compile_c", "compile_object", "link", "shared_library"]
+__all__ = [
+    "LIBRARY",
+    "SONAME",
+    "compile_c",
+    "compile_object",
+    "link",
+    "make_bundle",
+    "shared_library",
+]

@@ -48,7 +48,7 @@ def compile_source(
         raise MissingTool("linking device code needs ld.lld", hint="install lld")
     assembly = codes[0].stages["amdgcn"]
     assert isinstance(assembly, str)
-    return hip_program.bundled(binary, target), [
+    return hip_program.make_bundle(binary, target), [
         _symbol(assembly, number, expression) for number, expression in enumerate(expressions)
     ]
 

@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
-from wavecast.compile import containers, kinds, mapped
+from wavecast.compile import containers, kinds, map_file
 from wavecast.compile.disassemble import functions
 from wavecast.compile.member import Member
 from wavecast.errors import InputError, UsageError, WavecastError
@@ -48,7 +48,7 @@ def inventory(path: str | Path, targets: Collection[str] = (), kernels: str = ""
     Raises InputError for a file that is damaged or has no AMD code object, UsageError for source
     and NVIDIA code.
     """
-    data = mapped(path)
+    data = map_file(path)
     kind = kinds.kind_of(data, Path(path))
     if kind is not kinds.FileKind.AMD_OBJECT:
         raise UsageError(
@@ -96,7 +96,7 @@ def _member(
     processor = member.target or elf.processor(image)
     if not _matches(processor, isa_targets):
         return processor, None
-    descriptors = dict(_described(image, pattern))
+    descriptors = dict(_kernel_descriptors(image, pattern))
     sizes = {
         name: stop - start
         for name, _, start, stop in functions(image, descriptors.keys() | kernel_symbols(image))
@@ -115,7 +115,7 @@ def _matches(processor: str, isa_targets: Set[str]) -> bool:
         return False
 
 
-def _described(
+def _kernel_descriptors(
     image: elf.Elf, pattern: re.Pattern[str]
 ) -> Iterator[tuple[str, KernelDescriptor | None]]:
     try:

@@ -80,7 +80,7 @@ def blocks_of(lines: Sequence[str], name: str) -> dict[str, IrBlock]:
     located = positions(lines)
     blocks: dict[str, IrBlock] = {}
     block = IrBlock(ENTRY)
-    for line in _joined(labelled_body(lines, name)):
+    for line in _join_switches(labelled_body(lines, name)):
         label = _LABEL.match(line)
         if label is not None:
             if block.instructions or block.targets:
@@ -95,7 +95,7 @@ def blocks_of(lines: Sequence[str], name: str) -> dict[str, IrBlock]:
 def _with_entry(blocks: dict[str, IrBlock]) -> dict[str, IrBlock]:
     """Blocks with labels that exist: a first block without one has a number in phis only."""
 
-    def renamed(instruction: IrInstruction) -> IrInstruction:
+    def rename_sources(instruction: IrInstruction) -> IrInstruction:
         sources = tuple(label if label in blocks else ENTRY for label in instruction.sources)
         return IrInstruction(
             instruction.result, instruction.opcode, instruction.type, instruction.operands,
@@ -103,11 +103,11 @@ def _with_entry(blocks: dict[str, IrBlock]) -> dict[str, IrBlock]:
         )  # fmt: skip
 
     for block in blocks.values():
-        block.instructions = [renamed(i) if i.sources else i for i in block.instructions]
+        block.instructions = [rename_sources(i) if i.sources else i for i in block.instructions]
     return blocks
 
 
-def _joined(lines: Iterator[str]) -> Iterator[str]:
+def _join_switches(lines: Iterator[str]) -> Iterator[str]:
     """Lines with the cases of a switch on one."""
     text = ""
     for line in lines:

@@ -49,7 +49,7 @@ class TypeTable:
             return _FLOATS[text], _FLOATS[text]
         integer = _INTEGER.match(text)
         if integer is not None:
-            size, alignment = _rounded(-(-int(integer[1]) // 8))
+            size, alignment = _power_of_two_ceil(-(-int(integer[1]) // 8))
             return size, min(alignment, _LARGEST_INTEGER)
         pointer = _POINTER.match(text)
         if pointer is not None:
@@ -62,7 +62,7 @@ class TypeTable:
             if match is not None:
                 size, alignment = self.layout(match[2])
                 total = int(match[1]) * size
-                return (total, alignment) if text[0] == "[" else _rounded(total)
+                return (total, alignment) if text[0] == "[" else _power_of_two_ceil(total)
         raise ParseError(f"LLVM IR type {text!r} is not known")
 
     def _structure(self, text: str) -> tuple[int, int]:
@@ -74,7 +74,7 @@ class TypeTable:
         return -(-end // alignment) * alignment, alignment
 
 
-def _rounded(size: int) -> tuple[int, int]:
+def _power_of_two_ceil(size: int) -> tuple[int, int]:
     """Both the next power of two."""
     power = 1
     while power < size:

@@ -101,7 +101,7 @@ def _arrays(lines: Sequence[str], kernel: str) -> dict[tuple[str, int], ArrayByt
     return arrays
 
 
-def dumped(log: str) -> str:
+def extract_module(log: str) -> str:
     """The module that the compiler printed behind `PASS`, "" if it printed none."""
     at = log.find(_BANNER)
     if at < 0 or PASS not in log[at : log.find("\n", at)]:
@@ -110,4 +110,4 @@ def dumped(log: str) -> str:
     return module.split(_BANNER, 1)[0]
 
 
-__all__ = ["PASS", "SPACE", "LdsAccesses", "dumped"]
+__all__ = ["PASS", "SPACE", "LdsAccesses", "extract_module"]

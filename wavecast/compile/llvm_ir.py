@@ -41,7 +41,7 @@ class IrFunction:
         matches = (_DEFINITION.match(line) for line in self._body)
         self.definitions = {m["result"]: m["what"] for m in matches if m is not None}
 
-    def located(self) -> Iterator[tuple[str, Position]]:
+    def located_instructions(self) -> Iterator[tuple[str, Position]]:
         """The instructions (without their result) that have a source location, with it."""
         for line in self._body:
             debug = _DEBUG.search(line)

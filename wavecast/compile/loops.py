@@ -66,7 +66,7 @@ class CompiledLoop:
         key = digest.key("loops", processor().identity, repr(kind), list(self._depends(set())))
         code = store.get(key)
         if not isinstance(code, bytes):
-            code = self._compiled(arguments)
+            code = self._compile(arguments)
             store.put(key, code)
         engine = load_object(code)
         native = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p)(
@@ -100,7 +100,7 @@ class CompiledLoop:
                 yield name, namespace[name]
 
     @no_collections()
-    def _compiled(self, arguments: tuple) -> bytes:
+    def _compile(self, arguments: tuple) -> bytes:
         """The object code for the types of these arguments."""
         import numba
         from llvmlite import binding
@@ -146,7 +146,7 @@ def loop(function: Callable[..., Any]) -> Any:
     return CompiledLoop(function)
 
 
-def inlined(function: Callable[..., Any]) -> Any:
+def always_inline(function: Callable[..., Any]) -> Any:
     """A loop whose code LLVM puts into those that call it. Numba can do that too, and takes half as
     long again to compile the simulator."""
     assert isinstance(function, FunctionType)
@@ -196,4 +196,4 @@ def _entry(name: str, kinds: list[str]) -> str:
     return "\n".join([*lines, "  ret i32 %status", "}", ""])
 
 
-__all__ = ["CompiledLoop", "inlined", "loop"]
+__all__ = ["CompiledLoop", "always_inline", "loop"]

@@ -177,7 +177,7 @@ def load_sass(text: str, target: str = "", file: str | Path = "") -> list[CodeOb
     if not sections:
         raise InputError(f"{file or 'SASS listing'}: no kernel in it")
     return [
-        _code_object(name, sass_target, {"sass": body}, str(file), _listed(body), None)
+        _code_object(name, sass_target, {"sass": body}, str(file), _listing_resources(body), None)
         for name, body in sections.items()
     ]
 
@@ -249,7 +249,7 @@ def _cubin_objects(
     for name, body in _sass_sections(listing).items():
         if name not in infos:
             continue  # a device function with a separate section
-        options: dict[str, object] = {**_listed(body), **_usage(usage.get(name, ""))}
+        options: dict[str, object] = {**_listing_resources(body), **_usage(usage.get(name, ""))}
         if infos[name].barriers:
             options["barriers"] = infos[name].barriers
         options.update(spills.get(name, {}))
@@ -337,7 +337,7 @@ def _sass_sections(listing: str) -> dict[str, str]:
     return sections
 
 
-def _listed(body: str) -> dict[str, object]:
+def _listing_resources(body: str) -> dict[str, object]:
     """Resources a listing of nvdisasm prints for targets before sm_90."""
     resources: dict[str, object] = {}
     for name, flag in (("registers", "SHI_REGISTERS"), ("barriers", "SHF_BARRIERS")):

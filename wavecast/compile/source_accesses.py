@@ -33,7 +33,7 @@ class SourceAccesses:
 
     def __init__(self, text: str, kernel: str) -> None:
         self._accesses: dict[tuple[MemoryKind, Position], SourceAccess] = {}
-        for what, position in IrFunction(text.split("\n"), kernel).located():
+        for what, position in IrFunction(text.split("\n"), kernel).located_instructions():
             match = _ACCESS.match(what)
             if match is None or _OTHER_SPACE.search(what):
                 continue

@@ -106,7 +106,7 @@ def target_name(target: Any) -> str:
 def slots(kernel: Any) -> tuple[Slot, ...]:
     """Every argument the kernel takes, with its offset in the kernel argument segment. Raises
     CompileError where the compiled kernel takes fewer arguments than its signature."""
-    signature_leaves = list(_expected(kernel.src, kernel.metadata))
+    signature_leaves = list(_expected_slots(kernel.src, kernel.metadata))
     offered = _offsets(kernel)
     if len(offered) < len(signature_leaves):
         raise CompileError(
@@ -168,7 +168,7 @@ def plain(value: object) -> object:
     return getattr(value, "__name__", None) or str(value)
 
 
-def _expected(source: Any, details: Any) -> Iterator[tuple[Path, str, str]]:
+def _expected_slots(source: Any, details: Any) -> Iterator[tuple[Path, str, str]]:
     opaque = bool(getattr(details, "tensordesc_meta", None))
     for path, kind in leaves(source.signature):
         if kind.startswith("tensordesc"):

@@ -67,11 +67,11 @@ def _live_functions(kernel: Any, constants: Any) -> list[Any]:
         value = pending.pop()
         if isinstance(value, base) and id(value) not in functions:
             functions[id(value)] = value
-            pending.extend(_named(value.fn))
+            pending.extend(_referenced_values(value.fn))
     return list(functions.values())
 
 
-def _named(function: Any) -> Iterator[Any]:
+def _referenced_values(function: Any) -> Iterator[Any]:
     """The values that the code of a Python function may name. Attributes are read from modules and
     classes alone, without running code."""
     code = function.__code__

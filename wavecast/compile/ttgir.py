@@ -258,7 +258,7 @@ class _Locations:
             return self.of(match["body"]) if match else None
         if body.startswith("callsite("):
             callee, _, caller = body[len("callsite(") : -1].partition(" at ")
-            return _inlined(self.of(callee), self.of(caller))
+            return _inline_at(self.of(callee), self.of(caller))
         match = _FILE_LOCATION.match(body)
         if match is not None:
             file = self._moved.get(match["file"], match["file"])
@@ -267,9 +267,11 @@ class _Locations:
         return self.of(inner[0]) if inner else None
 
 
-def _inlined(callee: SourceLocation | None, caller: SourceLocation | None) -> SourceLocation | None:
+def _inline_at(
+    callee: SourceLocation | None, caller: SourceLocation | None
+) -> SourceLocation | None:
     if callee is None or caller is None:
         return callee or caller
     if callee.inlined_at is not None:
-        caller = _inlined(callee.inlined_at, caller)
+        caller = _inline_at(callee.inlined_at, caller)
     return SourceLocation(callee.file, callee.line, callee.column, caller)

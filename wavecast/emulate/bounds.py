@@ -120,11 +120,11 @@ class AccessBounds:
             owners = [tensor for name in names for tensor in by_name.get(name, ())]
             if memory is None or memory.space not in _GLOBAL or not owners:
                 continue
-            self._allowed[index] = intervals = _intervals(owners, _rounded(memory))
+            self._allowed[index] = intervals = _intervals(owners, _uses_whole_dwords(memory))
             halves = all(tensor.dtype in _HALF_FLOATS for tensor in owners)
             rows[index] = (*self._row(intervals), 2 if halves else 4, 0, 0)
         for index, array_intervals in arrays.items():
-            rows[index, :3] = self._row(_merged(array_intervals))
+            rows[index, :3] = self._row(_coalesce(array_intervals))
         rows[list(accesses), SOURCE] = list(accesses.values())
         self.rows = rows
 
@@ -160,7 +160,7 @@ class AccessBounds:
             intervals = self._allowed.get(instruction.index)
             if intervals is not None and len(intervals) == 1:
                 ((first, end),) = intervals
-                last = memory.last_dword if _rounded(instruction.memory) else memory.end
+                last = memory.last_dword if _uses_whole_dwords(instruction.memory) else memory.end
                 if memory.first <= first and end <= last:
                     storing = instruction.memory.kind in _STORING
                     if memory.typed or storing or _is_element(instruction.memory):
@@ -208,7 +208,7 @@ def _is_element(memory: MemoryEffect) -> bool:
     return memory.bytes <= _NARROW or memory.space is Space.SCALAR
 
 
-def _rounded(memory: MemoryEffect) -> bool:
+def _uses_whole_dwords(memory: MemoryEffect) -> bool:
     """Whether compilers let an access reach the whole dwords its elements lie in: atomics of 16
     bits are made from those of 32, and scalar loads are widened."""
     return memory.kind is MemoryKind.ATOMIC or memory.space is Space.SCALAR
@@ -219,10 +219,10 @@ def _intervals(owners: Iterable[LaunchTensor], rounded: bool) -> list[AddressInt
     pairs = [(tensor.first, tensor.end) for tensor in owners]
     if rounded:
         pairs = [(first & ~3, end + 3 & ~3) for first, end in pairs]
-    return _merged(pairs)
+    return _coalesce(pairs)
 
 
-def _merged(pairs: Iterable[AddressInterval]) -> list[AddressInterval]:
+def _coalesce(pairs: Iterable[AddressInterval]) -> list[AddressInterval]:
     """Intervals sorted, those that touch or overlap as one."""
     merged: list[AddressInterval] = []
     for first, end in sorted(pairs):

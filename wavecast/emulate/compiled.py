@@ -31,7 +31,7 @@ class NativeKernel:
         self.descriptor = compiled.descriptor
         self.layout = compiled.layout
         self.instructions = compiled.instructions
-        self.data = _placed(compiled)
+        self.data = _relocate(compiled)
         """The data of the code object, uint8; kernels may write to it."""
         self.improvement: Improvement | None = None
         self._parse = parse
@@ -54,11 +54,11 @@ class NativeKernel:
         """The kernel's program, parsed when it is first asked for."""
         return self._parse()
 
-    def worked(self, seconds: float) -> None:
+    def add_runtime(self, seconds: float) -> None:
         """Note how long the code ran."""
         improvement = self.improvement  # the thread that improves may take it away
         if improvement is not None:
-            improvement.worked(seconds)
+            improvement.add_runtime(seconds)
 
 
 class Improvement:
@@ -73,7 +73,7 @@ class Improvement:
         self._lock = threading.Lock()
         self.thread: threading.Thread | None = None
 
-    def worked(self, seconds: float) -> None:
+    def add_runtime(self, seconds: float) -> None:
         """Note how long the kernel ran."""
         self._left -= seconds
         if self._left < 0 and self.thread is None:
@@ -132,7 +132,7 @@ class Compiled:
             return None
 
 
-def _placed(compiled: Compiled) -> np.ndarray:
+def _relocate(compiled: Compiled) -> np.ndarray:
     """A kernel's data in memory, its addresses filled in."""
     data = hostmemory.zeros(len(compiled.data), np.uint8, align=hostmemory.PAGE)
     data[:] = np.frombuffer(compiled.data, np.uint8)

@@ -128,7 +128,7 @@ def run(
     workers = [_Worker(grid, team, attach, member, crowd) for _ in range(threads)]
     success = False
     try:
-        team.entered(len(workers))
+        team.enter(len(workers))
         _start(workers, shared=shared)
         success = True
     finally:
@@ -192,7 +192,7 @@ class _Crowd:
         no more may. False where that is not why."""
         with self.lock:
             if self.full and self.watch is not None:
-                self.watch.crowded(instruction)
+                self.watch.on_starvation(instruction)
                 self.limit, self.lifted = None, True
                 return True
             return False
@@ -249,16 +249,16 @@ class _Worker:
         if result == BROKEN:
             raise resident.error()
         if result == NONE_LEFT:
-            self._moved()
+            self._reset_idle()
             if not self.aside:
                 return False
             self.current = self.aside.popleft()
             with self.crowd.lock:
                 self.crowd.count -= 1
         elif not resident.active or resident.moved():
-            if resident.active and resident.stalled() and self._alone() and not self._lift():
+            if resident.active and resident.is_stalled() and self._alone() and not self._lift():
                 raise resident.endless()
-            self._moved()
+            self._reset_idle()
             self.slices += 1
             if self.slices > self.patience:
                 self.slices, self.patience = 0, 2 * self.patience
@@ -275,7 +275,7 @@ class _Worker:
         """Put the current workgroup aside for one not started yet, or for one put aside before."""
         room = (len(self.aside) + 2) * self.grid.resident_bytes <= _RESIDENT_BYTES
         room = room and not self.crowd.full
-        if self.current.active and room and not self.grid.exhausted:
+        if self.current.active and room and not self.grid.is_exhausted:
             self.aside.append(self.current)
             self.current = self._resident()
         elif self.aside:
@@ -295,12 +295,12 @@ class _Worker:
 
     def _lift(self) -> bool:
         """Whether more workgroups can start now, which could not because of the limit."""
-        if self.grid.exhausted:
+        if self.grid.is_exhausted:
             return False
         if not self.crowd.lift(self.current.waiting()) and self.lifted == self.crowd.lifted:
             return False
         self.lifted, self.still = True, 0
-        self.team.resumed()
+        self.team.clear_deadlock()
         return True
 
     def _leave_the_host(self, residents: int) -> None:
@@ -311,7 +311,7 @@ class _Worker:
         self.team.idle(id(self), idle=True)
         time.sleep(_PAUSE * 2 ** min(rounds - _EAGER_ROUNDS, _MOST_DOUBLINGS))
 
-    def _moved(self) -> None:
+    def _reset_idle(self) -> None:
         if self.idle:
             self.team.idle(id(self), idle=False)
         self.still = self.idle = 0
@@ -331,7 +331,7 @@ class _Worker:
 
     def _deadlock(self, lines: list[str]) -> str:
         text = "; ".join(lines) if self.member is not None else _first(lines)
-        if not self.grid.exhausted:
+        if not self.grid.is_exhausted:
             text += "; the memory for workgroups under way is used up, others have not started"
         return f"{self.grid.name}: deadlock: all that runs waits: {text}"
 

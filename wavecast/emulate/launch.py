@@ -81,7 +81,7 @@ class Emulator:
         native = self.translate(launch.code)
         x, y, z = launch.grid
         threads = max(1, min(threads or self.threads, x * y * z))
-        words = [(first & ~3, end + 3 & ~3) for first, end in _united(ranges)]
+        words = [(first & ~3, end + 3 & ~3) for first, end in _union(ranges)]
         mode = mode or self.mode
         budget = self.budget if cut is None else min(cut, self.budget)
         before = self.orders.snapshot(words) if self.orders is not None else None
@@ -100,7 +100,7 @@ class Emulator:
             self.orders.compare(launch, words, before, budget)
 
 
-def _united(ranges: Sequence[AddressRange]) -> list[AddressRange]:
+def _union(ranges: Sequence[AddressRange]) -> list[AddressRange]:
     """Sorted ranges that do not overlap: arrays may share memory."""
     united: list[AddressRange] = []
     for first, end in sorted(ranges):

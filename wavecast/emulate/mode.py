@@ -32,7 +32,7 @@ class LaunchWatch(Protocol):
     slice: int | None = None
     residents: int | None = None
 
-    def crowded(self, instruction: int) -> None:
+    def on_starvation(self, instruction: int) -> None:
         """`residents` workgroups are under way and all of them wait, one at an instruction, and
         others have not started. The launch continues without the limit."""
 
@@ -104,10 +104,10 @@ class Watches(LaunchWatch):
         limits = [watch.residents for watch in watches if watch.residents is not None]
         self.residents = min(limits, default=None)
 
-    def crowded(self, instruction: int) -> None:
+    def on_starvation(self, instruction: int) -> None:
         for watch in self.watches:
             if watch.residents is not None:
-                watch.crowded(instruction)
+                watch.on_starvation(instruction)
 
     def check_memory(self) -> None:
         for watch in self.watches:

@@ -73,10 +73,10 @@ def native_kernel(code: CodeObject, mode: Mode | None = None) -> NativeKernel:
     store = DiskCache()
     basis = (runtime.basis(), code.target, code.kernel, code.assembly, code.digest, depends)
     best, first = digest.key("emulate", *basis, "best"), digest.key("emulate", *basis, "first")
-    translation = _stored(store, best, parse)
+    translation = _load_kernel(store, best, parse)
     if translation is not None:
         return translation
-    translation = _stored(store, first, parse)
+    translation = _load_kernel(store, first, parse)
     if translation is None:
         kernel = parse()
         binary = compile_kernel(kernel, mode, quick=True)
@@ -93,7 +93,7 @@ def native_kernel(code: CodeObject, mode: Mode | None = None) -> NativeKernel:
     return translation
 
 
-def _stored(store: DiskCache, key: str, parse: Callable[[], Kernel]) -> NativeKernel | None:
+def _load_kernel(store: DiskCache, key: str, parse: Callable[[], Kernel]) -> NativeKernel | None:
     """The kernel of a cache entry, None where there is none or what it calls is missing."""
     binary = Compiled.unpacked(store.get(key))
     if binary is None:

@@ -100,7 +100,7 @@ class LaunchGrid:
         return self.budget == DEFAULT_BUDGET
 
     @property
-    def exhausted(self) -> bool:
+    def is_exhausted(self) -> bool:
         """Whether every workgroup has been started."""
         return int(self.counter[0]) >= self.groups
 
@@ -191,7 +191,7 @@ class Resident:
         self.job[_QUANTUM] = self._quantum
         started = time.perf_counter()
         result = self._work(self.grid.native.address, self._address)
-        self.grid.native.worked(time.perf_counter() - started)
+        self.grid.native.add_runtime(time.perf_counter() - started)
         return result
 
     @property
@@ -223,7 +223,7 @@ class Resident:
         self._quantum = longer if is_new else min(self.grid.quantum, _SHORT_QUANTUM)
         return is_new
 
-    def stalled(self) -> bool:
+    def is_stalled(self) -> bool:
         """Whether a wave has executed `STALLED` instructions, or where polls are slow less in
         `STALLED_SECONDS`, and nothing in memory has changed.
 
@@ -400,7 +400,7 @@ def _alignment(instruction: Instruction) -> int:
 def _scheduler() -> tuple[Any, Any]:
     """The native loop over workgroups, and the engine that owns it."""
     key = digest.key("outlined", runtime.basis(), "scheduler")
-    engine = load_object(runtime.stored(key, _compiled_scheduler, DiskCache()))
+    engine = load_object(runtime.load_or_make(key, _compiled_scheduler, DiskCache()))
     function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
     return function(engine.get_function_address("work")), engine
 

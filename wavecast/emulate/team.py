@@ -49,7 +49,7 @@ class Team:
         self._dead: list[str] = []
         self._lock = threading.Lock()
 
-    def entered(self, workers: int) -> None:
+    def enter(self, workers: int) -> None:
         """The calling host thread runs a launch with some workers from now on."""
         with self._lock:
             self.working += workers
@@ -73,7 +73,7 @@ class Team:
             if not self._dead:
                 self._stuck.clear()
 
-    def resumed(self) -> None:
+    def clear_deadlock(self) -> None:
         """What was found to be a deadlock is none: more can start now."""
         with self._lock:
             self._dead = []

@@ -69,7 +69,7 @@ def tensors_of(
     `ranges` are the addresses the launch may touch. Pointers to other memory are left out.
     """
     code = launch.code
-    arguments = _described(launch)
+    arguments = _arguments_by_offset(launch)
     parameters = {parameter.offset: parameter for parameter in code.parameters}
     tensors = []
     for name, offset, size in Pointers(code, descriptor, members=True).slots:
@@ -109,7 +109,7 @@ def outside(tensors: Sequence[LaunchTensor], mine: Sequence[LaunchTensor], addre
     return f"{text}; mask the access, or pass the tensor it belongs to"
 
 
-def _described(launch: Launch) -> Mapping[int, Argument]:
+def _arguments_by_offset(launch: Launch) -> Mapping[int, Argument]:
     """The arguments by their offset in the argument segment."""
     parameters = [p for p in launch.code.parameters if p.offset is not None]
     if len(parameters) == len(launch.arguments):

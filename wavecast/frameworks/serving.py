@@ -41,7 +41,7 @@ def by_square(weight: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
     return weight, most[..., None].expand(-1, *squares).contiguous()
 
 
-def gathered(cache: Tensor, pages: Tensor, lengths: Tensor) -> Tensor:
+def gather_tokens(cache: Tensor, pages: Tensor, lengths: Tensor) -> Tensor:
     """All tokens of sequences [tokens, columns], sequence by sequence, from a cache [pages, page
     size, columns]; `pages` [sequences, pages], `lengths` [sequences]."""
     lengths, size = lengths.long(), cache.shape[1]
@@ -55,7 +55,7 @@ def starts_of(lengths: Tensor) -> Tensor:
     return torch.nn.functional.pad(lengths.cumsum(0), (1, 0)).to(torch.int32)
 
 
-def rotated(
+def apply_rotary(
     rope: Callable[..., Any], layer: Any, tables: Tensor, positions: Tensor, *inputs: Tensor
 ) -> list[Tensor]:
     """Queries and keys [tokens, heads · head] or [tokens, heads, head], rotated by the `tables`
@@ -72,4 +72,12 @@ def parameter(value: Tensor) -> torch.nn.Parameter:
     return torch.nn.Parameter(value, requires_grad=False)
 
 
-__all__ = ["SQUARE", "ServedCalls", "by_square", "gathered", "parameter", "rotated", "starts_of"]
+__all__ = [
+    "SQUARE",
+    "ServedCalls",
+    "apply_rotary",
+    "by_square",
+    "gather_tokens",
+    "parameter",
+    "starts_of",
+]

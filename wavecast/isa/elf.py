@@ -165,7 +165,7 @@ def read(data: Content) -> Elf:
         symbols = {symbol.name: symbol for symbol in _symbols(sections)}
         notes = tuple(_notes(data, header, sections))
     except struct.error as error:
-        raise _damaged(len(data)) from error
+        raise _damage_error(len(data)) from error
     return Elf(header[2], header[7], header[1] != _ET_REL, sections, symbols, notes)
 
 
@@ -173,13 +173,13 @@ def _header(data: Content) -> tuple:
     if not is_elf(data):
         raise InputError("not an ELF file")
     if len(data) < _HEADER.size:
-        raise _damaged(len(data))
+        raise _damage_error(len(data))
     if data[4] != 2 or data[5] != 1:
         raise InputError("a 32-bit or big-endian ELF file: no GPU code object is one")
     return _HEADER.unpack_from(data)
 
 
-def _damaged(size: int) -> InputError:
+def _damage_error(size: int) -> InputError:
     return InputError(
         f"ELF file is truncated or damaged ({size} bytes)", hint="copy or build it again"
     )
@@ -190,7 +190,7 @@ def _sections(data: Content, header: tuple) -> tuple[Section, ...]:
     if not count:
         return ()
     if entry != _SECTION.size or start + entry * count > len(data):
-        raise _damaged(len(data))
+        raise _damage_error(len(data))
     raw = [_SECTION.unpack_from(data, start + index * entry) for index in range(count)]
     ranges = []
     for fields in raw:
@@ -198,7 +198,7 @@ def _sections(data: Content, header: tuple) -> tuple[Section, ...]:
         if kind == _SHT_NOBITS:
             offset = size = 0
         elif offset + size > len(data):
-            raise _damaged(len(data))
+            raise _damage_error(len(data))
         ranges.append((offset, size))
     names = b""
     if names_index < count:
@@ -218,15 +218,15 @@ def extent(data: Content, start: int) -> int:
     tables = ((_SEGMENT, 5, 9, 10, 2, 5), (_SECTION, 6, 11, 12, 4, 5))
     for layout, first, entry, count, offset, size in tables:
         if header[count] and header[entry] != layout.size:
-            raise _damaged(len(data))
+            raise _damage_error(len(data))
         if start + header[first] + layout.size * header[count] > len(data):
-            raise _damaged(len(data))
+            raise _damage_error(len(data))
         for index in range(header[count]):
             fields = layout.unpack_from(data, start + header[first] + index * layout.size)
             if layout is _SEGMENT or fields[1] != _SHT_NOBITS:
                 end = max(end, fields[offset] + fields[size])
     if start + end > len(data):
-        raise _damaged(len(data))
+        raise _damage_error(len(data))
     return end
 
 
@@ -242,7 +242,7 @@ def _symbols(sections: tuple[Section, ...]) -> Iterator[Symbol]:
                 continue
             names = sections[section.link].data
             table = section.data
-            for start in _named(table, b".num_vgpr\0" in names):
+            for start in _symbol_offsets(table, b".num_vgpr\0" in names):
                 name, info, _, index, value, size = _SYMBOL.unpack_from(table, start)
                 section_index = index if 0 < index < len(sections) else None
                 yield Symbol(
@@ -255,7 +255,7 @@ def _symbols(sections: tuple[Section, ...]) -> Iterator[Symbol]:
                 )
 
 
-def _named(table: bytes, absolute: bool) -> Iterator[int]:
+def _symbol_offsets(table: bytes, absolute: bool) -> Iterator[int]:
     """The offsets of the entries of a symbol table without local symbols without a type; with
     `absolute` those of constants too. Hand-written kernels have hundreds of labels and names of
     registers each."""
@@ -280,7 +280,7 @@ def _notes(
             name_at = position + _NOTE.size
             content_at = name_at + _align4(name_size)
             if content_at + size > len(block):
-                raise _damaged(len(data))
+                raise _damage_error(len(data))
             owner = block[name_at : name_at + name_size].rstrip(b"\0").decode("latin-1")
             yield owner, kind, block[content_at : content_at + size]
             position = content_at + _align4(size)

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 
 from wavecast.isa.instruction import Decoded, Instruction, OperandClass
 from wavecast.isa.opcode import Control
-from wavecast.isa.quoting import QUOTED, unquoted
+from wavecast.isa.quoting import QUOTED, unquote
 
 _SYMBOL = re.compile(
     rf"({QUOTED}|[A-Za-z_.$][\w.$@]*?)"
@@ -35,16 +35,16 @@ def symbol_of(text: str) -> tuple[str, str, int] | None:
     """The symbol an operand's expression names, its relocation, and the bytes added to it; None
     for other expressions."""
     match = _SYMBOL.fullmatch(text)
-    return (unquoted(match[1]), match[2], int(match[3] or 0)) if match is not None else None
+    return (unquote(match[1]), match[2], int(match[3] or 0)) if match is not None else None
 
 
-def linked(
+def link_functions(
     kernel: AssemblyFunction, functions: Mapping[str, AssemblyFunction]
 ) -> tuple[AssemblyFunction, dict[str, int]]:
     """The kernel followed by what it reaches, and where each function begins."""
     order = [kernel]
     for function in order:
-        for name in _named(function):
+        for name in _referenced_symbols(function):
             callee = functions.get(name)
             if callee is not None and callee not in order:
                 order.append(callee)
@@ -64,7 +64,7 @@ def linked(
 
 def leaves(function: AssemblyFunction) -> bool:
     """Whether a function calls another or takes the address of something."""
-    return bool(_named(function)) or any(
+    return bool(_referenced_symbols(function)) or any(
         item.decoded.opcode.control is Control.CALL for item in function.instructions
     )
 
@@ -80,7 +80,7 @@ def names_data(instructions: Iterable[Instruction], entries: Mapping[str, int]) 
     return any(symbol is not None and symbol[0] not in entries for symbol in expressions)
 
 
-def _named(function: AssemblyFunction) -> list[str]:
+def _referenced_symbols(function: AssemblyFunction) -> list[str]:
     names: dict[str, None] = {}
     for instruction in function.instructions:
         calls = instruction.decoded.opcode.control is Control.CALL
@@ -111,4 +111,4 @@ def called(decoded: Decoded, before: list[Instruction], entries: Mapping[str, in
     return None
 
 
-__all__ = ["AssemblyFunction", "called", "leaves", "linked", "names_data", "symbol_of"]
+__all__ = ["AssemblyFunction", "called", "leaves", "link_functions", "names_data", "symbol_of"]

@@ -22,7 +22,7 @@ from wavecast.arch import capabilities
 from wavecast.errors import InputError, ParseError
 from wavecast.isa import elf, kernel_code, symbols
 from wavecast.isa.program import KernelArgument, KernelDescriptor
-from wavecast.isa.quoting import SYMBOL, unquoted
+from wavecast.isa.quoting import SYMBOL, unquote
 
 NOTE_OWNER = "AMDGPU"
 NOTE_METADATA = 32
@@ -72,11 +72,11 @@ def descriptors_from_assembly(text: str, target: str = "") -> dict[str, KernelDe
     processor = target or target_from_assembly(text)
     documents = _documents(text)
     directives = {
-        unquoted(match[1]): _integers(text, match[2]) for match in _DIRECTIVES.finditer(text)
+        unquote(match[1]): _integers(text, match[2]) for match in _DIRECTIVES.finditer(text)
     }
     descriptors = {}
     for name in dict.fromkeys((*directives, *documents)):
-        exact = symbols.stated(text, name, "num_vgpr")
+        exact = symbols.function_resource(text, name, "num_vgpr")
         descriptors[name] = _descriptor(
             name, documents.get(name, {}), directives.get(name, {}), exact, processor
         )

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from wavecast.isa.instruction import Operand, OperandClass
-from wavecast.isa.quoting import QUOTED, quoted, unquoted
+from wavecast.isa.quoting import QUOTED, quote, unquote
 from wavecast.isa.registers import (
     AGPR_BASE,
     AGPR_COUNT,
@@ -100,11 +100,11 @@ def parse_operand(text: str) -> Operand:
     if literal is not None:
         inner = parse_operand(literal["value"].strip())
         return Operand(OperandClass.CONSTANT, text, value=inner.value)
-    modified = _modified(text)
+    modified = _parse_modifiers(text)
     if modified is not None:
         return modified
     if _LABEL.fullmatch(text):
-        return Operand(OperandClass.LABEL, unquoted(text))
+        return Operand(OperandClass.LABEL, unquote(text))
     if text:
         return Operand(OperandClass.EXPRESSION, text)
     raise OperandError("an operand is missing")
@@ -131,7 +131,7 @@ def _float_bits(text: str) -> int:
         raise OperandError(f"{text!r} does not fit 32 bits") from None
 
 
-def _modified(text: str) -> Operand | None:
+def _parse_modifiers(text: str) -> Operand | None:
     """`-v1`, `|v1|`, `-|v1|`, `neg(v1)`, `abs(v1)`, `sext(v1)`; None for anything else."""
     prefixes = _MODIFIERS.match(text)
     if prefixes is not None and len(re.findall(r"[-|]|\w+\(", prefixes[0])) > _MAX_MODIFIERS:
@@ -173,7 +173,7 @@ _PREFIX = {OperandClass.VGPR: "v", OperandClass.AGPR: "a", OperandClass.SGPR: "s
 def print_operand(operand: Operand) -> str:
     """The operand as LLVM prints it; registers are spelled from their numbers, not their text."""
     if operand.kind is OperandClass.LABEL:
-        return quoted(operand.text)
+        return quote(operand.text)
     prefix = _PREFIX.get(operand.kind)
     if prefix is None or "/*" in operand.text:
         return operand.text

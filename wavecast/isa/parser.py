@@ -16,10 +16,10 @@ from wavecast.isa.cfg import build_program
 from wavecast.isa.collector import no_collections
 from wavecast.isa.decode import DecodeError, Decoder, UnknownMnemonic, wave_lanes_of
 from wavecast.isa.instruction import Instruction, SourceLocation
-from wavecast.isa.linking import AssemblyFunction, leaves, linked
+from wavecast.isa.linking import AssemblyFunction, leaves, link_functions
 from wavecast.isa.metadata import descriptors_from_assembly
 from wavecast.isa.program import AssemblyModule, Kernel, Program
-from wavecast.isa.quoting import QUOTED, SYMBOL, single_spaced, unquoted, without_comment
+from wavecast.isa.quoting import QUOTED, SYMBOL, single_spaced, unquote, without_comment
 from wavecast.isa.source import SourceTable
 from wavecast.isa.targets import isa_target
 
@@ -61,7 +61,7 @@ def parse(
     if link and functions and leaves(functions[0]):
         functions = _Reader(text, target, file, lanes, None, sources).read()
     if link and kernel is not None:
-        programs = _linked(functions, kernel, target, file)
+        programs = _link_program(functions, kernel, target, file)
     else:
         programs = {
             function.name: build_program(
@@ -81,14 +81,14 @@ def parse(
     return AssemblyModule(target, kernels, rest)
 
 
-def _linked(
+def _link_program(
     functions: list[AssemblyFunction], kernel: str, target: str, file: str
 ) -> dict[str, Program]:
     """The kernel's program with the functions it reaches behind it."""
     by_name = {function.name: function for function in functions if function.instructions}
     if kernel not in by_name:
         return {}
-    whole, entries = linked(by_name[kernel], by_name)
+    whole, entries = link_functions(by_name[kernel], by_name)
     program = build_program(kernel, target, whole.instructions, whole.labels, file, entries=entries)
     return {kernel: program}
 
@@ -119,7 +119,7 @@ class _Reader:
             text = _HIGH_REGISTER.sub(r"\1", text)
             text = _BLOCK_COMMENT.sub(_without_comment, text)
         self.lines = text.split("\n")
-        self.names = {unquoted(name) for name in (*_FUNCTION.findall(text), *_KERNEL.findall(text))}
+        self.names = {unquote(name) for name in (*_FUNCTION.findall(text), *_KERNEL.findall(text))}
         self.file = file
         self.only = only
         self.decoder = _decoder(isa_target(target), wave_lanes)
@@ -160,7 +160,7 @@ class _Reader:
                 continue
             label = _LABEL.match(line) if ":" in line else None
             if label is not None:
-                name = unquoted(label[1])
+                name = unquote(label[1])
                 if name in self.names or (current is None and not name.startswith(".L")):
                     current = self._start(name)
                     location = location if lines_of else None

@@ -18,14 +18,14 @@ _QUOTED_OR_COMMENT = re.compile(rf"({QUOTED})|{_COMMENT.pattern}")
 _TOKEN = re.compile(rf'{QUOTED}|"|[^"]')
 
 
-def unquoted(symbol: str) -> str:
+def unquote(symbol: str) -> str:
     """The name of a symbol."""
     if not symbol.startswith('"'):
         return symbol
     return _ESCAPE.sub(lambda match: "\n" if match[1] == "n" else match[1], symbol[1:-1])
 
 
-def quoted(name: str) -> str:
+def quote(name: str) -> str:
     """A name as LLVM prints it: in quotes where it has other characters than plain names."""
     if _PLAIN.fullmatch(name):
         return name
@@ -59,4 +59,4 @@ def split(text: str, separator: str) -> list[str]:
     return [*parts, part]
 
 
-__all__ = ["QUOTED", "SYMBOL", "quoted", "single_spaced", "split", "unquoted", "without_comment"]
+__all__ = ["QUOTED", "SYMBOL", "quote", "single_spaced", "split", "unquote", "without_comment"]

@@ -10,7 +10,7 @@ import ast
 import re
 from collections.abc import Callable, Mapping
 
-from wavecast.isa.quoting import QUOTED, quoted, without_comment
+from wavecast.isa.quoting import QUOTED, quote, without_comment
 
 _NAME = re.compile(rf"{QUOTED}|\.?[A-Za-z_$][\w$.]*")
 _MAX_DEPTH = 64
@@ -42,10 +42,10 @@ _BINARY: Mapping[type[ast.operator], Callable[[int, int], int]] = {
 }
 
 
-def stated(text: str, function: str, what: str) -> int | None:
+def function_resource(text: str, function: str, what: str) -> int | None:
     """What LLVM's assembly states about a function (`num_vgpr`), None where it states nothing."""
     for prefix in (".L", ""):
-        value = _value(quoted(f"{prefix}{function}.{what}"), text, 0)
+        value = _value(quote(f"{prefix}{function}.{what}"), text, 0)
         if value is not None:
             return value
     return None

@@ -39,7 +39,7 @@ def lines() -> tuple[OperatorLine, ...]:
         OperatorLine(
             operator.name, registry.family(operator.name), operator.summary, bool(operator.gradient)
         )
-        for operator in registry.own().values()
+        for operator in registry.built_in_operators().values()
     )
     store.put(entry, [astuple(line) for line in catalogue])
     return catalogue

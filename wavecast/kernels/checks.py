@@ -53,7 +53,7 @@ def one_of(operator: str, name: str, value: str, values: Sequence[str]) -> None:
     require(value in values, operator, f"{name} is {value!r}; it takes {', '.join(values)}")
 
 
-def written(operator: str, name: str, tensor: torch.Tensor) -> None:
+def check_no_overlap(operator: str, name: str, tensor: torch.Tensor) -> None:
     """No two elements of a tensor that is written share an address, as those of an expanded tensor
     do. Raises ArgumentError."""
     steps = zip(tensor.shape, tensor.stride(), strict=True)

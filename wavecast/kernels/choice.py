@@ -117,7 +117,7 @@ def run(spec: KernelSpec, problem: Problem, /, **arguments: Any) -> Launched:
     with pause():
         kernel = spec.function[call.grid](**{**options(settings, device), **call.arguments})
     if recorded is not None:
-        recorded.launched(spec.function, kernel, call.grid, call.arguments)
+        recorded.on_launch(spec.function, kernel, call.grid, call.arguments)
     return Launched(settings, call.workspaces)
 
 
@@ -143,7 +143,7 @@ def bound(
         values["WIDE"] = checks.wide(*tensors, *workspaces.values())
     if "XCDS" in parameters and "XCDS" not in values:
         values["XCDS"] = device.dies
-    lacking = [name for name in spec.required if name not in values]
+    lacking = [name for name in spec.required_parameters if name not in values]
     foreign = [name for name in arguments if name not in parameters]
     if lacking or foreign:
         raise TypeError(f"{spec.name} lacks {lacking} and does not take {foreign}")
@@ -161,7 +161,7 @@ def options(settings: Settings, device: Device) -> dict[str, Any]:
 
 
 @contextlib.contextmanager
-def watched() -> Iterator[list[Decision]]:
+def record_decisions() -> Iterator[list[Decision]]:
     """The decisions behind the launches of the block, in their order."""
     decisions: list[Decision] = []
     _watching.append(decisions)
@@ -239,7 +239,7 @@ def _first_clean(
         if len(attempts) == ATTEMPTS:
             break
         try:
-            spills, unchecked = _examined(function, bind, candidate, device)
+            spills, unchecked = _examine(function, bind, candidate, device)
         except Exception as error:  # the compiler's own, of many kinds
             failure = error
             continue
@@ -292,7 +292,7 @@ def _in_order(
     yield from later
 
 
-def _examined(
+def _examine(
     function: Any, bind: Callable[[Settings], Bound], candidate: Configuration, device: Device,
 ) -> tuple[int, str]:  # fmt: skip
     """Registers a compiled candidate spills, and why it was not checked for races ("" where it
@@ -302,7 +302,7 @@ def _examined(
     with gpu.trying(candidate):
         compiled = function.run(grid=call.grid, warmup=True, **keywords)
         compiled._init_handles()
-    return int(compiled.n_spills or 0), _unchecked(compiled, device)
+    return int(compiled.n_spills or 0), _unchecked_reason(compiled, device)
 
 
 def _tile_per_wave(candidate: Configuration) -> float:
@@ -311,7 +311,7 @@ def _tile_per_wave(candidate: Configuration) -> float:
     return math.prod(sizes) / int(candidate.settings.get("num_warps", 4))
 
 
-def _unchecked(compiled: Any, device: Device) -> str:
+def _unchecked_reason(compiled: Any, device: Device) -> str:
     """Why code could not be checked for waves that read from LDS what others have not stored yet,
     by a bug of LLVM (docs/hardware.md); asked of AMD's code only. Raises CompileError for a race.
     """

@@ -76,7 +76,7 @@ _DERIVED = Batch(())
 """Stands for a batch that follows from the tensors: all of them, where they are of one shape."""
 
 
-def _underived(*args: Any, **sizes: Any) -> Any:
+def _sentinel(*args: Any, **sizes: Any) -> Any:
     """Stands for inputs and work that follow from the tensors of an operator."""
     raise AssertionError
 
@@ -113,14 +113,14 @@ class Operator:
 
     summary: str
     call: Callable[..., Any]
-    reference: Callable[..., Any] = _underived
+    reference: Callable[..., Any] = _sentinel
     cases: tuple[Sizes, ...]
     shapes: tuple[Sizes, ...]
     name: str = ""
     tensors: Signature | None = None
     flops: Callable[..., Mapping[str, float]] | None = None
-    inputs: Callable[..., dict[str, Any]] = _underived
-    work: Callable[..., Work] = _underived
+    inputs: Callable[..., dict[str, Any]] = _sentinel
+    work: Callable[..., Work] = _sentinel
     thorough: tuple[Sizes, ...] = ()
     tolerance: Tolerance = field(default_factory=Tolerance)
     gradient: Gradient | None = None
@@ -138,16 +138,16 @@ class Operator:
     def __post_init__(self) -> None:
         if not self.name:
             object.__setattr__(self, "name", self.call.__name__)
-        if self.reference is _underived:
+        if self.reference is _sentinel:
             reference = inspect.unwrap(self.call).__globals__.get(f"{self.name}_reference")
             if reference is None:
                 raise UsageError(f"operator {self.name} has no function {self.name}_reference")
             object.__setattr__(self, "reference", reference)
         if self.tensors is None:
             object.__setattr__(self, "tensors", getattr(self.call, "tensors", None))
-        if self.tensors is not None and self.inputs is _underived:
+        if self.tensors is not None and self.inputs is _sentinel:
             object.__setattr__(self, "inputs", self.tensors.inputs())
-        if self.tensors is not None and self.flops is not None and self.work is _underived:
+        if self.tensors is not None and self.flops is not None and self.work is _sentinel:
             object.__setattr__(self, "work", self.tensors.work(self.flops, mutated=self.mutates))
         if self.batch is _DERIVED:
             same = self.tensors is not None and self.tensors.elementwise
@@ -155,7 +155,7 @@ class Operator:
                 tuple(argument.name for argument in self.tensors.arguments) if self.tensors else ()
             )
             object.__setattr__(self, "batch", Batch(names) if same else None)
-        if self.inputs is _underived or self.work is _underived:
+        if self.inputs is _sentinel or self.work is _sentinel:
             raise UsageError(
                 f"operator {self.name} says neither its tensors and flops nor its work"
             )

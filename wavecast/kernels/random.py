@@ -17,7 +17,7 @@ _SCALE: Final = 4.6566127342e-10
 """`triton.language.random`: the largest of float32 for which every number stays below 1."""
 
 
-def signed(seed: int) -> int:
+def to_int64(seed: int) -> int:
     """The lower 64 bits of a seed as an int64, which kernels take."""
     return (seed + 2**63) % 2**64 - 2**63
 

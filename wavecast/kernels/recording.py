@@ -47,7 +47,7 @@ class LaunchRecording:
         finally:
             self.paused = False
 
-    def launched(
+    def on_launch(
         self, function: Any, kernel: Any, grid: tuple[int, ...], arguments: Mapping[str, Any]
     ) -> None:
         """Record a launch of a `triton.jit` function with arguments by parameter name."""

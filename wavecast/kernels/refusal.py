@@ -18,12 +18,12 @@ def refuse(operator: Operator, arguments: Mapping[str, Any]) -> None:
     else it raises is a mistake of the operator's, and raised. References also take float64: the
     check replaces it by a dtype that the kernels take.
     """
-    error = _refused(operator, arguments, torch.float32)
-    if error is not None and _refused(operator, arguments, torch.bfloat16) is not None:
+    error = _refusal(operator, arguments, torch.float32)
+    if error is not None and _refusal(operator, arguments, torch.bfloat16) is not None:
         raise error
 
 
-def _refused(
+def _refusal(
     operator: Operator, arguments: Mapping[str, Any], wide: torch.dtype
 ) -> ArgumentError | None:
     try:

@@ -25,7 +25,7 @@ def operators() -> Mapping[str, Operator]:
     return dict(sorted({**_own, **_added}.items()))
 
 
-def own() -> Mapping[str, Operator]:
+def built_in_operators() -> Mapping[str, Operator]:
     """The operators of this package by name, in alphabetical order. Raises MissingTool."""
     if not _own:
         _load()

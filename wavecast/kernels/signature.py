@@ -56,13 +56,13 @@ def streamed(
     """What `Operator.work` takes: so many tensors read and written, of the sizes `names` and the
     dtype among the sizes, and so many float32 operations of vector instructions per element."""
 
-    def found(**sizes: Any) -> Work:
+    def case_work(**sizes: Any) -> Work:
         elements = math.prod(sizes[name] for name in names.split())
         size = elements * getattr(torch, sizes["dtype"]).itemsize
         flops = {"vector_fp32": operations * elements}
         return Work(flops, read * size, written * size, "formula", "formula")
 
-    return found
+    return case_work
 
 
 def normal(scale: float = 1.0) -> Values:
@@ -275,7 +275,9 @@ class Signature:
                     continue
                 dtype = dtypes[spec.name] = spec.dtype(sizes, dtypes)
                 value = values.get(spec.name, normal())
-                arguments[spec.name] = value(make, spec.shape(self._named(sizes)), dtype, sizes)
+                arguments[spec.name] = value(
+                    make, spec.shape(self._with_leading(sizes)), dtype, sizes
+                )
             tensor_sizes = self._own_sizes
             rest = {n: v for n, v in sizes.items() if n not in tensor_sizes or n in names}
             return {**arguments, **rest, **option_dtypes}
@@ -296,17 +298,17 @@ class Signature:
             for spec in specs:
                 dtype = dtypes[spec.name] = spec.dtype(sizes, dtypes)
                 if not spec.optional or sizes.get(spec.name, spec.name not in absent):
-                    total += math.prod(spec.shape(self._named(sizes))) * dtype.itemsize
+                    total += math.prod(spec.shape(self._with_leading(sizes))) * dtype.itemsize
             return total
 
-        def found(**sizes: Any) -> Work:
+        def case_work(**sizes: Any) -> Work:
             dtypes: dict[str, torch.dtype] = {}
             read = bytes_of(self.arguments, sizes, dtypes)
             changed = tuple(spec for spec in self.arguments if spec.name in mutated)
             written = bytes_of((*self.results, *changed), sizes, dtypes)
             return Work(flops(**sizes), read, written, "formula", "formula")
 
-        return found
+        return case_work
 
     def empty(
         self, arguments: Mapping[str, Any], bound: Mapping[str, Any], **dtypes: torch.dtype
@@ -322,7 +324,7 @@ class Signature:
             outputs.append(torch.empty(spec.shape(bound), dtype=dtype, device=device))
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 
-    def _named(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
+    def _with_leading(self, sizes: Mapping[str, Any]) -> dict[str, Any]:
         """Sizes, and the leading dimensions they make."""
         return {**sizes, "...": tuple(sizes[name] for name in self.leading if name in sizes)}
 

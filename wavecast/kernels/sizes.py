@@ -63,9 +63,11 @@ def check(operator: Operator, sizes: Mapping[str, Any]) -> None:
             raise UsageError(f"{operator.name} has no axis {name!r}", hint=f"it has {axis_names}")
         if value is None and any(name in row and row[name] is None for row in _rows(operator)):
             continue
-        requirement = _wanted(tuple(_known(operator, name)), value)
+        requirement = _expectation(tuple(_case_values(operator, name)), value)
         if requirement:
-            raise UsageError(f"{operator.name}: {name} must be {requirement}, not {_shown(value)}")
+            raise UsageError(
+                f"{operator.name}: {name} must be {requirement}, not {_value_text(value)}"
+            )
 
 
 def call_inputs(operator: Operator, make: Any, sizes: Sizes) -> dict[str, Any]:
@@ -81,7 +83,7 @@ def call_inputs(operator: Operator, make: Any, sizes: Sizes) -> dict[str, Any]:
         raise UsageError(f"no inputs of {operator.describe(sizes)}: {reason}") from error
 
 
-def _known(operator: Operator, name: str) -> Iterator[Any]:
+def _case_values(operator: Operator, name: str) -> Iterator[Any]:
     """The values that a size has in the operator's own calls."""
     parameter = inspect.signature(operator.inputs).parameters.get(name)
     if parameter is not None and parameter.default not in (inspect.Parameter.empty, None):
@@ -96,7 +98,7 @@ def _rows(operator: Operator) -> tuple[Sizes, ...]:
     return (*operator.shapes, *operator.cases, *operator.thorough)
 
 
-def _wanted(examples: tuple[Any, ...], value: Any) -> str:
+def _expectation(examples: tuple[Any, ...], value: Any) -> str:
     """What `value` must be according to known values; "" for one that fits."""
     if not examples:
         return ""
@@ -115,7 +117,7 @@ def _wanted(examples: tuple[Any, ...], value: Any) -> str:
     return "" if isinstance(value, type(examples[0])) else type(examples[0]).__name__
 
 
-def _shown(value: Any) -> str:
+def _value_text(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 40 else f"{text[:40]}…"
 

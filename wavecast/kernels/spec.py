@@ -123,7 +123,7 @@ class KernelSpec:
         return {name.removesuffix("_ptr"): name for name in self.function.arg_names}
 
     @cached_property
-    def required(self) -> tuple[str, ...]:
+    def required_parameters(self) -> tuple[str, ...]:
         """The names in `parameters` that have no default."""
         signature = inspect.signature(self.function.fn).parameters
         parameters = ((name, signature[label]) for name, label in self.parameters.items())

@@ -115,7 +115,7 @@ def source(kernel: Any) -> str:
     for function in functions:
         name = function.fn.__qualname__
         texts.add(f"{name}\n{function.src}")
-        for global_name, value in _used(function.fn):
+        for global_name, value in _referenced_globals(function.fn):
             if hasattr(value, "src") and hasattr(value, "fn"):
                 if not any(value is other for other in functions):
                     functions.append(value)
@@ -124,7 +124,7 @@ def source(kernel: Any) -> str:
     return sha256("\n".join(sorted(texts)).encode()).hexdigest()[:16]
 
 
-def _used(function: Any) -> Iterator[tuple[str, Any]]:
+def _referenced_globals(function: Any) -> Iterator[tuple[str, Any]]:
     """The globals a function names, and what it names of modules of this package."""
     names = function.__code__.co_names
     for name in names:

@@ -144,7 +144,7 @@ def check_figure(name: str) -> None:
         raise UsageError(f"unknown figure {name!r}", hint=f"one of {', '.join(FIGURES)}")
 
 
-def bisected(
+def bisect_passes(
     launch: Launch, device: Device, compilers: Sequence[BisectedCompiler], figure: str
 ) -> Bisection:
     """Compare the passes of two compilers on a launch's LLVM IR.
@@ -157,7 +157,9 @@ def bisected(
         raise CompileError(f"{launch.code.kernel}: it has no LLVM IR")
     first, second = (_swept(launch, device, compiler, figure) for compiler in compilers)
     always = BisectedPass("(passes that always run)", first.values[0], second.values[0])
-    passes = tuple(bisected_pass for bisected_pass in _paired(first, second) if bisected_pass.apart)
+    passes = tuple(
+        bisected_pass for bisected_pass in _pair_passes(first, second) if bisected_pass.apart
+    )
     return Bisection(figure, first, second, always, passes)
 
 
@@ -202,7 +204,7 @@ def _figure(launch: Launch, device: Device, figure: str, assembly: str) -> float
     return None if value is None else float(value)
 
 
-def _paired(first: PassSweep, second: PassSweep) -> Iterator[BisectedPass]:
+def _pair_passes(first: PassSweep, second: PassSweep) -> Iterator[BisectedPass]:
     """The passes of both, in order."""
     matcher = SequenceMatcher(None, first.passes, second.passes, autojunk=False)
     for kind, a, b, c, d in matcher.get_opcodes():
@@ -224,7 +226,7 @@ __all__ = [
     "CoreLlvm",
     "LimitedLlc",
     "PassSweep",
+    "bisect_passes",
     "bisectable",
-    "bisected",
     "check_figure",
 ]

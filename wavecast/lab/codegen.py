@@ -203,7 +203,7 @@ def portable(text: str) -> str:
     text = _NEW_ATTRIBUTES.sub("", text)
     text = _SPECIAL.sub(_special, text)
     text = _NARROW.sub(lambda match: _literal(match["type"], int(match["word"], 16)), text)
-    text = _SINGLE.sub(_doubled, text)
+    text = _SINGLE.sub(_to_double, text)
     return _DOUBLE.sub(r"0x\1", text)
 
 
@@ -228,7 +228,7 @@ def _literal(name: str, word: int) -> str:
     return f"{name} 0x{word:016X}"
 
 
-def _doubled(match: re.Match[str]) -> str:
+def _to_double(match: re.Match[str]) -> str:
     (value,) = struct.unpack("<f", struct.pack("<I", int(match[1], 16)))
     (word,) = struct.unpack("<Q", struct.pack("<d", value))
     return f"0x{word:016X}"

@@ -32,7 +32,7 @@ from wavecast.emulate.native import native_kernel
 from wavecast.errors import WavecastError
 from wavecast.lab import elements
 from wavecast.pipeline.explain.recompiling import with_scalars
-from wavecast.sampling.isolation import isolated
+from wavecast.sampling.isolation import run_in_fork
 
 Array = np.ndarray[Any, Any]
 
@@ -76,7 +76,7 @@ class ExecutionResult:
         return ExecutionResult(**{**document, **lists})
 
 
-def compared(
+def compare_launches(
     original: Launch, alternative: Launch, ranges: Sequence[AddressRange], *, rounding: bool
 ) -> ExecutionResult:
     """Execute both versions of a launch and compare what they wrote.
@@ -84,16 +84,16 @@ def compared(
     `ranges` are the host addresses the launch may touch; memory stays as it is. Raises
     ExecutionError where the original cannot run, Unsupported where one has no translation.
     """
-    outcome = isolated(partial(_compared, original, alternative, list(ranges), rounding))
+    outcome = run_in_fork(partial(_result_fields, original, alternative, list(ranges), rounding))
     reports: Sequence[str] = ()
     if not outcome["difference"]:
-        reports = isolated(partial(_reports, original, alternative, list(ranges)))
+        reports = run_in_fork(partial(_reports, original, alternative, list(ranges)))
     return ExecutionResult(
         tuple(outcome["cases"]), outcome["difference"], outcome["largest"], tuple(reports)
     )
 
 
-def _compared(
+def _result_fields(
     original: Launch, alternative: Launch, ranges: list[AddressRange], rounding: bool
 ) -> dict[str, object]:
     """In the fork: the fields of an `ExecutionResult` but its reports."""
@@ -283,10 +283,11 @@ def _reports(original: Launch, alternative: Launch, ranges: list[AddressRange]) 
             continue
         most = CHECKED_OF_MORE if case.smaller else CHECKED
         reference, other = (
-            _clipped(with_scalars(launch, case.smaller), most) for launch in (original, alternative)
+            _limit_grid(with_scalars(launch, case.smaller), most)
+            for launch in (original, alternative)
         )
         try:
-            reference_kinds = {kind for kind, _ in _checked(reference, ranges)}
+            reference_kinds = {kind for kind, _ in _check_errors(reference, ranges)}
         except WavecastError:
             if not case.smaller:
                 raise
@@ -295,7 +296,9 @@ def _reports(original: Launch, alternative: Launch, ranges: list[AddressRange]) 
         if reference_kinds is not None:
             try:
                 new = [
-                    text for kind, text in _checked(other, ranges) if kind not in reference_kinds
+                    text
+                    for kind, text in _check_errors(other, ranges)
+                    if kind not in reference_kinds
                 ]
             except ExecutionError as error:
                 new = [error.message]
@@ -304,7 +307,7 @@ def _reports(original: Launch, alternative: Launch, ranges: list[AddressRange]) 
     return list(messages)
 
 
-def _clipped(launch: Launch, most: int) -> Launch:
+def _limit_grid(launch: Launch, most: int) -> Launch:
     """The launch, or one of `CHECKED_OF_MORE` of its workgroups at most where it has more than
     `most`."""
     if math.prod(launch.grid) <= most:
@@ -317,7 +320,7 @@ def _clipped(launch: Launch, most: int) -> Launch:
     return replace(launch, grid=(x, y, z))
 
 
-def _checked(launch: Launch, ranges: list[AddressRange]) -> list[tuple[str, str]]:
+def _check_errors(launch: Launch, ranges: list[AddressRange]) -> list[tuple[str, str]]:
     """(kind, text) of the errors that checks report."""
     reports = Reports()
     Emulator(1, CheckMode(reports.add)).run(launch, ranges)
@@ -326,4 +329,4 @@ def _checked(launch: Launch, ranges: list[AddressRange]) -> list[tuple[str, str]
     ]
 
 
-__all__ = ["ROUNDING", "SEEDS", "WORKGROUPS", "ExecutionResult", "compared"]
+__all__ = ["ROUNDING", "SEEDS", "WORKGROUPS", "ExecutionResult", "compare_launches"]

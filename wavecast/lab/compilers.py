@@ -12,7 +12,7 @@ from wavecast.compile import digest
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import CompileError, WavecastError
 from wavecast.json_objects import JsonObject, doc
-from wavecast.lab.bisect import Bisection, bisectable, bisected
+from wavecast.lab.bisect import Bisection, bisect_passes, bisectable
 from wavecast.lab.codegen import CodeGenerator, installed
 from wavecast.lab.figures import CodeFigures, figures_of
 
@@ -63,7 +63,7 @@ def _bisections(
     first, *others = bisectable(device, generators)
     for other in others:
         with contextlib.suppress(CompileError):  # an older llc refuses the IR, as its row says
-            yield bisected(launch, device, (first, other), figure)
+            yield bisect_passes(launch, device, (first, other), figure)
 
 
 def _rows(

@@ -34,7 +34,7 @@ _IGLP_DECLARATION: Final = "declare void @llvm.amdgcn.iglp.opt(i32 immarg)"
 def with_iglp(text: str, strategy: int) -> str:
     """LLVM IR with `iglp_opt(strategy)` in every block with matrix instructions. Raises
     CompileError where there is no such block."""
-    return _inserted(text, lambda _: [_IGLP.format(strategy=strategy)], _IGLP_DECLARATION)
+    return _insert_lines(text, lambda _: [_IGLP.format(strategy=strategy)], _IGLP_DECLARATION)
 
 
 def with_groups(text: str, pattern: str) -> str:
@@ -47,10 +47,10 @@ def with_groups(text: str, pattern: str) -> str:
     if not each:
         raise ValueError(f"{pattern!r} has no group of matrix instructions")
     lines = [_GROUP.format(mask=mask, size=size) for mask, size in groups]
-    return _inserted(text, lambda count: lines * -(-count // each), _GROUP_DECLARATION)
+    return _insert_lines(text, lambda count: lines * -(-count // each), _GROUP_DECLARATION)
 
 
-def _inserted(text: str, lines_for: Callable[[int], list[str]], declaration: str) -> str:
+def _insert_lines(text: str, lines_for: Callable[[int], list[str]], declaration: str) -> str:
     """The text with lines before the terminators of blocks, by their matrix instructions."""
     lines = list(_lines(text, lines_for))
     if len(lines) == text.count("\n") + 1:

@@ -11,10 +11,10 @@ from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.launch import AddressRange
 from wavecast.errors import WavecastError
-from wavecast.lab.comparing import ExecutionResult, compared
-from wavecast.lab.figures import CodeFigures, figures_of_code, timed
+from wavecast.lab.comparing import ExecutionResult, compare_launches
+from wavecast.lab.figures import CodeFigures, figures_of_code, with_predicted_time
 from wavecast.lab.journal import LabResult
-from wavecast.lab.setting import Setting, compiled
+from wavecast.lab.setting import Setting, compile_with_setting
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.pipeline.explain.reading import read_launch
 from wavecast.sampling.estimate import simulate
@@ -62,7 +62,7 @@ class LabEvaluator:
         refused with the reason."""
         subject, setting = self.subject, task.setting
         try:
-            launch = changed(subject, setting)
+            launch = apply_setting(subject, setting)
         except WavecastError as error:
             return tuple(
                 LabResult(setting, task.stage, refused=error.message) for _ in subject.devices
@@ -70,7 +70,7 @@ class LabEvaluator:
         options = setting.options(subject.launch.code)
         words = setting.words if subject.launch.code.origin == "hip" else ()
         llir = str(launch.code.stages.get("llir", "")) if setting.edits else ""
-        execution = _executed(subject, launch, setting) if task.verify else None
+        execution = _execute(subject, launch, setting) if task.verify else None
         results = []
         for device in subject.devices:
             try:
@@ -89,33 +89,33 @@ class LabEvaluator:
         key = device.id, launch.block, launch.dynamic_lds, untimed, sample
         figures = self._timed.get(key)
         if figures is None:
-            figures = timed(untimed, read, device)
+            figures = with_predicted_time(untimed, read, device)
             if sample or figures.seconds is None:
-                figures = _sampled(figures, launch, self.subject, device)
+                figures = _sample_figures(figures, launch, self.subject, device)
             self._timed[key] = figures
         return figures
 
 
-def changed(subject: LabSubject, setting: Setting) -> Launch:
+def apply_setting(subject: LabSubject, setting: Setting) -> Launch:
     """The launch with its kernel compiled with a setting. Raises CompileError."""
     if not setting.items:
         return subject.launch
     launch = subject.launch
-    code = compiled(launch.code, setting, subject.devices[0])
+    code = compile_with_setting(launch.code, setting, subject.devices[0])
     if code.origin == "hip":  # the launch has its block and its LDS
         return replace(launch, code=replace(code, workgroup_size=launch.code.workgroup_size))
     block = (code.workgroup_size, 1, 1)
     return replace(launch, code=code, block=block, dynamic_lds=code.dynamic_lds)
 
 
-def _executed(subject: LabSubject, launch: Launch, setting: Setting) -> ExecutionResult:
+def _execute(subject: LabSubject, launch: Launch, setting: Setting) -> ExecutionResult:
     try:
-        return compared(subject.launch, launch, subject.ranges, rounding=setting.rounding)
+        return compare_launches(subject.launch, launch, subject.ranges, rounding=setting.rounding)
     except WavecastError as error:
         return ExecutionResult((), f"not executed: {error.message}")
 
 
-def _sampled(
+def _sample_figures(
     figures: CodeFigures, launch: Launch, subject: LabSubject, device: Device
 ) -> CodeFigures:
     simulation = simulate(launch, subject.ranges, device)
@@ -124,4 +124,4 @@ def _sampled(
     return structs.replace(figures, reason=simulation)
 
 
-__all__ = ["LabEvaluator", "LabSubject", "LabTask", "SubjectSearch", "changed"]
+__all__ = ["LabEvaluator", "LabSubject", "LabTask", "SubjectSearch", "apply_setting"]

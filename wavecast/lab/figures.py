@@ -74,10 +74,10 @@ def figures_of(launch: Launch, device: Device, *, predicted: bool = True) -> Cod
     """
     read = read_launch(launch, device)
     figures = figures_of_code(read)
-    return timed(figures, read, device) if predicted else figures
+    return with_predicted_time(figures, read, device) if predicted else figures
 
 
-def timed(figures: CodeFigures, read: ReadLaunch, device: Device) -> CodeFigures:
+def with_predicted_time(figures: CodeFigures, read: ReadLaunch, device: Device) -> CodeFigures:
     """Figures of code with the time that is predicted from it, or with why there is none; as they
     are for a launch whose grid nobody stated."""
     if not all(read.launch.grid):
@@ -125,4 +125,4 @@ def faults(kernel: Kernel | Program) -> tuple[str, ...]:
     return tuple(messages)
 
 
-__all__ = ["CodeFigures", "faults", "figures_of", "figures_of_code", "timed"]
+__all__ = ["CodeFigures", "faults", "figures_of", "figures_of_code", "with_predicted_time"]

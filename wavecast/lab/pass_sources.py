@@ -62,9 +62,9 @@ class TritonPasses:
         return machine_dump(self.launch.code, self.device, options)
 
     def launch_of(self, assembly: str) -> Launch:
-        from wavecast.capture.triton.generate import assembled
+        from wavecast.capture.triton.generate import assemble
 
-        return replace(self.launch, code=assembled(self.launch.code, assembly, self.device))
+        return replace(self.launch, code=assemble(self.launch.code, assembly, self.device))
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class HipPasses:
         return ""
 
     def machine(self, options: Sequence[str]) -> tuple[str, str]:
-        return hip.printed(self.path, self.device.target, self.flags, options)
+        return hip.compile_with_log(self.path, self.device.target, self.flags, options)
 
     def launch_of(self, assembly: str) -> Launch:
         return _with_text(self.launch, assembly)
@@ -121,17 +121,17 @@ def sources_of(path: Path, device: Device, flags: tuple[str, ...] = ()) -> list[
     target = device.target
     if path.suffix != ".ll":
         codes = hip.compile_file(path, target, flags)
-        return [HipPasses(_unstated(code), device, path, flags) for code in codes]
+        return [HipPasses(_launch_without_grid(code), device, path, flags) for code in codes]
     text = files.read_text(path)
     llc = Llc(find_llc(), target, flags)
     sources: list[PassSource] = []
     for code in load(llc.assembly(text), target, path):
         code_object = replace(code, compiler=llc.name)
-        sources.append(IrPasses(_unstated(code_object), device, text, llc))
+        sources.append(IrPasses(_launch_without_grid(code_object), device, text, llc))
     return sources
 
 
-def _unstated(code: CodeObject) -> Launch:
+def _launch_without_grid(code: CodeObject) -> Launch:
     """A launch whose grid and block nobody stated."""
     return Launch(code, (0, 0, 0), (0, 0, 0))
 

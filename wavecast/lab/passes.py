@@ -114,7 +114,7 @@ def passes_of(source: PassSource, *, without: bool = True) -> PassReport:
     dump, assembly = source.machine(_printing(code.kernel))
     steps += _machine_steps(list(functions(dump)))
     steps.append(_assembly_step(assembly))
-    changed = list(_changed(steps))
+    changed = list(_changed_steps(steps))
     removed = _without(source, assembly) if without else ()
     return PassReport(
         code.kernel,
@@ -141,7 +141,7 @@ def _without(source: PassSource, listing: str) -> Iterator[WithoutPass]:
     from wavecast.emulate.launch import available_processors
 
     options = {name: switch.without for name, switch in switches().items() if switch.without}
-    with Pool(available_processors(), partial(_recompiled, source), limit=LIMIT) as pool:
+    with Pool(available_processors(), partial(_compile_without, source), limit=LIMIT) as pool:
         texts = {name: text for name, text in pool.map(iter(options)) if isinstance(text, str)}
     distinct = dict.fromkeys([listing, *texts.values()])
     with Pool(available_processors(), partial(_figures, source), limit=LIMIT) as pool:
@@ -152,7 +152,7 @@ def _without(source: PassSource, listing: str) -> Iterator[WithoutPass]:
             yield WithoutPass(name, switches()[name].what, pass_figures)
 
 
-def _recompiled(source: PassSource, name: str) -> str | None:
+def _compile_without(source: PassSource, name: str) -> str | None:
     """The assembly without a pass, None where LLVM refuses."""
     try:
         return source.machine([switches()[name].without])[1]
@@ -234,7 +234,7 @@ def _machine_steps(machine_functions: Sequence[MachineFunction]) -> Iterator[_Co
             **groups,
         }
         texts, lines = _machine_text(function)
-        earlier, later = _moved(before, function) if before is not None else (0, 0)
+        earlier, later = _count_moved_reads(before, function) if before is not None else (0, 0)
         step = PassStep(
             "mir", function.name, function.title, "\n".join(texts), tuple(lines), figures,
             earlier=earlier, later=later,
@@ -254,7 +254,7 @@ def _machine_text(function: MachineFunction) -> tuple[list[str], list[str]]:
     return texts, lines
 
 
-def _moved(before: MachineFunction, after: MachineFunction) -> tuple[int, int]:
+def _count_moved_reads(before: MachineFunction, after: MachineFunction) -> tuple[int, int]:
     """Memory reads (earlier, later) by the matrix instructions of their block before them."""
     reads_before = _matrix_before(before)
     earlier = later = 0
@@ -311,7 +311,7 @@ class _Counted:
     counts: Counter[tuple[str, str]]
 
 
-def _changed(steps: Sequence[_Counted]) -> Iterator[PassStep]:
+def _changed_steps(steps: Sequence[_Counted]) -> Iterator[PassStep]:
     """The steps that changed their text, with the changes by source line."""
     before: _Counted | None = None
     for current in steps:

@@ -125,7 +125,7 @@ _FIGURES: Final[dict[str, Callable[[Kernel], int]]] = {
 }
 
 
-def reduced(text: str, holds: Holds, progress: Callable[[str], None] = lambda _: None) -> str:
+def reduce_text(text: str, holds: Holds, progress: Callable[[str], None] = lambda _: None) -> str:
     """The text with everything deleted that `holds` does not need. Raises UsageError where it does
     not hold for the text itself."""
     if not holds(text):
@@ -257,7 +257,7 @@ def _without_chunks(text: str, holds: Holds, progress: Callable[[str], None]) ->
             numbers = _deletable(text)
             if start >= len(numbers):
                 break
-            candidate = _deleted(text, numbers[start : start + size])
+            candidate = _delete_lines(text, numbers[start : start + size])
             if holds(candidate):
                 text = candidate
                 progress(f"{text.count(chr(10))} lines")
@@ -281,7 +281,7 @@ def _deletable(text: str) -> list[int]:
     return numbers[::-1]
 
 
-def _deleted(text: str, numbers: Sequence[int]) -> str:
+def _delete_lines(text: str, numbers: Sequence[int]) -> str:
     lines = text.split("\n")
     names = []
     for number in numbers:
@@ -296,4 +296,4 @@ def _deleted(text: str, numbers: Sequence[int]) -> str:
     return re.sub(rf"(?:{pattern})(?![\w.$-])", "poison", body)
 
 
-__all__ = ["Condition", "reduced"]
+__all__ = ["Condition", "reduce_text"]

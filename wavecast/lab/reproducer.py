@@ -34,7 +34,7 @@ class Reproducer:
 
     def markdown(self) -> str:
         """Command, target, what was expected and what was found, and the IR."""
-        output, assembly = self._found()
+        output, assembly = self._outcome()
         machine = is_machine_ir(self.text)
         language, fence = ("MIR", "yaml") if machine else ("LLVM IR", "llvm")
         lines = self.text.count("\n") + 1
@@ -44,16 +44,16 @@ class Reproducer:
             f"Compiler: {self.compiler.name}. Command: `{self.compiler.command}`.",
             f"Expected: {expectation}.",
             "Found:",
-            _fenced("", output),
+            _code_fence("", output),
             f"{language}, reduced from {self.lines_before} to {lines} lines:",
-            _fenced(fence, self.text.strip("\n")),
+            _code_fence(fence, self.text.strip("\n")),
         ]
         if assembly:
-            parts += ["Assembly:", _fenced("", assembly.strip("\n"))]
+            parts += ["Assembly:", _code_fence("", assembly.strip("\n"))]
         parts.append(f"Reduced by wavecast {__version__}.")
         return "\n\n".join(parts) + "\n"
 
-    def _found(self) -> tuple[str, str]:
+    def _outcome(self) -> tuple[str, str]:
         """(what the compiler gives, its assembly)."""
         try:
             assembly = self.compiler.assembly(self.text)
@@ -82,7 +82,7 @@ def _body(lines: Sequence[str]) -> str:
     return "\n".join(line for line in code if line.strip() and not line.startswith(".amd"))
 
 
-def _fenced(language: str, text: str) -> str:
+def _code_fence(language: str, text: str) -> str:
     return f"```{language}\n{text}\n```"
 
 

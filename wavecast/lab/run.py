@@ -11,12 +11,12 @@ from msgspec import structs
 
 from wavecast import files
 from wavecast.capture.triton import CaptureFailure
-from wavecast.compile import FileKind, kind_of, mapped
+from wavecast.compile import FileKind, kind_of, map_file
 from wavecast.errors import InputError, UsageError
 from wavecast.json_objects import dumps
 from wavecast.lab.journal import LabResult
 from wavecast.lab.saved import LabSettingsDocument, SavedSetting
-from wavecast.lab.searching import LabSource, Progress, searched
+from wavecast.lab.searching import LabSource, Progress, run_search
 from wavecast.lab.table import LabEntry, entries, settings_of
 from wavecast.pipeline.explain.selection import Selection
 
@@ -69,7 +69,7 @@ def tune(
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     values = {"jobs": options.jobs, "verify": options.verify}
-    run = searched(source, selection, "tune", values, path, LabResult.from_json, progress)
+    run = run_search(source, selection, "tune", values, path, LabResult.from_json, progress)
     path.unlink(missing_ok=True)
     return LabTuning(tuple(entries(run.results)), run.failures, run.notes)
 
@@ -78,7 +78,7 @@ def _check_source(path: Path) -> None:
     """Raise UsageError for a file that no compiler makes decisions for."""
     if path.suffix == ".py" or not path.is_file():
         return
-    kind = kind_of(mapped(path), path)
+    kind = kind_of(map_file(path), path)
     if kind not in (FileKind.HIP, FileKind.CUDA):
         raise UsageError(
             f"{path.name} is {kind.value}: its compiler has decided",

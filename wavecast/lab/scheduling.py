@@ -10,7 +10,7 @@ from pathlib import Path
 from wavecast import files
 from wavecast.lab.schedule.kernel import KernelSchedule
 from wavecast.lab.schedule.search import WORK
-from wavecast.lab.searching import LabSource, Progress, SearchRun, searched
+from wavecast.lab.searching import LabSource, Progress, SearchRun, run_search
 from wavecast.pipeline.explain.selection import Selection
 
 _NOT_IN_A_NAME = re.compile(r"[^\w.-]")
@@ -51,7 +51,7 @@ def schedule_kernels(
         files.write_text(path, "")
     values = {"seed": options.seed, "work": options.work}
     convert = KernelSchedule.from_json
-    return searched(source, selection, "schedule", values, path, convert, progress)
+    return run_search(source, selection, "schedule", values, path, convert, progress)
 
 
 def write_assembly(run: ScheduleRun, folder: Path) -> int:

@@ -56,7 +56,7 @@ class SearchRun(Generic[Result]):
     notes: tuple[str, ...]
 
 
-def searched(
+def run_search(
     source: LabSource,
     selection: Selection,
     search: str,
@@ -142,7 +142,7 @@ def _of_code(
     searcher = SEARCHES[search](journal, values, notes.append)
     for target in selection.targets:
         devices = selection.on(target)
-        code_launches = _stated(source, target, devices[0], failures)
+        code_launches = _file_launches(source, target, devices[0], failures)
         for launch in code_launches.launches:
             ranges, _ = code_launches.memory[id(launch)]
             progress(f"{launch.code.kernel} for {target}")
@@ -153,7 +153,7 @@ def _of_code(
     return tuple(failures), tuple(notes)
 
 
-def _stated(
+def _file_launches(
     source: LabSource, target: str, device: Device, failures: list[CaptureFailure]
 ) -> CodeLaunches:
     """The launches of a file's kernels for a target; kernels that cannot be launched are added to
@@ -170,4 +170,4 @@ def _stated(
     return launches
 
 
-__all__ = ["WORKER", "LabSource", "SearchRun", "searched"]
+__all__ = ["WORKER", "LabSource", "SearchRun", "run_search"]

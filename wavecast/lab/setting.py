@@ -88,35 +88,37 @@ class Setting:
         return ((name, value) for name, value in self.items if axes()[name].kind is kind)
 
     def __str__(self) -> str:
-        return ", ".join(_shown(axes()[name], value) for name, value in self.items) or "(as it is)"
+        return (
+            ", ".join(_item_text(axes()[name], value) for name, value in self.items) or "(as it is)"
+        )
 
 
-def _shown(axis: Axis, value: Any) -> str:
+def _item_text(axis: Axis, value: Any) -> str:
     return axis.name if axis.kind is AxisKind.FLAG else f"{axis.name}={value}"
 
 
-def compiled(code: CodeObject, setting: Setting, device: Device) -> CodeObject:
+def compile_with_setting(code: CodeObject, setting: Setting, device: Device) -> CodeObject:
     """A captured Triton kernel compiled with a setting, from its TTIR; or a kernel of a HIP file,
     from its file.
 
     Raises CompileError where the compiler refuses it, and for code without TTIR (Gluon).
     """
     if code.origin == "hip":
-        return hip.recompiled(code, setting.words)
-    from wavecast.capture.triton.generate import generated
-    from wavecast.capture.triton.recompile import recompiled
+        return hip.recompile(code, setting.words)
+    from wavecast.capture.triton.generate import compile_llir
+    from wavecast.capture.triton.recompile import recompile_kernel
 
     text = code.stages.get("ttir")
     if not isinstance(text, str):
         raise CompileError(f"{code.kernel}: it has no TTIR to compile again")
     with _environment(setting.environment):
-        new_code = recompiled(code, text, setting.options(code), device)
+        new_code = recompile_kernel(code, text, setting.options(code), device)
         llir = new_code.stages.get("llir")
         if not setting.edits or not isinstance(llir, str):
             return new_code
         for name, value in setting.edits:
             llir = EDITS[name](llir, value)
-        return generated(new_code, llir, device)
+        return compile_llir(new_code, llir, device)
 
 
 @contextlib.contextmanager
@@ -133,4 +135,4 @@ def _environment(values: Mapping[str, str]) -> Iterator[None]:
                 os.environ[name] = value
 
 
-__all__ = ["Setting", "compiled"]
+__all__ = ["Setting", "compile_with_setting"]

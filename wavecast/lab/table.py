@@ -64,11 +64,11 @@ class LabEntry:
 
     def saved(self, row: LabRow) -> float | None:
         """The part of the original's time that a setting saves, by the code."""
-        return _saved(self.base.seconds, row.seconds)
+        return _saved_fraction(self.base.seconds, row.seconds)
 
     def saved_sampled(self, row: LabRow) -> float | None:
         """The same by executed samples; None where one of them has none."""
-        return _saved(self.base.sampled, row.sampled)
+        return _saved_fraction(self.base.sampled, row.sampled)
 
     @property
     def best(self) -> LabRow | None:
@@ -94,7 +94,7 @@ class LabEntry:
         return next((other for other in self.rows if other.result.setting == setting), None)
 
 
-def _saved(before: float | None, after: float | None) -> float | None:
+def _saved_fraction(before: float | None, after: float | None) -> float | None:
     return 1 - after / before if before and after else None
 
 

@@ -43,13 +43,13 @@ def check(chapter: Chapter, file: Path) -> Iterator[Reached]:
     """
     for arch in chapter.arch:
         yield _right(chapter, file, arch)
-    before, after = explained(chapter, chapter.start), explained(chapter, file)
+    before, after = explain_file(chapter, chapter.start), explain_file(chapter, file)
     attempt = Attempt(chapter, file, before, after)
     for name, goal in chapter.goals.items():
         yield from GOALS[name](goal, attempt)
 
 
-def explained(chapter: Chapter, file: Path) -> Mapping[str, Any]:
+def explain_file(chapter: Chapter, file: Path) -> Mapping[str, Any]:
     """The document of `explain` for `file`, launched as the chapter does."""
     options = ["--arch", ",".join(chapter.arch), "--format", "json"]
     if chapter.file == HIP_FILE:
@@ -71,7 +71,7 @@ def seconds(document: Mapping[str, Any]) -> dict[str, float]:
 
 def _right(chapter: Chapter, file: Path, arch: str) -> Reached:
     """Whether the results are right on the emulator and its checks find nothing."""
-    if (unchecked := unexecuted(arch)) is not None:
+    if (unchecked := unchecked_goal(arch)) is not None:
         return unchecked
     goal = f"right on {arch}"
     try:
@@ -85,7 +85,7 @@ def _right(chapter: Chapter, file: Path, arch: str) -> Reached:
     return Reached(goal, False, (errors or lines[-1:] or [f"exit code {code}"])[0])
 
 
-def unexecuted(arch: str) -> Reached | None:
+def unchecked_goal(arch: str) -> Reached | None:
     """The goal of right results on a target whose code nothing here executes; None on others."""
     if vendor(arch) == "amd":
         return None

@@ -69,11 +69,11 @@ class AccessStreams:
         times = {index: float(executions[index]) for index in self._memory}
         self._atomics = at_one_address(analysis.memory, times, placement, sizes)
         self._requested = {
-            index: self._moved(entry) * executions[index] * self._waves
+            index: self._line_bytes(entry) * executions[index] * self._waves
             for index, entry in self._memory.items()
             if entry.space in CACHED and executions[index] > 0
         }
-        each = {index: self._moved(self._memory[index]) for index in self._requested}
+        each = {index: self._line_bytes(self._memory[index]) for index in self._requested}
         reuses = reuse(launch, analysis, kernel, chip, placement, each, self._line)
         self._reuse, estimated = self._reuse_of_all(sizes, reuses)
         self.unknown_reuse = estimated / max(1.0, sum(self._requested.values())) > _MUCH
@@ -144,11 +144,11 @@ class AccessStreams:
             if entry.space == "lds":
                 row[request.PASSES] *= entry.conflict_ways or 1.0
             elif entry.space != "scratch":
-                bytes_moved = self._moved(entry)
+                bytes_moved = self._line_bytes(entry)
                 row[request.TAGS] = (
                     entry.lines if entry.lines is not None else bytes_moved / self._line
                 )
-                row[request.L2] = self._passed(entry, bytes_moved)
+                row[request.L2] = self._l2_bytes(entry, bytes_moved)
                 if entry.index in self._reuse:
                     memory = self._memory_shares[entry.argument]
                     row[request.MALL] = bytes_moved * self._reuse[entry.index].die
@@ -171,12 +171,12 @@ class AccessStreams:
             atomics=self._atomics,
         )
 
-    def _moved(self, entry: MemoryInstruction) -> float:
+    def _line_bytes(self, entry: MemoryInstruction) -> float:
         """Bytes of the whole lines that one execution touches."""
         contiguous = float(self._code.contiguous[entry.index, request.L2])
         return contiguous if entry.lines is None else max(entry.lines * self._line, 0.0)
 
-    def _passed(self, entry: MemoryInstruction, lines: float) -> float:
+    def _l2_bytes(self, entry: MemoryInstruction, lines: float) -> float:
         """Bytes one execution moves between L1 and L2, of `lines` bytes it touches: as much of a
         line as a store writes, but no less than a sector of each."""
         if entry.kind != "store" or entry.lines is None:

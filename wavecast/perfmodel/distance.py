@@ -109,7 +109,7 @@ class Distance:
         return DistanceClass.MEASURED if near else DistanceClass.SIZES
 
 
-def related(family: str) -> str:
+def family_group(family: str) -> str:
     """The name in `RELATED` of the families with the limits of a family, "" without any."""
     return next((name for name, families in RELATED.items() if family in families), "")
 
@@ -191,7 +191,7 @@ __all__ = [
     "Measured",
     "MeasuredRange",
     "PredictionSubject",
+    "family_group",
     "features",
-    "related",
     "sizes_of",
 ]

@@ -22,10 +22,10 @@ def distinct_bytes(
     by_storage: dict[int, list[Argument]] = {}
     for tensor in tensors:
         by_storage.setdefault(tensor.storage or -len(by_storage) - 1, []).append(tensor)
-    return sum(_covered(launch, views, limits) for views in by_storage.values())
+    return sum(_covered_bytes(launch, views, limits) for views in by_storage.values())
 
 
-def _covered(launch: Launch, views: list[Argument], limits: Mapping[str, float]) -> float:
+def _covered_bytes(launch: Launch, views: list[Argument], limits: Mapping[str, float]) -> float:
     elements: dict[tuple[object, ...], float] = {}
     spans = []
     for view in views:

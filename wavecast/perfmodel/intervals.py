@@ -26,7 +26,7 @@ from wavecast.perfmodel.distance import (
     Measured,
     MeasuredRange,
     PredictionSubject,
-    related,
+    family_group,
 )
 from wavecast.perfmodel.prediction import IntervalBasis, Prediction
 
@@ -66,7 +66,7 @@ def size_class(seconds: float) -> str:
     return next(name for below, name in SIZES if seconds < below)
 
 
-def bracketed(
+def with_interval(
     prediction: Prediction,
     subject: PredictionSubject | str,
     device: Device,
@@ -119,7 +119,7 @@ def keys(distance_class: DistanceClass, subject: PredictionSubject, device: str)
     Where chip and library were measured, residuals of other chips with other libraries say less
     than those of all families do.
     """
-    families = dict.fromkeys((subject.family, related(subject.family), ""))
+    families = dict.fromkeys((subject.family, family_group(subject.family), ""))
     name: DistanceClass | None = distance_class
     while name is not None:
         for family, chip, library in (
@@ -170,10 +170,10 @@ __all__ = [
     "Key",
     "ResidualTable",
     "Residuals",
-    "bracketed",
     "keys",
     "read",
     "residuals",
     "size_class",
     "table",
+    "with_interval",
 ]

@@ -61,10 +61,10 @@ def scaled_timing(
     Raises UnknownName for another name, and as `changes_of`.
     """
     simulation = changes_of(profile, device).simulation
-    return replace(simulation, chip=_scaled(simulation.chip, factors)).run()
+    return replace(simulation, chip=_scale_rates(simulation.chip, factors)).run()
 
 
-def _scaled(chip: Chip, factors: Mapping[str, float]) -> Chip:
+def _scale_rates(chip: Chip, factors: Mapping[str, float]) -> Chip:
     changed: dict[str, object] = {}
     for name, factor in factors.items():
         if name not in RATES:

@@ -87,7 +87,7 @@ def transfer(chip: Chip, traffic: Traffic, in_flight: Amount | None = None) -> d
 def seconds(chip: Chip, traffic: Traffic, in_flight: Amount | None = None) -> Amount:
     """Seconds all levels together need for a transfer."""
     exponent = chip.coefficient(FAMILY, "overlap")
-    return overlapped(transfer(chip, traffic, in_flight).values(), exponent)
+    return overlap_time(transfer(chip, traffic, in_flight).values(), exponent)
 
 
 def hbm_bandwidth(chip: Chip, streams: Amount = 2.0) -> Amount:
@@ -103,7 +103,7 @@ def mall_bandwidth(chip: Chip) -> float:
     return min(chip.mall_bandwidth, chip.dies * chip.coefficient(FAMILY, "die_bandwidth"))
 
 
-def overlapped(parts: Iterable[Amount], exponent: float) -> Amount:
+def overlap_time(parts: Iterable[Amount], exponent: float) -> Amount:
     """Seconds of parts that work at once: (Σ part^p)^(1/p)."""
     parts = list(parts)
     longest = np.maximum(np.asarray(_largest(parts), float), 1e-30)
@@ -144,7 +144,7 @@ __all__ = [
     "Traffic",
     "hbm_bandwidth",
     "mall_bandwidth",
-    "overlapped",
+    "overlap_time",
     "residency",
     "seconds",
     "transfer",

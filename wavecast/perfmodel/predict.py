@@ -8,7 +8,7 @@ from typing import Final
 from wavecast.arch import Device
 from wavecast.perfmodel.account import NONE, SourcePosition, account
 from wavecast.perfmodel.distance import PredictionSubject
-from wavecast.perfmodel.intervals import bracketed
+from wavecast.perfmodel.intervals import with_interval
 from wavecast.perfmodel.launches import changes_of
 from wavecast.perfmodel.notes import NOT_SIMULATED, text
 from wavecast.perfmodel.prediction import Prediction
@@ -68,7 +68,7 @@ def predict(
         ),
     )
     widen = coverage.widening if coverage else 1.0
-    return bracketed(prediction, subject_of(profile), device, widen=widen)
+    return with_interval(prediction, subject_of(profile), device, widen=widen)
 
 
 def subject_of(profile: LaunchProfile) -> PredictionSubject:

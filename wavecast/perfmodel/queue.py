@@ -54,7 +54,7 @@ class HostWait:
 Step = Launches | Copy | Fill | HostWait
 
 
-def elapsed(chip: Chip, steps: Iterable[Step]) -> float:
+def elapsed_time(chip: Chip, steps: Iterable[Step]) -> float:
     """Seconds between the events. Raises UsageError for a kind of copy there is not."""
     constants = coefficients.values(FAMILY, chip.device)
     submit, gap = constants["submit"], constants["gap"]
@@ -92,4 +92,4 @@ def _on_device(chip: Chip, step: Launches | Copy | Fill) -> tuple[float, float]:
     return least + float(np.max([np.asarray(part) for part in parts.values()])), 1.0
 
 
-__all__ = ["COPIES", "Copy", "Fill", "HostWait", "Launches", "Step", "elapsed"]
+__all__ = ["COPIES", "Copy", "Fill", "HostWait", "Launches", "Step", "elapsed_time"]

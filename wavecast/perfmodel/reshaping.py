@@ -13,10 +13,10 @@ from wavecast.analyze.result import CodeAnalysis
 from wavecast.perfmodel.cu import code as c
 from wavecast.perfmodel.cu.simulation import Simulation
 from wavecast.perfmodel.profile import ProfileSource
-from wavecast.perfmodel.simulation.changes import shortened
+from wavecast.perfmodel.simulation.changes import select_steps
 from wavecast.perfmodel.simulation.timing import LaunchTiming
 from wavecast.perfmodel.sm import code as sm
-from wavecast.perfmodel.sm.repeats import renumbered, with_fewer_repeats
+from wavecast.perfmodel.sm.repeats import renumber_phases, with_fewer_repeats
 from wavecast.perfmodel.sm.simulation import SmSimulation
 from wavecast.perfmodel.static import with_fewer_iterations
 from wavecast.perfmodel.streams import SERIAL
@@ -69,10 +69,10 @@ def coarser(simulation: Simulation | SmSimulation, parts: int) -> LaunchTiming:
     streams = profile.streams
     longer = replace(
         streams,
-        steps=_repeated(streams.steps, streams.start, parts),
-        weights=_repeated(streams.weights, streams.start, parts),
+        steps=_repeat(streams.steps, streams.start, parts),
+        weights=_repeat(streams.weights, streams.start, parts),
         start=streams.start * parts,
-        rows=_repeated(streams.rows, streams.rows_start, parts),
+        rows=_repeat(streams.rows, streams.rows_start, parts),
         rows_start=streams.rows_start * parts,
     )
     if isinstance(simulation, SmSimulation):
@@ -86,15 +86,15 @@ def coarser(simulation: Simulation | SmSimulation, parts: int) -> LaunchTiming:
             for late in [np.cumsum(accesses[streams.steps[low:high]]) > 0]
         ]
     )
-    longer = shortened(longer, code.slots, stays)
+    longer = select_steps(longer, code.slots, stays)
     if isinstance(simulation, SmSimulation):
-        longer = replace(longer, rows=renumbered(simulation.code, longer))
+        longer = replace(longer, rows=renumber_phases(simulation.code, longer))
     workgroups = max(1, math.ceil(profile.placement.workgroups / parts))
     placement = replace(profile.placement, workgroups=workgroups)
     return replace(simulation, profile=replace(profile, streams=longer, placement=placement)).run()
 
 
-def _repeated(values: Array, start: Array, times: int) -> Array:
+def _repeat(values: Array, start: Array, times: int) -> Array:
     """The values of every wave `times` times, one after the other."""
     parts = [values[low:high] for low, high in pairwise(start.tolist()) for _ in range(times)]
     return np.concatenate(parts)

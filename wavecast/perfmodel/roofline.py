@@ -27,7 +27,10 @@ def roofline(work: Work, device: Device) -> Roofline:
     flops = {name: count for name, count in (work.flops or {}).items() if count > 0}
     dtype = max(flops, key=lambda name: flops[name]) if flops else ""
     notes = []
-    peak_of, sustained_of = _known(device.peak_flops), _known(device.sustained_flops)
+    peak_of, sustained_of = (
+        _optional_rate(device.peak_flops),
+        _optional_rate(device.sustained_flops),
+    )
     compute_seconds = _compute_time(flops, peak_of) if work.flops is not None else None
     if work.flops is None:
         notes.append(f"FLOPs {work.flops_source}")
@@ -61,7 +64,7 @@ def roofline(work: Work, device: Device) -> Roofline:
         compute_seconds=compute_seconds,
         memory_seconds=memory_seconds,
         floor_seconds=floor,
-        sustained_seconds=_sustained(flops, _over(work.bytes, slower), device, bound),
+        sustained_seconds=_sustained_floor(flops, _over(work.bytes, slower), device, bound),
         bound=bound,
         note="; ".join(notes),
     )
@@ -77,7 +80,7 @@ def _compute_time(flops: Mapping[str, float], rate: Rate) -> float | None:
     return seconds
 
 
-def _known(rate: Rate) -> Rate:
+def _optional_rate(rate: Rate) -> Rate:
     """`rate`, with None for dtypes nobody publishes rates of (vector bf16, say). Where a chip has
     no matrix instructions of a dtype, its vector pipes multiply."""
 
@@ -105,18 +108,18 @@ def _why_no_peak(device: Device, dtype: str) -> str:
 def _at_least(device: Device, dtype: str) -> Quantity | None:
     """The rate of a dtype, or one it cannot be below: no vector unit here does halves slower than
     single precision."""
-    peak = _known(device.peak_flops)(dtype)
+    peak = _optional_rate(device.peak_flops)(dtype)
     if peak is None and dtype in ("vector_fp16", "vector_bf16"):
         return device.peak_flops("vector_fp32")
     return peak
 
 
-def _sustained(
+def _sustained_floor(
     flops: Mapping[str, float], memory: float | None, device: Device, bound: str
 ) -> float | None:
     """The floor at sustained rates. Computing without one keeps its peak, unless it is what binds:
     then nothing is known beyond the datasheet's floor."""
-    slower, peak_of = _known(device.sustained_flops), _known(device.peak_flops)
+    slower, peak_of = _optional_rate(device.sustained_flops), _optional_rate(device.peak_flops)
     if bound == "unknown":
         return None
     if bound == "compute" and any(slower(name) is None for name in flops):

@@ -89,7 +89,7 @@ def solve(demand: WorkgroupDemand, chip: Chip, constants: Mapping[str, float]) -
     exposed = constants["exposed"]
 
     def seconds(clock: Amount) -> tuple[Amount, Amount]:
-        unit = _hidden(work / clock, wait, demand.asynchronous) + store / clock
+        unit = _overlap_waits(work / clock, wait, demand.asynchronous) + store / clock
         overlapped = np.maximum(unit, memory) + exposed * np.minimum(unit, memory)
         return unit, overlapped + combine + constants["call"]
 
@@ -112,7 +112,7 @@ def solve(demand: WorkgroupDemand, chip: Chip, constants: Mapping[str, float]) -
     return Bounds(parts, np.asarray(total), clock)
 
 
-def _hidden(work: Amount, wait: Amount, asynchronous: Amount) -> Amount:
+def _overlap_waits(work: Amount, wait: Amount, asynchronous: Amount) -> Amount:
     """Seconds of work and waits that hide each other."""
     both = np.hypot(work, wait)
     if not np.any(asynchronous):

@@ -26,7 +26,7 @@ from wavecast.perfmodel.fold import FIRST, LAST
 from wavecast.perfmodel.notes import Note
 from wavecast.perfmodel.placement import LaunchPlacement
 from wavecast.perfmodel.profile import LaunchProfile, ProfileSource
-from wavecast.perfmodel.streams import Streams, expanded
+from wavecast.perfmodel.streams import Streams, expand_blocks
 
 Array = np.ndarray[Any, Any]
 
@@ -107,7 +107,7 @@ def _streams(code: Code, blocks: Array, weights: Array, rows: Array, waves: int)
     requests of one execution."""
     lengths = np.array([b.stop - b.start for b in code.program.blocks], np.int64)
     firsts = np.array([b.start for b in code.program.blocks], np.int64)
-    steps = expanded(blocks, firsts, lengths)
+    steps = expand_blocks(blocks, firsts, lengths)
     request_rows = rows[steps[code.slots[steps] > 0]]
     return Streams(
         waves=waves,

@@ -68,7 +68,7 @@ def predict_stream(device: Device, steps: Iterable[StreamStep]) -> SequencePredi
         if not isinstance(step, PredictedLaunch):
             queued.append(step)
             continue
-        prediction = _checked(step, device)
+        prediction = _step_prediction(step, device)
         kernel_seconds = max(0.0, prediction.seconds - chip.launch)
         queued.append(queue.Launches(kernel_seconds, step.count))
         total = kernel_seconds * step.count
@@ -76,7 +76,7 @@ def predict_stream(device: Device, steps: Iterable[StreamStep]) -> SequencePredi
         sums[0] += total
         sums[1] += total * (1 - prediction.low / prediction.seconds)
         sums[2] += total * (prediction.high / prediction.seconds - 1)
-    seconds = queue.elapsed(chip, queued)
+    seconds = queue.elapsed_time(chip, queued)
     remaining = max(0.0, seconds - sum(total for total, _, _ in busy.values()))
     row, basis = intervals.residuals(intervals.table(), PredictionSubject(QUEUE), device)
     below = [low for _, low, _ in busy.values()] + [remaining * -math.expm1(min(0.0, row.low))]
@@ -91,7 +91,7 @@ def predict_stream(device: Device, steps: Iterable[StreamStep]) -> SequencePredi
     )
 
 
-def _checked(step: PredictedLaunch, device: Device) -> Prediction:
+def _step_prediction(step: PredictedLaunch, device: Device) -> Prediction:
     if step.count < 1:
         raise UsageError(f"{step.count} launches: at least one is needed")
     if step.prediction.device != device.id:

@@ -16,7 +16,7 @@ import numpy as np
 
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.demand import Amount
-from wavecast.perfmodel.memory import Traffic, overlapped, transfer
+from wavecast.perfmodel.memory import Traffic, overlap_time, transfer
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,8 +70,8 @@ def kernel_parts(chip: Chip, launch: Streaming) -> dict[str, Amount]:
 def kernel_seconds(chip: Chip, parts: Mapping[str, Amount], overlap: float) -> Amount:
     """Seconds of a kernel from its parts."""
     levels = [part for name, part in parts.items() if name not in ("chain", "vector")]
-    moving = overlapped(levels, chip.coefficient("memory", "overlap"))
-    return parts["chain"] + overlapped([moving, parts["vector"]], overlap)
+    moving = overlap_time(levels, chip.coefficient("memory", "overlap"))
+    return parts["chain"] + overlap_time([moving, parts["vector"]], overlap)
 
 
 __all__ = ["Streaming", "kernel_parts", "kernel_seconds", "lanes", "resident"]

@@ -49,7 +49,7 @@ class Streams:
         return (len(self.start) - 1) // self.waves
 
 
-def expanded(blocks: Array, firsts: Array, lengths: Array) -> Array:
+def expand_blocks(blocks: Array, firsts: Array, lengths: Array) -> Array:
     """The instructions of a sequence of blocks, i64[n]."""
     counts = lengths[blocks]
     ends = np.cumsum(counts)
@@ -58,4 +58,4 @@ def expanded(blocks: Array, firsts: Array, lengths: Array) -> Array:
     return np.repeat(firsts[blocks], counts) + within
 
 
-__all__ = ["REQUEST", "Streams", "Wave", "expanded"]
+__all__ = ["REQUEST", "Streams", "Wave", "expand_blocks"]

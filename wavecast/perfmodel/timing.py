@@ -20,7 +20,7 @@ from wavecast.errors import UnknownName
 from wavecast.perfmodel import coefficients
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.demand import Amount
-from wavecast.perfmodel.memory import overlapped
+from wavecast.perfmodel.memory import overlap_time
 
 FAMILY = "timing"
 
@@ -41,7 +41,7 @@ BEFORE: Final = ("host_softmax", "host_norm", "host_python")
 """What the host does between the first event and the launch of the kernel."""
 
 
-def measured(chip: Chip, timing: str, kernel: Amount) -> Amount:
+def measurement_time(chip: Chip, timing: str, kernel: Amount) -> Amount:
     """Seconds a measurement of a kernel of `kernel` seconds gives. Raises UnknownName."""
     if timing not in TIMINGS:
         raise UnknownName("way of timing", timing, TIMINGS)
@@ -55,9 +55,9 @@ def measured(chip: Chip, timing: str, kernel: Amount) -> Amount:
     steps = TIMINGS[timing]
     host = sum(constants[name] for name in steps)
     before = sum(constants[name] for name in steps if name in BEFORE)
-    return overlapped(
+    return overlap_time(
         [host, constants["eager_start"] + before + kernel], constants["eager_overlap"]
     )
 
 
-__all__ = ["TIMINGS", "measured"]
+__all__ = ["TIMINGS", "measurement_time"]

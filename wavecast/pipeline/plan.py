@@ -56,13 +56,13 @@ class Plan:
 
     def with_expected(self, name: str, expect: str, rtol: float, atol: float) -> Plan:
         """The plan with an expectation for an argument it has. Raises UnknownName."""
-        return self._changed(name, expect=expect, rtol=rtol, atol=atol)
+        return self._with_argument(name, expect=expect, rtol=rtol, atol=atol)
 
     def with_saved(self, name: str, path: Path) -> Plan:
         """The plan with an argument it has written to a file afterwards. Raises UnknownName."""
-        return self._changed(name, save=path)
+        return self._with_argument(name, save=path)
 
-    def _changed(self, name: str, **changes: Any) -> Plan:
+    def _with_argument(self, name: str, **changes: Any) -> Plan:
         if name not in self.arguments:
             raise UnknownName("argument", name, self.arguments)
         argument = replace(self.arguments[name], **changes)
@@ -87,7 +87,7 @@ def read_plan(path: Path) -> Plan:
         raise InputError(f"{path}: {error}") from None
     _check_keys(path, "", document, _KEYS)
     arguments = {
-        name: _planned(path, name, value) for name, value in document.get("args", {}).items()
+        name: _parse_argument(path, name, value) for name, value in document.get("args", {}).items()
     }
     return Plan(
         document.get("kernel", ""),
@@ -98,7 +98,7 @@ def read_plan(path: Path) -> Plan:
     )
 
 
-def _planned(path: Path, name: str, value: Any) -> Planned:
+def _parse_argument(path: Path, name: str, value: Any) -> Planned:
     if not isinstance(value, dict):
         value = {"value": value}
     _check_keys(path, f"args.{name}.", value, _ARGUMENT_KEYS)

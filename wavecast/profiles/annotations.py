@@ -87,10 +87,12 @@ def _segments(profile: Profile, paths: list[tuple[str, ...]]) -> dict[int, _Segm
     by_thread: defaultdict[int, list[int]] = defaultdict(list)
     for number, thread in enumerate(ranges.thread):
         by_thread[thread].append(number)
-    return {thread: _nested(profile, mine, paths) for thread, mine in by_thread.items()}
+    return {thread: _innermost_segments(profile, mine, paths) for thread, mine in by_thread.items()}
 
 
-def _nested(profile: Profile, mine: Sequence[int], paths: list[tuple[str, ...]]) -> _Segments:
+def _innermost_segments(
+    profile: Profile, mine: Sequence[int], paths: list[tuple[str, ...]]
+) -> _Segments:
     ranges = profile.annotations
     starts: list[int] = []
     innermost: list[int] = []

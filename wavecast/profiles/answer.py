@@ -17,7 +17,7 @@ from wavecast.profiles.calibration import overlaid
 from wavecast.profiles.captured import size_products
 from wavecast.profiles.changes import UNCHANGED, parse
 from wavecast.profiles.chips import chips
-from wavecast.profiles.code import NO_PLAN, ExplainedCode, explained
+from wavecast.profiles.code import NO_PLAN, ExplainedCode, explain_kernels
 from wavecast.profiles.elsewhere import MovedProfile, elsewhere
 from wavecast.profiles.findings import ProfileFinding, findings
 from wavecast.profiles.kernel_forms import target as kernel_target
@@ -25,7 +25,7 @@ from wavecast.profiles.nesting import adopt
 from wavecast.profiles.predicted import PredictedProfile, predict
 from wavecast.profiles.profile import Profile, ProfiledDevice
 from wavecast.profiles.reading import read_ranks
-from wavecast.profiles.replay import ProfileTimeline, measured
+from wavecast.profiles.replay import ProfileTimeline, measured_timeline
 from wavecast.profiles.summary import ProfileSummary, summarise
 from wavecast.profiles.thread_trace import TracedKernel, with_simulated
 
@@ -56,7 +56,7 @@ class ProfileAnswer:
     @property
     def timeline(self) -> ProfileTimeline:
         """The starts and ends in the file."""
-        return measured(self.profile)
+        return measured_timeline(self.profile)
 
     @property
     def origin(self) -> int:
@@ -105,7 +105,7 @@ def profiles(
     for file, profile in read_ranks(path):
         if len(profile.launches):
             answer = _answer(file, profile, chip, others, what_if, arch_files, model)
-            answers.append(_explained(answer, code, plan, arch_files))
+            answers.append(_with_explanation(answer, code, plan, arch_files))
         else:
             notes += profile.notes
     if not answers:
@@ -113,7 +113,7 @@ def profiles(
     return answers
 
 
-def _explained(
+def _with_explanation(
     answer: ProfileAnswer,
     code: Sequence[Path],
     plan: Plan,
@@ -126,7 +126,7 @@ def _explained(
                 f"{answer.path}: the chip is not known", hint="--device names the chip"
             )
         device = load(next(iter(answer.devices.values())), arch_files)
-        code_explanation = explained(answer.profile, answer.summary, device, code, plan)
+        code_explanation = explain_kernels(answer.profile, answer.summary, device, code, plan)
     explanations = {kernel.number: kernel.explanation for kernel in code_explanation.kernels}
     return replace(
         answer,
@@ -157,7 +157,7 @@ def _answer(
     notes = (*profile.notes, *unknown)
     answer = ProfileAnswer(path, profile, summarise(profile), chip_ids, notes)
     if device is not None:
-        return _predicted(answer, device, others, what_if)
+        return _with_prediction(answer, device, others, what_if)
     if others or what_if or model:
         raise UsageError(
             f"{path}: the chip is not known" if not chip_ids else f"{path}: devices are not alike",
@@ -203,7 +203,7 @@ def _unknown_chip(device: int, device_info: ProfiledDevice | None) -> str:
     )
 
 
-def _predicted(
+def _with_prediction(
     answer: ProfileAnswer, chip: Device, others: Sequence[Device], what_if: str
 ) -> ProfileAnswer:
     operators = frozenset(info.name for info in answer.profile.op_infos.values)

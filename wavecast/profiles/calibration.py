@@ -37,7 +37,7 @@ class FittedFact:
     origin: str
 
 
-def fitted(profile: Profile, predicted: PredictedProfile) -> tuple[FittedFact, ...]:
+def fit_facts(profile: Profile, predicted: PredictedProfile) -> tuple[FittedFact, ...]:
     """The facts that the profile tells. Raises NothingAnalysed where it tells none."""
     chip = Chip.of(predicted.device)
     facts = [*_clock(chip, predicted), *_bandwidth(chip, predicted), *_launch(chip, profile)]
@@ -143,4 +143,4 @@ def overlaid(device: Device) -> list[str]:
     ]
 
 
-__all__ = ["FittedFact", "fitted", "overlaid", "overlay"]
+__all__ = ["FittedFact", "fit_facts", "overlaid", "overlay"]

@@ -123,7 +123,7 @@ class BatchSizes:
         batch, and every dimension that is the number of tokens. Weights keep their sizes."""
         if self.factor == 1 or not op.sizes:
             return op
-        sizes, strides = _parsed(op.sizes), _parsed(op.strides) if op.strides else None
+        sizes, strides = _parse_list(op.sizes), _parse_list(op.strides) if op.strides else None
         weights = 1 if "convolution" in op.name else len(sizes)
         for number, shape in enumerate(sizes[:weights]):
             if isinstance(shape, list):
@@ -173,7 +173,7 @@ def batch_sizes(profile: Profile, factor: float) -> BatchSizes:
         if op == NONE:
             continue
         info = profile.op_infos[profile.ops.info[op]]
-        for shape in _parsed(info.sizes) if info.sizes else ():
+        for shape in _parse_list(info.sizes) if info.sizes else ():
             if isinstance(shape, list) and len(shape) == 3 and all(_positive(n) for n in shape):
                 weights[shape[0], shape[1]] += duration
                 break
@@ -185,7 +185,7 @@ def batch_sizes(profile: Profile, factor: float) -> BatchSizes:
     return BatchSizes(factor, batch, batch * length)
 
 
-def _parsed(text: str) -> list[Any]:
+def _parse_list(text: str) -> list[Any]:
     try:
         values = json.loads(text)
     except ValueError:

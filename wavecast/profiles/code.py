@@ -85,7 +85,7 @@ class ExplainedCode:
     notes: tuple[str, ...] = field(default=())
 
 
-def explained(
+def explain_kernels(
     profile: Profile,
     summary: ProfileSummary,
     device: Device,
@@ -201,7 +201,7 @@ def _kernel(
     nanoseconds: int,
     counts: CountedLaunches | None,
 ) -> ExplainedKernel:
-    measured = _measured(counts, explanation.device) if counts else {}
+    measured = _measured_figures(counts, explanation.device) if counts else {}
     predicted = predicted_figures(explanation)
     builds = tuple(_other_build(kernel, explanation))
     figures = []
@@ -218,7 +218,7 @@ def _kernel(
     )
 
 
-def _measured(counts: CountedLaunches, device: Device) -> dict[str, float]:
+def _measured_figures(counts: CountedLaunches, device: Device) -> dict[str, float]:
     """Figures of a launch: bytes of several launches are divided by their number."""
     gaps = dict(counts.figures())
     for figure in known_figures():
@@ -263,4 +263,4 @@ def _grid(grid: tuple[int, int, int]) -> str:
     return "x".join(map(str, grid))
 
 
-__all__ = ["CodeFigure", "ExplainedCode", "ExplainedKernel", "explained", "same_name"]
+__all__ = ["CodeFigure", "ExplainedCode", "ExplainedKernel", "explain_kernels", "same_name"]

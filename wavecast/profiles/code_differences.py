@@ -100,7 +100,7 @@ def _read(gap: FigureDifference) -> str:
     return f"{reason}what is fetched is fetched again, or lines are read in part"
 
 
-def _written(gap: FigureDifference) -> str:
+def _explain_writes(gap: FigureDifference) -> str:
     if gap.measured < gap.predicted:
         return "part of what is written stays in the L2 until after the launch"
     return "lines are written in part, so that they move more than once"
@@ -153,7 +153,7 @@ def _clock(gap: FigureDifference) -> str:
 _REASONS: Final[Mapping[str, Callable[[FigureDifference], str]]] = {
     L2_HIT: _l2_hit,
     READ: _read,
-    WRITTEN: _written,
+    WRITTEN: _explain_writes,
     CONFLICTS: _conflicts,
     VECTOR: _vector,
     OCCUPANCY: _occupancy,

@@ -72,7 +72,7 @@ class ProfileComparison:
         return first, sum(row.second.share.nanoseconds for row in self.rows)
 
     @property
-    def matched(self) -> tuple[float, float]:
+    def matched_shares(self) -> tuple[float, float]:
         """Share of the kernels' time of each profile in rows that both have."""
         both = [row for row in self.rows if row.ratio is not None]
         times = (
@@ -94,7 +94,7 @@ class ProfileComparison:
         return {name: (first, second) for name, (first, second) in ordered}
 
 
-def compared(first: Profile, second: Profile) -> ProfileComparison:
+def compare_profiles(first: Profile, second: Profile) -> ProfileComparison:
     """Every launch of both profiles, matched."""
     sides = [_sides(profile) for profile in (first, second)]
     keys = dict.fromkeys((*sides[0], *sides[1]))
@@ -121,4 +121,4 @@ def _sides(profile: Profile) -> dict[tuple[str, str, str], SideTime]:
     return dict(sides)
 
 
-__all__ = ["ComparedOperator", "ProfileComparison", "SideTime", "compared"]
+__all__ = ["ComparedOperator", "ProfileComparison", "SideTime", "compare_profiles"]

@@ -112,12 +112,12 @@ def known_figures() -> tuple[CounterFigure, ...]:
 
 def by_kernel(profile: Profile) -> dict[int, CountedLaunches]:
     """Counters by the number of the kernel."""
-    return _grouped(profile, profile.launches.info)
+    return _group_launches(profile, profile.launches.info)
 
 
 def by_operator(profile: Profile, predicted: PredictedProfile) -> list[CountedOperator]:
     """Figures of every operator with counters, in the order of `predicted.operators`."""
-    by_row = _grouped(profile, predicted.rows)
+    by_row = _group_launches(profile, predicted.rows)
     launches: defaultdict[int, int] = defaultdict(int)
     for row in predicted.rows:
         launches[row] += 1
@@ -134,7 +134,7 @@ def by_operator(profile: Profile, predicted: PredictedProfile) -> list[CountedOp
     ]
 
 
-def _grouped(profile: Profile, keys: Iterable[int]) -> dict[int, CountedLaunches]:
+def _group_launches(profile: Profile, keys: Iterable[int]) -> dict[int, CountedLaunches]:
     groups: defaultdict[int, CountedLaunches] = defaultdict(CountedLaunches)
     if not profile.counters:
         return {}

@@ -26,7 +26,7 @@ from wavecast.perfmodel.intervals import HALF_WIDTH
 from wavecast.profiles.changes import UNCHANGED, ProfileChanges
 from wavecast.profiles.predicted import OperatorTime, PredictedProfile, predict
 from wavecast.profiles.profile import Profile
-from wavecast.profiles.replay import ProfileTimeline, measured, replay
+from wavecast.profiles.replay import ProfileTimeline, measured_timeline, replay
 
 _CHIP_DEVIATION: Final = 0.35
 """Of the logarithm of a ratio that is that of the chips (assumed)."""
@@ -107,7 +107,7 @@ def elsewhere(
         if sum(time for time, _ in pairs) < _LEAST_SHARE * whole:
             del of_category[category]
     operators = [
-        _moved(row, operator, predictions, of_category, here.device, device, changes)
+        _move_operator(row, operator, predictions, of_category, here.device, device, changes)
         for row, operator in enumerate(here.operators)
     ]
     seconds = sum(operator.seconds for operator in operators)
@@ -125,7 +125,7 @@ def elsewhere(
         seconds=seconds,
         low=seconds / factor,
         high=seconds * factor,
-        before=measured(profile),
+        before=measured_timeline(profile),
         after=replay(profile, times, changes.host, graphs=changes.graphs),
     )
 
@@ -147,7 +147,7 @@ def residuals(operators: Iterable[OperatorTime]) -> tuple[ClassResidual, ...]:
     return tuple(residual for _, residual in sorted(rows, key=lambda pair: -pair[0]))
 
 
-def _moved(
+def _move_operator(
     row: int,
     operator: OperatorTime,
     predictions: Mapping[int, tuple[float, float]],

@@ -54,7 +54,7 @@ def findings(
     whole = [device for device in summary.devices if device.device not in profile.unknown_from]
     candidates = [*_idle(whole), *_collectives(whole)]
     if predicted:
-        candidates += [*_slow(predicted), *_unfilled(profile, summary, predicted)]
+        candidates += [*_slow(predicted), *_small_grids(profile, summary, predicted)]
         candidates += _memory(profile, predicted)
     span = max((device.span for device in summary.devices), default=0)
     significant = [finding for finding in candidates if finding.seconds >= _LEAST * span * 1e-9]
@@ -121,7 +121,7 @@ def _memory(profile: Profile, predicted: PredictedProfile) -> Iterator[ProfileFi
         )
 
 
-def _unfilled(
+def _small_grids(
     profile: Profile, summary: ProfileSummary, predicted: PredictedProfile
 ) -> Iterator[ProfileFinding]:
     """Kernels with fewer workgroups than compute units."""

@@ -37,7 +37,7 @@ class LaunchGroup:
             return len(self.calls)
         return sum(share.count for share in self.kernels.values())
 
-    def restricted(self, numbers: Sequence[int]) -> LaunchGroup:
+    def restrict_to(self, numbers: Sequence[int]) -> LaunchGroup:
         """The launches of these kernels only."""
         kernels = {number: self.kernels[number] for number in numbers}
         return LaunchGroup(self.op, self.chain, self.calls, kernels)
@@ -79,7 +79,7 @@ class LaunchGroups:
         numbers: defaultdict[str, list[int]] = defaultdict(list)
         for number in group.kernels:
             numbers[self.categories[number]].append(number)
-        return [group.restricted(mine) for mine in numbers.values()]
+        return [group.restrict_to(mine) for mine in numbers.values()]
 
     @cached_property
     def categories(self) -> list[str]:

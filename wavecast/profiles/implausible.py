@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from wavecast.profiles.clocks import EARLY, LATE, CallDelays
-from wavecast.profiles.kernel_names import shown
+from wavecast.profiles.kernel_names import display_name
 from wavecast.profiles.profile import Activities, Copies, Profile
 from wavecast.wording import count
 
@@ -35,14 +35,14 @@ def leave_out(profile: Profile) -> None:
     if not profile.timeline:
         return
     tables = (profile.launches, profile.copies)
-    repeated = [_repeated(table) for table in tables]
+    repeated = [_duplicate_mask(table) for table in tables]
     number = sum(int(mask.sum()) for mask in repeated)
     if number:
         _keep(profile, [~mask for mask in repeated])
         profile.notes.append(f"{count(number, 'record')} in the file twice, counted once")
     far = _far(profile)
     if any(mask.any() for mask in far):
-        profile.notes += _named(profile, far)
+        profile.notes += _omission_notes(profile, far)
         _keep(profile, [~mask for mask in far])
 
 
@@ -51,7 +51,7 @@ def _keep(profile: Profile, masks: list[Mask]) -> None:
     profile.copies.keep(masks[1])
 
 
-def _repeated(table: Activities) -> Mask:
+def _duplicate_mask(table: Activities) -> Mask:
     """Records whose values are all those of one before. Without a duration there can be two: clocks
     that count microseconds have several kernels at a time."""
     start = np.asarray(table.start, dtype=np.int64)
@@ -74,9 +74,9 @@ def _far(profile: Profile) -> list[Mask]:
     """The launches and the copies that are far from all other records of their device."""
     tables = (profile.launches, profile.copies)
     sizes = [len(table) for table in tables]
-    device = _joined(tables, lambda table: table.device)
-    start = _joined(tables, lambda table: table.start)
-    end = start + _joined(tables, lambda table: table.duration)
+    device = _concatenate(tables, lambda table: table.device)
+    start = _concatenate(tables, lambda table: table.start)
+    end = start + _concatenate(tables, lambda table: table.duration)
     delays = CallDelays(profile)
     has_call, delay = (np.concatenate(pair) for pair in zip(*map(delays.of, tables), strict=True))
     outliers = np.zeros(len(device), dtype=bool)
@@ -89,12 +89,12 @@ def _far(profile: Profile) -> list[Mask]:
         if with_call.any():
             usual = np.median(delay[mine][with_call])
             far &= ~with_call | (np.abs(delay[mine] - usual) >= _FAR)
-            far[with_call] |= _displaced(delay[mine][with_call])
+            far[with_call] |= _outlier_mask(delay[mine][with_call])
         outliers[mine[far]] = True
     return [outliers[: sizes[0]], outliers[sizes[0] :]]
 
 
-def _joined(
+def _concatenate(
     tables: tuple[Activities, ...], column: Callable[[Activities], object]
 ) -> NDArray[np.int64]:
     return np.concatenate([np.asarray(column(table), dtype=np.int64) for table in tables])
@@ -124,7 +124,7 @@ def _apart(start: NDArray[np.int64], end: NDArray[np.int64]) -> Mask:
     return outliers
 
 
-def _displaced(delay: NDArray[np.int64]) -> Mask:
+def _outlier_mask(delay: NDArray[np.int64]) -> Mask:
     """Few records that start long before their calls, or a minute after, where no others do."""
     outliers = np.zeros(len(delay), dtype=bool)
     if len(delay) <= 2:
@@ -137,7 +137,7 @@ def _displaced(delay: NDArray[np.int64]) -> Mask:
     return outliers
 
 
-def _named(profile: Profile, far: list[Mask]) -> list[str]:
+def _omission_notes(profile: Profile, far: list[Mask]) -> list[str]:
     """A line for each record that is left out, and one for those beyond the first."""
     lines: list[str] = []
     for table, mask in zip((profile.launches, profile.copies), far, strict=True):
@@ -163,7 +163,7 @@ def _named(profile: Profile, far: list[Mask]) -> list[str]:
 def _record_name(profile: Profile, table: Activities, row: int) -> str:
     if isinstance(table, Copies):
         return profile.copy_names[table.info[row]]
-    return shown(profile.kernels[table.info[row]].name)
+    return display_name(profile.kernels[table.info[row]].name)
 
 
 __all__ = ["leave_out"]

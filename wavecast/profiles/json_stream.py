@@ -64,7 +64,7 @@ class ArrayReader:
                 pending = pending[end:].lstrip(b", \t\r\n")
             cut, closed = _cut(pending)
             if cut:
-                yield self._decoded(pending[:cut], decode)
+                yield self._decode(pending[:cut], decode)
             if closed is not None:
                 self._finish(head, pending[closed:])
                 return
@@ -98,7 +98,7 @@ class ArrayReader:
         self.truncated |= not whole
         return text
 
-    def _decoded(self, text: bytes, decode: Callable[[bytes], list[Item]]) -> list[Item]:
+    def _decode(self, text: bytes, decode: Callable[[bytes], list[Item]]) -> list[Item]:
         try:
             return decode(b"[" + text + b"]")
         except _DAMAGED:
@@ -164,7 +164,7 @@ def _structure(text: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     values = np.frombuffer(text, dtype=np.uint8)
     quotes = np.flatnonzero(values == _QUOTE)
     if quotes.size and text.find(b"\\") >= 0:
-        quotes = quotes[~_escaped(values, quotes)]
+        quotes = quotes[~_is_escaped(values, quotes)]
     steps = _STEP[values]
     braces = np.flatnonzero(steps)
     outside = np.searchsorted(quotes, braces) % 2 == 0
@@ -172,7 +172,7 @@ def _structure(text: bytes) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     return braces, np.cumsum(steps[braces], dtype=np.int64)
 
 
-def _escaped(values: NDArray[np.uint8], quotes: NDArray[np.int64]) -> NDArray[np.bool_]:
+def _is_escaped(values: NDArray[np.uint8], quotes: NDArray[np.int64]) -> NDArray[np.bool_]:
     """Whether an odd number of backslashes precedes each quote."""
     slashes = np.flatnonzero(values == _BACKSLASH)
     first = np.flatnonzero(np.diff(slashes, prepend=-2) != 1)

@@ -52,7 +52,7 @@ def short(name: str) -> str:
     if tensile:
         return tensile[0]
     if name.startswith("_Z"):
-        return "::".join(_mangled(name)) or name
+        return "::".join(_mangled_identifiers(name)) or name
     plain, depth = [], 0
     text = name.replace(_ANONYMOUS, "").removeprefix("void ")
     for character in text:
@@ -92,13 +92,13 @@ def _closing(name: str, start: int) -> int:
 
 
 @cache
-def shown(name: str) -> str:
+def display_name(name: str) -> str:
     """The short name, with the functor where kernels differ in it alone."""
     functor_name = functor(name)
     return f"{short(name)}<{functor_name}>" if functor_name else short(name)
 
 
-def _mangled(name: str) -> list[str]:
+def _mangled_identifiers(name: str) -> list[str]:
     """The first identifiers of a name in the Itanium C++ ABI: each follows its length."""
     parts: list[str] = []
     at = 0
@@ -126,4 +126,4 @@ def _rules() -> tuple[tuple[re.Pattern[str], KernelName], ...]:
     )
 
 
-__all__ = ["OTHER", "KernelName", "categories", "functor", "recognise", "short", "shown"]
+__all__ = ["OTHER", "KernelName", "categories", "display_name", "functor", "recognise", "short"]

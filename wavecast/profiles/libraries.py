@@ -71,10 +71,10 @@ class OwnKernel(Op):
 
     def predict(self, device: Device) -> Prediction:
         """Raises Unpredictable where the kernel does not compile or has no prediction."""
-        from wavecast.pipeline.library.library import surveyed
+        from wavecast.pipeline.library.library import survey_call
 
         name, sizes = _operator(self.op)
-        survey = surveyed((name, sizes, device.id))
+        survey = survey_call((name, sizes, device.id))
         if survey.seconds is None:
             why = survey.failure or next((k.why_not for k in survey.kernels if k.why_not), "")
             raise Unpredictable(f"wavecast's {name} on {device.id}: {why}")

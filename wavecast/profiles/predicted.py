@@ -28,7 +28,7 @@ from wavecast.profiles import tensor_bytes
 from wavecast.profiles.changes import UNCHANGED, ProfileChanges
 from wavecast.profiles.groups import LaunchGroup, LaunchGroups
 from wavecast.profiles.kernel_forms import form
-from wavecast.profiles.kernel_names import shown
+from wavecast.profiles.kernel_names import display_name
 from wavecast.profiles.kernel_sizes import operation
 from wavecast.profiles.libraries import LibraryPrices
 from wavecast.profiles.profile import NONE, Profile
@@ -172,7 +172,7 @@ class _Predictor:
         priced by their names, and those of each category together."""
         ops = self._profile.operations.get(group.op)
         if ops is not None:
-            return [(self._scaled(self._by_model(group, ops)), group)]
+            return [(self._scale(self._by_model(group, ops)), group)]
         tensor_op = (
             tensor_bytes.operation(self._batch.changed(group.chain[0])) if group.chain else None
         )
@@ -180,32 +180,32 @@ class _Predictor:
             part = CallKernel(
                 KernelPart("tensors", tensor_op), 0, group.chain[0].name, "", "forward"
             )
-            operator_time = self._priced(self._unpriced(group), [part], group.count)
-            return [(self._scaled(operator_time), group)]
+            operator_time = self._price(self._unpriced_time(group), [part], group.count)
+            return [(self._scale(operator_time), group)]
         why = "the calls that launched the kernels are not in the file"
         if group.chain and any(info.sizes for info in group.chain):
             operator_time = self._by_operator(group)
             if not operator_time.why_not:
-                return [(self._scaled(operator_time), group)]
+                return [(self._scale(operator_time), group)]
             why = operator_time.why_not
         elif group.chain:
             why = f"{group.chain[0].name} has no sizes"
         parts = self._groups.by_category(group)
-        return [(self._scaled(self._by_name(part, why)), part) for part in parts]
+        return [(self._scale(self._by_name(part, why)), part) for part in parts]
 
-    def _scaled(self, time: OperatorTime) -> OperatorTime:
+    def _scale(self, time: OperatorTime) -> OperatorTime:
         factor = self._changes.factor(time.name, time.category)
         if factor == 1 or time.why_not:
             return time
         ends = {name: factor * getattr(time, name) for name in ("predicted", "low", "high")}
         return replace(time, **ends)
 
-    def _unpriced(self, group: LaunchGroup) -> OperatorTime:
+    def _unpriced_time(self, group: LaunchGroup) -> OperatorTime:
         longest = max(group.kernels, key=lambda number: group.kernels[number].nanoseconds)
         kernel = self._profile.kernels[longest]
         grid = "x".join(map(str, kernel.blocks)) if any(kernel.blocks) else ""
         return OperatorTime(
-            name=group.chain[0].name if group.chain else shown(kernel.name),
+            name=group.chain[0].name if group.chain else display_name(kernel.name),
             sizes="".join(group.chain[0].sizes.split()) if group.chain else grid,
             count=group.count,
             measured=group.nanoseconds * 1e-9,
@@ -219,7 +219,7 @@ class _Predictor:
             raise MissingTool("predicting a profile needs PyTorch", hint=hint)
         from wavecast.capture.torch_graph.profiled import UnknownCall, calls
 
-        unknown = self._unpriced(group)
+        unknown = self._unpriced_time(group)
         why = ""
         for op_info in group.chain:
             info = self._batch.changed(op_info)
@@ -233,7 +233,7 @@ class _Predictor:
                     list_dtype=self._listed,
                 )
                 launched = kernels(ModuleGraph(op_info.name, tuple(op_calls)))
-                operator_time = self._priced(unknown, list(launched), group.count)
+                operator_time = self._price(unknown, list(launched), group.count)
             except (UnknownCall, MissingFact) as error:
                 why = why or str(error)
                 continue
@@ -244,15 +244,15 @@ class _Predictor:
 
     def _by_model(self, group: LaunchGroup, ops: Sequence[Op]) -> OperatorTime:
         """Operations whose sizes are those of a model."""
-        unknown = self._unpriced(group)
+        unknown = self._unpriced_time(group)
         if self._batch.factor != 1:
             return replace(unknown, why_not="sizes of --model are those of the batch that ran")
         parts = [KernelPart("by model", op) for op in ops]
         call_kernels = [CallKernel(part, 0, "fused", "", "forward") for part in parts]
-        return self._priced(unknown, call_kernels, group.count)
+        return self._price(unknown, call_kernels, group.count)
 
     def _by_name(self, group: LaunchGroup, why: str) -> OperatorTime:
-        unknown = self._unpriced(group)
+        unknown = self._unpriced_time(group)
         parts: list[CallKernel] = []
         for number, share in group.kernels.items():
             op = operation(self._profile.kernels[number])
@@ -260,10 +260,10 @@ class _Predictor:
                 return replace(unknown, why_not=f"{why}; names and grids do not give the sizes")
             part = KernelPart("by name", op)
             parts += [CallKernel(part, 0, "fused", "", "forward")] * share.count
-        operator_time = self._priced(unknown, parts, 1)
+        operator_time = self._price(unknown, parts, 1)
         return replace(operator_time, by_name=not operator_time.why_not)
 
-    def _priced(
+    def _price(
         self, operator_time: OperatorTime, launched: Sequence[CallKernel], count: int
     ) -> OperatorTime:
         selection = list(self._libraries.chosen(launched))

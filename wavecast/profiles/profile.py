@@ -148,7 +148,7 @@ def _column() -> array[int]:
     return array("q")
 
 
-def _kept(column: array[int], mask: NDArray[np.bool_]) -> array[int]:
+def _select_rows(column: array[int], mask: NDArray[np.bool_]) -> array[int]:
     return array("q", np.asarray(column, dtype=np.int64)[mask].tobytes())
 
 
@@ -200,7 +200,7 @@ class Activities:
     def keep(self, mask: NDArray[np.bool_]) -> None:
         """Only the activities for which `mask` is true."""
         for name in ("info", "device", "stream", "start", "duration", "correlation", "op"):
-            setattr(self, name, _kept(getattr(self, name), mask))
+            setattr(self, name, _select_rows(getattr(self, name), mask))
 
     def _remove_after(self, rows: int) -> None:
         for column in (self.device, self.stream, self.start, self.duration, self.correlation):
@@ -233,7 +233,7 @@ class Copies(Activities):
     def keep(self, mask: NDArray[np.bool_]) -> None:
         """Only the copies for which `mask` is true."""
         Activities.keep(self, mask)
-        self.size = _kept(self.size, mask)
+        self.size = _select_rows(self.size, mask)
 
 
 @dataclass(slots=True)

@@ -80,7 +80,7 @@ def read_ranks(path: Path) -> Iterator[tuple[Path, Profile]]:
         yield path, read(path)
         return
     if att.is_trace(path):
-        yield path, checked(att.read(path))
+        yield path, clean_profile(att.read(path))
         return
     thread_traces = sorted(p.name for p in path.glob("ui_output_*") if att.is_trace(p))
     if thread_traces:
@@ -107,10 +107,10 @@ def _read(path: Path, reader: ModuleType) -> Profile:
                 profile = reader.read(stream)
         except InputError as error:
             raise InputError(f"{path}: {error.message}", hint=error.hint) from error
-    return checked(profile)
+    return clean_profile(profile)
 
 
-def checked(profile: Profile) -> Profile:
+def clean_profile(profile: Profile) -> Profile:
     """A profile that a reader made, without records that are of no run; with notes on what is left
     out, and on times that cannot be of one run."""
     if profile.damaged:
@@ -153,4 +153,4 @@ def _head(path: Path) -> bytes:
     return head
 
 
-__all__ = ["GROUP", "OWN", "checked", "read", "read_ranks"]
+__all__ = ["GROUP", "OWN", "clean_profile", "read", "read_ranks"]

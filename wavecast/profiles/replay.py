@@ -51,7 +51,7 @@ class ProfileTimeline:
         return np.stack([self.starts[mine], self.ends[mine]], axis=1)
 
 
-def measured(profile: Profile) -> ProfileTimeline:
+def measured_timeline(profile: Profile) -> ProfileTimeline:
     """The timeline in the file."""
     starts, durations, devices = _columns(profile)
     return ProfileTimeline(starts, starts + durations, devices)
@@ -122,14 +122,14 @@ class _HostClock:
 
 
 def _columns(profile: Profile) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    def joined(column: Callable[[Activities], Sequence[int]]) -> NDArray[np.int64]:
+    def concatenate(column: Callable[[Activities], Sequence[int]]) -> NDArray[np.int64]:
         both = [np.asarray(column(a), dtype=np.int64) for a in (profile.launches, profile.copies)]
         return np.concatenate(both)
 
     return (
-        joined(lambda a: a.start),
-        joined(lambda a: a.duration),
-        joined(lambda a: a.device),
+        concatenate(lambda a: a.start),
+        concatenate(lambda a: a.duration),
+        concatenate(lambda a: a.device),
     )
 
 
@@ -181,4 +181,4 @@ def _events(profile: Profile, begin: Sequence[int]) -> list[tuple[int, int, int]
     return sorted(events, key=lambda e: (e[0], e[1], starts[e[2]] if e[1] == _LAUNCH else 0))
 
 
-__all__ = ["ProfileTimeline", "measured", "replay"]
+__all__ = ["ProfileTimeline", "measured_timeline", "replay"]

@@ -76,15 +76,15 @@ def summarise(profile: Profile) -> ProfileSummary:
     names = [recognise(kernel.name) for kernel in profile.kernels.values]
     devices = sorted({*profile.launches.device, *profile.copies.device})
     summary = ProfileSummary(tuple(_device(profile, device, names) for device in devices))
-    summary.by_kernel = _grouped(profile, lambda number: profile.launches.info[number])
-    summary.by_category = _grouped(
+    summary.by_kernel = _group_times(profile, lambda number: profile.launches.info[number])
+    summary.by_category = _group_times(
         profile, lambda number: names[profile.launches.info[number]].category
     )
-    summary.by_library = _grouped(
+    summary.by_library = _group_times(
         profile, lambda number: names[profile.launches.info[number]].library or "not known"
     )
-    summary.by_op = _grouped(profile, lambda number: _op(profile, number))
-    summary.by_module = _grouped(profile, lambda number: module_of(profile, number))
+    summary.by_op = _group_times(profile, lambda number: _op(profile, number))
+    summary.by_module = _group_times(profile, lambda number: module_of(profile, number))
     return summary
 
 
@@ -113,7 +113,7 @@ def _op(profile: Profile, launch: int) -> str:
 Key = TypeVar("Key", bound=Hashable)
 
 
-def _grouped(profile: Profile, key: Callable[[int], Key]) -> dict[Key, TimeShare]:
+def _group_times(profile: Profile, key: Callable[[int], Key]) -> dict[Key, TimeShare]:
     shares: defaultdict[Key, TimeShare] = defaultdict(TimeShare)
     for number, duration in enumerate(profile.launches.duration):
         shares[key(number)].add(duration)

@@ -45,7 +45,7 @@ def operation(op: ProfiledOp) -> Op | None:
         return None
     try:
         tensors = _tensors(op)
-        read, written = _moved(op.name, tensors)
+        read, written = _tensor_traffic(op.name, tensors)
     except (ValueError, TypeError, IndexError, OverflowError, UnknownName, RecursionError):
         return None
     if not (read and written and math.isfinite(read + written)):
@@ -53,7 +53,7 @@ def operation(op: ProfiledOp) -> Op | None:
     return SameBytes(op.name, read, written)
 
 
-def _moved(name: str, tensors: Sequence[tuple[int, float]]) -> tuple[float, float]:
+def _tensor_traffic(name: str, tensors: Sequence[tuple[int, float]]) -> tuple[float, float]:
     """Bytes that are read and written of tensors (elements, bytes of an element)."""
     sizes = [count * size for count, size in tensors]
     if name in _TENSORS:

@@ -15,7 +15,7 @@ from typing import Final
 from wavecast.errors import UnknownName
 from wavecast.rules.finding import Finding, Rule, RuleInput, Severity
 from wavecast.rules.fix import together
-from wavecast.rules.merging import RANK, joined
+from wavecast.rules.merging import RANK, join_findings
 
 RULES: Final = MappingProxyType(
     {
@@ -93,10 +93,10 @@ def check(
         if (only is None or name in only) and name not in disabled:
             entry = rule(name)
             findings += _run(entry, subject) if what_if or not entry.compiles_often else ()
-    return tuple(sorted(_merged(_uncovered(findings)), key=_order))
+    return tuple(sorted(_merge(_drop_explained(findings)), key=_order))
 
 
-def _uncovered(findings: Iterable[Finding]) -> list[Finding]:
+def _drop_explained(findings: Iterable[Finding]) -> list[Finding]:
     """Findings about instructions that no finding of a rule before theirs explains."""
     result: list[Finding] = []
     covers_by_rule: dict[str, set[int]] = {}
@@ -111,21 +111,21 @@ def _uncovered(findings: Iterable[Finding]) -> list[Finding]:
     return result
 
 
-def _merged(findings: Iterable[Finding]) -> list[Finding]:
+def _merge(findings: Iterable[Finding]) -> list[Finding]:
     """Findings of a rule with the same advice as one, at all their lines."""
     groups: dict[tuple[str, str, str], list[Finding]] = {}
     for finding in findings:
         groups.setdefault((finding.rule, finding.severity, finding.advice), []).append(finding)
-    return [_joined(group) for group in groups.values()]
+    return [_join_group(group) for group in groups.values()]
 
 
-def _joined(group: Sequence[Finding]) -> Finding:
+def _join_group(group: Sequence[Finding]) -> Finding:
     """Findings of one rule as one; a fix stays where it answers all of them."""
     if len(group) == 1:
         return group[0]
     fixes = zip(*(finding.fixes for finding in group), strict=False)
     return replace(
-        joined(group),
+        join_findings(group),
         fixes=tuple(joint_fix for each in fixes if (joint_fix := together(each)) is not None),
     )
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wavecast.rules.changes import free, simulated
+from wavecast.rules.changes import free, simulated_fix
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.loops import body_instructions, hot_loops
 from wavecast.rules.settings import more_warps
@@ -42,7 +42,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
             f"{lines(item.location for item in copies)}; the kernel uses "
             f"{registers.vgpr} VGPRs and {registers.agpr} AGPRs",
             advice=advice,
-            fixes=(*more_warps(subject), simulated(advice, free, (i.index for i in copies))),
+            fixes=(*more_warps(subject), simulated_fix(advice, free, (i.index for i in copies))),
             location=copies[0].location or loop.location,
             instruction=copies[0].index,
         )

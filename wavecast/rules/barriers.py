@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from wavecast.isa.opcode import Role
 from wavecast.isa.program import Loop
 from wavecast.isa.waits import awaits
-from wavecast.rules.changes import simulated, without, without_barriers
+from wavecast.rules.changes import simulated_fix, without, without_barriers
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Fix
 from wavecast.rules.loops import loop_analysis, loop_instructions
@@ -67,8 +67,8 @@ def _advice(barriers: list[int]) -> str:
 def _fix(barriers: list[int], body: list[int]) -> Fix:
     if len(barriers) >= STEPS:
         between = [index for index in body if barriers[0] <= index <= barriers[-1]]
-        return simulated(_advice(barriers), without, between)
-    return simulated(_advice(barriers), without_barriers, barriers)
+        return simulated_fix(_advice(barriers), without, between)
+    return simulated_fix(_advice(barriers), without_barriers, barriers)
 
 
 def _barriers(subject: RuleInput, loop: Loop) -> list[int]:

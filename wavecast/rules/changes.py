@@ -22,17 +22,17 @@ def contiguous(changes: LaunchChanges, mask: Array) -> LaunchTiming:
     return changes.contiguous(mask)
 
 
-def widened(changes: LaunchChanges, mask: Array) -> LaunchTiming:
+def widen_accesses(changes: LaunchChanges, mask: Array) -> LaunchTiming:
     """With accesses joined into wide ones."""
     return changes.widened(mask)
 
 
-def prefetched(changes: LaunchChanges, mask: Array) -> LaunchTiming:
+def prefetch_loads(changes: LaunchChanges, mask: Array) -> LaunchTiming:
     """With waits for the loads of the iteration before."""
     return changes.later_waits(mask, 1)
 
 
-def unrolled(changes: LaunchChanges, mask: Array) -> LaunchTiming:
+def unroll_loads(changes: LaunchChanges, mask: Array) -> LaunchTiming:
     """With the loads of four iterations outstanding."""
     return changes.later_waits(mask, 3)
 
@@ -53,7 +53,9 @@ def one_more_resident(changes: LaunchChanges, mask: Array) -> LaunchTiming:
     return changes.resident(changes.simulation.profile.placement.resident + 1)
 
 
-def simulated(advice: str, change: Change, instructions: Iterable[int] = (), name: str = "") -> Fix:
+def simulated_fix(
+    advice: str, change: Change, instructions: Iterable[int] = (), name: str = ""
+) -> Fix:
     """A fix that is simulated for some instructions."""
     return Fix(advice, Simulated(frozenset(instructions), change), name)
 
@@ -65,10 +67,10 @@ __all__ = [
     "contiguous",
     "free",
     "one_more_resident",
-    "prefetched",
-    "simulated",
-    "unrolled",
-    "widened",
+    "prefetch_loads",
+    "simulated_fix",
+    "unroll_loads",
+    "widen_accesses",
     "without",
     "without_barriers",
 ]

@@ -17,7 +17,7 @@ from wavecast.perfmodel.launches import LaunchChanges
 from wavecast.perfmodel.placement import LaunchPlacement
 from wavecast.perfmodel.simulation.timing import LaunchTiming
 from wavecast.rules.accesses import AccessGroup, group
-from wavecast.rules.changes import Change, simulated
+from wavecast.rules.changes import Change, simulated_fix
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Array, Fix
 from wavecast.rules.wording import count, size
@@ -129,12 +129,12 @@ def _fixes(
             )
         )
     for advice, updates in steps:
-        yield simulated(
-            advice, _reduced(passes, updates), (i.index for i in access_group.instructions)
+        yield simulated_fix(
+            advice, _reduce_in_lds(passes, updates), (i.index for i in access_group.instructions)
         )
 
 
-def _reduced(passes: float, updates: float) -> Change:
+def _reduce_in_lds(passes: float, updates: float) -> Change:
     def change(changes: LaunchChanges, mask: Array) -> LaunchTiming:
         return changes.atomics_in_lds(mask, passes, updates)
 

@@ -10,7 +10,7 @@ from wavecast.rules.fix import Fix, Recompiled
 from wavecast.rules.specialise import with_constants
 from wavecast.rules.triton_slice import FunctionArgument, TritonSlices, uses
 from wavecast.rules.triton_stages import module, module_slices, stage
-from wavecast.rules.wording import count, lines, listed
+from wavecast.rules.wording import count, join_names, lines
 
 NAME = "division-in-loop"
 
@@ -31,7 +31,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
     if not divisions:
         return
     divisors = sliced.of(value for operation in divisions for value in uses(operation)[1:2])
-    names = listed(arg.name for arg in divisors) or "a run-time value"
+    names = join_names(arg.name for arg in divisors) or "a run-time value"
     advice = (
         f"Make {names} a tl.constexpr (a constant divisor becomes a multiply), or step quotient "
         "and remainder with the loop instead of dividing again."

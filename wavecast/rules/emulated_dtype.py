@@ -21,7 +21,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         after = lowered.get(dot.location)
         if after is None or not after.on_matrix_unit or dot.location in locations:
             continue
-        if not _widened(dot, after):
+        if not _is_widened(dot, after):
             continue
         locations.add(dot.location)
         before, compute_dtype = _type_of(dot), element_name(after.a.element)
@@ -38,7 +38,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         )
 
 
-def _widened(dot: Dot, after: Dot) -> bool:
+def _is_widened(dot: Dot, after: Dot) -> bool:
     """Whether the lowered dot takes wider inputs than the source asked for."""
     if dot.operation.name == "tt.dot_scaled":
         return after.operation.name != "tt.dot_scaled"

@@ -14,7 +14,7 @@ from wavecast.isa.opcode import MemoryKind, Role, Space
 from wavecast.isa.program import Loop, Program
 from wavecast.isa.waits import wait_counters
 from wavecast.perfmodel.coefficients import coefficient
-from wavecast.rules.changes import prefetched, simulated, unrolled
+from wavecast.rules.changes import prefetch_loads, simulated_fix, unroll_loads
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Fix, Recompiled
 from wavecast.rules.loops import body_analysis, hot_loops, loop_analysis
@@ -216,7 +216,7 @@ def _fixes(subject: RuleInput, advice: str, wait: int, *, matrix: bool) -> tuple
     stages, text = subject.code.options.get("num_stages"), stage(subject, "ttir")
     if isinstance(stages, int) and stages < 2 and text:
         return (Fix(advice, Recompiled(text, {"num_stages": 2}), "num_stages=2"),)
-    return (simulated(advice, prefetched if matrix else unrolled, (wait,)),)
+    return (simulated_fix(advice, prefetch_loads if matrix else unroll_loads, (wait,)),)
 
 
 def _advice(subject: RuleInput, matrix: bool) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from wavecast.perfmodel.launches import LaunchChanges
 from wavecast.perfmodel.reshaping import split_loop
 from wavecast.perfmodel.simulation.timing import LaunchTiming
-from wavecast.rules.changes import simulated
+from wavecast.rules.changes import simulated_fix
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Array, Fix
 from wavecast.rules.rates import placement
@@ -68,7 +68,7 @@ def _fixes(subject: RuleInput, workgroups: int, units: int, advice: str) -> Iter
         return split_loop(changes.simulation, analysis, loop.index, parts, stored)
 
     text = f"{advice} Simulated: the loop{at_line(loop.location)} split over {parts} workgroups."
-    yield simulated(text, split)
+    yield simulated_fix(text, split)
 
 
 RULE = Rule(

@@ -59,7 +59,7 @@ def arrays_at(code: CodeObject, line: int) -> list[SharedArray]:
     return [array for array in shared_arrays(code.source_text) if array.name in names]
 
 
-def padded(text: str, array: SharedArray, elements: int) -> str:
+def pad_rows(text: str, array: SharedArray, elements: int) -> str:
     """The source with more elements in each row of an array."""
     size = text[array.start : array.end]
     return f"{text[: array.start]}{size} + {elements}{text[array.end :]}"
@@ -79,4 +79,4 @@ def body_of(text: str, line: int) -> tuple[int, int] | None:
     return None
 
 
-__all__ = ["SharedArray", "arrays_at", "body_of", "padded", "shared_arrays"]
+__all__ = ["SharedArray", "arrays_at", "body_of", "pad_rows", "shared_arrays"]

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 from wavecast.compile.ttgir import IrModule, Operation, Tensor, tensors
 from wavecast.rules.accesses import at_lines
 from wavecast.rules.affine import AffineForm, Forms
-from wavecast.rules.changes import widened
+from wavecast.rules.changes import widen_accesses
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Change, Fix, Recompiled, Simulated
 from wavecast.rules.pair_rewrite import CannotRewrite, Pair, rewritten
 from wavecast.rules.triton_slice import TritonSlices, access
 from wavecast.rules.triton_stages import module, module_slices, stage
-from wavecast.rules.wording import count, lines, listed
+from wavecast.rules.wording import count, join_names, lines
 
 NAME = "interleaved-pairs"
 
@@ -116,7 +116,8 @@ def _finding(
     return Finding(
         rule=NAME,
         severity="warning",
-        message=f"{listed(f'{verb}s' for verb in verbs)} of {listed(pointers)} take every {nth} "
+        message=f"{join_names(f'{verb}s' for verb in verbs)} of {join_names(pointers)} take "
+        f"every {nth} "
         "element each, and together all",
         evidence=f"the lanes of each access at {lines(locations)} are {stride} elements apart: "
         f"it moves {count(narrow, 'byte')} per lane at a time, and uses {part} of the cache lines "
@@ -143,7 +144,7 @@ def _change(
     instructions: frozenset[int],
 ) -> Change:
     """The kernel with one access per row; simulated where the rewriting does not cover it."""
-    wide = Simulated(instructions, widened)
+    wide = Simulated(instructions, widen_accesses)
     if any(len(group) != 2 for group in groups):
         return wide
     pairs = [

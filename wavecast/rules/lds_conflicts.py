@@ -9,10 +9,10 @@ from wavecast.analyze.values.banks import phases
 from wavecast.compile.codeobject import CodeObject
 from wavecast.isa.opcode import Opcode
 from wavecast.rules.accesses import AccessGroup, group
-from wavecast.rules.changes import contiguous, simulated
+from wavecast.rules.changes import contiguous, simulated_fix
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Fix, Recompiled
-from wavecast.rules.hip_source import SharedArray, arrays_at, padded
+from wavecast.rules.hip_source import SharedArray, arrays_at, pad_rows
 from wavecast.rules.loops import hot_loops, pipe_share, straight_matters
 from wavecast.rules.wording import count, shared_memory
 
@@ -100,11 +100,11 @@ def _fixes(subject: RuleInput, access_group: AccessGroup) -> Iterator[Fix]:
             yield Fix(
                 f"Pad the rows of {array.name} by {count(elements, 'element')}: "
                 f"{array.type} {array.name}[…][{_size(code, array)} + {elements}].",
-                Recompiled(padded(code.source_text, array, elements)),
+                Recompiled(pad_rows(code.source_text, array, elements)),
                 "padding",
             )
     instructions = (item.index for item in access_group.instructions)
-    yield simulated(_advice(subject), contiguous, instructions, "swizzling")
+    yield simulated_fix(_advice(subject), contiguous, instructions, "swizzling")
 
 
 def _can_be_padded(access_group: AccessGroup) -> bool:

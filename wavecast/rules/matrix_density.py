@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from wavecast.analyze.result import LoopAnalysis
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.loops import hot_loop_analyses
-from wavecast.rules.wording import at_line, listed
+from wavecast.rules.wording import at_line, join_names
 
 NAME = "low-matrix-density"
 
@@ -67,7 +67,7 @@ def _pipes(loop: LoopAnalysis) -> str:
     pipes = [item for item in ranked if item[1] > 0][:4]
     if "matrix" not in dict(pipes):
         pipes[-1] = ("matrix", loop.cycles["matrix"])
-    return listed(f"{pipe} {cycles:,.0f} cycles" for pipe, cycles in pipes)
+    return join_names(f"{pipe} {cycles:,.0f} cycles" for pipe, cycles in pipes)
 
 
 RULE = Rule(

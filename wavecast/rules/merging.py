@@ -8,7 +8,7 @@ from typing import Final
 
 from wavecast.isa.instruction import SourceLocation
 from wavecast.rules.finding import Finding, Severity
-from wavecast.rules.wording import lines, listed
+from wavecast.rules.wording import join_names, lines
 
 MOST_SHOWN: Final = 2
 """Messages of merged findings that are shown in full."""
@@ -17,7 +17,7 @@ RANK: Final[dict[Severity, int]] = {"error": 0, "warning": 1, "note": 2}
 """Severities, the gravest first."""
 
 
-def joined(group: Sequence[Finding]) -> Finding:
+def join_findings(group: Sequence[Finding]) -> Finding:
     """Findings with the same advice as one, at all their lines, with the gravest severity.
 
     The message is that of the rule of the first, said once of everything it holds for; what other
@@ -57,8 +57,8 @@ def _things(abouts: Iterable[str]) -> str:
     for about in abouts:
         kind, _, name = about.partition(" of ")
         kinds.setdefault(kind, []).append(name)
-    return listed(
-        f"{kind} of {listed(names)}" if any(names) else kind for kind, names in kinds.items()
+    return join_names(
+        f"{kind} of {join_names(names)}" if any(names) else kind for kind, names in kinds.items()
     )
 
 
@@ -89,4 +89,4 @@ def _first(texts: Sequence[str]) -> str:
     return f"{text}; and {more} more" if more > 0 else text
 
 
-__all__ = ["RANK", "joined", "message"]
+__all__ = ["RANK", "join_findings", "message"]

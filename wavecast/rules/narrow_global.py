@@ -10,14 +10,14 @@ from wavecast.perfmodel.launches import LaunchChanges
 from wavecast.perfmodel.reshaping import wider_lanes
 from wavecast.perfmodel.simulation.timing import LaunchTiming
 from wavecast.rules.accesses import AccessGroup, group, operation_of, operations_at, stride_names
-from wavecast.rules.changes import simulated, widened
+from wavecast.rules.changes import simulated_fix, widen_accesses
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Array, Fix, Recompiled
 from wavecast.rules.loops import GLOBAL_SPACES, matters
-from wavecast.rules.specialise import DIVISOR, multiple, specialised
+from wavecast.rules.specialise import DIVISOR, declare_divisible, multiple
 from wavecast.rules.triton_slice import FunctionArgument, access
 from wavecast.rules.triton_stages import module, module_slices, stage
-from wavecast.rules.wording import count, listed
+from wavecast.rules.wording import count, join_names
 
 NAME = "narrow-global-access"
 
@@ -94,7 +94,7 @@ def _single(subject: RuleInput, access_group: AccessGroup) -> Finding:
         advice=advice,
         location=access_group.location,
         instruction=access_group.first.index,
-        fixes=(simulated(advice, wide, alike),),
+        fixes=(simulated_fix(advice, wide, alike),),
         covers=frozenset(item.index for item in access_group.instructions),
     )
 
@@ -183,7 +183,7 @@ def _finding(subject: RuleInput, access_group: AccessGroup) -> Finding:
 def _fixes(subject: RuleInput, access_group: AccessGroup, advice: str) -> tuple[Fix, ...]:
     """Compiled with what Triton could not prove, where that is all; else simulated."""
     instructions = frozenset(item.index for item in access_group.instructions)
-    wide = simulated(advice, widened, instructions)
+    wide = simulated_fix(advice, widen_accesses, instructions)
     unproven, role = _suspects(subject, access_group)
     values = subject.launch.scalars if subject.launch is not None else {}
     numbers = {arg.name: values.get(arg.name) for arg in unproven if not arg.is_pointer}
@@ -194,7 +194,7 @@ def _fixes(subject: RuleInput, access_group: AccessGroup, advice: str) -> tuple[
     ):
         return ()  # a number that is not the stride of a row cannot be padded
     scalars = {name: multiple(int(value or 0), DIVISOR) for name, value in numbers.items()}
-    text = specialised(stage(subject, "ttir"), [arg.name for arg in unproven])
+    text = declare_divisible(stage(subject, "ttir"), [arg.name for arg in unproven])
     return (Fix(advice, Recompiled(text, scalars=scalars)),)
 
 
@@ -237,7 +237,7 @@ def _suspects(
 def _values(subject: RuleInput, arguments: list[FunctionArgument]) -> str:
     """Names, with their values where the launch knows them: `K = 1000`."""
     scalars = subject.launch.scalars if subject.launch is not None else {}
-    return listed(
+    return join_names(
         f"{arg.name} = {scalars[arg.name]}" if arg.name in scalars else arg.name
         for arg in arguments
     )
@@ -248,15 +248,15 @@ def _divisibility_advice(arguments: list[FunctionArgument], role: str) -> str:
     numbers = [arg.name for arg in arguments if not arg.is_pointer]
     parts = []
     if pointers:
-        parts.append(f"align the data of {listed(pointers)} to 16 bytes")
+        parts.append(f"align the data of {join_names(pointers)} to 16 bytes")
     if numbers and role == "address":
         parts.append(
-            f"pad the tensor so that {listed(numbers)} is a multiple of 16 (or pass it as a "
+            f"pad the tensor so that {join_names(numbers)} is a multiple of 16 (or pass it as a "
             "tl.constexpr): Triton then adds tt.divisibility"
         )
     elif numbers:
         parts.append(
-            f"make {listed(numbers)} a multiple of 16, or peel the masked tail off so that the "
+            f"make {join_names(numbers)} a multiple of 16, or peel the masked tail off so that the "
             "main part has no mask"
         )
     text = ", and ".join(parts)

@@ -12,7 +12,7 @@ _WIDE = re.compile(r"(?<![\w.])i64\b|xi64>")
 _CONSTANT = re.compile(r"arith\.constant (?:dense<)?(-?\d+)>? : (?:tensor<[\dx]+x)?i64")
 
 
-def narrowed(text: str) -> str | None:
+def narrow_integers(text: str) -> str | None:
     """The module with every 64-bit integer as a 32-bit one; None where an argument, a constant or
     a memory element is one that does not fit."""
     header = _HEADER.search(text)
@@ -35,4 +35,4 @@ def _last(names: dict[str, str], name: str) -> str:
     return name
 
 
-__all__ = ["narrowed"]
+__all__ = ["narrow_integers"]

@@ -86,7 +86,7 @@ def _reason(
     operations: list[Operation],
 ) -> tuple[str, str]:
     if not argument.has("tt.pointer_range"):
-        return _unspecialised(subject, argument)
+        return _pointer_range_reason(subject, argument)
     offsets = [
         item
         for operation in operations
@@ -103,7 +103,7 @@ def _reason(
     )
 
 
-def _unspecialised(subject: RuleInput, argument: FunctionArgument) -> tuple[str, str]:
+def _pointer_range_reason(subject: RuleInput, argument: FunctionArgument) -> tuple[str, str]:
     launch = subject.launch
     arguments = (
         [a for a in launch.arguments if a.name == argument.name] if launch is not None else []

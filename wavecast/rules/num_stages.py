@@ -10,7 +10,7 @@ from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.triton_pipeline import LOADS, DotLoop, dot_loops
 from wavecast.rules.triton_slice import TritonSlices, access
 from wavecast.rules.triton_stages import module, module_slices
-from wavecast.rules.wording import count, listed
+from wavecast.rules.wording import count, join_names
 
 NAME = "num-stages-no-effect"
 
@@ -48,7 +48,8 @@ def _reason(ir_module: IrModule, sliced: TritonSlices, candidate: DotLoop) -> tu
         addresses = [value for load in narrow for value in access(load).address]
         missing = [arg.name for arg in sliced.unproven(addresses)]
         hint = (
-            f"make {listed(missing)} multiples of 16 (or constants), so that Triton can prove it"
+            f"make {join_names(missing)} multiples of 16 (or constants), so that Triton can "
+            "prove it"
             if missing
             else "state what is known with tl.multiple_of and tl.max_contiguous"
         )

@@ -6,12 +6,12 @@ import math
 from collections.abc import Iterator
 
 from wavecast.analyze.result import NextStep
-from wavecast.rules.changes import one_more_resident, simulated
+from wavecast.rules.changes import one_more_resident, simulated_fix
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.loops import hot_loop_analyses
 from wavecast.rules.padding_occupancy import costly_padding
 from wavecast.rules.rates import placement
-from wavecast.rules.wording import listed, size
+from wavecast.rules.wording import join_names, size
 
 NAME = "occupancy-one-step-away"
 
@@ -32,7 +32,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         return
     if step.waves_per_simd < LEAST_INCREASE * occupancy.waves_per_simd:
         return
-    if _saturated(subject) or _starved(subject):
+    if _is_saturated(subject) or _is_starved(subject):
         return
     if step.resource == "lds" and any(costly_padding(subject)):
         return
@@ -42,11 +42,11 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
     yield Finding(
         rule=NAME,
         severity="note",
-        message=f"{listed(_amount(item) for item in steps)} fewer would give "
+        message=f"{join_names(_amount(item) for item in steps)} fewer would give "
         f"{step.waves_per_simd} waves per SIMD instead of {occupancy.waves_per_simd}",
         evidence="; ".join(_share(item) for item in steps),
         advice=advice,
-        fixes=(simulated(advice, one_more_resident),),
+        fixes=(simulated_fix(advice, one_more_resident),),
         location=location if step.resource == "vgpr" else subject.kernel_location,
     )
 
@@ -66,7 +66,7 @@ def _is_full(subject: RuleInput) -> bool:
     return registers.spilled_vgpr > 0 or (registers.vgpr >= most and not registers.agpr)
 
 
-def _saturated(subject: RuleInput) -> bool:
+def _is_saturated(subject: RuleInput) -> bool:
     """Whether the waves that fit already keep a pipe of every hot loop busy all the time.
 
     The cycles of a pipe are those of all resident waves; when they exceed what one wave needs from
@@ -78,7 +78,7 @@ def _saturated(subject: RuleInput) -> bool:
     )
 
 
-def _starved(subject: RuleInput) -> bool:
+def _is_starved(subject: RuleInput) -> bool:
     """Whether the launch has too few workgroups to fill the present workgroup slots."""
     if subject.launch is None:
         return False

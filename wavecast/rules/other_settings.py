@@ -10,7 +10,7 @@ from wavecast.rules.settings import most_warps
 from wavecast.rules.tiles import other_blocks
 from wavecast.rules.triton_pipeline import dot_loops
 from wavecast.rules.triton_stages import module, stage
-from wavecast.rules.wording import listed
+from wavecast.rules.wording import join_names
 
 NAME = "other-settings"
 
@@ -28,7 +28,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         rule=NAME,
         severity="note",
         message="another setting is faster",
-        evidence=f"compared with {listed(fix.name for fix in fixes)}",
+        evidence=f"compared with {join_names(fix.name for fix in fixes)}",
         advice=fixes[0].advice,
         location=subject.kernel_location,
         fixes=fixes,

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from wavecast.isa.instruction import SourceLocation
 from wavecast.perfmodel.launches import LaunchChanges
 from wavecast.perfmodel.simulation.timing import LaunchTiming
-from wavecast.rules.changes import simulated
+from wavecast.rules.changes import simulated_fix
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Array, Fix
 from wavecast.rules.hip_source import SharedArray, shared_arrays
@@ -66,7 +66,7 @@ def _fix(advice: str, workgroups: int) -> Fix:
         del mask
         return changes.resident(workgroups)
 
-    return simulated(advice, resident)
+    return simulated_fix(advice, resident)
 
 
 def _row_share(text: str, array: SharedArray) -> float | None:

@@ -149,12 +149,12 @@ class _Emitter:
             if shape is not None:
                 columns.append((name, times * factor))
                 continue
-            total = self._added(total, self._scaled(name, times * factor))
+            total = self._add(total, self._scale(name, times * factor))
         if form.constant:
-            total = self._added(total, self._constant(form.constant * factor))
+            total = self._add(total, self._constant(form.constant * factor))
         return total, columns
 
-    def _scaled(self, name: str, factor: int) -> str:
+    def _scale(self, name: str, factor: int) -> str:
         if self._is_wide_integer(name):
             raise CannotRewrite("64-bit offsets")
         if factor == 1:
@@ -165,7 +165,7 @@ class _Emitter:
         operation = self._forms.defined(name)
         return operation is not None and not operation.types.endswith("i32")
 
-    def _added(self, total: str | None, value: str) -> str:
+    def _add(self, total: str | None, value: str) -> str:
         return value if total is None else self._emit(f"arith.addi {total}, {value} : i32")
 
     def _pointers(self) -> str:
@@ -240,9 +240,9 @@ class _Emitter:
             )
         if operation.name in ("tt.broadcast", "tt.expand_dims"):
             return self._mask(uses(operation)[0])
-        return self._compared(operation)
+        return self._compare(operation)
 
-    def _compared(self, operation: Operation) -> str:
+    def _compare(self, operation: Operation) -> str:
         """A comparison of the lanes with a bound, for pairs."""
         match = _COMPARED.search(operation.text)
         if match is None:

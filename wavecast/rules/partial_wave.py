@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from wavecast.perfmodel.launches import LaunchChanges
 from wavecast.perfmodel.reshaping import finer
 from wavecast.perfmodel.simulation.timing import LaunchTiming
-from wavecast.rules.changes import simulated
+from wavecast.rules.changes import simulated_fix
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Array, Fix
 from wavecast.rules.rates import placement
@@ -55,7 +55,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
 def _fixes(subject: RuleInput, advice: str) -> tuple[Fix, ...]:
     """Smaller tiles compiled; simulated where the kernel does not show them."""
     smaller = tuple(other_blocks(subject, smaller=True, why=", for finer rounds"))
-    return smaller or (simulated(advice, _half_tiles),)
+    return smaller or (simulated_fix(advice, _half_tiles),)
 
 
 def _half_tiles(changes: LaunchChanges, mask: Array) -> LaunchTiming:

@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from wavecast.analyze.result import MemoryInstruction
 from wavecast.isa.instruction import OperandClass, SourceLocation
 from wavecast.isa.opcode import OperandKind
-from wavecast.rules.changes import free, simulated
+from wavecast.rules.changes import free, simulated_fix
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Fix
 from wavecast.rules.loops import body_instructions, hot_loops, of_class
 from wavecast.rules.rates import placement
 from wavecast.rules.settings import more_warps, without_caps
 from wavecast.rules.tiles import other_blocks
-from wavecast.rules.wording import at_line, count, lines, listed
+from wavecast.rules.wording import at_line, count, join_names, lines
 
 NAME = "register-spills"
 
@@ -104,7 +104,7 @@ def _message(subject: RuleInput, in_loop: list[MemoryInstruction]) -> str:
             )
         if registers.spilled_sgpr:
             kinds.append(count(registers.spilled_sgpr, "SGPR"))
-        what = f"{listed(kinds)} spilled"
+        what = f"{join_names(kinds)} spilled"
     else:
         what = f"{registers.scratch_bytes} bytes per lane live in private memory"
     return f"{what}, also inside a loop" if in_loop else f"{what}, outside of loops"
@@ -137,7 +137,7 @@ def _fixes(subject: RuleInput, advice: str, scratch: list[MemoryInstruction]) ->
         yield from more_warps(subject)
     yield from other_blocks(subject, smaller=True, why=": each wave holds less")
     moves = of_class(subject.program, "valu_lane")
-    yield simulated(advice, free, (*(item.index for item in scratch), *moves))
+    yield simulated_fix(advice, free, (*(item.index for item in scratch), *moves))
 
 
 def _advice(subject: RuleInput) -> str:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from wavecast.isa.instruction import SourceLocation
 from wavecast.rules.finding import Finding, Rule, RuleInput
-from wavecast.rules.wording import count, listed
+from wavecast.rules.wording import count, join_names
 
 NAME = "launch-bound"
 
@@ -61,7 +61,8 @@ def sequence(launches: Sequence[TimedLaunch]) -> tuple[Finding, float, float] | 
         Finding(
             rule=NAME,
             severity="warning",
-            message=f"{count(number, 'launch', 'launches')} of {listed(names[:4])} spend most of "
+            message=f"{count(number, 'launch', 'launches')} of {join_names(names[:4])} spend "
+            "most of "
             "their time starting",
             evidence=f"{100 * sum(item.start * item.count for item in bound) / now:.0f}% of the "
             f"{1e6 * now:.3g} µs of these launches is before their first instruction",

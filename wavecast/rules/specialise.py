@@ -10,18 +10,18 @@ DIVISOR = 16
 _ATTRIBUTE = f"tt.divisibility = {DIVISOR} : i32"
 
 
-def specialised(text: str, names: Iterable[str]) -> str:
+def declare_divisible(text: str, names: Iterable[str]) -> str:
     """The module with arguments declared as multiples of `DIVISOR`."""
     for name in names:
         declared = re.compile(
             rf"(?P<head>%{re.escape(name)}: !?[\w.]+(?:<[^{{}}]*?>)?)(?: \{{(?P<known>[^}}]*)\}})?"
             rf"(?= loc\(|,|\))"
         )
-        text = declared.sub(_declared, text, count=1)
+        text = declared.sub(_declare_divisibility, text, count=1)
     return text
 
 
-def _declared(match: re.Match[str]) -> str:
+def _declare_divisibility(match: re.Match[str]) -> str:
     known_attributes = match["known"] or ""
     if "tt.divisibility" in known_attributes:
         return match[0]
@@ -47,4 +47,4 @@ def multiple(value: int, of: int) -> int:
     return -(-value // of) * of
 
 
-__all__ = ["DIVISOR", "multiple", "specialised", "with_constants"]
+__all__ = ["DIVISOR", "declare_divisible", "multiple", "with_constants"]

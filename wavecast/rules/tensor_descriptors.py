@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from wavecast.isa.instruction import SourceLocation
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.triton_stages import module
-from wavecast.rules.wording import count, listed
+from wavecast.rules.wording import count, join_names
 
 NAME = "tensor-descriptors-emulated"
 
@@ -28,7 +28,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
     creation_sites = _made_in_kernel(subject)
     if not arguments and not creation_sites:
         return
-    how = [f"argument{'s' * (len(arguments) > 1)} {listed(arguments)}"] if arguments else []
+    how = [f"argument{'s' * (len(arguments) > 1)} {join_names(arguments)}"] if arguments else []
     how += (
         [f"{count(len(creation_sites), 'descriptor')} made in the kernel"] if creation_sites else []
     )
@@ -36,7 +36,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         rule=NAME,
         severity="note",
         message=f"tensor descriptors are decomposed into plain loads on {subject.code.target}",
-        evidence=f"{listed(how)}; no descriptor is left in TTGIR: each access computes its own "
+        evidence=f"{join_names(how)}; no descriptor is left in TTGIR: each access computes its own "
         "offsets and tests every element against the bounds",
         advice="Write the AMD path with pointers and 32-bit offsets (tl.load with a mask): it "
         "gives the same loads with less address arithmetic and can use buffer loads. Keep "

@@ -69,20 +69,20 @@ def other_blocks(subject: RuleInput, *, smaller: bool, why: str) -> Iterator[Fix
     """The kernel with each of its block sizes half as large (`smaller`), or twice."""
     for block in block_sizes(subject):
         value = block.value // 2 if smaller else block.value * 2
-        change = resized(subject, block, value)
+        change = resize_block(subject, block, value)
         if change is not None:
             yield Fix(
                 f"Use {block.text(value)} (now {block.value}){why}.", change, block.text(value)
             )
 
 
-def resized(subject: RuleInput, block: BlockSize, value: int) -> Recompiled | None:
+def resize_block(subject: RuleInput, block: BlockSize, value: int) -> Recompiled | None:
     """The change to another value; None where the IR does not show what depends on it."""
     launch, text = subject.launch, stage(subject, "ttir")
     parsed, sliced = module(subject, "ttir"), module_slices(subject, "ttir")
     if launch is None or parsed is None or sliced is None or not SMALLEST <= value <= LARGEST:
         return None
-    if "tt.get_num_programs" in text or _derived(text, block, subject):
+    if "tt.get_num_programs" in text or _has_derived_constant(text, block, subject):
         return None
     axes = _axes(parsed, sliced, block.value)
     if axes is None:
@@ -90,12 +90,14 @@ def resized(subject: RuleInput, block: BlockSize, value: int) -> Recompiled | No
     grid = list(launch.grid)
     for axis in axes:
         grid[axis] = -(-grid[axis] * block.value // value)
-    changed = _replaced(text, {block.value: value, block.value - 1: value - 1}, block.value, value)
+    changed = _replace_sizes(
+        text, {block.value: value, block.value - 1: value - 1}, block.value, value
+    )
     x, y, z = grid
     return Recompiled(changed, grid=(x, y, z), same_work=True)
 
 
-def _derived(text: str, block: BlockSize, subject: RuleInput) -> bool:
+def _has_derived_constant(text: str, block: BlockSize, subject: RuleInput) -> bool:
     """Whether a constant may be made of the block size: a multiple that no other one is."""
     constants = {0, block.value, block.value - 1}
     constants |= {p.constant for p in subject.code.parameters if isinstance(p.constant, int)}
@@ -133,7 +135,7 @@ def _axis(operation: Operation) -> list[int]:
     return [_AXES.index(match[1])] if match is not None else []
 
 
-def _replaced(text: str, numbers: Mapping[int, int], old: int, new: int) -> str:
+def _replace_sizes(text: str, numbers: Mapping[int, int], old: int, new: int) -> str:
     """The IR with other dimensions and constants."""
 
     def types(match: re.Match[str]) -> str:
@@ -149,4 +151,4 @@ def _replaced(text: str, numbers: Mapping[int, int], old: int, new: int) -> str:
     return _TENSOR.sub(types, text)
 
 
-__all__ = ["BlockSize", "block_sizes", "other_blocks", "resized"]
+__all__ = ["BlockSize", "block_sizes", "other_blocks", "resize_block"]

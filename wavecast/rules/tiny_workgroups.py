@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from wavecast.perfmodel.launches import LaunchChanges
 from wavecast.perfmodel.reshaping import coarser
 from wavecast.perfmodel.simulation.timing import LaunchTiming
-from wavecast.rules.changes import simulated
+from wavecast.rules.changes import simulated_fix
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Array
 from wavecast.rules.rates import placement
@@ -32,7 +32,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
     if launch is None or not slots or not analysis.executed:
         return
     workgroups = math.prod(launch.grid)
-    executed = _executed(subject)
+    executed = _instructions_per_wave(subject)
     if workgroups < ROUNDS * slots or executed is None or executed > SHORT:
         return
     thing = "program" if subject.code.origin == "triton" else "workgroup"
@@ -49,11 +49,11 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         "offsets again",
         advice=advice,
         location=subject.kernel_location,
-        fixes=(simulated(advice, _together),),
+        fixes=(simulated_fix(advice, _together),),
     )
 
 
-def _executed(subject: RuleInput) -> float | None:
+def _instructions_per_wave(subject: RuleInput) -> float | None:
     """Instructions that a wave executes, None where a count is not known."""
     total = 0.0
     for block, times in zip(subject.program.blocks, subject.analysis.executed, strict=False):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from wavecast.rules.changes import free, simulated
+from wavecast.rules.changes import free, simulated_fix
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.loops import hot_loop_analyses, of_class
 from wavecast.rules.wording import at_line, count
@@ -39,7 +39,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
             f"{binding:,.0f} cycles of the busiest pipe, {each:g} each",
             advice=advice,
             location=loop.location,
-            fixes=(simulated(advice, free, of_class(subject.program, "trans")),),
+            fixes=(simulated_fix(advice, free, of_class(subject.program, "trans")),),
         )
 
 

@@ -63,7 +63,7 @@ class TritonSlices:
             for name in operation.results:
                 self._defined[name] = operation
             if operation.name == "scf.for":
-                for position, (name, _) in enumerate(_carried(operation)):
+                for position, (name, _) in enumerate(_iter_args(operation)):
                     self._carried[name] = (operation, position)
             if operation.name == "scf.yield" and operation.parent is not None:
                 self._yields.setdefault(operation.parent, []).append(operation)
@@ -91,10 +91,10 @@ class TritonSlices:
         names = set()
         for operation in self.operations(values):
             if operation.name == "arith.muli":
-                names |= {self._unwrapped(value).lstrip("%") for value in uses(operation)}
+                names |= {self._unwrap(value).lstrip("%") for value in uses(operation)}
         return names & set(self.arguments)
 
-    def _unwrapped(self, value: str) -> str:
+    def _unwrap(self, value: str) -> str:
         """The value behind splats, extensions and broadcasts."""
         operation = self._defined.get(value)
         while operation is not None and operation.name in _WRAPPERS:
@@ -137,7 +137,7 @@ class TritonSlices:
         return inputs
 
     def _loop_inputs(self, loop: Operation, position: int) -> list[str]:
-        carried = _carried(loop)
+        carried = _iter_args(loop)
         inputs = [carried[position][1]] if position < len(carried) else []
         for inner in self._yields.get(loop.index, ()):
             inputs += uses(inner)[position : position + 1]
@@ -178,7 +178,7 @@ def access(operation: Operation) -> AccessValues:
     return AccessValues(values[:1], values[at : at + 1])
 
 
-def _carried(loop: Operation) -> list[tuple[str, str]]:
+def _iter_args(loop: Operation) -> list[tuple[str, str]]:
     """The loop-carried values of a `scf.for`: (name inside the loop, initial value)."""
     _, _, rest = loop.text.partition("iter_args(")
     return _CARRIED.findall(rest.partition(") ->")[0])

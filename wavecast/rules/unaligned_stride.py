@@ -12,10 +12,10 @@ from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Fix, Recompiled
 from wavecast.rules.loops import GLOBAL_SPACES, matters
 from wavecast.rules.rates import peak_bandwidth
-from wavecast.rules.specialise import DIVISOR, multiple, specialised
+from wavecast.rules.specialise import DIVISOR, declare_divisible, multiple
 from wavecast.rules.triton_slice import FunctionArgument, access
 from wavecast.rules.triton_stages import module_slices, stage
-from wavecast.rules.wording import count, listed, size
+from wavecast.rules.wording import count, join_names, size
 
 NAME = "unaligned-stride"
 
@@ -72,7 +72,7 @@ def _finding(
     assert subject.launch is not None
     values = subject.launch.scalars
     tensor = _tensor(subject, access_group)
-    names = listed(f"{arg.name} = {values[arg.name]}" for arg in strides)
+    names = join_names(f"{arg.name} = {values[arg.name]}" for arg in strides)
     width = _width(tensor, access_group)
     padded = {
         arg.name: multiple(int(values[arg.name]), max(DIVISOR, LINE_BYTES // width))
@@ -80,7 +80,7 @@ def _finding(
     }
     advice, once = _advice(subject, tensor, padded, width)
     change = Recompiled(
-        specialised(stage(subject, "ttir"), padded),
+        declare_divisible(stage(subject, "ttir"), padded),
         scalars=padded,
         strides=_padded_strides(subject, padded),
     )
@@ -123,7 +123,7 @@ def _advice(
     subject: RuleInput, tensor: Argument | None, padded: dict[str, int], width: int
 ) -> tuple[str, float]:
     """What to do, and the seconds a contiguous copy takes (0 where its size is not known)."""
-    stride_text = listed(f"{name} = {value}" for name, value in padded.items())
+    stride_text = join_names(f"{name} = {value}" for name, value in padded.items())
     text = f"Allocate the rows padded to a multiple of {DIVISOR} elements ({stride_text})"
     bandwidth = peak_bandwidth(subject.device)
     if tensor is None or not tensor.shape or not bandwidth:

@@ -10,7 +10,7 @@ from wavecast.perfmodel.launches import LaunchChanges
 from wavecast.perfmodel.reshaping import split_loop
 from wavecast.perfmodel.simulation.timing import LaunchTiming
 from wavecast.rules.accesses import AccessGroup, group
-from wavecast.rules.changes import contiguous, simulated
+from wavecast.rules.changes import contiguous, simulated_fix
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Array, Fix
 from wavecast.rules.loops import GLOBAL_SPACES, matters
@@ -76,7 +76,7 @@ def _finding(subject: RuleInput, access_group: AccessGroup) -> Finding:
         instruction=worst.index,
         fixes=(
             *_wave_per_row(subject, access_group, instructions),
-            simulated(_advice(subject, gather), contiguous, instructions),
+            simulated_fix(_advice(subject, gather), contiguous, instructions),
         ),
         covers=instructions,
         about=about,
@@ -106,7 +106,7 @@ def _wave_per_row(
             changes.with_contiguous(mask), analysis, index, lanes, 0.0, has_addition=False
         )
 
-    yield simulated(
+    yield simulated_fix(
         f"Let the {lanes} lanes of a wave go through one row together, an element in each lane, "
         "and combine their results by shuffles, with a wave instead of a thread for each row.",
         change,

@@ -10,7 +10,7 @@ from wavecast.isa.instruction import SourceLocation
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Fix, Recompiled
 from wavecast.rules.hip_source import body_of
-from wavecast.rules.narrowing import narrowed
+from wavecast.rules.narrowing import narrow_integers
 from wavecast.rules.triton_stages import module, stage
 from wavecast.rules.wording import count, lines
 
@@ -46,7 +46,7 @@ def _triton(subject: RuleInput) -> Iterator[Finding]:
     if parsed is None:
         return
     wide = _wide_locations(parsed)
-    change = narrowed(text)
+    change = narrow_integers(text)
     if not wide or change is None:
         return
     advice = (

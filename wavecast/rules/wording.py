@@ -19,7 +19,7 @@ def shared_memory(is_amd: bool) -> str:
     return "LDS" if is_amd else "shared memory"
 
 
-def listed(names: Iterable[str], word: str = "and") -> str:
+def join_names(names: Iterable[str], word: str = "and") -> str:
     """`a`, `a and b`, `a, b and c`."""
     items: Sequence[str] = list(names)
     if len(items) < 2:
@@ -34,7 +34,7 @@ def lines(locations: Iterable[SourceLocation | None], most: int = 6) -> str:
         return ""
     if len(numbers) > most:
         return f"lines {', '.join(map(str, numbers[:most]))} …"
-    return f"line{'' if len(numbers) == 1 else 's'} {listed(map(str, numbers))}"
+    return f"line{'' if len(numbers) == 1 else 's'} {join_names(map(str, numbers))}"
 
 
 def size(number: float) -> str:

@@ -21,7 +21,7 @@ from wavecast.perfmodel.notes import Note
 from wavecast.perfmodel.placement import LaunchPlacement
 from wavecast.perfmodel.profile import LaunchProfile, LevelTraffic, ProfileSource, SampleCoverage
 from wavecast.perfmodel.streams import REQUEST, Streams
-from wavecast.sampling.plain import packed, unpacked
+from wavecast.sampling.plain import from_bytes, to_bytes
 
 VERSION: Final = 2
 _ARRAYS: Final = {
@@ -34,10 +34,10 @@ _ARRAYS: Final = {
 """Array of `Streams` -> dtype, dimensions."""
 
 
-def encoded(profile: LaunchProfile) -> bytes:
+def encode(profile: LaunchProfile) -> bytes:
     """The document of a profile."""
     streams = {field.name: getattr(profile.streams, field.name) for field in fields(Streams)}
-    return packed(
+    return to_bytes(
         {
             "version": VERSION,
             "instructions": len(profile.program.instructions),
@@ -57,12 +57,12 @@ def encoded(profile: LaunchProfile) -> bytes:
     )
 
 
-def decoded(data: bytes, program: Program) -> LaunchProfile:
+def decode(data: bytes, program: Program) -> LaunchProfile:
     """The profile of a document, of a launch of `program`.
 
     Raises InputError for a document that is damaged, of another version, or of another program.
     """
-    document = unpacked(data)
+    document = from_bytes(data)
     if not isinstance(document, dict) or document.get("version") != VERSION:
         raise InputError(f"a launch profile of another version than {VERSION}")
     if document.get("instructions") != len(program.instructions):
@@ -125,4 +125,4 @@ def _asks(instruction: Instruction) -> bool:
     return memory is not None and memory.kind is not MemoryKind.PERMUTE
 
 
-__all__ = ["VERSION", "decoded", "encoded"]
+__all__ = ["VERSION", "decode", "encode"]

@@ -46,7 +46,7 @@ def profile_of_sample(
     device lacks a number.
     """
     launch_sample = sample_of(launch, ranges, device)
-    return replayed(launch_sample, device, warm=warm, polluting_bytes=polluting_bytes)
+    return replay_sample(launch_sample, device, warm=warm, polluting_bytes=polluting_bytes)
 
 
 def sample_of(launch: Launch, ranges: Sequence[AddressRange], device: Device) -> Sample:
@@ -64,14 +64,14 @@ def sample_of(launch: Launch, ranges: Sequence[AddressRange], device: Device) ->
     return sample(launch, ranges, placement, device)
 
 
-def replayed(
+def replay_sample(
     launch_sample: Sample, device: Device, *, warm: bool = True, polluting_bytes: float = 0.0
 ) -> LaunchProfile:
     """The profile of a sample that was executed for a device. Arguments as `profile_of_sample`."""
     chip, placement = Chip.of(device), launch_sample.placement
     scale = _scale(launch_sample)
     polluting = polluting_bytes if warm else None
-    cache_requests = _moved(launch_sample, scale, chip, polluting)
+    cache_requests = _cache_requests(launch_sample, scale, chip, polluting)
     rows, traffic = _levels(launch_sample, cache_requests, chip, scale, polluting)
     program, coverage = launch_sample.kernel.program, launch_sample.coverage
     code = Code.of(program, device, placement.wave_lanes)
@@ -105,7 +105,7 @@ def _scale(launch_sample: Sample) -> np.ndarray:
     return of_instruction * (launch_sample.placement.workgroups / len(launch_sample.numbers))
 
 
-def _moved(
+def _cache_requests(
     launch_sample: Sample, scale: np.ndarray, chip: Chip, polluting: float | None
 ) -> np.ndarray:
     """What requests ask of the caches (f64[m, COLUMNS]) after an equal launch. The L2 keeps
@@ -133,7 +133,7 @@ def _moved(
     working_set = float(np.minimum(totals / chip.dies, sizes).sum()) + polluting / chip.dies
     resident = float(np.asarray(residency(working_set, chip.l2_slice)))
     again = replay.replay(accesses, launch_sample.table.asked, unit_of, clock, geometry, passes=2)
-    return np.where(_chosen(np.full(len(cold), resident))[:, None], again, cold)
+    return np.where(_select_share(np.full(len(cold), resident))[:, None], again, cold)
 
 
 def _levels(
@@ -165,7 +165,7 @@ def _levels(
     rows[:, unit.TAGS] = cache_requests[:, replay.TAGS]
     rows[:, unit.L2] = cache_requests[:, replay.L2]
     rows[:, unit.MALL] = beyond
-    rows[:, unit.HBM] = beyond * _chosen(memory[owner[accesses.array]])
+    rows[:, unit.HBM] = beyond * _select_share(memory[owner[accesses.array]])
     rows[:, unit.PASSES] = np.where(path == LDS, accesses.passes, 0.0)
     rows[:, unit.SERIAL] = np.where(path == LDS, 0.0, accesses.passes)
     traffic = LevelTraffic(
@@ -243,7 +243,7 @@ def _mean(kind: np.ndarray, amounts: np.ndarray, where: np.ndarray) -> np.ndarra
     return sums / np.maximum(np.bincount(kind, weights=where), 1)
 
 
-def _chosen(share: np.ndarray) -> np.ndarray:
+def _select_share(share: np.ndarray) -> np.ndarray:
     """Requests (bool[m]) that go to memory so that a share of them does: by the fractions of n·φ,
     which are evenly distributed."""
     return (np.arange(len(share)) * GOLDEN) % 1.0 < share
@@ -283,4 +283,4 @@ def _dtype(code: Code, counts: np.ndarray) -> str:
     return max(work, key=lambda name: work[name]) if work else ""
 
 
-__all__ = ["profile_of_sample", "replayed", "sample_of"]
+__all__ = ["profile_of_sample", "replay_sample", "sample_of"]

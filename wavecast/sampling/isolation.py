@@ -22,7 +22,7 @@ from wavecast.errors import (
     UsageError,
     WavecastError,
 )
-from wavecast.sampling.plain import packed, unpacked
+from wavecast.sampling.plain import from_bytes, to_bytes
 
 _ERRORS: Final[dict[str, type[WavecastError]]] = {
     error.__name__: error
@@ -34,7 +34,7 @@ _ERRORS: Final[dict[str, type[WavecastError]]] = {
 """Errors that come back as themselves; others as a WavecastError with the same message."""
 
 
-def isolated(work: Callable[[], object]) -> Any:
+def run_in_fork(work: Callable[[], object]) -> Any:
     """The plain value that `work` returns, run in a fork; a WavecastError it raises is raised here.
 
     The fork has this thread only: `work` must not need others, or locks they may hold. Memory that
@@ -58,7 +58,7 @@ def isolated(work: Callable[[], object]) -> Any:
     exit_status = processes.wait(child)
     if not content:
         raise Unsupported(f"the process that executed the sample died{_how(exit_status)}")
-    answer = unpacked(content)
+    answer = from_bytes(content)
     if "error" in answer:
         name, message, hint = answer["error"]
         raise _ERRORS.get(name, WavecastError)(message, hint=hint)
@@ -80,9 +80,9 @@ def _answer(work: Callable[[], object], reader: int, writer: int) -> None:
         answer = {"result": work()}
     except WavecastError as error:
         answer = {"error": (type(error).__name__, error.message, error.hint)}
-    content = packed(answer)
+    content = to_bytes(answer)
     with os.fdopen(writer, "wb") as pipe:
         pipe.write(content)
 
 
-__all__ = ["isolated"]
+__all__ = ["run_in_fork"]

@@ -20,12 +20,12 @@ _KINDS: Final = "biuf"
 """Kinds of numpy dtypes that may travel."""
 
 
-def packed(value: object) -> bytes:
+def to_bytes(value: object) -> bytes:
     """The bytes of a plain value. Raises TypeError for any other."""
     return pack(value, _extension)
 
 
-def unpacked(data: bytes) -> Any:
+def from_bytes(data: bytes) -> Any:
     """The value `packed` was given; lists and tuples come back as tuples, arrays writable.
 
     Raises InputError for bytes that are not a plain value.
@@ -55,4 +55,4 @@ def _array(code: int, data: memoryview) -> np.ndarray:
     return np.frombuffer(content, dtype).reshape(shape).copy()
 
 
-__all__ = ["packed", "unpacked"]
+__all__ = ["from_bytes", "to_bytes"]

@@ -58,7 +58,7 @@ class RequestTable:
             if memory.space is Space.LDS:
                 lds_phases = phases(program.target, width, kind == path.STORE, wave_lanes, banks)
                 row[index] = served.setdefault(lds_phases, len(served))
-        lanes, of_row = _served(list(served))
+        lanes, of_row = _phase_tables(list(served))
         table = MemoryTable(
             kinds[0].astype(np.int8), kinds[1].astype(np.int8), kinds[2], row, lanes, of_row
         )
@@ -75,7 +75,7 @@ class RequestTable:
         return counts.astype(float)
 
 
-def _served(all_phases: list[Phases]) -> tuple[np.ndarray, np.ndarray]:
+def _phase_tables(all_phases: list[Phases]) -> tuple[np.ndarray, np.ndarray]:
     """Lanes served together, i32[phases, groups, lanes], and the banks of each."""
     groups = max((len(p.groups) for p in all_phases), default=1)
     widest = max((len(group) for p in all_phases for group in p.groups), default=1)

@@ -21,10 +21,10 @@ from wavecast.emulate.trace.logs import Reduce
 from wavecast.emulate.trace.mode import TraceMode
 from wavecast.emulate.trace.result import Stream, Trace
 from wavecast.isa.program import Kernel
-from wavecast.perfmodel.cache.accesses import Accesses, ArrayMap, reduced
+from wavecast.perfmodel.cache.accesses import Accesses, ArrayMap, reduce_records
 from wavecast.perfmodel.placement import LaunchPlacement
 from wavecast.perfmodel.profile import SampleCoverage
-from wavecast.sampling.isolation import isolated
+from wavecast.sampling.isolation import run_in_fork
 from wavecast.sampling.requests import RequestTable
 
 MOST: Final = 50_000_000
@@ -122,10 +122,10 @@ def sample(
     kernel = emulator.translate(launch.code).kernel
     lanes = kernel.descriptor.wave_size
     table, arrays = RequestTable.of(kernel.program, device, lanes), ArrayMap.of(ranges)
-    reduce = partial(reduced, instructions=table.asked, arrays=arrays)
+    reduce = partial(reduce_records, instructions=table.asked, arrays=arrays)
     reduce(np.zeros((0, 2 + lanes), np.uint64))  # compiled here, not in every fork
     run = partial(_run, emulator, launch, ranges, reduce)
-    part = isolated(partial(_sample, run, launch, placement, len(arrays.sizes)))
+    part = run_in_fork(partial(_sample, run, launch, placement, len(arrays.sizes)))
     return Sample(
         kernel=kernel,
         launch=launch,
@@ -188,7 +188,7 @@ def _sample(
     scaled = counts.astype(float) * (room / whole)
     ran = (order[:1], order[1:whole], order[whole:room])
     accesses = [
-        _renumbered(part, np.searchsorted(numbers, np.sort(of)), waves)
+        _renumber_streams(part, np.searchsorted(numbers, np.sort(of)), waves)
         for trace, of in zip(traces, (of for of in ran if of), strict=True)
         for part in trace.reduced
     ]
@@ -199,7 +199,7 @@ def _sample(
         "block_counts": scaled,
         "usual": usual * room,
         "accesses": [_fields(access) for access in accesses],
-        "shared": _shared(run, placement, waves, int(steps * GLANCE) + 1, arrays),
+        "shared": _shared_fraction(run, placement, waves, int(steps * GLANCE) + 1, arrays),
     }
 
 
@@ -216,7 +216,9 @@ def _probes(workgroups: int, full: int) -> tuple[int, ...]:
     return tuple(np.unique(np.minimum(positions.astype(np.int64), workgroups - 1)).tolist())
 
 
-def _shared(run: _Run, placement: LaunchPlacement, waves: int, cut: int, arrays: int) -> np.ndarray:
+def _shared_fraction(
+    run: _Run, placement: LaunchPlacement, waves: int, cut: int, arrays: int
+) -> np.ndarray:
     """How much dies share of each array at the start (f64[arrays]): distinct sectors of one wave of
     every workgroup, on all dies together over the sum of each alone."""
     numbers = placement.first_round()
@@ -240,7 +242,7 @@ def _shared(run: _Run, placement: LaunchPlacement, waves: int, cut: int, arrays:
     return shares
 
 
-def _renumbered(part: Accesses, positions: np.ndarray, waves: int) -> Accesses:
+def _renumber_streams(part: Accesses, positions: np.ndarray, waves: int) -> Accesses:
     """The accesses of some workgroups, with streams numbered as in the whole sample, where these
     workgroups are at `positions`."""
     return replace(part, stream=positions[part.stream // waves] * waves + part.stream % waves)
@@ -276,9 +278,9 @@ def _emulator(digest: str) -> Emulator:
     return Emulator(1, TraceMode(memory=False, streams=1))
 
 
-def translated(code: CodeObject) -> NativeKernel:
+def translate(code: CodeObject) -> NativeKernel:
     """The native code that samples of a kernel execute. Raises as `Emulator.translate`."""
     return _emulator(code.digest).translate(code)
 
 
-__all__ = ["Sample", "sample", "translated"]
+__all__ = ["Sample", "sample", "translate"]

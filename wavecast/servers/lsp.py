@@ -86,16 +86,16 @@ def server(arch: str) -> KernelServer:
 
     @instance.feature(types.TEXT_DOCUMENT_DID_OPEN)
     @instance.thread()
-    def opened(params: types.DidOpenTextDocumentParams) -> None:
+    def did_open(params: types.DidOpenTextDocumentParams) -> None:
         instance.explain(params.text_document.uri)
 
     @instance.feature(types.TEXT_DOCUMENT_DID_SAVE)
     @instance.thread()
-    def saved(params: types.DidSaveTextDocumentParams) -> None:
+    def did_save(params: types.DidSaveTextDocumentParams) -> None:
         instance.explain(params.text_document.uri)
 
     @instance.feature(types.TEXT_DOCUMENT_DID_CLOSE)
-    def closed(params: types.DidCloseTextDocumentParams) -> None:
+    def did_close(params: types.DidCloseTextDocumentParams) -> None:
         instance.forget(params.text_document.uri)
 
     @instance.feature(types.TEXT_DOCUMENT_HOVER)

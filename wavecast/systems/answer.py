@@ -13,10 +13,10 @@ from wavecast.systems.engine import Engine, engine
 from wavecast.systems.experts import ExpertLoad
 from wavecast.systems.graph import Builder, Step
 from wavecast.systems.huggingface import ModelConfig
-from wavecast.systems.intervals import Interval, bracketed
+from wavecast.systems.intervals import Interval, metric_interval
 from wavecast.systems.memory import MemoryUse, memory
 from wavecast.systems.parallel import Parallelism, check
-from wavecast.systems.plan import undivided
+from wavecast.systems.plan import replication_notes
 from wavecast.systems.precision import Precision, on_device, precision
 from wavecast.systems.serving import Disaggregation, Instance, Load, Served, serve
 from wavecast.systems.speculation import Speculation
@@ -125,7 +125,7 @@ class ModelOnSystem:
         )
         self.precision, self.notes = on_device(formats, system.device)
         if deployment.check_plan:
-            self.notes += undivided(config.values, self.architecture, self.parallel)
+            self.notes += replication_notes(config.values, self.architecture, self.parallel)
         decode = self._instance(self.parallel, self.engine, scale, deployment.speculation)
         self.model, self.memory = decode.model, decode.memory
         self.prefill: Instance | None = None
@@ -186,7 +186,7 @@ class ModelOnSystem:
         device = self.system.device
 
         def interval(metric: str, value: float) -> Interval:
-            return bracketed(self.mode + metric, value, device, self.engine.name)
+            return metric_interval(self.mode + metric, value, device, self.engine.name)
 
         return ServingAnswer(
             load=load,
@@ -229,7 +229,7 @@ def answer(
         memory=ready.memory,
         servings=tuple(servings),
         why_not=why_not,
-        notes=(*_notes(ready), *_unvalidated(ready.architecture, loads)),
+        notes=(*_notes(ready), *_context_notes(ready.architecture, loads)),
     )
 
 
@@ -258,9 +258,9 @@ def _rate(time: Interval) -> Interval:
     return Interval(1 / time.value, 1 / time.high, 1 / time.low, time.basis)
 
 
-def _unvalidated(architecture: ModelArchitecture, loads: Sequence[Load]) -> Iterator[str]:
+def _context_notes(architecture: ModelArchitecture, loads: Sequence[Load]) -> Iterator[str]:
     """What a load asks of a model that its configuration does not promise."""
-    samples = (load.drawn() for load in loads)
+    samples = (load.sample() for load in loads)
     longest = max((int((prompts + outputs).max()) for _, prompts, outputs in samples), default=0)
     if architecture.context and longest > architecture.context:
         yield (

@@ -19,7 +19,7 @@ from wavecast.systems.architecture import (
 )
 from wavecast.systems.compressed_parts import compressed_nodes
 from wavecast.systems.latent_parts import latent_nodes
-from wavecast.systems.parts import Builder, Node, Step, attended, copy, norm
+from wavecast.systems.parts import Builder, Node, Step, attention_problems, copy, norm
 
 _CHUNK: Final = 64
 """Tokens that chunked linear attention multiplies at once (flash-linear-attention, vLLM)."""
@@ -33,7 +33,7 @@ def attention_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node
     yield from builder.quantise(rows, hidden, builder.precision.attention)
     match layer.attention:
         case GroupedQueryAttention() as attention:
-            out = yield from _grouped(builder, attention, step)
+            out = yield from _grouped_query(builder, attention, step)
         case LatentAttention() as attention:
             out = yield from latent_nodes(builder, attention, step)
         case LinearAttention() as attention:
@@ -47,7 +47,7 @@ def attention_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node
     yield from builder.add_streams(rows)
 
 
-def _grouped(
+def _grouped_query(
     builder: Builder, attention: GroupedQueryAttention, step: Step
 ) -> Generator[Node, None, int]:
     tensor, rows = builder.parallel.attention_tensor, step.rows
@@ -59,7 +59,7 @@ def _grouped(
         yield from builder.rope(rows, (heads + keys) * head, keys * head)
     else:
         yield Node("cache write", "attention", copy(rows, 2 * keys * head))
-    for name, queries, length, batch, causal in attended(step):
+    for name, queries, length, batch, causal in attention_problems(step):
         op = AttentionOp(
             batch=batch,
             # Drafted tokens share the keys of their sequence, as heads of a group do.

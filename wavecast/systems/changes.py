@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from wavecast.arch.fields import fields
 from wavecast.arch.rates import DTYPES
-from wavecast.arch.scaling import scaled
+from wavecast.arch.scaling import scale_device
 from wavecast.arch.systems import System
 from wavecast.errors import UnknownName, UsageError
 from wavecast.systems.answer import HOST, Deployment
@@ -54,7 +54,7 @@ class ModelChange:
             fabric, network = system.fabric, system.network
             system = replace(
                 system,
-                device=scaled(system.device, self.facts, self.text),
+                device=scale_device(system.device, self.facts, self.text),
                 fabric=fabric and fabric.scaled(links),
                 network=network and replace(network, bandwidth=links * network.bandwidth),
             )
@@ -87,10 +87,10 @@ def _flag(text: str) -> bool:
 
 
 def _parallel(name: str) -> Callable[[Deployment, Any], Deployment]:
-    def applied(deployment: Deployment, value: Any) -> Deployment:
+    def apply(deployment: Deployment, value: Any) -> Deployment:
         return replace(deployment, parallel=replace(deployment.parallel, **{name: value}))
 
-    return applied
+    return apply
 
 
 def _tensor(deployment: Deployment, value: int) -> Deployment:
@@ -105,19 +105,19 @@ def _text(name: str) -> Callable[[Deployment, Any], Deployment]:
 
 
 def _engine(name: str) -> Callable[[Deployment, Any], Deployment]:
-    def applied(deployment: Deployment, value: Any) -> Deployment:
+    def apply(deployment: Deployment, value: Any) -> Deployment:
         fields_ = {**dict(deployment.engine_fields), name: value}
         return replace(deployment, engine_fields=tuple(fields_.items()))
 
-    return applied
+    return apply
 
 
 def _number(name: str) -> Callable[[Deployment, Any], Deployment]:
-    def applied(deployment: Deployment, value: Any) -> Deployment:
+    def apply(deployment: Deployment, value: Any) -> Deployment:
         settings = {**dict(deployment.settings), name: value}
         return replace(deployment, settings=tuple(settings.items()))
 
-    return applied
+    return apply
 
 
 SETTINGS: Final[Mapping[str, _Setting]] = {
@@ -178,7 +178,7 @@ def check_names(changes: Sequence[ModelChange], components: Sequence[str]) -> No
 def _change(text: str) -> ModelChange:
     factor = _FACTOR.fullmatch(text)
     if factor is not None:
-        return _multiplied(text, factor["name"], factor["sign"], factor["number"])
+        return _parse_factor(text, factor["name"], factor["sign"], factor["number"])
     value = _VALUE.fullmatch(text)
     if value is None:
         hint = "hbm*1.5, attention free, tp 4"
@@ -200,7 +200,7 @@ def _change(text: str) -> ModelChange:
     return ModelChange(text, scale={_scaled_name(name): 0.0})
 
 
-def _multiplied(text: str, name: str, sign: str, number: str) -> ModelChange:
+def _parse_factor(text: str, name: str, sign: str, number: str) -> ModelChange:
     try:
         factor = float(number)
     except ValueError:

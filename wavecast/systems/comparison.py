@@ -61,7 +61,7 @@ class ComparedSystem:
     servings: tuple[ComparedServing, ...]
 
 
-def compared(answers: Sequence[ModelAnswer]) -> tuple[ComparedSystem, ...]:
+def compare_systems(answers: Sequence[ModelAnswer]) -> tuple[ComparedSystem, ...]:
     """Every system next to the first on which the model fits, for the same loads."""
     base = next((answer for answer in answers if answer.servings), None)
     if base is None:
@@ -71,7 +71,7 @@ def compared(answers: Sequence[ModelAnswer]) -> tuple[ComparedSystem, ...]:
 
 def _pairs(base: ModelAnswer, answer: ModelAnswer) -> Iterator[ComparedServing]:
     for first, serving in zip(base.servings, answer.servings, strict=bool(answer.servings)):
-        yield _compared(base, first, answer, serving)
+        yield _compare_serving(base, first, answer, serving)
 
 
 def bound(serving: ServingAnswer) -> StepBound:
@@ -89,7 +89,7 @@ def bound(serving: ServingAnswer) -> StepBound:
     return StepBound(cause, seconds / step.seconds, module, step.modules[module] / step.seconds)
 
 
-def _compared(
+def _compare_serving(
     base: ModelAnswer, first: ServingAnswer, answer: ModelAnswer, serving: ServingAnswer
 ) -> ComparedServing:
     if answer is base:
@@ -132,6 +132,6 @@ __all__ = [
     "StepBound",
     "SystemRatio",
     "bound",
-    "compared",
+    "compare_systems",
     "ratio",
 ]

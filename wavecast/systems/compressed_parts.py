@@ -9,7 +9,7 @@ from wavecast.perfmodel.ops.attention import BEST
 from wavecast.perfmodel.ops.attention import Attention as AttentionOp
 from wavecast.systems.architecture import CompressedAttention
 from wavecast.systems.latent_parts import index_nodes
-from wavecast.systems.parts import Builder, Node, Step, attended, copy, norm
+from wavecast.systems.parts import Builder, Node, Step, attention_problems, copy, norm
 from wavecast.systems.windows import block_of
 
 
@@ -36,7 +36,7 @@ def compressed_nodes(
             builder, attention.indexer, step, rank=attention.q_rank,
             width=attention.index_width, rate=attention.rate,
         )  # fmt: skip
-    for name, queries, length, batch, causal in attended(step):
+    for name, queries, length, batch, causal in attention_problems(step):
         entries = length // attention.rate if attention.rate else 0
         if attention.indexer:
             entries = min(entries, attention.indexer.topk)

@@ -17,7 +17,7 @@ from wavecast.systems.architecture import (
 from wavecast.systems.config_fields import Fields
 
 
-def grouped(
+def grouped_query(
     fields: Fields,
     *,
     window: int | None = None,
@@ -101,9 +101,9 @@ def by_type(
 def sliding_or_full(fields: Fields, types: Iterable[str], window: int | None) -> list[Attention]:
     """Full attention, and windows in the layers that `types` names. Raises UsageError for such a
     layer without a window."""
-    mixers: dict[str, Attention] = {"full_attention": grouped(fields)}
+    mixers: dict[str, Attention] = {"full_attention": grouped_query(fields)}
     if window:
-        mixers["sliding_attention"] = grouped(fields, window=window)
+        mixers["sliding_attention"] = grouped_query(fields, window=window)
     elif "sliding_attention" in types:
         raise UsageError(f"{fields.name}: layer_types has sliding_attention without sliding_window")
     return by_type(fields, types, mixers)
@@ -113,7 +113,7 @@ __all__ = [
     "by_type",
     "dense",
     "experts",
-    "grouped",
+    "grouped_query",
     "indexer",
     "latent",
     "linear",

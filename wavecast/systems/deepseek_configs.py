@@ -8,7 +8,7 @@ from typing import Final
 from wavecast.errors import UsageError
 from wavecast.systems.architecture import Attention, CompressedAttention, Layer, Mlp
 from wavecast.systems.config_fields import Fields
-from wavecast.systems.config_parts import by_type, dense, experts, grouped, indexer, latent
+from wavecast.systems.config_parts import by_type, dense, experts, grouped_query, indexer, latent
 
 
 def _deepseek(fields: Fields) -> list[Layer]:
@@ -26,14 +26,14 @@ def _deepseek(fields: Fields) -> list[Layer]:
 
 def _deepseek_v32(fields: Fields) -> list[Layer]:
     """The same with an indexer in every layer, and dense layers by `mlp_layer_types`."""
-    _indexed(fields)
+    _require_indexers(fields)
     mixer = latent(fields, indexer(fields))
     return [Layer(mixer, mlp) for mlp in _mlps_by_type(fields)]
 
 
 def _glm_dsa(fields: Fields) -> list[Layer]:
     """DeepSeek-V3.2 whose layers may share the keys that a layer before them chose."""
-    _indexed(fields)
+    _require_indexers(fields)
     mixers = [
         latent(fields, indexer(fields, shared=kind == "shared")) for kind in _indexers(fields)
     ]
@@ -42,7 +42,7 @@ def _glm_dsa(fields: Fields) -> list[Layer]:
 
 def _glm_moe(fields: Fields) -> list[Layer]:
     first, sparse = _first_dense(fields), _experts(fields)
-    mixer = grouped(fields)
+    mixer = grouped_query(fields)
     return [Layer(mixer, dense(fields) if n < first else sparse) for n in range(fields.depth)]
 
 
@@ -68,7 +68,7 @@ def _mlps_by_type(fields: Fields) -> list[Mlp]:
     return [dense(fields) if name == "dense" else sparse for name in types]
 
 
-def _indexed(fields: Fields) -> None:
+def _require_indexers(fields: Fields) -> None:
     """Every layer has an indexer; the second name is that of older checkpoints."""
     for name in fields.list("layer_types", fields.depth) or ():
         if name not in ("indexed_attention", "deepseek_sparse_attention"):

@@ -40,15 +40,15 @@ def token_cost(answer: ModelAnswer, serving: ServingAnswer, economy: Economy) ->
     """The cost of the output tokens of a load on the GPUs that the model takes."""
     gpus, rate = answer.parallel.gpus, serving.output_rate
 
-    def scaled(per_second: float | None) -> Interval | None:
+    def scale(per_second: float | None) -> Interval | None:
         if per_second is None:
             return None
         seconds = MILLION * gpus * per_second
         return Interval(seconds / rate.value, seconds / rate.high, seconds / rate.low, rate.basis)
 
     return TokenCost(
-        scaled(None if economy.power is None else economy.power / _JOULES_PER_KWH),
-        scaled(None if economy.price is None else economy.price / _SECONDS_PER_HOUR),
+        scale(None if economy.power is None else economy.power / _JOULES_PER_KWH),
+        scale(None if economy.price is None else economy.price / _SECONDS_PER_HOUR),
     )
 
 

@@ -10,7 +10,7 @@ import math
 from typing import Final
 
 from wavecast.compile.loops import loop
-from wavecast.systems.scheduler import append, choose, decoded, remove, schedule
+from wavecast.systems.scheduler import append, choose, finish_decode, remove, schedule
 from wavecast.systems.serving_state import INBOX, NOTHING, PREFILLING, RUNNING, WAITING
 
 ENDED, PRICE, GROW = range(3)
@@ -122,7 +122,7 @@ def _finish(state, index):  # pragma: no cover
     instance.most = max(instance.most, decoding + instance.chunks)
     instance.seconds += seconds
     if decoding > 0:
-        gap = decoded(instance, requests, load, now)
+        gap = finish_decode(instance, requests, load, now)
         if index >= load.first_decoder:
             state.gaps[client.gaps, 0], state.gaps[client.gaps, 1] = gap, decoding
             client.gaps += 1
@@ -133,7 +133,7 @@ def _finish(state, index):  # pragma: no cover
     if instance.chunks > 0:
         instance.prefill_seconds += seconds
         instance.unseen, instance.postponed = engine.poll, 0
-        _prefilled(instance, requests, events, client, load)
+        _finish_prefill(instance, requests, events, client, load)
     else:
         instance.unseen += instance.times
         if instance.count[PREFILLING] > 0:
@@ -153,7 +153,7 @@ def _finish(state, index):  # pragma: no cover
 
 
 @loop
-def _prefilled(instance, requests, events, client, load):  # pragma: no cover
+def _finish_prefill(instance, requests, events, client, load):  # pragma: no cover
     """Chunks are in the cache; prompts that are complete have a token more."""
     number = instance.head[PREFILLING]
     for _ in range(instance.chunks):

@@ -52,11 +52,11 @@ class ExpertLoad:
                     f"the load has {len(self.shares)} experts, a layer of the model {experts}"
                 )
             if redundant:
-                return _balanced(self.shares, ranks, redundant)
+                return _balanced_imbalance(self.shares, ranks, redundant)
             return _busiest(self.shares, ranks)
         if redundant and self.exponent:
-            return _balanced(_power_law(experts, self.exponent), ranks, redundant)
-        return _expected(experts, ranks, self.exponent)
+            return _balanced_imbalance(_power_law(experts, self.exponent), ranks, redundant)
+        return _expected_imbalance(experts, ranks, self.exponent)
 
     def __str__(self) -> str:
         if self.shares:
@@ -64,7 +64,7 @@ class ExpertLoad:
         return f"power law, exponent {self.exponent:g}" if self.exponent else "equal loads"
 
 
-def measured(path: str | Path) -> ExpertLoad:
+def read_expert_load(path: str | Path) -> ExpertLoad:
     """The loads of a file: a JSON list with a number per expert, or one list per layer, which are
     added up. Raises InputError for a file that cannot be read, UsageError for another content."""
     try:
@@ -97,7 +97,7 @@ def _busiest(shares: Sequence[float], ranks: int) -> float:
     return max(sums) * ranks / sum(sums)
 
 
-def _balanced(shares: Sequence[float], ranks: int, redundant: int) -> float:
+def _balanced_imbalance(shares: Sequence[float], ranks: int, redundant: int) -> float:
     """Tokens of the busiest GPU over the mean. Copies of an expert share its tokens; the next copy
     is of the expert whose copies have the most. The heaviest copies are given out first, each to
     the GPU with the fewest tokens of those with room for one more."""
@@ -123,7 +123,7 @@ def _power_law(experts: int, exponent: float) -> list[float]:
 
 
 @cache
-def _expected(experts: int, ranks: int, exponent: float) -> float:
+def _expected_imbalance(experts: int, ranks: int, exponent: float) -> float:
     if not exponent:
         return 1.0
     shares = _power_law(experts, exponent)
@@ -135,4 +135,4 @@ def _expected(experts: int, ranks: int, exponent: float) -> float:
     return total / _ORDERS
 
 
-__all__ = ["ExpertLoad", "measured"]
+__all__ = ["ExpertLoad", "read_expert_load"]

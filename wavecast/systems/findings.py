@@ -73,20 +73,24 @@ def findings(
         return ModelFindings((), ())
     last = loads[-1:]
 
-    def changed(text: str) -> ChangedModel:
+    def predict_change(text: str) -> ChangedModel:
         base_answer = ModelAnswer(
             before.system, before.architecture, before.precision, before.parallel, before.engine,
             before.memory, before.servings[-1:],
         )  # fmt: skip
         return predict(config, system, deployment, last, base_answer, together(parse(text)))
 
-    candidates = [ModelFinding(advice, changed(text)) for text, advice in _candidates(before)]
+    candidates = [
+        ModelFinding(advice, predict_change(text)) for text, advice in _candidates(before)
+    ]
     worth = [
         finding for finding in candidates if finding.changed.servings and finding.speedup >= LEAST
     ]
     step = before.servings[-1].decode
     modules = [
-        ModuleFinding(module, step.modules[module] / step.seconds, changed(f"{module}*{FASTER}"))
+        ModuleFinding(
+            module, step.modules[module] / step.seconds, predict_change(f"{module}*{FASTER}")
+        )
         for module in MODULES
         if step.modules.get(module)
     ]

@@ -49,13 +49,13 @@ class _Row:
     models: int
 
 
-def bracketed(metric: str, value: float, device: Device, engine: str) -> Interval:
+def metric_interval(metric: str, value: float, device: Device, engine: str) -> Interval:
     """The interval of a metric from the nearest runs; where no run was speculative or
     disaggregated, from plain ones. Raises LookupError."""
     rows = table()
     mode, _, plain = metric.rpartition(" ")
     if mode and (metric, "", "", "any") not in rows:
-        interval = bracketed(plain, value, device, engine)
+        interval = metric_interval(plain, value, device, engine)
         return replace(interval, basis=f"{interval.basis}, none of them {mode}")
     for distance, words in DISTANCES.items():
         vendor = device.vendor if distance != "any" else ""
@@ -105,4 +105,4 @@ def _file() -> Mapping[str, list[Any]]:
     return tomllib.loads(text)
 
 
-__all__ = ["DISTANCES", "Interval", "RatioErrors", "bracketed", "ratio_errors", "table"]
+__all__ = ["DISTANCES", "Interval", "RatioErrors", "metric_interval", "ratio_errors", "table"]

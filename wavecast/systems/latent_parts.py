@@ -11,7 +11,7 @@ from wavecast.perfmodel.ops.attention import Attention as AttentionOp
 from wavecast.perfmodel.ops.elementwise import Elementwise
 from wavecast.perfmodel.ops.gemm import Gemm
 from wavecast.systems.architecture import LatentAttention, SparseIndexer
-from wavecast.systems.parts import Builder, Node, Step, attended, copy, norm
+from wavecast.systems.parts import Builder, Node, Step, attention_problems, copy, norm
 
 _INDEX_DTYPE: Final = "fp8"
 
@@ -36,7 +36,7 @@ def latent_nodes(
         yield from index_nodes(
             builder, attention.indexer, step, rank=rank, width=attention.indexer.dim
         )
-    for name, queries, length, batch, causal in attended(step):
+    for name, queries, length, batch, causal in attention_problems(step):
         absorbed = not causal or attention.indexer is not None
         if not absorbed:
             width = heads * (attention.nope + attention.value)
@@ -97,7 +97,7 @@ def index_nodes(
     yield builder.projection("index_k_proj", rows, width, hidden)
     yield builder.projection("index_weights_proj", rows, index.heads, hidden)
     yield Node("index rope, quantise", "attention", copy(rows, index.heads * index.dim + width))
-    for name, queries, length, batch, causal in attended(step):
+    for name, queries, length, batch, causal in attention_problems(step):
         keys = max(1, length // rate)
         yield Node(
             f"index {name}",

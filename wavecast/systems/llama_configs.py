@@ -16,13 +16,13 @@ from wavecast.systems.config_parts import (
     by_type,
     dense,
     experts,
-    grouped,
+    grouped_query,
     linear,
     sliding_or_full,
 )
 
 
-def _repeated(fields: Fields, attention: Attention, mlp: Mlp) -> list[Layer]:
+def _uniform_layers(fields: Fields, attention: Attention, mlp: Mlp) -> list[Layer]:
     return [Layer(attention, mlp)] * fields.depth
 
 
@@ -36,13 +36,13 @@ def _llama(fields: Fields) -> list[Layer]:
 
 
 def _plain(fields: Fields) -> list[Layer]:
-    return _repeated(fields, grouped(fields), dense(fields))
+    return _uniform_layers(fields, grouped_query(fields), dense(fields))
 
 
 def _mistral(fields: Fields) -> list[Layer]:
     """A window in every layer, unless it is null."""
     window = fields.optional("sliding_window")
-    return _repeated(fields, grouped(fields, window=window), dense(fields))
+    return _uniform_layers(fields, grouped_query(fields, window=window), dense(fields))
 
 
 def _qwen(fields: Fields) -> list[Layer]:
@@ -65,12 +65,12 @@ def _switched_window(fields: Fields) -> int | None:
 
 def _mixtral(fields: Fields) -> list[Layer]:
     """A window in every layer, where there is one."""
-    attention = grouped(fields, window=fields.optional("sliding_window"))
-    return _repeated(fields, attention, experts(fields, "intermediate_size"))
+    attention = grouped_query(fields, window=fields.optional("sliding_window"))
+    return _uniform_layers(fields, attention, experts(fields, "intermediate_size"))
 
 
 def _minimax(fields: Fields) -> list[Layer]:
-    return _repeated(fields, grouped(fields), experts(fields, "intermediate_size"))
+    return _uniform_layers(fields, grouped_query(fields), experts(fields, "intermediate_size"))
 
 
 def _sparse_mlps(fields: Fields, shared: int = 0) -> list[Mlp]:
@@ -83,7 +83,7 @@ def _sparse_mlps(fields: Fields, shared: int = 0) -> list[Mlp]:
     return [dense(fields) if here else sparse for here in is_dense]
 
 
-def _shared(fields: Fields) -> int:
+def _shared_size(fields: Fields) -> int:
     return fields.optional("shared_expert_intermediate_size", least=0) or 0
 
 
@@ -96,17 +96,17 @@ def _qwen2_moe(fields: Fields) -> list[Layer]:
         for n in range(fields.depth)
     )
     mixers = sliding_or_full(fields, types, window)
-    return list(map(Layer, mixers, _sparse_mlps(fields, _shared(fields))))
+    return list(map(Layer, mixers, _sparse_mlps(fields, _shared_size(fields))))
 
 
 def _qwen3_moe(fields: Fields) -> list[Layer]:
     """Windows in all layers where `use_sliding_window`."""
-    attention = grouped(fields, window=_switched_window(fields))
+    attention = grouped_query(fields, window=_switched_window(fields))
     return [Layer(attention, mlp) for mlp in _sparse_mlps(fields)]
 
 
 def _qwen3_vl_moe(fields: Fields) -> list[Layer]:
-    return [Layer(grouped(fields), mlp) for mlp in _sparse_mlps(fields)]
+    return [Layer(grouped_query(fields), mlp) for mlp in _sparse_mlps(fields)]
 
 
 def _hybrid(fields: Fields) -> list[Attention]:
@@ -116,14 +116,14 @@ def _hybrid(fields: Fields) -> list[Attention]:
         "linear_attention" if (n + 1) % interval else "full_attention" for n in range(fields.depth)
     )
     mixers: dict[str, Attention] = {
-        "full_attention": grouped(fields, gated=True),
+        "full_attention": grouped_query(fields, gated=True),
         "linear_attention": linear(fields),
     }
     return by_type(fields, types, mixers)
 
 
 def _qwen3_next(fields: Fields) -> list[Layer]:
-    return list(map(Layer, _hybrid(fields), _sparse_mlps(fields, _shared(fields))))
+    return list(map(Layer, _hybrid(fields), _sparse_mlps(fields, _shared_size(fields))))
 
 
 def _qwen3_5(fields: Fields) -> list[Layer]:
@@ -131,7 +131,7 @@ def _qwen3_5(fields: Fields) -> list[Layer]:
 
 
 def _qwen3_5_moe(fields: Fields) -> list[Layer]:
-    mlp = experts(fields, "moe_intermediate_size", _shared(fields))
+    mlp = experts(fields, "moe_intermediate_size", _shared_size(fields))
     return [Layer(mixer, mlp) for mixer in _hybrid(fields)]
 
 
@@ -163,8 +163,8 @@ def _llama4(fields: Fields) -> list[Layer]:
     layers = []
     for n, here in enumerate(rotary):
         mixers: dict[str, Attention] = {
-            "full_attention": grouped(fields, rotary=here),
-            "chunked_attention": grouped(fields, rotary=here, window=chunk, chunked=True),
+            "full_attention": grouped_query(fields, rotary=here),
+            "chunked_attention": grouped_query(fields, rotary=here, window=chunk, chunked=True),
         }
         (mixer,) = by_type(fields, types[n : n + 1], mixers)
         mlp: Mlp = sparse if n in with_experts else dense_mlp

@@ -18,7 +18,7 @@ def mlp_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node]:
     if not layer.parallel:
         yield from builder.norm("post_norm", rank_rows, builder.parallel.attention_tensor)
     if isinstance(layer.mlp, ExpertMlp) and builder.parallel.dispatches(layer.mlp.topk):
-        yield from _dispatched(builder, layer.mlp, step)
+        yield from _dispatch(builder, layer.mlp, step)
         yield from builder.add_streams(rank_rows)
         return
     separate = builder.parallel.attention_data and tensor > 1
@@ -47,14 +47,14 @@ def _dense(builder: Builder, prefix: str, rows: int, mlp: DenseMlp) -> Iterator[
 
 def _experts(builder: Builder, mlp: ExpertMlp, rows: int) -> Iterator[Node]:
     tensor, ranks = builder.parallel.tensor, builder.parallel.expert
-    yield from _routed(builder, mlp, rows, max(1, mlp.shared // tensor) if mlp.shared else 0)
+    yield from _route(builder, mlp, rows, max(1, mlp.shared // tensor) if mlp.shared else 0)
     if ranks == 1:
-        yield from _multiplied(builder, rows, mlp.inter // tensor, mlp.experts, mlp.topk)
+        yield from _expert_products(builder, rows, mlp.inter // tensor, mlp.experts, mlp.topk)
     else:
         yield from _own_experts(builder, mlp, rows * mlp.topk / ranks)
 
 
-def _dispatched(builder: Builder, mlp: ExpertMlp, step: Step) -> Iterator[Node]:
+def _dispatch(builder: Builder, mlp: ExpertMlp, step: Step) -> Iterator[Node]:
     """Experts on the GPUs of several replicas: each sends its tokens to those of their experts
     and adds what comes back. Shared experts are on every GPU."""
     hidden, rows = builder.architecture.hidden, step.rows
@@ -62,7 +62,7 @@ def _dispatched(builder: Builder, mlp: ExpertMlp, step: Step) -> Iterator[Node]:
         rows = builder.own(step).rows
     elif builder.parallel.tensor > 1:
         rows = -(-rows // builder.parallel.tensor)
-    yield from _routed(builder, mlp, rows, mlp.shared)
+    yield from _route(builder, mlp, rows, mlp.shared)
     narrow = builder.precision.experts.quantised_activations
     size = rows * hidden
     yield builder.exchange("dispatch", size * (1 if narrow else 2), mlp.topk)
@@ -73,7 +73,7 @@ def _dispatched(builder: Builder, mlp: ExpertMlp, step: Step) -> Iterator[Node]:
         yield builder.collective("gather tokens", "all_gather", whole)
 
 
-def _routed(builder: Builder, mlp: ExpertMlp, rows: int, shared: int) -> Iterator[Node]:
+def _route(builder: Builder, mlp: ExpertMlp, rows: int, shared: int) -> Iterator[Node]:
     """The choice of experts for `rows` tokens, and `shared` units of the experts of all."""
     product = builder.product(
         rows, mlp.experts, builder.architecture.hidden, builder.precision.head
@@ -93,10 +93,10 @@ def _own_experts(builder: Builder, mlp: ExpertMlp, mean: float) -> Iterator[Node
     pairs = mean * parallel.load.busiest(mlp.experts, ranks, parallel.redundant)
     topk = max(1, mlp.topk // ranks)
     tokens = max(1, round(pairs / topk))
-    yield from _multiplied(builder, tokens, mlp.inter, parallel.own_experts(mlp.experts), topk)
+    yield from _expert_products(builder, tokens, mlp.inter, parallel.own_experts(mlp.experts), topk)
 
 
-def _multiplied(
+def _expert_products(
     builder: Builder, tokens: int, inter: int, experts: int, topk: int
 ) -> Iterator[Node]:
     """The products of the experts, and the kernels before them that `FusedMoe` leaves out."""

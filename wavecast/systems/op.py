@@ -80,7 +80,7 @@ class ServedModel(Op):
     def predict(self, device: Device) -> Prediction:
         """Simulate the load. Raises Unpredictable where the model does not fit, and as
         `ModelOnSystem`."""
-        answer = _served(self.model, device, self.deployment, self.load)
+        answer = _serve(self.model, device, self.deployment, self.load)
         interval = {"ttft": answer.ttft, "tpot": answer.tpot}.get(self.metric)
         if interval is None:
             rate = answer.output_rate
@@ -136,7 +136,7 @@ def _ready(model: str, device: Device, deployment: Deployment) -> ModelOnSystem:
 
 
 @lru_cache(maxsize=256)
-def _served(model: str, device: Device, deployment: Deployment, load: Load) -> ServingAnswer:
+def _serve(model: str, device: Device, deployment: Deployment, load: Load) -> ServingAnswer:
     return _ready(model, device, deployment).serve(load)
 
 

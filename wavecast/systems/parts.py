@@ -168,7 +168,7 @@ class Builder:
         return Node(function, "collective", op)
 
 
-def attended(step: Step) -> Iterator[tuple[str, int, int, int, bool]]:
+def attention_problems(step: Step) -> Iterator[tuple[str, int, int, int, bool]]:
     """Name, queries per sequence, keys, sequences and causality of the parts of attention."""
     if step.decode:
         yield "decode attention", 1, max(1, step.context), step.decode, False
@@ -187,4 +187,4 @@ def copy(rows: int, columns: int) -> Elementwise:
     return Elementwise.of("copy", (rows, columns), "bf16")
 
 
-__all__ = ["MODULES", "Builder", "Node", "Step", "attended", "copy", "norm"]
+__all__ = ["MODULES", "Builder", "Node", "Step", "attention_problems", "copy", "norm"]

@@ -20,7 +20,7 @@ _WHOLE: Final = "replicated"
 _EXPERTS: Final = ("experts", "shared_experts", "shared_expert")
 
 
-def undivided(
+def replication_notes(
     values: Mapping[str, Any], architecture: ModelArchitecture, parallel: Parallelism
 ) -> tuple[str, ...]:
     """A line for every module that is divided here and that the plan keeps whole; () where the
@@ -47,12 +47,12 @@ def undivided(
     return tuple(
         f"the plan of transformers for {kind} does not divide {module}: here it is divided among "
         f"{gpus} GPUs ({name})"
-        for module, gpus, name in _divided(architecture, parallel)
+        for module, gpus, name in _sharded_modules(architecture, parallel)
         if module not in (expert if name == "EP" else tensor)
     )
 
 
-def _divided(
+def _sharded_modules(
     architecture: ModelArchitecture, parallel: Parallelism
 ) -> Iterator[tuple[str, int, str]]:
     """Modules that are divided, among how many GPUs, by which parallelism."""
@@ -90,4 +90,4 @@ def _modules(plan: Mapping[str, str]) -> set[str]:
     return modules
 
 
-__all__ = ["undivided"]
+__all__ = ["replication_notes"]

@@ -24,7 +24,7 @@ def precision(
 
     Raises UnknownName for a format, UsageError for a `quantization_config` nobody knows.
     """
-    formats = _given(dtype) if dtype else of_checkpoint(config)
+    formats = _from_dtype(dtype) if dtype else of_checkpoint(config)
     if attention:
         formats = replace(formats, attention=weight_format(attention))
     if cache and cache not in ("bf16", "fp16", "fp8"):
@@ -37,7 +37,7 @@ def on_device(formats: Precision, device: Device) -> tuple[Precision, tuple[str,
     engines widen the weights to bf16 in the kernel."""
     notes: dict[str, None] = {}
 
-    def widened(form: WeightFormat) -> WeightFormat:
+    def widen(form: WeightFormat) -> WeightFormat:
         if not form.quantised_activations:
             return form
         if device.peak_flops(dtypes.lookup(form.activations).rate) is None:
@@ -47,11 +47,11 @@ def on_device(formats: Precision, device: Device) -> tuple[Precision, tuple[str,
         return form
 
     roles = ("attention", "dense", "experts", "head")
-    device_formats = replace(formats, **{role: widened(getattr(formats, role)) for role in roles})
+    device_formats = replace(formats, **{role: widen(getattr(formats, role)) for role in roles})
     return device_formats, tuple(notes)
 
 
-def _given(dtype: str) -> Precision:
+def _from_dtype(dtype: str) -> Precision:
     wide = weight_format("bf16")
     every = weight_format(dtype)
     return Precision(every, every, every, wide, "bf16")

@@ -56,14 +56,14 @@ class Prices:
 
     def of(self, node: Node) -> Priced:
         """The time of a kernel. Raises MissingFact where not even its bound is known."""
-        price = self._unscaled(node)
+        price = self._base_price(node)
         factor = self._scale.get(node.name, self._scale.get(node.module, 1.0))
         if factor == 1.0:
             return price
         ends = {name: factor * getattr(price, name) for name in ("seconds", "low", "high")}
         return replace(price, **ends)
 
-    def _unscaled(self, node: Node) -> Priced:
+    def _base_price(self, node: Node) -> Priced:
         prediction = self._known.get(node.op)
         if prediction is None:
             try:

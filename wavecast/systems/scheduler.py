@@ -85,7 +85,7 @@ def choose(instance, requests, engine, load, now):  # pragma: no cover
         instance.busy, instance.last = 0, math.nan
         return 0
     instance.busy = 1
-    if instance.count[PREFILLING] > 0 and not _postponed(instance, requests, engine):
+    if instance.count[PREFILLING] > 0 and not _is_prefill_deferred(instance, requests, engine):
         instance.decoding = engine.mixed
         _cut(
             instance, requests, engine.batched_tokens - instance.decoding * instance.count[RUNNING]
@@ -140,7 +140,7 @@ def _admit(instance, requests, engine, now):  # pragma: no cover
 
 
 @loop
-def _postponed(instance, requests, engine):  # pragma: no cover
+def _is_prefill_deferred(instance, requests, engine):  # pragma: no cover
     """Whether prompts wait for more of them, to be prefilled together."""
     if engine.wait_steps == 0 or instance.count[RUNNING] == 0:
         return False
@@ -252,7 +252,7 @@ def _together(instance, requests, engine, now, horizon, seconds):  # pragma: no 
 
 
 @loop
-def decoded(instance, requests, load, now):  # pragma: no cover
+def finish_decode(instance, requests, load, now):  # pragma: no cover
     """The running sequences have the tokens of the steps that have ended at `now`. Returns the time
     since their last token."""
     number = instance.head[RUNNING]
@@ -260,7 +260,7 @@ def decoded(instance, requests, load, now):  # pragma: no cover
         request = requests[number]
         count = instance.times
         if load.drafted > 0:
-            count = min(_accepted(request, load, number), request.output - request.written)
+            count = min(_accepted_tokens(request, load, number), request.output - request.written)
         request.written += count
         request.stored += count
         instance.used += count * instance.token
@@ -273,7 +273,7 @@ def decoded(instance, requests, load, now):  # pragma: no cover
 
 
 @loop
-def _accepted(request, load, number):  # pragma: no cover
+def _accepted_tokens(request, load, number):  # pragma: no cover
     """Tokens that a verifying step yields. Whether a drafted token agrees depends on the request
     and on its position in the output only."""
     count = 1
@@ -297,4 +297,4 @@ def _uniform(seed, number, position):  # pragma: no cover
     return np.float64(mixed >> _11) * 2.0**-53
 
 
-__all__ = ["append", "choose", "decoded", "remove", "schedule"]
+__all__ = ["append", "choose", "finish_decode", "remove", "schedule"]

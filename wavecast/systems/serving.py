@@ -99,7 +99,7 @@ def _state(
     decode: Instance, prefill: Instance, load: Load, pools: Disaggregation | None
 ) -> ServingState:
     """Before the first event."""
-    arrivals, prompts, outputs = load.drawn()
+    arrivals, prompts, outputs = load.sample()
     speculation = decode.model.speculation
     kinds = [decode] if prefill is decode else [decode, prefill]
     engines = [kind.model.builder.engine for kind in kinds]
@@ -110,7 +110,7 @@ def _state(
     requests["need"] = prompts - requests["hits"]
     if speculation:
         random = np.random.default_rng([load.seed, 1])
-        requests["acceptance"] = speculation.drawn(random, prompts.size)
+        requests["acceptance"] = speculation.sample(random, prompts.size)
     _check(decode, requests, requests["need"] + requests["output"])
     _check(prefill, requests, requests["need"])
 
@@ -158,7 +158,7 @@ def _result(state: ServingState) -> Served:
     return Served(
         ttft=_latencies(first - arrival),
         tpot=_latencies(tpot if tpot.size else np.zeros(1)),
-        itl=_weighted(gaps[:, 0], gaps[:, 1]) if len(gaps) else _latencies(np.zeros(1)),
+        itl=_weighted_latencies(gaps[:, 0], gaps[:, 1]) if len(gaps) else _latencies(np.zeros(1)),
         end_to_end=_latencies(requests["end"] - arrival),
         seconds=float(client["now"] - arrival.min()),
         prompt_tokens=int(requests["prompt"].sum()),
@@ -176,7 +176,7 @@ def _latencies(values: NDArray[np.float64]) -> Latencies:
     return Latencies(float(values.mean()), float(p50), float(p90), float(p99))
 
 
-def _weighted(values: NDArray[np.float64], weights: NDArray[np.float64]) -> Latencies:
+def _weighted_latencies(values: NDArray[np.float64], weights: NDArray[np.float64]) -> Latencies:
     """Of values that occurred `weights` times."""
     order = np.argsort(values)
     share = np.cumsum(weights[order]) / weights.sum()

@@ -80,7 +80,7 @@ class Speculation:
         """Tokens that a step yields on average, where all requests have the mean acceptance."""
         return float(sum(self.acceptance**count for count in range(self.tokens + 1)))
 
-    def drawn(self, random: np.random.Generator, count: int) -> NDArray[np.float64]:
+    def sample(self, random: np.random.Generator, count: int) -> NDArray[np.float64]:
         """The acceptance of `count` requests, shape (count,)."""
         mean, variance = self.acceptance, self.deviation**2
         most = mean * (1 - mean)

@@ -29,8 +29,8 @@ from wavecast.systems.step_grid import (
     SIZES,
     GridCells,
     StepGrids,
-    captured,
     grid_time,
+    is_captured,
     total_seconds,
 )
 
@@ -124,7 +124,7 @@ class StepModel:
             above[module] += (priced.high - priced.seconds) * kernel.count
         count = sum(kernel.count for kernel in layer_kernels)
         kernel_seconds = sum(modules.values())
-        gaps = self.builder.engine.gap * count if self._captured(step) else 0.0
+        gaps = self.builder.engine.gap * count if self._is_captured(step) else 0.0
         device = kernel_seconds + gaps
         # Errors of one module are those of one predictor: they add up. Modules err independently.
         return StepTime(
@@ -133,7 +133,7 @@ class StepModel:
             high=device + math.hypot(*above.values()),
             host=self.host(step, count),
             seconds=total_seconds.__wrapped__(
-                self.builder.engine, self._captured(step), step.sequences, kernel_seconds, count
+                self.builder.engine, self._is_captured(step), step.sequences, kernel_seconds, count
             ),
             kernels=count,
             modules=dict(modules),
@@ -157,10 +157,10 @@ class StepModel:
         """Seconds of the host for a step."""
         engine = self.builder.engine
         seconds = engine.host_step + engine.host_sequence * step.sequences
-        return seconds if self._captured(step) else seconds + engine.launch * kernels
+        return seconds if self._is_captured(step) else seconds + engine.launch * kernels
 
-    def _captured(self, step: Step) -> bool:
-        return captured.__wrapped__(self.builder.engine, step.decode, step.chunks)
+    def _is_captured(self, step: Step) -> bool:
+        return is_captured.__wrapped__(self.builder.engine, step.decode, step.chunks)
 
     # --- the grid ------------------------------------------------------------------------------
 

@@ -68,7 +68,7 @@ class StepGrids(NamedTuple):
 
 
 @loop
-def captured(engine, decode, chunks):  # pragma: no cover
+def is_captured(engine, decode, chunks):  # pragma: no cover
     """Whether a step is a graph: no chunk of a prompt, and not more sequences than captured."""
     return engine.graphs and chunks == 0 and decode <= engine.captured
 
@@ -104,7 +104,7 @@ def grid_seconds(
         device += grids.drafted * each
     if math.isnan(device):
         return device
-    graph = captured(engine, decode, chunks)
+    graph = is_captured(engine, decode, chunks)
     return total_seconds(engine, graph, decode + chunks, device, round(count))
 
 
@@ -220,15 +220,15 @@ def _prefill(cells, sizes, chunks, tokens, before, request):  # pragma: no cover
 @loop
 def _lengths(cells, sizes, chunks, tokens, before, request):  # pragma: no cover
     below, above, low, high = _ends(sizes, tokens, 2)
-    first, count = _cached(cells, sizes, chunks, below, before, request)
+    first, count = _prefix_prefill(cells, sizes, chunks, below, before, request)
     if low == high or math.isnan(first):
         return first, count
-    second, _ = _cached(cells, sizes, chunks, above, before, request)
+    second, _ = _prefix_prefill(cells, sizes, chunks, above, before, request)
     return _between(first, second, low, high, tokens), count
 
 
 @loop
-def _cached(cells, sizes, chunks, tokens, before, request):  # pragma: no cover
+def _prefix_prefill(cells, sizes, chunks, tokens, before, request):  # pragma: no cover
     request[1], request[2], request[3], request[4] = PREFILL, chunks, tokens, 0
     if before < 1:
         return cells[chunks, tokens, 0, 0], cells[chunks, tokens, 0, 1]
@@ -250,8 +250,8 @@ __all__ = [
     "SIZES",
     "GridCells",
     "StepGrids",
-    "captured",
     "grid_seconds",
     "grid_time",
+    "is_captured",
     "total_seconds",
 ]

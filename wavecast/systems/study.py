@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from wavecast.arch.systems import System
 from wavecast.systems.answer import Deployment, ModelAnswer, answer
 from wavecast.systems.changes import ModelChange
-from wavecast.systems.comparison import ComparedSystem, compared
+from wavecast.systems.comparison import ComparedSystem, compare_systems
 from wavecast.systems.economy import Economy, TokenCost, token_cost
 from wavecast.systems.findings import ModelFindings, findings
 from wavecast.systems.huggingface import ModelConfig
@@ -61,7 +61,7 @@ def study(
     return ModelStudy(
         answers=tuple(answers),
         what_ifs=tuple(what_ifs),
-        compared=compared(answers) if questions.compare else (),
+        compared=compare_systems(answers) if questions.compare else (),
         findings=tuple(model_findings),
         costs=()
         if economy is None

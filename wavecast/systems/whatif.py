@@ -84,11 +84,11 @@ def what_if(
     before = answer(config, system, deployment, loads)
     check_names(changes, names(before))
 
-    def changed(change: ModelChange) -> ChangedModel:
+    def predict_change(change: ModelChange) -> ChangedModel:
         return predict(config, system, deployment, loads, before, change)
 
-    every = changed(together(changes)) if len(changes) > 1 else None
-    return ModelWhatIf(before, tuple(map(changed, changes)), every)
+    every = predict_change(together(changes)) if len(changes) > 1 else None
+    return ModelWhatIf(before, tuple(map(predict_change, changes)), every)
 
 
 def names(model_answer: ModelAnswer) -> tuple[str, ...]:
@@ -114,10 +114,12 @@ def predict(
         return ChangedModel(change, after, (), after.why_not or "it does not fit before the change")
     pairs = zip(before.servings, after.servings, strict=True)
     gpus = before.parallel.gpus / after.parallel.gpus
-    return ChangedModel(change, after, tuple(_compared(old, new, gpus) for old, new in pairs))
+    return ChangedModel(
+        change, after, tuple(_compare_serving(old, new, gpus) for old, new in pairs)
+    )
 
 
-def _compared(before: ServingAnswer, after: ServingAnswer, gpus: float) -> ChangedServing:
+def _compare_serving(before: ServingAnswer, after: ServingAnswer, gpus: float) -> ChangedServing:
     decode = (before.decode, before.kernels), (after.decode, after.kernels)
     prefill = (before.prefill, before.prefill_kernels), (after.prefill, after.prefill_kernels)
     rate = _speedup(1 / before.output_rate.value, 1 / after.output_rate.value, *decode)

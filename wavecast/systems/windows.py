@@ -16,10 +16,10 @@ def of_layer(op: Attention, attention: GroupedQueryAttention) -> Attention:
     """The attention of a layer: with its window or pieces, where it has any."""
     if not attention.window:
         return op
-    return (in_pieces if attention.chunked else windowed)(op, attention.window)
+    return (in_pieces if attention.chunked else with_window)(op, attention.window)
 
 
-def windowed(op: Attention, window: int) -> Attention:
+def with_window(op: Attention, window: int) -> Attention:
     """Attention whose queries, the last ones of `seq_k` tokens, see `window` keys each.
 
     One query sees the keys of its window. Of a chunk of a prompt that sees more, kernels compute
@@ -66,4 +66,4 @@ def block_of(queries: int, window: int) -> int:
     return min(queries, max(_BLOCK, window // 8))
 
 
-__all__ = ["block_of", "in_pieces", "of_layer", "windowed"]
+__all__ = ["block_of", "in_pieces", "of_layer", "with_window"]

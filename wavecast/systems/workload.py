@@ -123,7 +123,7 @@ class Load:
             trace=trace,
         )
 
-    def drawn(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
+    def sample(self) -> tuple[NDArray[np.float64], NDArray[np.int64], NDArray[np.int64]]:
         """Arrivals in seconds (zeros in a closed loop, which sends at the end of a request), tokens
         of the prompts and of the outputs; an element per request."""
         if self.trace:

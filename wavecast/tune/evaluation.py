@@ -42,7 +42,7 @@ def evaluate(trials: Trials, devices: Sequence[Device], task: EvaluationTask) ->
         return tuple(Result(configuration, reason=reason) for _ in devices)
     if task.estimated:
         return tuple(
-            _simulated(estimated, simulate(launch, ranges, device))
+            _with_simulation(estimated, simulate(launch, ranges, device))
             for estimated, device in zip(task.estimated, devices, strict=True)
         )
     results = []
@@ -58,17 +58,17 @@ def evaluate(trials: Trials, devices: Sequence[Device], task: EvaluationTask) ->
             matrix=resources.matrix,
             reason=estimated.why_not,
         )
-        results.append(_timed(result, estimated.prediction))
+        results.append(_with_prediction(result, estimated.prediction))
     return tuple(results)
 
 
-def _simulated(estimated: Result, prediction: Prediction | str) -> Result:
+def _with_simulation(estimated: Result, prediction: Prediction | str) -> Result:
     if isinstance(prediction, str):
         return replace(estimated, reason=f"not simulated: {prediction}")
-    return _timed(estimated, prediction)
+    return _with_prediction(estimated, prediction)
 
 
-def _timed(result: Result, prediction: Prediction | None) -> Result:
+def _with_prediction(result: Result, prediction: Prediction | None) -> Result:
     if prediction is None:
         return result
     return replace(

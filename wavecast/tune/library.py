@@ -22,7 +22,7 @@ from wavecast.kernels import choice, registry
 from wavecast.kernels.configuration import Configuration
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.kernels.tables import TunedEntry
-from wavecast.pipeline.library.library import launched
+from wavecast.pipeline.library.library import explain_call
 from wavecast.pipeline.processes import map_unordered
 
 CANDIDATES = 8
@@ -68,7 +68,7 @@ def tune(
         yield tuned_call or TunedCall(name, sizes, device, failure="its process died")
 
 
-def tuned(
+def tune_call(
     operator: Operator, sizes: Sizes, device: Device, candidates: int = CANDIDATES
 ) -> tuple[TunedEntry, ...]:
     """The best configurations of the kernels of one call, found one kernel after the other.
@@ -113,8 +113,8 @@ def trial(
     with contextlib.ExitStack() as stack:
         for kernel, configuration in forced.items():
             stack.enter_context(choice.forced(kernel, configuration))
-        decisions = stack.enter_context(choice.watched())
-        explained = launched(operator, sizes, device)
+        decisions = stack.enter_context(choice.record_decisions())
+        explained = explain_call(operator, sizes, device)
     seconds, spills = 0.0, 0
     for explanation in explained:
         code, prediction = explanation.code, explanation.predicted.prediction
@@ -131,7 +131,7 @@ def _tune(call: tuple[str, dict[str, Any], str, int]) -> TunedCall:
     """Tune one call. Runs in its own process."""
     name, sizes, device, candidates = call
     try:
-        entries = tuned(registry.operator(name), sizes, arch.load(device), candidates)
+        entries = tune_call(registry.operator(name), sizes, arch.load(device), candidates)
     except WavecastError as error:
         return TunedCall(name, sizes, device, failure=str(error))
     failure = "" if entries else "no configuration has a predicted time"
@@ -145,4 +145,4 @@ def _distinct(decisions: Iterable[choice.Decision]) -> list[choice.Decision]:
     return list(by_key.values())
 
 
-__all__ = ["CANDIDATES", "Trial", "TunedCall", "trial", "tune", "tuned"]
+__all__ = ["CANDIDATES", "Trial", "TunedCall", "trial", "tune", "tune_call"]

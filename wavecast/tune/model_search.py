@@ -88,7 +88,7 @@ def search(
     model = json.dumps([__version__, *config], sort_keys=True, default=str)
     keys = [_key(model, candidate, slo) for candidate in candidates]
     by_key = dict(zip(keys, candidates, strict=True))
-    results = _known(state, set(keys)) if state else {}
+    results = _read_state(state, set(keys)) if state else {}
     known_count = len(results)
     groups: dict[Any, list[str]] = defaultdict(list)
     for key, entry in by_key.items():
@@ -100,12 +100,12 @@ def search(
 
     parts = list(groups.values())
     predicted = _on_cluster(ray, parts, left) if ray else _here(jobs, [*map(left, parts)])
-    with _appended(state) as add, contextlib.closing(predicted):
+    with _open_state(state) as add, contextlib.closing(predicted):
         for key, entry in predicted:
             results[key] = entry
             add(key, entry)
             progress(f"{len(results)} of {len(by_key)} configurations")
-    return _ranked([results[key] for key in keys], known_count)
+    return _rank([results[key] for key in keys], known_count)
 
 
 _Arguments = tuple[ModelConfig, dict[str, ModelConfiguration], tuple[Objective, ...]]
@@ -165,10 +165,10 @@ def predict_group(
         if ready is None or why_not:
             yield key, _result(point, why_not=why_not)
         else:
-            yield key, _served(ready, point, slo)
+            yield key, _evaluate(ready, point, slo)
 
 
-def _served(
+def _evaluate(
     ready: ModelOnSystem, point: ModelConfiguration, slo: tuple[Objective, ...]
 ) -> SearchedModel:
     replicas = point.deployment.parallel.data
@@ -187,7 +187,7 @@ def _served(
         per_gpu_low=rate.low / gpus,
         per_gpu_high=rate.high / gpus,
         per_user=_per_user(answer),
-        meets=all(objective.met(answer) for objective in slo),
+        meets=all(objective.is_met(answer) for objective in slo),
     )
 
 
@@ -208,7 +208,7 @@ def _reason(message: str) -> str:
     return message.partition(": ")[2] or message
 
 
-def _ranked(results: Sequence[SearchedModel], known_count: int) -> ModelSearch:
+def _rank(results: Sequence[SearchedModel], known_count: int) -> ModelSearch:
     able = [result for result in results if not result.why_not]
     good = sorted((result for result in able if result.meets), key=lambda result: -result.per_gpu)
     frontier: list[SearchedModel] = []
@@ -240,7 +240,7 @@ def _key(model: str, point: ModelConfiguration, slo: tuple[Objective, ...]) -> s
     return hashlib.sha256(about.encode()).hexdigest()
 
 
-def _known(state: Path, keys: set[str]) -> dict[str, SearchedModel]:
+def _read_state(state: Path, keys: set[str]) -> dict[str, SearchedModel]:
     """The results of a state. Raises InputError for a file that is something else."""
     if not state.exists():
         return {}
@@ -265,7 +265,7 @@ def _known(state: Path, keys: set[str]) -> dict[str, SearchedModel]:
 
 
 @contextlib.contextmanager
-def _appended(state: Path | None) -> Iterator[Callable[[str, SearchedModel], None]]:
+def _open_state(state: Path | None) -> Iterator[Callable[[str, SearchedModel], None]]:
     """A function that appends a result to a state, where there is one."""
     if state is None:
         yield lambda *_: None

@@ -62,7 +62,7 @@ class Objective:
     statistic: str
     seconds: float
 
-    def met(self, serving: ServingAnswer) -> bool:
+    def is_met(self, serving: ServingAnswer) -> bool:
         """Whether a predicted load meets it."""
         return getattr(getattr(serving.served, self.metric), self.statistic) < self.seconds
 

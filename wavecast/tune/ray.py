@@ -65,7 +65,7 @@ class RayCluster:
         versions; and the error that a task raises.
         """
         ray = self._ray
-        task = ray.remote(num_cpus=processors, max_retries=0)(_yielded)
+        task = ray.remote(num_cpus=processors, max_retries=0)(_yield_results)
         about = versions(), os.getcwd(), function
         queue = deque(range(len(keys)))
         running: dict[Any, int] = {}
@@ -163,7 +163,7 @@ def versions() -> dict[str, str]:
     return {"wavecast": __version__, "triton": triton}
 
 
-def _yielded(
+def _yield_results(
     requirements: dict[str, str],
     folder: str,
     function: Callable[..., Iterable[_Result]],

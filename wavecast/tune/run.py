@@ -59,11 +59,11 @@ def tune(
             journal = Path(folder) / "journal"
             _prepare(journal, resume=False)
             here = replace(settings, journal=str(journal))
-            return _tuned(script, selection, here, progress, ray)
+            return _run_tuning(script, selection, here, progress, ray)
     journal = Path(settings.journal).absolute()
     _prepare(journal, resume=resume)
     here = replace(settings, journal=str(journal))
-    tuned = _tuned(script, selection, here, progress, ray)
+    tuned = _run_tuning(script, selection, here, progress, ray)
     journal.unlink(missing_ok=True)
     return tuned
 
@@ -80,7 +80,7 @@ def _prepare(journal: Path, *, resume: bool) -> None:
         raise InputError(f"cannot write {journal}: {error.strerror}") from None
 
 
-def _tuned(
+def _run_tuning(
     script: TuneScript, selection: Selection, settings: TuneSettings, progress: Progress, ray: str
 ) -> TuneResult:
     journal = Path(settings.journal)

@@ -42,7 +42,7 @@ def exhaustive(
     yield batch
 
 
-def sampled(
+def random_search(
     space: SearchSpace, scores: Scores, random: Random
 ) -> Iterator[Sequence[Configuration]]:
     """The autotuner's own configurations, then random configurations of the space."""
@@ -67,15 +67,15 @@ def evolution(
         best = elite[: min(_ELITE, len(elite))]
         parent = best[min(int(random.expovariate(0.5)), len(best) - 1)]
         if draw < 0.3:
-            return _crossed(space, parent, random.choice(best), random)
-        return _mutated(space, parent, random)
+            return _crossover(space, parent, random.choice(best), random)
+        return _mutate(space, parent, random)
 
     yield from _batches(space, scores, proposal)
 
 
 STRATEGIES: Final[Mapping[str, Strategy]] = {
     "exhaustive": exhaustive,
-    "random": sampled,
+    "random": random_search,
     "evolution": evolution,
 }
 
@@ -110,7 +110,7 @@ def _random(space: SearchSpace, random: Random) -> Configuration:
     return Configuration.of((name, random.choice(values)) for name, values in space.axes.items())
 
 
-def _mutated(space: SearchSpace, parent: Configuration, random: Random) -> Configuration:
+def _mutate(space: SearchSpace, parent: Configuration, random: Random) -> Configuration:
     """`parent` with one axis, sometimes two, one step up or down. Axes that `parent` lacks get
     their first value."""
     settings = parent.settings
@@ -127,7 +127,7 @@ def _mutated(space: SearchSpace, parent: Configuration, random: Random) -> Confi
     return Configuration.of((name, settings[name]) for name in space.axes)
 
 
-def _crossed(
+def _crossover(
     space: SearchSpace, first: Configuration, second: Configuration, random: Random
 ) -> Configuration:
     """Each axis from one of two parents."""

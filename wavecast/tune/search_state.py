@@ -37,7 +37,7 @@ class SearchState:
             self.scores[configuration] = self._score(configuration)
             return
         for device, (estimate, result) in enumerate(zip(estimates, results, strict=True)):
-            if _sampled(result) and not _sampled(estimate) and estimate.seconds:
+            if _is_sampled(result) and not _is_sampled(estimate) and estimate.seconds:
                 ratio = (result.seconds or math.inf) / estimate.seconds
                 self._corrections[device, configuration.tile] = ratio
         for entry in self.results:
@@ -54,14 +54,16 @@ class SearchState:
         selection: dict[Configuration, None] = {}
         for device in range(self._devices):
             sampled = [
-                r[device].seconds or math.inf for r in self.results.values() if _sampled(r[device])
+                r[device].seconds or math.inf
+                for r in self.results.values()
+                if _is_sampled(r[device])
             ]
             limit = min(sampled, default=math.inf)
             remaining = sorted(
                 (seconds, number, configuration)
                 for number, (configuration, results) in enumerate(self.results.items())
-                if not _sampled(results[device]) and not results[device].reason
-                if (seconds := self._expected(configuration, device)) < limit
+                if not _is_sampled(results[device]) and not results[device].reason
+                if (seconds := self._expected_seconds(configuration, device)) < limit
             )
             best_of_tile: dict[Tile, Configuration] = {}
             for _, _, configuration in remaining:
@@ -71,22 +73,22 @@ class SearchState:
         return list(selection)
 
     def _score(self, configuration: Configuration) -> float:
-        seconds = [self._expected(configuration, device) for device in range(self._devices)]
+        seconds = [self._expected_seconds(configuration, device) for device in range(self._devices)]
         if math.inf in seconds:
             return math.inf
         return math.prod(seconds) ** (1 / len(seconds))
 
-    def _expected(self, configuration: Configuration, device: int) -> float:
+    def _expected_seconds(self, configuration: Configuration, device: int) -> float:
         """Expected seconds on one device: the sample's, else the corrected estimate."""
         result = self.results[configuration][device]
         if result.seconds is None:
             return math.inf
-        if _sampled(result):
+        if _is_sampled(result):
             return result.seconds
         return result.seconds * self._corrections.get((device, configuration.tile), 1.0)
 
 
-def _sampled(result: Result) -> bool:
+def _is_sampled(result: Result) -> bool:
     return result.fidelity == "executed"
 
 

@@ -60,7 +60,7 @@ def wide(
         if capabilities.matrix_half_k:
             options["kpack"] = (1, 2)
     for name, usual in options.items():
-        axes[name] = _joined(axes.get(name, ()), usual)
+        axes[name] = _merge_values(axes.get(name, ()), usual)
     return SearchSpace(tuple(seeds), axes)
 
 
@@ -86,7 +86,7 @@ def _distinct(values: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(dict.fromkeys(values))
 
 
-def _joined(values: Sequence[Any], more: Sequence[int]) -> tuple[Any, ...]:
+def _merge_values(values: Sequence[Any], more: Sequence[int]) -> tuple[Any, ...]:
     numbers = [value for value in values if value is not None]
     return tuple(sorted({*numbers, *more}))
 

@@ -88,10 +88,10 @@ class TuningTable:
         devices of the target and no `device` is given, UnknownName for an unknown device.
         """
         from wavecast.capture.triton import compat
-        from wavecast.capture.triton.trials import described
+        from wavecast.capture.triton.trials import describe_call
 
         target, name = _here(device)
-        call = json.loads(json.dumps(asdict(described(kernel, args, kwargs))))
+        call = json.loads(json.dumps(asdict(describe_call(kernel, args, kwargs))))
         compiler = compat.compiler()
         matches = {}
         for entry in self.entries:
@@ -114,12 +114,12 @@ class TuningTable:
 
         Raises the errors of `find`.
         """
-        from wavecast.capture.triton.trials import configured
+        from wavecast.capture.triton.trials import make_config
 
         entry = self.find(kernel, *args, device=device, **kwargs)
         if entry is None or entry.best is None:
             return None
-        return configured(kernel, entry.best.configuration.settings)
+        return make_config(kernel, entry.best.configuration.settings)
 
     def tuned(self, kernel: Any, *, device: str = "") -> Any:
         """A decorator above `@triton.autotune`: configurations come from this table.

@@ -68,12 +68,12 @@ class Tuner:
         key = problems[0].identity
         if key not in self._chosen:
             self._chosen[key] = _Tuning(self._settings, trials, problems, self._devices).run(
-                self._resumed(problems), self._journal
+                self._resume(problems), self._journal
             )
         best = self._chosen[key]
         return None if best is None else trials.chosen(best.settings)
 
-    def _resumed(self, problems: Sequence[TuningProblem]) -> Known:
+    def _resume(self, problems: Sequence[TuningProblem]) -> Known:
         """Results of the journal for configurations that it has for all devices."""
         tables = [self._finished.get(problem.identity, {}) for problem in problems]
         shared = set.intersection(*(set(results) for results in tables))
@@ -121,14 +121,14 @@ class _Tuning:
         space = wide(seeds, self._devices[0].capabilities, matrix=matrix)
         settings = self._settings
         random = Random(settings.seed * settings.shards + settings.shard)
-        checks = [share for share in _CHECKS if share > self._spent()]
+        checks = [share for share in _CHECKS if share > self._budget_share()]
         for batch in strategy(settings.search)(space, state.scores, random):
-            if self._spent() >= 1.0:
+            if self._budget_share() >= 1.0:
                 return
             self._try(pool, self._affordable(batch))
             for configuration in batch:  # of other shards
                 state.scores.setdefault(configuration, math.inf)
-            while checks and self._spent() >= checks[0]:
+            while checks and self._budget_share() >= checks[0]:
                 checks.pop(0)
                 self._simulate(pool, -(-settings.simulate // 2))
 
@@ -145,7 +145,7 @@ class _Tuning:
             count += 1
             yield configuration
 
-    def _spent(self) -> float:
+    def _budget_share(self) -> float:
         """The spent share of the budget of the search."""
         budget = self._settings.budget.part(self._settings.shards)
         if budget.configurations is not None:
@@ -165,7 +165,7 @@ class _Tuning:
     ) -> None:
         for task, answer in pool.map(map(EvaluationTask, configurations)):
             if isinstance(answer, Died):
-                answer = self._crashed(task, answer)
+                answer = self._crash_results(task, answer)
             self._keep(task.configuration, answer)
 
     def _simulate(self, pool: Pool[EvaluationTask, tuple[Result, ...]], count: int) -> None:
@@ -179,7 +179,7 @@ class _Tuning:
                 answer = tuple(replace(result, reason=why) for result in task.estimated)
             self._keep(task.configuration, answer)
 
-    def _crashed(self, task: EvaluationTask, died: Died) -> tuple[Result, ...]:
+    def _crash_results(self, task: EvaluationTask, died: Died) -> tuple[Result, ...]:
         message = diagnostic(died.log)
         reason = f"the compiler {died.reason}{': ' + message if message else ''}"
         return tuple(Result(task.configuration, reason=reason) for _ in self._devices)

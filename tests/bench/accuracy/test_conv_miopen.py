@@ -51,7 +51,7 @@ def test_the_device_need_not_be_named() -> None:
 
 def cases(*rows: dict[str, Any]) -> list[Case]:
     frame = pd.DataFrame([{**ROW, **row} for row in rows])
-    importer = importers.by_columns(importers.registered(), frame.columns, Path("a.parquet"))
+    importer = importers.by_columns(importers.all_importers(), frame.columns, Path("a.parquet"))
     return [case for case in importer.cases(frame) if isinstance(case, Case)]
 
 

@@ -51,7 +51,7 @@ TENSILE: dict[str, Any] = {
 
 def case(row: dict[str, Any], name: str, **fields: Any) -> Case:
     frame = pd.DataFrame([{**row, **fields}])
-    data = importers.by_columns(importers.registered(), frame.columns, Path("file.parquet"))
+    data = importers.by_columns(importers.all_importers(), frame.columns, Path("file.parquet"))
     assert data.name == name
     (found,) = data.cases(frame)
     assert isinstance(found, Case)

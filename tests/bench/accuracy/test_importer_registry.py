@@ -41,7 +41,7 @@ def test_devices(target: str, units: float | None, name: str, device: str, unsur
 
 
 def every() -> list[Importer]:
-    return [*datasets.importers(), *importers.registered()]
+    return [*datasets.importers(), *importers.all_importers()]
 
 
 @pytest.mark.parametrize("importer", every(), ids=lambda one: one.name)
@@ -59,7 +59,7 @@ def test_formats_are_documented_with_their_columns(importer: Importer) -> None:
 
 @pytest.mark.parametrize("importer", every(), ids=lambda one: one.name)
 def test_a_format_is_identified_by_its_columns(importer: Importer) -> None:
-    known = (*datasets.importers(), *importers.registered())
+    known = (*datasets.importers(), *importers.all_importers())
     for columns in (*importer.columns, *importer.conversions):
         found = importers.by_columns(known, columns | {"more"}, Path("x.csv"))
         assert found.name == importer.name
@@ -105,10 +105,10 @@ def test_another_distribution_adds_an_importer(
     distribution: Callable[[str, str], None], tmp_path: Path
 ) -> None:
     distribution("nanoseconds", "nanoseconds:Nanoseconds")
-    assert [one.name for one in importers.registered()] == [*importers.BUILT_IN, "nanoseconds"]
+    assert [one.name for one in importers.all_importers()] == [*importers.BUILT_IN, "nanoseconds"]
     path = tmp_path / "rows.csv"
     path.write_text("ns,bytes\n5,1\nmany,2\n")
-    loaded = load(path, importers.registered())
+    loaded = load(path, importers.all_importers())
     assert (loaded.file.dataset, loaded.file.rows) == ("nanoseconds", 2)
     assert sum(loaded.file.not_predicted.values()) == 2
 
@@ -126,7 +126,7 @@ def test_a_wrong_plug_in_is_an_error(
 ) -> None:
     distribution(name, value)
     with pytest.raises(InputError, match=message):
-        importers.registered()
+        importers.all_importers()
 
 
 def test_own_names_are_loaded_without_entry_points() -> None:

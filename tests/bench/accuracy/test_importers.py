@@ -47,7 +47,7 @@ LOGIC = """
 
 
 def table(path: Path) -> list[dict[Any, Any]]:
-    return reading.read(path, importers.registered())[0].frame.to_dict("records")
+    return reading.read(path, importers.all_importers())[0].frame.to_dict("records")
 
 
 def read(path: Path, text: str) -> list[dict[str, object]]:
@@ -150,7 +150,7 @@ BAD_LOGIC = LOGIC.replace("  - [[64, 64, 1, 64], [0, 0.0]]", "  - [[64, 64, 1, 6
 def test_a_bad_row_is_counted(tmp_path: Path, name: str, text: str, rows: int, reason: str) -> None:
     path = tmp_path / name
     path.write_text(text)
-    table, _ = reading.read(path, importers.registered())
+    table, _ = reading.read(path, importers.all_importers())
     assert len(table.frame) == rows
     ((why, count),) = table.rejected.items()
     assert count == 1

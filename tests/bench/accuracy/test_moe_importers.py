@@ -45,7 +45,7 @@ CANDIDATE = {
 
 def cases(*rows: dict[str, Any]) -> list[Case]:
     frame = pd.DataFrame(rows)
-    importer = importers.by_columns(importers.registered(), frame.columns, Path("a.parquet"))
+    importer = importers.by_columns(importers.all_importers(), frame.columns, Path("a.parquet"))
     return [case for case in importer.cases(frame) if isinstance(case, Case)]
 
 

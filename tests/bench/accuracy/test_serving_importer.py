@@ -9,7 +9,7 @@ import pytest
 from wavecast import arch
 from wavecast.bench.accuracy.importers.serving import Serving, known_model
 from wavecast.errors import UnknownName
-from wavecast.systems.intervals import bracketed
+from wavecast.systems.intervals import metric_interval
 
 pd = pytest.importorskip("pandas")
 
@@ -136,7 +136,7 @@ def test_a_case_is_predicted() -> None:
     for case in cases(model="Llama-3.1-8B", precision="fp8", tp=1.0):
         device = arch.load(case.device)
         found, engine = case.op.predict(device), case.op.deployment.engine
-        interval = bracketed(case.op.metric, found.seconds, device, engine)
+        interval = metric_interval(case.op.metric, found.seconds, device, engine)
         assert (found.low, found.high) == pytest.approx((interval.low, interval.high))
         assert case.op.work().bytes > 0
 

@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from wavecast.arch import load
-from wavecast.bench.accuracy.importers import registered
+from wavecast.bench.accuracy.importers import all_importers
 from wavecast.bench.accuracy.importers.training import TrainingRuns
 from wavecast.systems.training.op import TrainedModel
 
@@ -96,5 +96,5 @@ def test_rows_that_cannot_be_predicted_say_why(changes, reason) -> None:
 
 def test_the_importer_is_registered() -> None:
     columns = list(MLPERF)
-    best = max(registered(), key=lambda importer: importer.match(columns))
+    best = max(all_importers(), key=lambda importer: importer.match(columns))
     assert best.name == "training"

@@ -85,7 +85,7 @@ def test_a_sample_is_always_the_same_and_keeps_alternatives(tmp_path: Path) -> N
     path = tmp_path / "many.csv"
     lines = [f"copy,{1000 + n},mi300x,{n + 1},p{n // 2}" for n in range(200)]
     path.write_text("\n".join(["op,shape,device,time_us,problem", *lines]))
-    known = importers.registered()
+    known = importers.all_importers()
     chosen = load(path, known, 50).problems
     assert chosen == load(path, known, 50).problems
     assert 50 <= len(chosen) < 52

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 pytest.importorskip("scipy", reason="needs SciPy")
 
 from tests.targets import thorough_beyond
-from wavecast.bench.compare.statistics import adjusted, difference, summarised
+from wavecast.bench.compare.statistics import adjust_p_values, difference, summarise
 
 Runs = list[np.ndarray]
 TRIALS = 300
@@ -107,8 +107,8 @@ def test_clocks_that_jump_by_more_than_the_change_leave_doubt() -> None:
 def test_drift_is_told() -> None:
     random = np.random.default_rng(4)
     times = np.exp(np.linspace(0, 0.2, 60) + random.normal(0, 0.01, 60))
-    assert "drift" in summarised(times).reasons
-    assert summarised(times).doubt > 0.05
+    assert "drift" in summarise(times).reasons
+    assert summarise(times).doubt > 0.05
 
 
 def test_one_run_says_that_scatter_is_assumed_and_eight_do_not() -> None:
@@ -157,7 +157,7 @@ def test_equal_samples_are_the_same() -> None:
 @pytest.mark.parametrize("samples", [[], [0.0, 1.0], [math.nan], [-1.0]])
 def test_samples_that_are_no_times(samples: list[float]) -> None:
     with pytest.raises(ValueError, match="positive"):
-        summarised(samples)
+        summarise(samples)
 
 
 def test_false_discoveries_over_many_kernels() -> None:
@@ -169,7 +169,7 @@ def test_false_discoveries_over_many_kernels() -> None:
             difference(_side("independent", random, 1), _side("independent", random, 1)).p
             for _ in range(100)
         ]
-        alarms += any(p < 0.01 for p in adjusted(found))
+        alarms += any(p < 0.01 for p in adjust_p_values(found))
     assert alarms == 0
-    assert adjusted([]) == []
-    assert adjusted([0.01, 0.02]) == pytest.approx([0.02, 0.02])
+    assert adjust_p_values([]) == []
+    assert adjust_p_values([0.01, 0.02]) == pytest.approx([0.02, 0.02])

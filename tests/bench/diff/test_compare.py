@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wavecast.bench.diff.compare import compare, matched
+from wavecast.bench.diff.compare import compare, match_kernels
 from wavecast.bench.diff.result import Diff, KernelDiff
 from wavecast.bench.diff.sides import Asked, of_file
 from wavecast.bench.diff.verdict import worse
@@ -124,7 +124,7 @@ def test_kernels_pair_by_name_arguments_and_order(tmp_path: Path, saxpy: str) ->
     after = [made("d", 1), made("e", 1), made("a", 2), made("a", 3), made("a", 4)]
     pairs = [
         tuple((e.code.kernel, e.launch.grid[0]) if e and e.launch else None for e in pair)
-        for pair in matched(before, after)
+        for pair in match_kernels(before, after)
     ]
     assert pairs == [
         (("a", 1), ("a", 3)),

@@ -17,9 +17,9 @@ OFFERED = ("3.4.0", "3.6.0", "3.7.0", "3.7.1", "3.9.0", "3.10.0")
 
 
 def test_releases_stand_in_order() -> None:
-    assert sorted(OFFERED, key=environments.ordered) == list(OFFERED)
+    assert sorted(OFFERED, key=environments.release_key) == list(OFFERED)
     with pytest.raises(UsageError, match="not a release of Triton"):
-        environments.ordered("main")
+        environments.release_key("main")
     with pytest.raises(UsageError, match="not a release of Triton"):
         environments.python_with("3.8.0; rm -r x")
 
@@ -51,7 +51,7 @@ def test_what_pip_offers(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_installed_release_needs_no_environment() -> None:
     pytest.importorskip("triton")
-    assert environments.python_with(environments.installed()) == Path(sys.executable)
+    assert environments.python_with(environments.installed_release()) == Path(sys.executable)
 
 
 def test_a_release_that_pip_does_not_have(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

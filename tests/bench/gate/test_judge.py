@@ -8,7 +8,7 @@ import pytest
 
 from wavecast.bench.gate.baseline import Baseline, BaselineEntry
 from wavecast.bench.gate.guards import Guard
-from wavecast.bench.gate.judge import everything, judge, scope_of, updated
+from wavecast.bench.gate.judge import everything, judge, scope_of, update_baseline
 from wavecast.bench.gate.measuring import Taken
 from wavecast.bench.gate.stored import taken_from
 from wavecast.bench.gate.thresholds import Threshold, Thresholds, parse
@@ -45,7 +45,7 @@ def taken(
     return Taken(guard, "mi300x", (record,), codes={record.subject.key: code})
 
 
-BASE = updated(Baseline(), [taken()])
+BASE = update_baseline(Baseline(), [taken()])
 
 
 def statuses(verdict: GateVerdict) -> dict[str, Status]:
@@ -162,7 +162,7 @@ def test_a_measured_time_is_better_beyond_its_noise(
         }
         return replace(found, records=(replace(record, figures=figures),))
 
-    base = updated(Baseline(), [measured(1e-5, 20)])
+    base = update_baseline(Baseline(), [measured(1e-5, 20)])
     assert statuses(judge(base, [measured(9e-6, 40, samples)]))["vgprs"] is status
 
 
@@ -181,14 +181,14 @@ def test_a_limit_holds_for_what_is_new() -> None:
 def test_gone() -> None:
     (gone,) = judge(BASE, []).broken
     assert gone.status is Status.GONE
-    assert not updated(BASE, []).entries
+    assert not update_baseline(BASE, []).entries
 
 
 def test_what_was_not_asked_for_is_not_gone() -> None:
     other = taken(name="layer_norm")
     scope = scope_of([other.guard])
     assert not judge(BASE, [other], scope).broken
-    assert KEY in updated(BASE, [other], scope).entries
+    assert KEY in update_baseline(BASE, [other], scope).entries
 
 
 @pytest.mark.parametrize(("code", "said"), [("a", "same machine code"), ("b", "same figures")])
@@ -210,13 +210,13 @@ def test_what_is_refused_is_wrong_and_stays_as_it_was() -> None:
     bad = taken({**FIGURES, "vgprs": 8}, refused="wrong result: 3 differ")
     (wrong,) = judge(BASE, [bad]).broken
     assert (wrong.status, wrong.reason) == (Status.WRONG, "wrong result: 3 differ")
-    assert updated(BASE, [bad]) == BASE
+    assert update_baseline(BASE, [bad]) == BASE
 
 
 def test_what_failed_is_not_gone_and_stays_as_it_was() -> None:
     bad = Taken(taken().guard, "mi300x", failed="no")
     assert [one.status for one in judge(BASE, [bad]).broken] == [Status.FAILED]
-    assert updated(BASE, [bad]) == BASE
+    assert update_baseline(BASE, [bad]) == BASE
 
 
 def test_times_had_in_another_way_are_not_compared() -> None:
@@ -248,7 +248,7 @@ def test_an_entry_keeps_seven_digits() -> None:
 def test_noise_alone_does_not_break(spread: float, broken: bool) -> None:
     times = tuple(1.05e-5 * (1 + spread * (place - 10) / 10) for place in range(21))
     figures = {"measured_seconds": Figure(1.05e-5, "measured", samples=times)}
-    base = updated(Baseline(), [taken({"measured_seconds": 1e-5})])
+    base = update_baseline(Baseline(), [taken({"measured_seconds": 1e-5})])
     record = replace(taken().records[0], figures=figures)
     assert bool(judge(base, [replace(taken(), records=(record,))]).broken) is broken
 

@@ -44,7 +44,7 @@ def test_a_slower_category_fails_the_gate(tmp_path: Path) -> None:
     taken = _taken(tmp_path)
     keys = [record.subject.key for record in taken[0].records]
     assert keys == ["kernel run.json:all", "kernel run.json:gemm", "kernel run.json:index-and-copy"]
-    baseline = judge.updated(Baseline(), taken, judge.everything)
+    baseline = judge.update_baseline(Baseline(), taken, judge.everything)
     assert not judge.judge(baseline, taken).broken
     _write(tmp_path, 130)
     verdict = judge.judge(baseline, _taken(tmp_path))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.bench.history.sample import SLOW, checkout, nightly
-from wavecast.bench.history.order import commits_between, ordered
+from wavecast.bench.history.order import commits_between, sort_by_commit
 from wavecast.bench.history.series import History, SeriesFilter, history
 from wavecast.bench.records import BenchRecord, BenchRun, Conditions, Figure
 from wavecast.errors import UsageError
@@ -37,7 +37,7 @@ def told(
 
 def test_runs_stand_in_the_order_of_their_commits(folder: Path, commits: list[str]) -> None:
     runs = [run for run, _ in nightly(commits, newest_first=True)]
-    found, strangers = ordered(runs, folder)
+    found, strangers = sort_by_commit(runs, folder)
     assert [run.commit for run in found] == commits
     assert strangers == 0
     assert commits_between(commits[2], commits[6], folder) == 4
@@ -50,7 +50,7 @@ def test_changed_checkouts_stand_behind_their_commit(folder: Path, commits: list
         BenchRun("next", "2026-02-01", commit=commits[1][:12]),
         BenchRun("dirty", "2026-02-02", commit=commits[0], dirty=True),
     ]
-    assert [run.id for run in ordered(runs, folder)[0]] == ["late", "dirty", "next"]
+    assert [run.id for run in sort_by_commit(runs, folder)[0]] == ["late", "dirty", "next"]
 
 
 def test_commits_that_are_not_there(folder: Path, commits: list[str], tmp_path: Path) -> None:
@@ -61,10 +61,10 @@ def test_commits_that_are_not_there(folder: Path, commits: list[str], tmp_path: 
         BenchRun("a", "2026-02-01", commit=commits[0]),
         BenchRun("c", "2026-02-04", commit=commits[2]),
     ]
-    found, strangers = ordered(runs, folder)
+    found, strangers = sort_by_commit(runs, folder)
     assert [run.id for run in found] == ["none", "a", "b", "stranger", "c"]
     assert strangers == 2
-    outside, _ = ordered(runs, tmp_path)
+    outside, _ = sort_by_commit(runs, tmp_path)
     assert [run.id for run in outside] == ["none", "a", "b", "stranger", "c"]
 
 

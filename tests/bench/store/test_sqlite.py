@@ -22,7 +22,7 @@ from wavecast.bench.records import (
     Environment,
     Figure,
 )
-from wavecast.bench.store.select import chosen, records_of
+from wavecast.bench.store.select import records_of, select_runs
 from wavecast.bench.store.sqlite import VERSION, open_store
 from wavecast.errors import StoreError, UnknownName, UsageError
 
@@ -213,15 +213,15 @@ RUNS = (
     ],
 )
 def test_runs_by_name(text: str, ids: list[str]) -> None:
-    assert [run.id for run in chosen(RUNS, text)] == ids
+    assert [run.id for run in select_runs(RUNS, text)] == ids
 
 
 def test_runs_that_are_not_there() -> None:
     with pytest.raises(UnknownName, match="nearest known: main"):
-        chosen(RUNS, "mian")
+        select_runs(RUNS, "mian")
     with pytest.raises(UsageError, match="2 runs begin"):
-        chosen(RUNS, "aa")
+        select_runs(RUNS, "aa")
     with pytest.raises(UsageError, match="one before them"):
-        chosen(RUNS, "last~3")
+        select_runs(RUNS, "last~3")
     with pytest.raises(UnknownName):
-        chosen((), "")
+        select_runs((), "")

@@ -11,7 +11,7 @@ from tests.emulate.trace.support import aligned, index, trace
 from tests.emulate.trace.test_counts import LOOP
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.trace import layout
-from wavecast.emulate.trace.selection import numbers, sampled
+from wavecast.emulate.trace.selection import numbers, sample_workgroups
 
 WALK = """	s_lshl_b32 s20, s2, 8
 	v_add_u32_e32 v1, s20, v1
@@ -96,10 +96,10 @@ def test_selection() -> None:
     launch = Launch(code, grid, (64, 1, 1))
     assert [launch.workgroup(n) for n in (9, 15)] == [(1, 2, 0), (3, 0, 1)]
     assert numbers(grid, map(launch.workgroup, range(24))).tolist() == list(range(24))
-    assert len(sampled(grid, 5, None)) == 5
-    assert sampled((1, 1, 1), 5, None).tolist() == [0]
-    assert sampled(grid, 2, numbers(grid, [3, 4, 5, 6])).tolist() == [4, 6]
-    assert sampled(grid, 0, None).tolist() == []
+    assert len(sample_workgroups(grid, 5, None)) == 5
+    assert sample_workgroups((1, 1, 1), 5, None).tolist() == [0]
+    assert sample_workgroups(grid, 2, numbers(grid, [3, 4, 5, 6])).tolist() == [4, 6]
+    assert sample_workgroups(grid, 0, None).tolist() == []
 
 
 def test_a_wave_is_recorded_up_to_its_limit() -> None:

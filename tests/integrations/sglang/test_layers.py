@@ -18,7 +18,7 @@ def emulated(sglang: Any) -> Any:
 
     served.calls.clear()
     torch.manual_seed(0)
-    with registration.emulated():
+    with registration.emulate_gpu():
         yield
 
 

@@ -15,7 +15,7 @@ pytest.importorskip("triton", reason="needs Triton")
 
 from wavecast.cli.main import run  # noqa: E402
 from wavecast.frameworks.vllm import moe_tables, product_tables, tables  # noqa: E402
-from wavecast.frameworks.vllm.moe_tables import ExpertLayerSizes, aligned  # noqa: E402
+from wavecast.frameworks.vllm.moe_tables import ExpertLayerSizes, align_block_size  # noqa: E402
 from wavecast.frameworks.vllm.product_tables import ProductSizes  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -85,7 +85,7 @@ def test_names_of_products(tmp_path: Path) -> None:
 
 def test_rows_in_the_order_of_their_experts() -> None:
     """Expert 0 has one row, 1 none, 2 three: blocks of two."""
-    rows, owners, padded = aligned(torch.tensor([[2, 0], [2, 2]]), 2, 3)
+    rows, owners, padded = align_block_size(torch.tensor([[2, 0], [2, 2]]), 2, 3)
     assert rows.tolist() == [1, 4, 0, 2, 3, 4]
     assert owners.tolist() == [0, 2, 2]
     assert padded.tolist() == [6]

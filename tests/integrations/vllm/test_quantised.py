@@ -42,14 +42,14 @@ def test_weights_quantised_as_they_are_loaded(
 def test_fp8_of_whole_tensors(vllm: Any) -> None:
     """One scale each, as checkpoints have them; vLLM itself makes such weights on its GPUs only."""
     from wavecast.frameworks.vllm.quantised import WavecastFp8Linear
-    from wavecast.frameworks.vllm.worker import emulated
+    from wavecast.frameworks.vllm.worker import emulate_gpu
 
     a = torch.randn(2, 3, 64).to(torch.float8_e4m3fnuz)
     b = torch.randn(48, 64).to(torch.float8_e4m3fnuz).t()
     scales = torch.tensor(0.5), torch.tensor([0.25])
     bias = torch.randn(48, dtype=torch.bfloat16)
     kernel = object.__new__(WavecastFp8Linear)
-    with emulated():
+    with emulate_gpu():
         found = kernel.apply_scaled_mm(
             A=a.view(6, 64),
             B=b,
@@ -70,7 +70,7 @@ def test_int8(vllm: Any) -> None:
     )
 
     from wavecast.frameworks.vllm.quantised import WavecastInt8Linear
-    from wavecast.frameworks.vllm.worker import emulated
+    from wavecast.frameworks.vllm.worker import emulate_gpu
 
     config = Int8ScaledMMLinearLayerConfig(
         is_static_input_scheme=False, is_channelwise=False, input_symmetric=True
@@ -84,7 +84,7 @@ def test_int8(vllm: Any) -> None:
     )
     kernel.process_weights_after_loading(layer)
     x = torch.randn(5, 64, dtype=torch.bfloat16)
-    with emulated():
+    with emulate_gpu():
         found = kernel.apply_weights(layer, x)
     scale = torch.cat([torch.full((32,), 0.01), torch.full((16,), 0.03)])
     expected = x.float() @ (layer.weight.float() * scale[:, None]).T
@@ -102,7 +102,7 @@ def test_four_bits(vllm: Any) -> None:
     from vllm.scalar_type import scalar_types
 
     from wavecast.frameworks.vllm.quantised import WavecastInt4Linear
-    from wavecast.frameworks.vllm.worker import emulated
+    from wavecast.frameworks.vllm.worker import emulate_gpu
 
     n, k, group = 48, 128, 32
     given = {"weight_type": scalar_types.uint4b8, "act_type": torch.bfloat16, "zero_points": False}
@@ -125,7 +125,7 @@ def test_four_bits(vllm: Any) -> None:
         layer.register_parameter(name, parameter)
     kernel.process_weights_after_loading(layer)
     x = torch.randn(5, k, dtype=torch.bfloat16)
-    with emulated():
+    with emulate_gpu():
         found = kernel.apply_weights(layer, x)
     wide = (codes - 8).float() * scales.float().repeat_interleave(group, dim=1)
     torch.testing.assert_close(found.float(), x.float() @ wide.T, rtol=0.02, atol=0.1)

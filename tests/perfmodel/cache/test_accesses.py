@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from wavecast.perfmodel.cache import accesses as a
-from wavecast.perfmodel.cache.accesses import Accesses, ArrayMap, MemoryTable, reduced
+from wavecast.perfmodel.cache.accesses import Accesses, ArrayMap, MemoryTable, reduce_records
 
 LANES = 64
 BASE = 0x7F00_0000_1230
@@ -29,7 +29,7 @@ def record(instruction: int, offsets: np.ndarray, mask: int = (1 << 64) - 1, str
 
 
 def kept(*records: np.ndarray, arrays: ArrayMap = ARRAYS) -> Accesses:
-    return reduced(np.array(records), ASKED, arrays)
+    return reduce_records(np.array(records), ASKED, arrays)
 
 
 def test_arrays_begin_at_pages_of_the_device() -> None:

@@ -7,7 +7,7 @@ import pytest
 from wavecast.arch.systems import system
 from wavecast.errors import InputError
 from wavecast.systems.sources.answer import answer
-from wavecast.systems.sources.described import described
+from wavecast.systems.sources.described import read_description
 
 GOOD = """
 name: block
@@ -23,7 +23,7 @@ kernels:
 def test_kernels_are_predicted_as_the_command_line_does(tmp_path) -> None:
     path = tmp_path / "model.yaml"
     path.write_text(GOOD)
-    model = described(path)
+    model = read_description(path)
     assert [str(kernel.part.op) for kernel in model.kernels[:3]] == ["gemm 512x512x512 bf16"] * 3
     found = answer(model, system("mi300x"), "compile")
     assert list(found.by_module) == ["mine", "", "up"]
@@ -65,7 +65,7 @@ def test_a_mistake_is_named(text, message, tmp_path) -> None:
     path = tmp_path / "model.yaml"
     path.write_text(text)
     with pytest.raises(InputError, match=message) as caught:
-        described(path)
+        read_description(path)
     assert "\n" not in str(caught.value)
 
 
@@ -86,5 +86,5 @@ def test_values_made_of_aliases_are_not_written_out(text, message, tmp_path) -> 
     path = tmp_path / "model.yaml"
     path.write_text(text)
     with pytest.raises(InputError, match=message) as caught:
-        described(path)
+        read_description(path)
     assert len(str(caught.value)) < 500

@@ -12,7 +12,7 @@ from wavecast.perfmodel.ops.elementwise import Elementwise
 from wavecast.perfmodel.ops.gemm import Gemm
 from wavecast.systems.sources.answer import answer
 from wavecast.systems.sources.calls import ModuleGraph, OperatorCall, TensorSizes
-from wavecast.systems.sources.fusion import fused
+from wavecast.systems.sources.fusion import fuse_graph
 from wavecast.systems.sources.kernels import parts_of
 from wavecast.systems.sources.part import SameBytes, UnknownOperator
 
@@ -159,7 +159,7 @@ def chain() -> ModuleGraph:
 
 
 def test_calls_between_products_are_one_kernel_that_reads_and_writes_once() -> None:
-    first, middle, last = fused(chain())
+    first, middle, last = fuse_graph(chain())
     assert (first.operator, middle.operator, last.operator) == ("aten.mm", "fused", "aten.mm")
     size = 512 * 512 * 2
     assert middle.part.op == SameBytes(middle.part.name, size, size)
@@ -169,7 +169,7 @@ def test_a_result_that_a_product_reads_as_well_is_written() -> None:
     graph = chain()
     *calls, last = graph.calls
     more = OperatorCall("aten.mm", last.inputs, last.outputs, last.arguments, after=(1,))
-    _, middle, *_ = fused(ModuleGraph("twice", (*calls, last, more)))
+    _, middle, *_ = fuse_graph(ModuleGraph("twice", (*calls, last, more)))
     assert middle.part.op.work().bytes_written == 2 * 512 * 512 * 2
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wavecast.errors import UsageError
-from wavecast.systems.training.schedule import ChunkTimes, orders, simulate, stored
+from wavecast.systems.training.schedule import ChunkTimes, orders, peak_activations, simulate
 from wavecast.systems.training.stages import chunk_layers
 
 EVEN = ChunkTimes(1.0, 1.0, 1.0)
@@ -84,10 +84,10 @@ def test_the_slowest_stage_and_transfers_count() -> None:
 
 
 def test_stored_activations() -> None:
-    assert stored("1f1b", 4, 64, 1) == (4, 3, 2, 1)
-    assert stored("gpipe", 4, 64, 1) == (64, 64, 64, 64)
-    assert stored("interleaved", 4, 64, 2)[0] == 11  # (v - 1) p + 2 (p - 1) + 1
-    assert max(stored("zero-bubble", 4, 64, 1)) == 4
+    assert peak_activations("1f1b", 4, 64, 1) == (4, 3, 2, 1)
+    assert peak_activations("gpipe", 4, 64, 1) == (64, 64, 64, 64)
+    assert peak_activations("interleaved", 4, 64, 2)[0] == 11  # (v - 1) p + 2 (p - 1) + 1
+    assert max(peak_activations("zero-bubble", 4, 64, 1)) == 4
 
 
 def test_too_many_actions_are_refused() -> None:

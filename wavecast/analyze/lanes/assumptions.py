@@ -18,7 +18,7 @@ from wavecast.analyze.lanes.halves import HALF, ITEMS, LaneGuards
 from wavecast.analyze.lanes.leaders import LeaderSites
 from wavecast.analyze.lanes.per_lane import LANES, LaneValues, WaveStart, first_wave
 from wavecast.analyze.lanes.shuffles import ShuffleSites
-from wavecast.analyze.lanes.unrolling import EXCHANGE, unrolled
+from wavecast.analyze.lanes.unrolling import EXCHANGE, unroll_loops
 from wavecast.analyze.lanes.votes import BALLOT
 from wavecast.compile.ir_blocks import IrBlock, blocks_of
 from wavecast.compile.llvm_ir import Position
@@ -43,7 +43,7 @@ def assumptions(
     start = _start(blocks, descriptor, block)
     values = LaneValues(start)
     values.add(blocks)
-    blocks = unrolled(blocks, values)
+    blocks = unroll_loops(blocks, values)
     values = LaneValues(start)
     values.add(blocks)
     flow = LaneFlow(blocks, values)

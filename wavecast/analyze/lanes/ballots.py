@@ -44,7 +44,7 @@ class BallotSites:
                 elif instruction.opcode == "icmp":
                     yield from self._all_votes(instruction)
                 elif instruction.opcode == "store":
-                    yield from self._stored(instruction, self.flow.executing[label])
+                    yield from self._stored_votes(instruction, self.flow.executing[label])
 
     def _ballot(self, ballot: IrInstruction) -> Iterator[LaneAssumption]:
         flow = self.flow
@@ -100,7 +100,7 @@ class BallotSites:
         if any(lane_mask >> lane & 1 and numbers[lane] >= HALF for lane in range(LANES)):
             yield LaneAssumption(Assumption.SHIFT, shift.position, not self.guards.limit(shift))
 
-    def _stored(self, store: IrInstruction, lanes: int) -> Iterator[LaneAssumption]:
+    def _stored_votes(self, store: IrInstruction, lanes: int) -> Iterator[LaneAssumption]:
         """Votes of all lanes that one lane of each group of 32 stores for its group."""
         value, address = store.operands[:2]
         if is_pair(lanes) and not repeats(self.flow, address):

@@ -45,7 +45,7 @@ class LaneFlow:
                     self.block_of[instruction.result] = block.label
                 for operand in instruction.operands:
                     self.users.setdefault(operand, []).append((instruction, block))
-        self.executing, self._edges = self._executed()
+        self.executing, self._edges = self._executing_lanes()
         self.sources = {
             i.result: lanes
             for i in self.exchanges()
@@ -93,7 +93,7 @@ class LaneFlow:
         """The lanes that execute an instruction with a result."""
         return self.executing.get(self.block_of.get(instruction.result, ENTRY), 0)
 
-    def _executed(self) -> tuple[dict[str, int], dict[tuple[str, str], int]]:
+    def _executing_lanes(self) -> tuple[dict[str, int], dict[tuple[str, str], int]]:
         """The lanes of every block, and of every edge."""
         lanes: dict[str, int] = dict.fromkeys(self.blocks, 0)
         edges: dict[tuple[str, str], int] = {}
@@ -102,7 +102,7 @@ class LaneFlow:
         work = [first]
         while work:
             block = self.blocks[work.pop()]
-            for target, mask in self._taken(block):
+            for target, mask in self._target_lanes(block):
                 passing = lanes[block.label] & mask
                 edges[block.label, target] = edges.get((block.label, target), 0) | passing
                 if target in lanes and passing & ~lanes[target]:
@@ -110,7 +110,7 @@ class LaneFlow:
                     work.append(target)
         return lanes, edges
 
-    def _taken(self, block: IrBlock) -> Iterator[tuple[str, int]]:
+    def _target_lanes(self, block: IrBlock) -> Iterator[tuple[str, int]]:
         """The targets of a block, each with the lanes in which it may be taken."""
         if len(block.targets) == 2 and not block.cases:
             for target, outcome in zip(block.targets, (1, 0), strict=True):

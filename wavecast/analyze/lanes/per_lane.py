@@ -112,7 +112,9 @@ class LaneValues:
         if opcode == "sext":
             value = self.of(instruction.operands[0])
             width = integer_width(instruction.detail)
-            return None if value is None else LaneWords(_signed(value.words, width), value.known)
+            return (
+                None if value is None else LaneWords(_sign_extend(value.words, width), value.known)
+            )
         if len(instruction.operands) != 2:
             return None
         return self._binary(instruction)
@@ -204,16 +206,19 @@ def _constant(word: int) -> LaneWords:
 _UNKNOWN: Final = LaneWords(np.zeros(LANES, np.uint64), np.zeros(LANES, np.bool_))
 
 
-def _signed(words: _Words, width: int) -> _Words:
+def _sign_extend(words: _Words, width: int) -> _Words:
     """Integers of `width` bits, with their sign in all bits above."""
     sign = np.uint64(1 << width - 1)
     return ((words & np.uint64((1 << width) - 1)) ^ sign) - sign
 
 
-def _compared(compare: Callable[..., _Known], *, signed: bool = False) -> Callable[..., _Words]:
+def _comparison(compare: Callable[..., _Known], *, signed: bool = False) -> Callable[..., _Words]:
     def words(a: _Words, b: _Words, width: int) -> _Words:
         if signed:
-            left, right = _signed(a, width).view(np.int64), _signed(b, width).view(np.int64)
+            left, right = (
+                _sign_extend(a, width).view(np.int64),
+                _sign_extend(b, width).view(np.int64),
+            )
             return compare(left, right).astype(np.uint64)
         return compare(a, b).astype(np.uint64)
 
@@ -221,36 +226,38 @@ def _compared(compare: Callable[..., _Known], *, signed: bool = False) -> Callab
 
 
 _COMPARISONS: Final = {
-    "eq": _compared(np.equal),
-    "ne": _compared(np.not_equal),
-    "ult": _compared(np.less),
-    "ule": _compared(np.less_equal),
-    "ugt": _compared(np.greater),
-    "uge": _compared(np.greater_equal),
-    "slt": _compared(np.less, signed=True),
-    "sle": _compared(np.less_equal, signed=True),
-    "sgt": _compared(np.greater, signed=True),
-    "sge": _compared(np.greater_equal, signed=True),
+    "eq": _comparison(np.equal),
+    "ne": _comparison(np.not_equal),
+    "ult": _comparison(np.less),
+    "ule": _comparison(np.less_equal),
+    "ugt": _comparison(np.greater),
+    "uge": _comparison(np.greater_equal),
+    "slt": _comparison(np.less, signed=True),
+    "sle": _comparison(np.less_equal, signed=True),
+    "sgt": _comparison(np.greater, signed=True),
+    "sge": _comparison(np.greater_equal, signed=True),
 }
 
 
 def _signed_shift(a: _Words, b: _Words, width: int) -> _Words:
-    return (_signed(a, width).view(np.int64) >> b.astype(np.int64)).view(np.uint64)
+    return (_sign_extend(a, width).view(np.int64) >> b.astype(np.int64)).view(np.uint64)
 
 
 def _signed_quotient(a: _Words, b: _Words, width: int) -> _Words:
-    x, y = _signed(a, width).view(np.int64), _signed(b, width).view(np.int64)
+    x, y = _sign_extend(a, width).view(np.int64), _sign_extend(b, width).view(np.int64)
     return (np.sign(x) * np.sign(y) * (np.abs(x) // np.abs(y))).view(np.uint64)
 
 
 def _signed_rest(a: _Words, b: _Words, width: int) -> _Words:
-    x, y = _signed(a, width).view(np.int64), _signed(b, width).view(np.int64)
+    x, y = _sign_extend(a, width).view(np.int64), _sign_extend(b, width).view(np.int64)
     return (np.sign(x) * (np.abs(x) % np.abs(y))).view(np.uint64)
 
 
 def _extreme(choose: Callable[..., npt.NDArray[np.int64]]) -> Callable[..., _Words]:
     def words(a: _Words, b: _Words, width: int) -> _Words:
-        winner = choose(_signed(a, width).view(np.int64), _signed(b, width).view(np.int64))
+        winner = choose(
+            _sign_extend(a, width).view(np.int64), _sign_extend(b, width).view(np.int64)
+        )
         return winner.view(np.uint64)
 
     return words

@@ -18,7 +18,7 @@ MOST: Final = 16
 EXCHANGE: Final = "llvm.amdgcn.ds.bpermute"
 
 
-def unrolled(blocks: Mapping[str, IrBlock], values: LaneValues) -> dict[str, IrBlock]:
+def unroll_loops(blocks: Mapping[str, IrBlock], values: LaneValues) -> dict[str, IrBlock]:
     """The blocks with every loop unrolled that has exchanges and a known number of iterations."""
     unrolled_blocks: dict[str, IrBlock] = {}
     for label, block in blocks.items():
@@ -28,7 +28,7 @@ def unrolled(blocks: Mapping[str, IrBlock], values: LaneValues) -> dict[str, IrB
             continue
         for copy in copies:
             unrolled_blocks[copy.label] = copy
-    return _entered(unrolled_blocks, blocks)
+    return _redirect_entries(unrolled_blocks, blocks)
 
 
 def _exchanges(block: IrBlock) -> bool:
@@ -38,7 +38,7 @@ def _exchanges(block: IrBlock) -> bool:
 def _iterations(block: IrBlock, values: LaneValues) -> list[IrBlock] | None:
     """A block per iteration, the last with the labels and names of the loop; None if their number
     is not known."""
-    start, copies = _copied(values), []
+    start, copies = _copy_values(values), []
     names: dict[str, str] = {}
     for number in range(MOST):
         copy, names = _copy(block, number, names)
@@ -50,11 +50,11 @@ def _iterations(block: IrBlock, values: LaneValues) -> list[IrBlock] | None:
             return None
         copies.append(copy)
         if block.targets[0 if word[0] else 1] != block.label:
-            return _chained(block, copies)
+            return _chain_iterations(block, copies)
     return None
 
 
-def _copied(values: LaneValues) -> LaneValues:
+def _copy_values(values: LaneValues) -> LaneValues:
     """The same values, to be added to apart."""
     copy = LaneValues(values.start)
     copy.values = dict(values.values)
@@ -89,27 +89,27 @@ def _outside(instruction: IrInstruction, block: IrBlock) -> tuple[str, ...]:
     return tuple(source for source in instruction.sources if source != block.label)
 
 
-def _chained(block: IrBlock, copies: list[IrBlock]) -> list[IrBlock]:
+def _chain_iterations(block: IrBlock, copies: list[IrBlock]) -> list[IrBlock]:
     """Iterations one after another. The last has the loop's own label and names, which what
     follows uses."""
     (after,) = (target for target in block.targets if target != block.label)
     suffix = f"@{len(copies) - 1}"
 
-    def own(name: str) -> str:
+    def base_name(name: str) -> str:
         return name.removesuffix(suffix)
 
     last = copies[-1]
     instructions = [
-        replace(i, result=own(i.result), operands=tuple(own(o) for o in i.operands))
+        replace(i, result=base_name(i.result), operands=tuple(base_name(o) for o in i.operands))
         for i in last.instructions
     ]
     for copy, following in pairwise(copies):
-        copy.targets, copy.condition = (own(following.label),), ""
+        copy.targets, copy.condition = (base_name(following.label),), ""
     ending = IrBlock(block.label, instructions, "", (after,))
     return [*copies[:-1], ending]
 
 
-def _entered(
+def _redirect_entries(
     unrolled_blocks: dict[str, IrBlock], blocks: Mapping[str, IrBlock]
 ) -> dict[str, IrBlock]:
     """Branches to an unrolled loop lead to its first iteration."""
@@ -124,4 +124,4 @@ def _entered(
     return unrolled_blocks
 
 
-__all__ = ["EXCHANGE", "unrolled"]
+__all__ = ["EXCHANGE", "unroll_loops"]

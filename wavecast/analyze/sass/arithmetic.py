@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from wavecast.analyze.sass.lanes import Lanes, Value, high, low, signed, word
+from wavecast.analyze.sass.lanes import Lanes, Value, high, low, to_signed, word
 from wavecast.analyze.sass.operands import SassOperand, SassOperation
 
 Array = np.ndarray[Any, Any]
@@ -120,7 +120,7 @@ def _product(operation: SassOperation, lanes: Lanes) -> Value:
     a, b = words
     if "U32" in operation.modifiers:
         return a.astype(np.uint64) * b.astype(np.uint64)
-    return (signed(a) * signed(b)).view(np.uint64)
+    return (to_signed(a) * to_signed(b)).view(np.uint64)
 
 
 def _multiply_wide(operation: SassOperation, lanes: Lanes) -> None:
@@ -159,7 +159,7 @@ def scaled_add(operation: SassOperation, lanes: Lanes) -> None:
     if a is not None and b is not None and c is not None and amount is not None:
         shift = amount.astype(np.uint64) & np.uint64(31)
         if own_sign:
-            pairs = signed(a).view(np.uint64)
+            pairs = to_signed(a).view(np.uint64)
         else:
             pairs = a.astype(np.uint64) | c.astype(np.uint64) << np.uint64(32)
         shift_result = pairs << shift
@@ -194,7 +194,7 @@ def _by_table(inputs: list[Value], lut: int) -> Value:
         for value, is_relevant in zip(inputs, (a, b, c), strict=True)
     ]
     if any(value is None for value in values):
-        return _absorbed(inputs, lut)
+        return _absorb_zero(inputs, lut)
     first, second, third = (value for value in values if value is not None)
     bits: Array = np.zeros((1, 1), np.uint32)
     for row in range(8):
@@ -209,7 +209,7 @@ def _matters(lut: int, shift: int) -> bool:
     return any((lut >> row & 1) != (lut >> (row ^ shift) & 1) for row in range(8))
 
 
-def _absorbed(inputs: list[Value], lut: int) -> Value:
+def _absorb_zero(inputs: list[Value], lut: int) -> Value:
     """0 where a known input of all zeros decides the result (x & 0)."""
     for at, value in enumerate(inputs):
         if value is not None and not value.any():
@@ -260,7 +260,7 @@ def compare(operation: SassOperation, lanes: Lanes) -> None:
     words = lanes.words(operation, 2)
     result: Value = None
     if words is not None and how in _COMPARISONS:
-        a, b = words if "U32" in modifiers else (signed(words[0]), signed(words[1]))
+        a, b = words if "U32" in modifiers else (to_signed(words[0]), to_signed(words[1]))
         result = _COMPARISONS[how](a, b)
         if "EX" in modifiers:
             lower = lanes.predicate(operation.reads[3])
@@ -278,10 +278,10 @@ def compare(operation: SassOperation, lanes: Lanes) -> None:
     other = lanes.predicate(operation.reads[2]) if len(operation.reads) > 2 else None
     for nth, register in enumerate(operation.writes):
         flag = result if nth == 0 or result is None else ~result
-        lanes.put(register, _joined(flag, other, join), guard)
+        lanes.put(register, _join_values(flag, other, join), guard)
 
 
-def _joined(flag: Value, other: Value, join: Callable[[Any, Any], Any]) -> Value:
+def _join_values(flag: Value, other: Value, join: Callable[[Any, Any], Any]) -> Value:
     if join is operator.and_:
         for value in (flag, other):
             if value is not None and not value.any():

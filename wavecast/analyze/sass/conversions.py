@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from wavecast.analyze.sass.lanes import Lanes, signed, word
+from wavecast.analyze.sass.lanes import Lanes, to_signed, word
 from wavecast.analyze.sass.operands import ZERO, SassOperand, SassOperation
 
 Array = np.ndarray[Any, Any]
@@ -44,7 +44,7 @@ def to_float(operation: SassOperation, lanes: Lanes) -> None:
         lanes.result(operation, None)
         return
     modifiers = operation.modifiers
-    whole = value if "U32" in modifiers else signed(value)
+    whole = value if "U32" in modifiers else to_signed(value)
     exact = whole.astype(np.float64)
     rounded = exact.astype(np.float32)
     if "RP" in modifiers:

@@ -41,7 +41,7 @@ class SassExecution:
     passes: Mapping[int, float]
 
 
-def executed(program: Program, launch: Launch) -> SassExecution:
+def execute_launch(program: Program, launch: Launch) -> SassExecution:
     """Follow the warps of two workgroups. Raises as `walk.follow`."""
     warps = -(-(launch.block[0] * launch.block[1] * launch.block[2]) // WARP)
     count = launch.grid[0] * launch.grid[1] * launch.grid[2]
@@ -154,4 +154,4 @@ def _passes(pattern: AddressPattern) -> float:
     return total / max(1, ideal)
 
 
-__all__ = ["SassExecution", "executed"]
+__all__ = ["SassExecution", "execute_launch"]

@@ -39,7 +39,7 @@ def high(pair: Array) -> Array:
     return (pair >> _HIGH).astype(np.uint32)
 
 
-def signed(words: Array) -> Array:
+def to_signed(words: Array) -> Array:
     """Words as signed integers, i64."""
     return words.view(np.int32).astype(np.int64) if words.dtype == np.uint32 else words
 
@@ -175,4 +175,4 @@ class Lanes:
         self.put(following, None if value is None else high(value), guard)
 
 
-__all__ = ["LANES", "Lanes", "Value", "high", "low", "signed", "word"]
+__all__ = ["LANES", "Lanes", "Value", "high", "low", "to_signed", "word"]

@@ -65,7 +65,7 @@ def _step(
     """What registers point to after an instruction."""
     if operation.name in STORES:
         memory = STORES[operation.name]
-        state[memory] = state.get(memory, frozenset()).union(*_stored(state, operation))
+        state[memory] = state.get(memory, frozenset()).union(*_stored_pointees(state, operation))
     for register in operation.writes:
         if register.number == ZERO or register.file not in ("R", "UR"):
             continue
@@ -89,12 +89,12 @@ def _values(
         yield from (state.get(LOADS[operation.name], frozenset()) for _ in range(words))
         return
     reads = () if loads else operation.reads
-    value = frozenset[str]().union(*(_pointed(state, operand, names) for operand in reads))
+    value = frozenset[str]().union(*(_pointees(state, operand, names) for operand in reads))
     yield value
     yield from (frozenset[str]() for _ in range(words - 1))
 
 
-def _stored(state: _Pointers, operation: SassOperation) -> Iterator[frozenset[str]]:
+def _stored_pointees(state: _Pointers, operation: SassOperation) -> Iterator[frozenset[str]]:
     """What each word that an instruction stores points to."""
     words = max((_WORDS.get(modifier, 1) for modifier in operation.modifiers), default=1)
     for operand in operation.reads:
@@ -104,7 +104,7 @@ def _stored(state: _Pointers, operation: SassOperation) -> Iterator[frozenset[st
                 yield state.get(Register(register.file, register.number + part), frozenset())
 
 
-def _pointed(
+def _pointees(
     state: _Pointers, operand: SassOperand, names: Mapping[int, frozenset[str]]
 ) -> frozenset[str]:
     if operand.bank is not None:

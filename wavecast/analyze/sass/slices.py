@@ -22,7 +22,7 @@ STORES: Final = {"STL": _STACK, "STS": _SHARED}
 """What loads and stores of a workgroup or a thread pass values through."""
 
 
-def needed(program: Program, operations: Sequence[SassOperation]) -> tuple[bool, ...]:
+def backward_slice(program: Program, operations: Sequence[SassOperation]) -> tuple[bool, ...]:
     """Whether each instruction writes a register that addresses, guards or branches depend on.
 
     Registers are followed by name, wherever they are written.
@@ -52,7 +52,7 @@ def needed(program: Program, operations: Sequence[SassOperation]) -> tuple[bool,
     while changed:
         changed = False
         for at, operation in enumerate(operations):
-            if in_slice[at] or not _written(operation) & live:
+            if in_slice[at] or not _written_registers(operation) & live:
                 continue
             in_slice[at] = changed = True
             for register in operation.sources:
@@ -73,7 +73,7 @@ def _pair(register: Register) -> set[Register]:
     return {register, Register(register.file, register.number + 1)}
 
 
-def _written(operation: SassOperation) -> set[Register]:
+def _written_registers(operation: SassOperation) -> set[Register]:
     registers = set()
     for register in operation.writes:
         if register.number == ZERO:
@@ -92,4 +92,4 @@ def _written(operation: SassOperation) -> set[Register]:
     return registers
 
 
-__all__ = ["LOADS", "STORES", "needed"]
+__all__ = ["LOADS", "STORES", "backward_slice"]

@@ -20,7 +20,7 @@ from wavecast.analyze.sass.lanes import LANES, Lanes, Value, low
 from wavecast.analyze.sass.launch_constants import LaunchConstants
 from wavecast.analyze.sass.operands import ZERO, Register, SassOperation, operation
 from wavecast.analyze.sass.shared_words import SharedWords
-from wavecast.analyze.sass.slices import needed
+from wavecast.analyze.sass.slices import backward_slice
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import Unpredictable
 from wavecast.isa.instruction import Instruction, SourceLocation
@@ -96,7 +96,7 @@ class _Walk:
     def __init__(self, program: Program, launch: Launch, workgroups: Array, warps: Array) -> None:
         self._program = program
         self._operations = [operation(i.decoded) for i in program.instructions]
-        self._needed = needed(program, self._operations)
+        self._needed = backward_slice(program, self._operations)
         self._recorded = [
             op.name in ("SYNCS", "UTCBAR") or (i.memory is not None and i.memory.space in RECORDED)
             for i, op in zip(program.instructions, self._operations, strict=True)

@@ -24,7 +24,7 @@ class _Test:
     passed: int
 
 
-def contradicted(program: Program) -> dict[tuple[int, int], frozenset[int]]:
+def excluded_blocks(program: Program) -> dict[tuple[int, int], frozenset[int]]:
     """Edge (block, successor) -> blocks whose operations are not outstanding along it.
 
     A block qualifies that only one outcome of a comparison leads to: the other outcome of the same
@@ -42,7 +42,7 @@ def contradicted(program: Program) -> dict[tuple[int, int], frozenset[int]]:
         for guarded, was_taken in ((test.taken, True), (test.passed, False)):
             if program.blocks[guarded].predecessors != (index,):
                 continue
-            unchanged, changed = _reached(program, guarded, test.compare.reads)
+            unchanged, changed = _reachable_blocks(program, guarded, test.compare.reads)
             for other in others:
                 if other in unchanged and other not in changed:
                     again = tests[other]
@@ -68,7 +68,7 @@ def _test(program: Program, block: Block) -> _Test | None:
     return _Test(compare, branch.mnemonic, target, fall_through[0])
 
 
-def _reached(program: Program, first: int, registers: int) -> tuple[set[int], set[int]]:
+def _reachable_blocks(program: Program, first: int, registers: int) -> tuple[set[int], set[int]]:
     """Blocks at whose end `registers` are as they were at the start of block `first` on some path,
     and those at whose end they may not be. Paths that come back to `first` are not followed: its
     operations are issued again there."""
@@ -88,4 +88,4 @@ def _reached(program: Program, first: int, registers: int) -> tuple[set[int], se
     return reach
 
 
-__all__ = ["contradicted"]
+__all__ = ["excluded_blocks"]

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from operator import itemgetter
 from typing import Final
 
-from wavecast.analyze.sync.guards import contradicted
+from wavecast.analyze.sync.guards import excluded_blocks
 from wavecast.isa.counters import LIMITS, CounterEvent, Queue, counter_set, events
 from wavecast.isa.instruction import Decoded
 from wavecast.isa.opcode import Control, Role
@@ -153,7 +153,9 @@ class OutstandingFlow:
         steps = [
             OutstandingStep(index, issues=queue_events) for index, queue_events in issues.items()
         ]
-        steps += [OutstandingStep(index, waits=self._waited(counters)) for index, counters in waits]
+        steps += [
+            OutstandingStep(index, waits=self._queue_waits(counters)) for index, counters in waits
+        ]
         steps.sort(key=lambda step: step.index)
         self.steps = [[] for _ in program.blocks]
         starts = [block.start for block in program.blocks]
@@ -168,7 +170,7 @@ class OutstandingFlow:
             self.effects.append({})
         return number
 
-    def _waited(self, counters: dict[str, int] | None) -> tuple[tuple[int, int], ...]:
+    def _queue_waits(self, counters: dict[str, int] | None) -> tuple[tuple[int, int], ...]:
         """Waits per queue. A call (None) returns with everything but stores done, as compiled
         functions do (LLVM SIInsertWaitcnts.cpp, callWaitsOnFunctionReturn)."""
         if counters is None:
@@ -193,7 +195,7 @@ class OutstandingFlow:
         position = {block: number for number, block in enumerate(order)}
         self.entries[order[0]] = [{} for _ in self.queues]
         dirty = {order[0]}
-        impossible = contradicted(program)
+        impossible = excluded_blocks(program)
         while dirty:
             block = min(dirty, key=position.__getitem__)
             dirty.discard(block)

@@ -30,7 +30,7 @@ class Violation:
         return f"{self.statement}: `{self.remedy}` is missing"
 
 
-def listed(registers: tuple[str, ...], most: int = 4) -> str:
+def list_registers(registers: tuple[str, ...], most: int = 4) -> str:
     """`v1, v2 and v3`, cut after `most` names."""
     if len(registers) > most:
         return f"{', '.join(registers[: most - 1])} and {len(registers) - most + 1} more"

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wavecast.analyze.sync.outstanding import OutstandingFlow, OutstandingState, OutstandingStep
-from wavecast.analyze.sync.violation import Violation, listed
+from wavecast.analyze.sync.violation import Violation, list_registers
 from wavecast.isa.collector import no_collections
 from wavecast.isa.counters import Queue, counter_set
 from wavecast.isa.instruction import Decoded, Instruction, Operand
@@ -104,8 +104,8 @@ class _Walk:
         clashes = [clash for clash in self._clashes(instruction.decoded) if clash.registers]
         for counter in dict.fromkeys(clash.queue.counter for clash in clashes):
             of_counter = [clash for clash in clashes if clash.queue.counter == counter]
-            value = min(self._needed(clash) for clash in of_counter)
-            worst = min(of_counter, key=self._needed)
+            value = min(self._wait_limit(clash) for clash in of_counter)
+            worst = min(of_counter, key=self._wait_limit)
             yield self._violation(instruction, worst, value)
         for clash in clashes:
             self.settled[clash.operation] = self.settled.get(clash.operation, 0) | clash.registers
@@ -136,7 +136,7 @@ class _Walk:
                 if read_late:
                     yield _Clash(queue, operation, read_late, distance, "overwrites")
 
-    def _needed(self, clash: _Clash) -> int:
+    def _wait_limit(self, clash: _Clash) -> int:
         """The largest value a wait on the counter may have."""
         if clash.queue.unordered:
             return 0
@@ -155,7 +155,7 @@ class _Walk:
             counter=clash.queue.counter,
             value=value,
             remedy=remedy,
-            statement=f"`{instruction.decoded.text}` {clash.verb} {listed(names)} before "
+            statement=f"`{instruction.decoded.text}` {clash.verb} {list_registers(names)} before "
             f"`{writer.text}` is sure to have {access} {'it' if len(names) == 1 else 'them'}",
         )
 

@@ -103,7 +103,9 @@ def _operation(name: str, values: int, rule: Rule | None = None) -> Any:
                 for i, v in enumerate(operands)
             ]
             return on_lanes(self.on_lanes, *arrays, *arguments[values:])
-        result = rule(*arguments) if rule is not None and _ruled(operands, selects) else None
+        result = (
+            rule(*arguments) if rule is not None and _is_applicable(operands, selects) else None
+        )
         return result if result is not None else Scattered(_first_origin(operands))
 
     return _uniform_first(method, on_integers, values)
@@ -140,7 +142,7 @@ def _comparison(name: str) -> Any:
     return method
 
 
-def _ruled(operands: tuple[Value, ...], selects: bool) -> bool:
+def _is_applicable(operands: tuple[Value, ...], selects: bool) -> bool:
     return not any(isinstance(v, (Scattered, LaneScalars)) for v in operands[1 if selects else 0 :])
 
 

@@ -33,10 +33,10 @@ class _Masks:
         self.program = program
         self.lanes = lanes
         self.exec_bits = EXEC if lanes == 64 else EXEC & (1 << EXEC_LOW)
-        self.tracked = self._tracked()
+        self.tracked = self._tracked_registers()
         self.steps = [self._steps(block.start, block.stop) for block in program.blocks]
 
-    def _tracked(self) -> int:
+    def _tracked_registers(self) -> int:
         """EXEC, VCC and every scalar register an instruction that touches EXEC writes or reads."""
         tracked = EXEC | VCC
         for instruction in self.program.instructions:

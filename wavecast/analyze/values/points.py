@@ -273,14 +273,14 @@ def _doubting(program: Program, index: int, step: Step) -> Step:
     """What an instruction leaves unknown may differ from thread to thread."""
     written = bits_of(program.instructions[index].decoded.writes)
 
-    def doubted(state: RegisterState, index: int) -> None:
+    def step_and_scatter(state: RegisterState, index: int) -> None:
         step(state, index)
         values = state.values
         for position in written:
             if isinstance(values[position], Unknown):
                 values[position] = Scattered(index)
 
-    return doubted
+    return step_and_scatter
 
 
 __all__ = ["Followed", "ThreadAddresses", "follow"]

@@ -147,7 +147,7 @@ class Walk:
             successors = self.program.blocks[index].successors
             return successors[0] if successors else None
         value = self._condition(branch)
-        direction = self._taken(branch, value)
+        direction = self._branch_lanes(branch, value)
         if isinstance(direction, int):
             return branch.jump if direction else branch.follows
         return self._unknown_branch(index, branch, value)
@@ -165,7 +165,7 @@ class Walk:
             value |= high << 32
         return value
 
-    def _taken(self, branch: Branch, value: Value) -> Value:
+    def _branch_lanes(self, branch: Branch, value: Value) -> Value:
         return value if branch.condition is None else branch.condition(self.state.ops, value)[0]
 
     # decisions on unknown values
@@ -184,7 +184,7 @@ class Walk:
                 return leaving[0]
         if branch.looks_at_exec:
             self.outcome.assumed.add(reason)
-            return jump if self._taken(branch, self.state.ops.full_mask) else follows
+            return jump if self._branch_lanes(branch, self.state.ops.full_mask) else follows
         for early, other in ((jump, follows), (follows, jump)):
             if self._paths.ends(early):
                 self.outcome.assumed.add(reason)

@@ -55,14 +55,14 @@ def predict(
     results: list[Answer] = []
     for executes, same in groupby(problems, lambda problem: problem[0].executes_code):
         group = list(same)
-        answers = _recycled(group) if executes else _chunked(group, jobs)
+        answers = _predict_in_children(group) if executes else _predict_in_pool(group, jobs)
         for some in answers:
             results += some
             progress(len(results))
     return results
 
 
-def _chunked(problems: Sequence[Problem], jobs: int | None) -> Iterator[list[Answer]]:
+def _predict_in_pool(problems: Sequence[Problem], jobs: int | None) -> Iterator[list[Answer]]:
     """The answers in parts, from a pool of processes where that is worth it."""
     if jobs is None:
         jobs = (os.cpu_count() or 1) if len(problems) >= _WORTH_A_PROCESS else 1
@@ -75,7 +75,7 @@ def _chunked(problems: Sequence[Problem], jobs: int | None) -> Iterator[list[Ans
         yield from pool.map(_answers, chunks)
 
 
-def _recycled(problems: Sequence[Problem]) -> Iterator[list[Answer]]:
+def _predict_in_children(problems: Sequence[Problem]) -> Iterator[list[Answer]]:
     """The answers in parts, each from a child of this process. When a child dies, each of its
     problems gets its own child."""
     if not processes.can_fork():

@@ -66,7 +66,7 @@ def validate(
     figure.
     """
     every = []
-    candidates = (*options.importers, *importers.registered())
+    candidates = (*options.importers, *importers.all_importers())
     for path in paths:
         progress(f"reading {path.name}")
         every.append(load(path, candidates, options.limit))

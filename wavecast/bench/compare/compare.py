@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Final
 
-from wavecast.bench.compare.statistics import Difference, adjusted, difference
+from wavecast.bench.compare.statistics import Difference, adjust_p_values, difference
 from wavecast.bench.compare.verdict import Compared, FigureVerdict, RunComparison
 from wavecast.bench.kpis import KPIS, Kpi
 from wavecast.bench.records import BenchRecord, Conditions, Figure
@@ -74,8 +74,8 @@ def compare(before: Runs, after: Runs, criteria: Criteria = Criteria()) -> RunCo
             if measured is not None:
                 noisy.append((len(comparisons), measured))
             comparisons.append(comparison)
-    for (index, measured), p in zip(noisy, adjusted([d.p for _, d in noisy]), strict=True):
-        comparisons[index] = _judged(comparisons[index], measured, p, across, criteria)
+    for (index, measured), p in zip(noisy, adjust_p_values([d.p for _, d in noisy]), strict=True):
+        comparisons[index] = _judge(comparisons[index], measured, p, across, criteria)
     return RunComparison(
         tuple(before), tuple(after), tuple(comparisons), across, _notes(before, after, across)
     )
@@ -254,7 +254,7 @@ def _exact_share(
     )
 
 
-def _judged(
+def _judge(
     base: Compared, estimate: Difference, p: float, across: bool, criteria: Criteria
 ) -> Compared:
     """The verdict on a noisy figure, its p value adjusted for all of them."""

@@ -67,7 +67,7 @@ class Difference:
     reasons: tuple[str, ...]
 
 
-def summarised(samples: Sequence[float], seed: int = 0) -> Summary:
+def summarise(samples: Sequence[float], seed: int = 0) -> Summary:
     """The summary of one run's samples (seconds, in the order they were taken).
 
     Raises ValueError without samples, or with some that are not positive.
@@ -80,7 +80,7 @@ def summarised(samples: Sequence[float], seed: int = 0) -> Summary:
     if len(logs) < FEWEST_SAMPLES:
         return Summary(float(np.median(logs)), RUN_SCATTER, 1.0, 0.0, ("few-samples",))
     sigma = _sigma(logs)
-    doubt = _moved(logs, sigma)
+    doubt = _drift(logs, sigma)
     if doubt:
         reasons.append("drift")
     gap = _gap(logs)
@@ -102,7 +102,7 @@ def difference(
     """How two sets of runs differ; each run is its samples in seconds. `level` is that of the
     interval. Raises ValueError without runs, MissingTool without SciPy."""
     stats = _scipy()
-    sides = [[summarised(run, seed) for seed, run in enumerate(runs)] for runs in (before, after)]
+    sides = [[summarise(run, seed) for seed, run in enumerate(runs)] for runs in (before, after)]
     if not all(sides):
         raise ValueError("no runs")
     tau, assumed = _between(sides)
@@ -134,7 +134,7 @@ def difference(
     )
 
 
-def adjusted(p_values: Sequence[float]) -> list[float]:
+def adjust_p_values(p_values: Sequence[float]) -> list[float]:
     """P values with the false discovery rate under control. Raises MissingTool without SciPy."""
     if not p_values:
         return []
@@ -205,7 +205,7 @@ def _correlation(logs: Array) -> float:
     return min((correlation + 1 / n) / (1 - 3 / n) if n > 6 else correlation, 0.95)
 
 
-def _moved(logs: Array, sigma: float) -> float:
+def _drift(logs: Array, sigma: float) -> float:
     """How far samples move from the first third to the last, 0 where chance explains it."""
     third = len(logs) // 3
     if third < 4:
@@ -242,4 +242,4 @@ def _scipy() -> Any:
     return stats
 
 
-__all__ = ["RUN_SCATTER", "Difference", "Summary", "adjusted", "difference", "summarised"]
+__all__ = ["RUN_SCATTER", "Difference", "Summary", "adjust_p_values", "difference", "summarise"]

@@ -44,7 +44,7 @@ class Captured:
     notes: tuple[str, ...]
 
 
-def captured(
+def capture_launches(
     path: Path,
     selection: Selection,
     files: Sequence[Path],
@@ -157,4 +157,4 @@ def main(folder: str) -> None:
     writer.write({"failures": [asdict(f) for f in failures], "notes": list(capture.notes)})
 
 
-__all__ = ["Captured", "captured", "main"]
+__all__ = ["Captured", "capture_launches", "main"]

@@ -11,7 +11,7 @@ from wavecast.bench.diff.line_matcher import LineMatcher, LinePair
 from wavecast.bench.diff.regions import Weights, regions, responsible
 from wavecast.bench.diff.result import Delta, Diff, DiffLine, KernelDiff
 from wavecast.bench.diff.sides import Side
-from wavecast.bench.diff.spent import basis_of, spent
+from wavecast.bench.diff.spent import basis_of, instruction_costs
 from wavecast.pipeline.explain.result import Explanation
 from wavecast.rules.finding import Finding
 
@@ -23,7 +23,7 @@ def compare(before: Side, after: Side) -> Diff:
     kernels: list[KernelDiff] = []
     notes: list[str] = []
     for old, new in _by_device(before, after):
-        pairs = matched(old, new)
+        pairs = match_kernels(old, new)
         numbers: dict[str, int] = {}
         for pair in pairs:
             first, second = pair
@@ -46,7 +46,7 @@ def compare(before: Side, after: Side) -> Diff:
     )
 
 
-def matched(before: Sequence[Explanation], after: Sequence[Explanation]) -> list[Pair]:
+def match_kernels(before: Sequence[Explanation], after: Sequence[Explanation]) -> list[Pair]:
     """Pairs of kernels of one device: by name, of one name those with equal arguments first, then
     in order; a single name left over on each side is one kernel, renamed."""
     names = dict.fromkeys(explanation.code.kernel for explanation in (*before, *after))
@@ -128,7 +128,7 @@ def _kernel(name: str, number: int, pair: Pair, roots: tuple[Path, Path]) -> Ker
         return entry
     basis = basis_of(before, after)
     matcher = LineMatcher(before.code, after.code, roots)
-    weights = spent(before, basis), spent(after, basis)
+    weights = instruction_costs(before, basis), instruction_costs(after, basis)
     parts = regions(before, after, weights, matcher)
     old, new = _findings(before, after, matcher)
     return replace(
@@ -188,4 +188,4 @@ def _finding(finding: Finding, matcher: LineMatcher, side: int, by_line: bool) -
     return finding.rule, finding.severity, pair
 
 
-__all__ = ["compare", "matched"]
+__all__ = ["compare", "match_kernels"]

@@ -34,7 +34,7 @@ _INSTALL_SECONDS: Final = 3600.0
 _CHECK_SECONDS: Final = 300.0
 
 
-def ordered(release: str) -> tuple[int, ...]:
+def release_key(release: str) -> tuple[int, ...]:
     """The sort key of a release. Raises UsageError for text that is not a release number."""
     if not _RELEASE.fullmatch(release):
         raise UsageError(f"{release!r} is not a release of Triton", hint="like 3.8.0")
@@ -53,7 +53,7 @@ def offered() -> tuple[str, ...]:
     if process.returncode or match is None:
         raise InputError(f"pip names no releases of Triton: {_last_line(process.stderr)}")
     releases = [name for name in match[1].split(", ") if _RELEASE.fullmatch(name)]
-    return tuple(sorted(releases, key=ordered))
+    return tuple(sorted(releases, key=release_key))
 
 
 def oldest_supported() -> tuple[int, ...]:
@@ -64,7 +64,7 @@ def oldest_supported() -> tuple[int, ...]:
     except metadata.PackageNotFoundError:
         return ()
     bounds = [re.match(r"triton\b[^;]*>=\s*([\d.]+)", line) for line in required]
-    return next((ordered(bound[1]) for bound in bounds if bound), ())
+    return next((release_key(bound[1]) for bound in bounds if bound), ())
 
 
 def between(releases: Sequence[str], first: str = "", last: str = "") -> tuple[str, ...]:
@@ -75,17 +75,17 @@ def between(releases: Sequence[str], first: str = "", last: str = "") -> tuple[s
     for name in filter(None, (first, last)):
         if name not in releases:
             raise UnknownName("release of Triton", name, releases)
-    low = ordered(first) if first else oldest_supported()
-    selection = [name for name in releases if low <= ordered(name)]
+    low = release_key(first) if first else oldest_supported()
+    selection = [name for name in releases if low <= release_key(name)]
     if last:
-        selection = [name for name in selection if ordered(name) <= ordered(last)]
+        selection = [name for name in selection if release_key(name) <= release_key(last)]
     if len(selection) < 2:
         span = f"from {first or 'the oldest supported'} to {last or 'the newest'}"
         raise UsageError(f"{span} there are no two releases of Triton")
     return tuple(selection)
 
 
-def installed() -> str:
+def installed_release() -> str:
     """The release of Triton in this environment, "" without one."""
     from wavecast.bench.environment import version
 
@@ -98,8 +98,8 @@ def python_with(release: str) -> Path:
     Raises UsageError for text that is not a release, InputError when the release cannot be
     installed or imported.
     """
-    ordered(release)
-    if release == installed():
+    release_key(release)
+    if release == installed_release():
         return Path(sys.executable)
     folder = _folder(release)
     python = folder / "bin" / "python"
@@ -213,4 +213,11 @@ def _last_line(text: str) -> str:
     return lines[-1] if lines else "no message"
 
 
-__all__ = ["between", "installed", "offered", "oldest_supported", "ordered", "python_with"]
+__all__ = [
+    "between",
+    "installed_release",
+    "offered",
+    "oldest_supported",
+    "python_with",
+    "release_key",
+]

@@ -33,7 +33,7 @@ def regions(
     loops = tuple(_loops(explanation, matcher, side) for side, explanation in enumerate(sides))
     diff_regions = [_region(sides, weights, (None, None), loops, matcher)]
     diff_regions += [
-        _region(sides, weights, pair, loops, matcher) for pair in _matched(loops[0], loops[1])
+        _region(sides, weights, pair, loops, matcher) for pair in _match_loops(loops[0], loops[1])
     ]
     return tuple(diff_regions)
 
@@ -73,7 +73,7 @@ def _loops(explanation: Explanation, matcher: LineMatcher, side: int) -> _Loops:
     return _Loops(analyses, children, located)
 
 
-def _matched(
+def _match_loops(
     before: _Loops,
     after: _Loops,
     parents: tuple[int | None, int | None] = (None, None),
@@ -88,7 +88,7 @@ def _matched(
         for offset in range(paired):
             pair = first[i1 + offset], second[j1 + offset]
             yield pair
-            yield from _matched(before, after, pair)
+            yield from _match_loops(before, after, pair)
         for index in first[i1 + paired : i2]:
             yield from _alone(before, index, 0)
         for index in second[j1 + paired : j2]:

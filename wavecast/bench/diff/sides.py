@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from wavecast.bench.diff import environments
-from wavecast.bench.diff.capturing import Captured, captured
+from wavecast.bench.diff.capturing import Captured, capture_launches
 from wavecast.bench.diff.checkout import checked_out
 from wavecast.errors import CaptureError, UsageError
 from wavecast.pipeline import Selection, SourceOptions, explain_launches, explain_path
@@ -53,14 +53,14 @@ def of_commit(path: Path, revision: str, request: Asked, progress: Progress) -> 
         import_path = tree.import_path()
         if path.suffix == ".py" and import_path:
             progress(f"running {path.name} at {revision}")
-            capture = captured(
+            capture = capture_launches(
                 tree.path,
                 request.selection,
                 request.files,
                 request.options,
                 import_path=import_path,
             )
-            report = _explained(tree.path, capture, request, progress)
+            report = _explain(tree.path, capture, request, progress)
         else:
             report = explain_path(tree.path, request.selection, request.options, progress)
         tree.check_sources(_sources(report))
@@ -78,16 +78,18 @@ def of_release(path: Path, release: str, request: Asked, progress: Progress) -> 
     python = environments.python_with(release)
     progress(f"running {path.name} under Triton {release}")
     try:
-        capture = captured(path, request.selection, request.files, request.options, python=python)
+        capture = capture_launches(
+            path, request.selection, request.files, request.options, python=python
+        )
     except CaptureError as error:
-        old = environments.ordered(release) < environments.oldest_supported()
+        old = environments.release_key(release) < environments.oldest_supported()
         hint = "wavecast does not support releases as old as that" if old else error.hint
         raise CaptureError(f"under Triton {release} {error.message}", hint=hint) from None
-    return Side(f"triton {release}", _explained(path, capture, request, progress),
+    return Side(f"triton {release}", _explain(path, capture, request, progress),
                 path.resolve().parent)  # fmt: skip
 
 
-def _explained(path: Path, capture: Captured, request: Asked, progress: Progress) -> ExplainReport:
+def _explain(path: Path, capture: Captured, request: Asked, progress: Progress) -> ExplainReport:
     explanations, failures = explain_launches(
         capture.launches, request.selection, request.options.given, progress
     )

@@ -13,7 +13,7 @@ def basis_of(before: Explanation, after: Explanation) -> Basis:
     return "seconds" if predicted else "cycles"
 
 
-def spent(explanation: Explanation, basis: Basis) -> tuple[float, ...]:
+def instruction_costs(explanation: Explanation, basis: Basis) -> tuple[float, ...]:
     """Per instruction: the seconds of the launch waves of the simulated unit spend at it (all
     together the predicted time without what comes before and after the work), or the cycles one
     execution takes its pipe. () where the code is not at hand."""
@@ -29,4 +29,4 @@ def spent(explanation: Explanation, basis: Basis) -> tuple[float, ...]:
     return tuple((clocks * scale).tolist())
 
 
-__all__ = ["basis_of", "spent"]
+__all__ = ["basis_of", "instruction_costs"]

@@ -56,7 +56,7 @@ class BaselineEntry:
     @classmethod
     def of(cls, record: BenchRecord, code: str) -> BaselineEntry:
         """What a baseline keeps of a record."""
-        figures = {name: _rounded(figure.value) for name, figure in record.figures.items()}
+        figures = {name: _round(figure.value) for name, figure in record.figures.items()}
         triton = record.environment.triton
         return cls(
             figures=figures,
@@ -148,7 +148,7 @@ def _entry(entry: Mapping[str, Any]) -> BaselineEntry:
     )
 
 
-def _rounded(value: float) -> float:
+def _round(value: float) -> float:
     return float(f"{value:.{_DIGITS}g}") if not float(value).is_integer() else float(value)
 
 

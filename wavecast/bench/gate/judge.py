@@ -65,7 +65,7 @@ def judge(
             before = baseline.entries.get(key)
             if before is None and not record.refused:
                 new.append(_New(key, BaselineEntry.of(record, measurement.codes.get(key[0], ""))))
-            judgements += _weighed(
+            judgements += _demote_to_warnings(
                 list(_record(before, record, measurement)), record, measurement.guard
             )
         if measurement.failed:
@@ -80,13 +80,13 @@ def judge(
         kind, name = key[0].split(" ")[:2]
         if (family(kind, name), key[1]) not in failed:  # its failure is judged already
             judgements.append(
-                Judged(key[0], key[1], "", Status.GONE, reason=_gone(key, baseline, new))
+                Judged(key[0], key[1], "", Status.GONE, reason=_missing_reason(key, baseline, new))
             )
     judgements.sort(key=lambda judgement: _ORDER.index(judgement.status))
     return GateVerdict(tuple(judgements), strict, _notes(baseline, measurements))
 
 
-def updated(
+def update_baseline(
     baseline: Baseline, measurements: Sequence[Taken], scope: Scope = everything
 ) -> Baseline:
     """The baseline with what was measured. Entries of what failed, or is wrong, stay as they were;
@@ -161,7 +161,7 @@ def _record(
         yield Judged(subject, device, name, status, old, value, limit, reason, location)
 
 
-def _weighed(judged: list[Judged], record: BenchRecord, guard: Guard) -> list[Judged]:
+def _demote_to_warnings(judged: list[Judged], record: BenchRecord, guard: Guard) -> list[Judged]:
     """What is worse, as a warning where it only explains a time and the time is better; a `limit`
     of the settings stays one."""
     times = [judgement for judgement in judged if judgement.kpi and KPIS[judgement.kpi].unit == "s"]
@@ -229,7 +229,7 @@ def _why(
     return "; ".join(parts)
 
 
-def _gone(key: Key, baseline: Baseline, new: Sequence[_New]) -> str:
+def _missing_reason(key: Key, baseline: Baseline, new: Sequence[_New]) -> str:
     """The likely reason why an entry of the baseline has no measurement."""
     old = baseline.entries[key]
     here = [candidate for candidate in new if candidate.key[1] == key[1]]
@@ -262,4 +262,4 @@ def _notes(baseline: Baseline, measurements: Sequence[Taken]) -> tuple[str, ...]
     return (*sorted(changed), *sorted(executed))
 
 
-__all__ = ["Scope", "everything", "judge", "scope_of", "updated"]
+__all__ = ["Scope", "everything", "judge", "scope_of", "update_baseline"]

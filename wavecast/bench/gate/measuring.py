@@ -40,7 +40,7 @@ class Taken:
     failed_at: KernelLocation = NOWHERE
 
 
-def failed(guard: Guard, device: str, error: BaseException, root: Path) -> Taken:
+def failure_of(guard: Guard, device: str, error: BaseException, root: Path) -> Taken:
     """A guard that an error kept from being measured."""
     return Taken(guard, device, failed=str(error), failed_at=failure_location(error, guard, root))
 
@@ -61,7 +61,7 @@ def _of_profile(guard: Guard, device: Device, root: Path, environment_of: Enviro
     try:
         records = profile_records(guard, device, root, environment_of)
     except WavecastError as error:
-        return failed(guard, device.id, error, root)
+        return failure_of(guard, device.id, error, root)
     return Taken(guard, device.id, records)
 
 
@@ -71,7 +71,7 @@ def _of_script(
     try:
         by_device = script_records(guard, devices, root, environment_of)
     except WavecastError as error:
-        return [failed(guard, device.id, error, root) for device in devices]
+        return [failure_of(guard, device.id, error, root) for device in devices]
     measurements = []
     for device in devices:
         mine = by_device[device.id]
@@ -88,12 +88,12 @@ def _of_script(
 
 def _of_call(guard: Guard, device: Device, root: Path, environment_of: EnvironmentOf) -> Taken:
     try:
-        with explained(guard.shown):
+        with translate_errors(guard.shown):
             bench_workload = workload(guard.name, guard.axes)
-            launches = _captured(bench_workload, device)
+            launches = _capture(bench_workload, device)
             records = _records(guard, bench_workload, launches, device, environment_of(device))
     except WavecastError as error:
-        return failed(guard, device.id, error, root)
+        return failure_of(guard, device.id, error, root)
     # One record of the whole, then one per launch where there are several.
     of_records = [launches, *([launch] for launch in launches)][: len(records)]
     keys = [record.subject.key for record in records]
@@ -104,11 +104,11 @@ def _of_call(guard: Guard, device: Device, root: Path, environment_of: Environme
     return Taken(guard, device.id, tuple(records), locations=locations, codes=codes)
 
 
-def _captured(bench_workload: Workload, device: Device) -> list[Launch]:
+def _capture(bench_workload: Workload, device: Device) -> list[Launch]:
     from wavecast.capture.triton import capture
 
     with capture(device) as launches:
-        bench_workload.prepared(0, values=False)()
+        bench_workload.prepare(0, values=False)()
     if not launches:
         raise NothingAnalysed(f"{bench_workload.subject.key} launches no Triton kernel")
     return launches
@@ -130,7 +130,7 @@ def _records(
         )
         note = f"not executed: {device.name} runs no AMD machine code"
         return [replace(records[0], notes=(*records[0].notes, note)), *records[1:]]
-    executed = _executed(guard, bench_workload, device)
+    executed = _execute(guard, bench_workload, device)
     records = offline.of_launches(
         bench_workload.subject, launches, device, environment, executed.traces, work
     )
@@ -154,7 +154,7 @@ class _Executed:
     notes: tuple[str, ...] = ()
 
 
-def _executed(guard: Guard, bench_workload: Workload, device: Device) -> _Executed:
+def _execute(guard: Guard, bench_workload: Workload, device: Device) -> _Executed:
     from wavecast.capture.triton import device as emulated
     from wavecast.emulate.check.collected import Reports
 
@@ -162,7 +162,7 @@ def _executed(guard: Guard, bench_workload: Workload, device: Device) -> _Execut
     checks = reports if guard.checks else False
     try:
         with emulated(device, trace=guard.execute, check=checks) as hooks:
-            got = bench_workload.prepared(1)()
+            got = bench_workload.prepare(1)()
         if guard.kind == "operator":
             error, problems = bench_workload.problems(device.target, check=False)
             wrong = problems[0] if problems else ""
@@ -191,7 +191,7 @@ def _against_reference(guard: Guard, got: Any, device: Device) -> tuple[float | 
     from wavecast.frameworks.torch import verify
 
     with emulated(device):
-        right = workload(guard.reference, guard.axes).prepared(1)()
+        right = workload(guard.reference, guard.axes).prepare(1)()
     actual, expected = tensors(got), tensors(right)
     if not expected:
         raise CaptureError(f"{guard.reference} gives no tensor to compare with")
@@ -218,7 +218,7 @@ def tensors(value: Any) -> list[Any]:
 
 
 @contextlib.contextmanager
-def explained(what: str) -> Iterator[None]:
+def translate_errors(what: str) -> Iterator[None]:
     """Raises CaptureError in place of an error of the user's code in the block."""
     try:
         yield
@@ -242,4 +242,12 @@ def location_of(launch: Launch, root: Path) -> KernelLocation:
     return KernelLocation(below(code.source, root), code.source_line)
 
 
-__all__ = ["Taken", "explained", "failed", "location_of", "measure", "one_line", "tensors"]
+__all__ = [
+    "Taken",
+    "failure_of",
+    "location_of",
+    "measure",
+    "one_line",
+    "tensors",
+    "translate_errors",
+]

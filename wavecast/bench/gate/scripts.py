@@ -53,7 +53,7 @@ def script_records(
             if failure.target == device.target
         ]
         launches = captured.launches.get(device.target, ())
-        executed = _executed(guard, device, root)
+        executed = _execute(guard, device, root)
         environment = environment_of(device)
         for subject, launch in zip(subjects(guard, launches), launches, strict=True):
             try:
@@ -76,7 +76,7 @@ def subjects(guard: Guard, launches: Sequence[Launch]) -> list[BenchSubject]:
     counts: dict[str, int] = {}
     for launch in launches:
         axes: dict[str, Scalar] = {
-            argument.name: _shown(argument)
+            argument.name: _argument_text(argument)
             for argument in launch.arguments
             if argument.kind in ("tensor", "descriptor")
         }
@@ -88,7 +88,7 @@ def subjects(guard: Guard, launches: Sequence[Launch]) -> list[BenchSubject]:
     return bench_subjects
 
 
-def _shown(argument: Argument) -> str:
+def _argument_text(argument: Argument) -> str:
     """`64x128:bfloat16`."""
     return f"{'x'.join(map(str, argument.shape))}:{argument.dtype}"
 
@@ -104,7 +104,7 @@ class _Executed:
     note: str = ""
 
 
-def _executed(guard: Guard, device: Device, root: Path) -> _Executed:
+def _execute(guard: Guard, device: Device, root: Path) -> _Executed:
     """The script with its launches executed; a script that raises or exits with an error found its
     results wrong."""
     if not (guard.execute or guard.checks):
@@ -116,7 +116,7 @@ def _executed(guard: Guard, device: Device, root: Path) -> _Executed:
     from wavecast.emulate.trace.mode import TraceMode
 
     reports, tracing = Reports(), TraceMode()
-    with _restored():
+    with _restore_process_state():
         try:
             script_run = run_script(
                 root / guard.name,
@@ -132,11 +132,11 @@ def _executed(guard: Guard, device: Device, root: Path) -> _Executed:
             return _Executed(ran=True, wrong=str(error))
     wrong = ""
     if script_run.code:
-        wrong = _said(script_run.traceback) or f"exit code {script_run.code}"
+        wrong = _error_summary(script_run.traceback) or f"exit code {script_run.code}"
     return _Executed(True, tracing.traces, reports.errors, wrong)
 
 
-def _said(traceback: str) -> str:
+def _error_summary(traceback: str) -> str:
     """The error at the end of a traceback, its lines as one of at most 300 characters."""
     lines = traceback.rstrip().splitlines()
     frames = [number for number, line in enumerate(lines) if line.startswith("  File ")]
@@ -163,7 +163,7 @@ def _record(
 
 
 @contextlib.contextmanager
-def _restored() -> Iterator[None]:
+def _restore_process_state() -> Iterator[None]:
     """Undo what running a script as `__main__` leaves in this process."""
     main, arguments, path = sys.modules["__main__"], sys.argv, list(sys.path)
     try:

@@ -12,7 +12,7 @@ from typing import Final
 from wavecast.arch import Device
 from wavecast.bench.environment import emulated_environment, now
 from wavecast.bench.gate.guards import Guard
-from wavecast.bench.gate.measuring import Taken, failed, measure, one_line
+from wavecast.bench.gate.measuring import Taken, failure_of, measure, one_line
 from wavecast.bench.gate.scripts import EnvironmentOf
 from wavecast.bench.records import BenchRun, Environment
 from wavecast.bench.store.sqlite import open_store
@@ -75,7 +75,7 @@ def session(
     )
     outcome = Session()
     try:
-        _measured(batch, single, jobs, outcome, progress)
+        _measure(batch, single, jobs, outcome, progress)
     except KeyboardInterrupt:
         outcome.interrupted = True
     _complete(single, outcome)
@@ -85,14 +85,14 @@ def session(
     return outcome
 
 
-def _measured(
+def _measure(
     batch: GuardBatch, single: Sequence[Guard], jobs: int, outcome: Session, progress: Progress
 ) -> None:
     position = 0
     if jobs == 1:
         for guard in single:
             progress(f"{position}/{len(single)} {guard.shown} on {', '.join(guard.devices)}")
-            outcome.taken += measured(replace(batch, guards=(guard,)))
+            outcome.taken += measure_batch(replace(batch, guards=(guard,)))
             position += 1
         return
     count = min(len(single), jobs * _ROUNDS)
@@ -100,7 +100,7 @@ def _measured(
     progress(f"0/{len(single)}")
     while batches:
         alone: list[GuardBatch] = []
-        for part, measurements in map_unordered(measured, batches, jobs):
+        for part, measurements in map_unordered(measure_batch, batches, jobs):
             if measurements is None and len(part.guards) > 1:  # one of them took the process down
                 alone += [replace(part, guards=(guard,)) for guard in part.guards]
                 continue
@@ -116,7 +116,7 @@ def _measured(
         batches = alone
 
 
-def measured(part: GuardBatch) -> list[Taken]:
+def measure_batch(part: GuardBatch) -> list[Taken]:
     """The guards of a batch, in this process."""
     root = Path(part.root)
     environment_of = _environments(root)
@@ -148,7 +148,7 @@ def _whatever_happens(guard: Guard, root: Path, environment_of: EnvironmentOf) -
             f"internal error, a bug in wavecast: {type(error).__name__}: {one_line(error)}"
         )
         failure.__cause__ = error
-        return [failed(guard, device, failure, root) for device in guard.devices]
+        return [failure_of(guard, device, failure, root) for device in guard.devices]
 
 
 def _environments(root: Path) -> EnvironmentOf:
@@ -183,4 +183,4 @@ def _complete(single: Sequence[Guard], outcome: Session) -> None:
     ]
 
 
-__all__ = ["GuardBatch", "Session", "measured", "session"]
+__all__ = ["GuardBatch", "Session", "measure_batch", "session"]

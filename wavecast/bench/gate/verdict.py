@@ -67,7 +67,7 @@ class GateVerdict:
         return tuple(judgement for judgement in self.judged if self.breaks(judgement))
 
     @property
-    def reported(self) -> tuple[Judged, ...]:
+    def failures_and_warnings(self) -> tuple[Judged, ...]:
         """What makes the gate red, then what it warns of."""
         return (*self.broken, *self.of(Status.WARN))
 

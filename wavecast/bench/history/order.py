@@ -13,7 +13,7 @@ from wavecast.bench.records import BenchRun
 _SECONDS: Final = 60
 
 
-def ordered(runs: Sequence[BenchRun], folder: Path) -> tuple[list[BenchRun], int]:
+def sort_by_commit(runs: Sequence[BenchRun], folder: Path) -> tuple[list[BenchRun], int]:
     """(runs in the order in which the checkout around `folder` has their commits, parents first and
     clean before changed; how many of them have commits it does not have). Those are ordered by
     time: after all that were measured before them."""
@@ -74,4 +74,4 @@ def _git(folder: Path, *arguments: str, stdin: str = "") -> str:
     return process.stdout if process.returncode == 0 else ""
 
 
-__all__ = ["commits_between", "ordered"]
+__all__ = ["commits_between", "sort_by_commit"]

@@ -10,7 +10,7 @@ from statistics import median, quantiles
 from typing import Final, NamedTuple
 
 from wavecast.bench.history import changes
-from wavecast.bench.history.order import commits_between, ordered
+from wavecast.bench.history.order import commits_between, sort_by_commit
 from wavecast.bench.kpis import KPIS, Kpi
 from wavecast.bench.records import (
     BenchRecord,
@@ -117,7 +117,7 @@ def history(
     Raises UsageError for a regular expression that is none.
     """
     pattern = regex(chosen.subject, "subject")
-    order, strangers = ordered(runs, folder)
+    order, strangers = sort_by_commit(runs, folder)
     by_key: dict[_Key, dict[str, _Seen]] = {}
     refusals = 0
     strange: set[str] = set()

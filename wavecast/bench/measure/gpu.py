@@ -103,18 +103,18 @@ def prepare(
         case.notes.append("results were not checked")
     if settings.offline and here.device is not None:
         _add_offline(case, here.device, here)
-    before = timing.allocated()
-    calls = [workload.prepared(0, device="cuda")]
-    size = timing.allocated() - before
+    before = timing.allocated_bytes()
+    calls = [workload.prepare(0, device="cuda")]
+    size = timing.allocated_bytes() - before
     result = calls[0]()  # compiles
     timing.synchronise()
-    footprint = max(size, timing.allocated() - before)
+    footprint = max(size, timing.allocated_bytes() - before)
     del result
     flush = None
     if settings.cache == "cold":
         least = 2 * cache_bytes(here)
         count, flushed = _sets(size, footprint, least, timing.free())
-        calls += [workload.prepared(seed, device="cuda") for seed in range(1, count)]
+        calls += [workload.prepare(seed, device="cuda") for seed in range(1, count)]
         if flushed:
             flush = timing.Flush(least)
             case.notes.append(
@@ -126,7 +126,7 @@ def prepare(
     timing.synchronise()
     case.seconds = lambda: stopwatch.seconds(cycle, flush)
     if settings.timing == "graph":
-        graph = _graphed(cycle, stopwatch, flush)
+        graph = _capture_graph(cycle, stopwatch, flush)
         if isinstance(graph, str):
             case.notes.append(f"timed by events: {graph}")
         else:
@@ -146,12 +146,12 @@ def measure(
     called yet by then have none."""
     watch = SensorWatch(here.sensors)
 
-    def looked(number: int, samples: int, width: float) -> None:
+    def on_sample(number: int, samples: int, width: float) -> None:
         if samples % 20 == 0:
             watch.look()
         progress(number, samples, width)
 
-    sample_sets = sample([case.seconds for case in group], settings.budget, looked)
+    sample_sets = sample([case.seconds for case in group], settings.budget, on_sample)
     sensors, notes = watch.ended()
     interrupted = any(sampled.stopped == "interrupted" for sampled in sample_sets)
     records = [
@@ -202,7 +202,7 @@ def _sets(size: int, footprint: int, least: int, free: int) -> tuple[int, bool]:
     return (set_count, False) if set_count <= min(fitting, MOST_SETS) else (1, True)
 
 
-def _graphed(
+def _capture_graph(
     cycle: RoundRobin, stopwatch: timing.Stopwatch, flush: timing.Call | None
 ) -> tuple[timing.Call, int] | str:
     """(what replays so many calls, how many), or why there is no graph. With a flush before it

@@ -55,9 +55,9 @@ def gpu_session(
                     timing.release()
                     if timing.out_of_memory(error) and group:
                         break  # it is the first of the next group
-                    outcome.failed.append(_failed(workload, gpu_name, error))
+                    outcome.failed.append(_failure(workload, gpu_name, error))
                 pending.popleft()
-            records, interrupted = _measured(group, settings, here, outcome, sampling)
+            records, interrupted = _measure_group(group, settings, here, outcome, sampling)
             for record in records:
                 keep(record)
             group.clear()
@@ -67,7 +67,7 @@ def gpu_session(
     return outcome
 
 
-def _measured(
+def _measure_group(
     group: Sequence[gpu.Prepared],
     settings: gpu.GpuSettings,
     here: LocalGpuState,
@@ -85,18 +85,18 @@ def _measured(
     except Exception as error:
         if len(group) == 1:
             gpu_name = here.environment.device or here.environment.board
-            outcome.failed.append(_failed(group[0].workload, gpu_name, error))
+            outcome.failed.append(_failure(group[0].workload, gpu_name, error))
             return [], False
     records: list[BenchRecord] = []
     for case in group:
-        case_records, interrupted = _measured([case], settings, here, outcome, sampling)
+        case_records, interrupted = _measure_group([case], settings, here, outcome, sampling)
         records += case_records
         if interrupted:
             return records, True
     return records, False
 
 
-def _failed(workload: Workload, gpu_name: str, error: Exception) -> Failed:
+def _failure(workload: Workload, gpu_name: str, error: Exception) -> Failed:
     text = " ".join(str(error).split()) or "no message"
     return Failed(workload.subject.key, gpu_name, text[:400])
 

@@ -51,7 +51,7 @@ def measure(
     from wavecast.capture.triton import capture
 
     with capture(device) as launches:
-        workload.prepared(0, values=False)()
+        workload.prepare(0, values=False)()
     if not launches:
         raise NothingAnalysed(f"{workload.subject.key} launches no Triton kernel")
     traces = _traces(workload, device) if execute else []
@@ -95,7 +95,7 @@ def of_launches(
     names = [explanation.code.kernel for explanation in explained]
     parts = []
     for number, explanation in enumerate(explained):
-        figures = {**_static(explanation), **_executed(traces, explanation)}
+        figures = {**_static(explanation), **_execution_figures(traces, explanation)}
         name = names[number]
         if names.count(name) > 1:
             name = f"{name} {names[:number].count(name) + 1}"
@@ -137,7 +137,7 @@ def _static(explanation: Explanation) -> dict[str, Figure]:
     return figures
 
 
-def _executed(traces: Iterable[Trace], explanation: Explanation) -> dict[str, Figure]:
+def _execution_figures(traces: Iterable[Trace], explanation: Explanation) -> dict[str, Figure]:
     """Counts of the launches of one kernel; {} where it was not executed whole."""
     mine = [
         trace
@@ -189,7 +189,7 @@ def _traces(workload: Workload, device: Device) -> list[Trace]:
     from wavecast.capture.triton import device as emulated
 
     with emulated(device, trace=True) as hooks:
-        workload.prepared(0)()
+        workload.prepare(0)()
     return hooks.traces
 
 

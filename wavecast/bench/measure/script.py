@@ -56,10 +56,10 @@ def script_session(
             try:
                 if here is not None:
                     progress(f"{script.path.name} on {here.environment.board}")
-                    for record in measured(script, here, outcome):
+                    for record in measure_kernels(script, here, outcome):
                         keep(record)
                 else:
-                    for record in predicted(script, devices, outcome, progress):
+                    for record in predict_launches(script, devices, outcome, progress):
                         keep(record)
             except StoreError:
                 raise
@@ -69,12 +69,12 @@ def script_session(
     return outcome
 
 
-def predicted(
+def predict_launches(
     script: MeasuredScript, devices: Sequence[Device], outcome: SessionResult, progress: Progress
 ) -> Iterator[BenchRecord]:
     """Records of a script's launches, device by device."""
     progress(f"{script.path.name}: launches")
-    capture = _captured(script, devices, outcome)
+    capture = _capture(script, devices, outcome)
     for device in devices:
         launches = capture.launches.get(device.target, ())
         for subject, launch in subjects(launches):
@@ -82,7 +82,7 @@ def predicted(
             yield from _of_launch(subject, launch, device, outcome)
 
 
-def measured(
+def measure_kernels(
     script: MeasuredScript, here: LocalGpuState, outcome: SessionResult
 ) -> Iterator[BenchRecord]:
     """Records of the Triton kernels a script launches on the local GPU: times by torch's profiler,
@@ -92,7 +92,7 @@ def measured(
     runs = profile_script(script.path, arguments=script.arguments)
     launched: Sequence[tuple[BenchSubject, Launch]] = ()
     if device is not None and runs:
-        capture = _captured(script, [device], outcome)
+        capture = _capture(script, [device], outcome)
         launched = subjects(capture.launches.get(device.target, ()))
     has_runs = False
     for run in runs:
@@ -100,7 +100,7 @@ def measured(
         if device is not None and not mine:
             continue  # not the script's own: a kernel of torch, or one that -k leaves out
         has_runs = True
-        yield _timed(run, mine, here, outcome)
+        yield _kernel_record(run, mine, here, outcome)
     if not has_runs:
         raise NothingAnalysed(f"{script.path.name} launched no Triton kernel the profiler saw")
 
@@ -133,7 +133,7 @@ def _axes(launch: Launch) -> Mapping[str, Scalar]:
     return axes
 
 
-def _captured(script: MeasuredScript, devices: Sequence[Device], outcome: SessionResult) -> Capture:
+def _capture(script: MeasuredScript, devices: Sequence[Device], outcome: SessionResult) -> Capture:
     capture = capture_script(
         script.path, script.arguments, devices, kernels=script.kernels, quiet=script.quiet
     )
@@ -157,7 +157,7 @@ def _same(launch: Launch, run: KernelRun) -> bool:
     return launch.code.kernel == run.kernel and launch.grid == run.grid
 
 
-def _timed(
+def _kernel_record(
     run: KernelRun,
     mine: Sequence[tuple[BenchSubject, Launch]],
     here: LocalGpuState,
@@ -188,4 +188,11 @@ def _timed(
     )
 
 
-__all__ = ["PROFILED", "MeasuredScript", "measured", "predicted", "script_session", "subjects"]
+__all__ = [
+    "PROFILED",
+    "MeasuredScript",
+    "measure_kernels",
+    "predict_launches",
+    "script_session",
+    "subjects",
+]

@@ -42,11 +42,11 @@ Measure = Callable[[Workload, Device], Iterable[BenchRecord]]
 def offline_measure(*, execute: bool = False, check: bool = False) -> Measure:
     """Measuring with no GPU, as `offline.measure` does."""
 
-    def measured(workload: Workload, device: Device) -> Iterator[BenchRecord]:
+    def measure_workload(workload: Workload, device: Device) -> Iterator[BenchRecord]:
         environment = emulated_environment(device)
         yield from offline.measure(workload, device, environment, execute=execute, check=check)
 
-    return measured
+    return measure_workload
 
 
 def session(

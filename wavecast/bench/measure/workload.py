@@ -22,7 +22,7 @@ class Workload(ABC):
     subject: BenchSubject
 
     @abstractmethod
-    def prepared(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
+    def prepare(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
         """A call with its own inputs on `device`. Without `values` nothing reads them: they may
         be only allocated."""
 
@@ -52,7 +52,7 @@ class OperatorWorkload(Workload):
         self.sizes = complete(operator, sizes)
         self.subject = BenchSubject("operator", operator.name, self.sizes)
 
-    def prepared(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
+    def prepare(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
         from wavecast.capture.gpu.inputs import MakeThere
         from wavecast.kernels.inputs import Make
 
@@ -84,14 +84,14 @@ class FunctionWorkload(Workload):
         try:
             namespace = import_module(module)
         except Exception as error:
-            raise InputError(f"cannot import {module}: {_told(error)}") from error
+            raise InputError(f"cannot import {module}: {_error_text(error)}") from error
         if not hasattr(namespace, name):
             raise InputError(f"{module} has no function {name!r}")
         self._make = getattr(namespace, name)
         self._axes = dict(axes)
         self.subject = BenchSubject("callable", path, self._axes)
 
-    def prepared(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
+    def prepare(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
         del values, device
         from wavecast.capture.gpu.inputs import seed as seeded
 
@@ -100,12 +100,12 @@ class FunctionWorkload(Workload):
             inspect.signature(self._make).bind(**self._axes)
         except TypeError as error:
             raise UsageError(f"{self.subject.name}: {error}") from None
-        function = self._watched(lambda: self._make(**self._axes))()
+        function = self._wrap_errors(lambda: self._make(**self._axes))()
         if not callable(function):
             raise UsageError(f"{self.subject.name} returns {type(function).__name__}, no function")
-        return self._watched(function)
+        return self._wrap_errors(function)
 
-    def _watched(self, call: Callable[[], Any]) -> Callable[[], Any]:
+    def _wrap_errors(self, call: Callable[[], Any]) -> Callable[[], Any]:
         """`call`, whose errors are those of the user's function."""
 
         def run() -> Any:
@@ -114,14 +114,14 @@ class FunctionWorkload(Workload):
             except WavecastError:
                 raise
             except Exception as error:
-                raise InputError(f"{self.subject.name}: {_told(error)}") from error
+                raise InputError(f"{self.subject.name}: {_error_text(error)}") from error
 
         return run
 
     def verified(self) -> tuple[float | None, tuple[str, ...]]:
         from wavecast.frameworks.torch.verifying import unwritten
 
-        wrong = unwritten(lambda: self.prepared(1, device="cuda"))
+        wrong = unwritten(lambda: self.prepare(1, device="cuda"))
         return None, (wrong,) if wrong else ()
 
     def work(self) -> Work | None:
@@ -135,11 +135,11 @@ class FunctionWorkload(Workload):
 
         reports = Reports()
         with device(arch, check=reports):
-            self.prepared(1)()
+            self.prepare(1)()
         return None, tuple(f"check: {report}" for report in reports.errors)
 
 
-def _told(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     """An error of somebody else's code, in one line."""
     return f"{type(error).__name__}: {' '.join(str(error).split())}"
 

@@ -87,7 +87,7 @@ def rows(measured: Measured) -> Iterator[Row]:
             yield _complete(about_run)
 
 
-def measured(table: Iterable[Row]) -> list[tuple[BenchRun, list[BenchRecord]]]:
+def from_rows(table: Iterable[Row]) -> list[tuple[BenchRun, list[BenchRecord]]]:
     """What `rows` was called on, in the order of the rows. Raises InputError."""
     runs: dict[str, BenchRun] = {}
     records_by_run: dict[str, dict[int, tuple[Row, dict[str, Figure]]]] = {}
@@ -103,7 +103,7 @@ def measured(table: Iterable[Row]) -> list[tuple[BenchRun, list[BenchRecord]]]:
             if row["kpi"] is not None:
                 figures[str(row["kpi"])] = _part("", Figure, row)
         except (KeyError, TypeError, ValueError) as error:
-            raise InputError(f"row {number} is not a measurement: {_said(error)}") from None
+            raise InputError(f"row {number} is not a measurement: {_error_text(error)}") from None
     return [
         (
             run,
@@ -120,10 +120,10 @@ def _record(row: Row, figures: dict[str, Figure]) -> BenchRecord:
             environment=_part("environment_", Environment, row),
             conditions=_part("conditions_", Conditions, row),
             figures=figures,
-            **_given("record_", BenchRecord, row),
+            **_fields_of("record_", BenchRecord, row),
         )
     except (KeyError, TypeError, ValueError) as error:
-        raise InputError(f"a record is not a measurement: {_said(error)}") from None
+        raise InputError(f"a record is not a measurement: {_error_text(error)}") from None
 
 
 def _flat(prefix: str, value: Any) -> Row:
@@ -139,10 +139,10 @@ def _complete(row: Row) -> Row:
 
 
 def _part(prefix: str, kind: type, row: Row) -> Any:
-    return kind(**_given(prefix, kind, row))
+    return kind(**_fields_of(prefix, kind, row))
 
 
-def _given(prefix: str, kind: type, row: Row) -> Row:
+def _fields_of(prefix: str, kind: type, row: Row) -> Row:
     values: Row = {}
     for field in fields(kind):
         column = prefix + field.name
@@ -166,8 +166,8 @@ def _value(column: str, annotation: str, value: Any) -> Any:
     return value
 
 
-def _said(error: Exception) -> str:
+def _error_text(error: Exception) -> str:
     return f"it lacks {error}" if isinstance(error, KeyError) else str(error)
 
 
-__all__ = ["COLUMNS", "Kind", "Measured", "Row", "measured", "rows"]
+__all__ = ["COLUMNS", "Kind", "Measured", "Row", "from_rows", "rows"]

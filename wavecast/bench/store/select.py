@@ -12,7 +12,7 @@ from wavecast.errors import UnknownName, UsageError
 _LAST = re.compile(r"last(?:~(\d+))?")
 
 
-def chosen(runs: Sequence[BenchRun], text: str) -> tuple[BenchRun, ...]:
+def select_runs(runs: Sequence[BenchRun], text: str) -> tuple[BenchRun, ...]:
     """The runs `text` means: all with this label, else all of this commit (at least seven digits),
     else the one whose id begins so; `last` is the newest, `last~1` the one before; several,
     separated by commas, are joined.
@@ -21,14 +21,14 @@ def chosen(runs: Sequence[BenchRun], text: str) -> tuple[BenchRun, ...]:
     """
     selection: dict[str, BenchRun] = {}
     for part in filter(None, (name.strip() for name in text.split(","))):
-        for run in _one(runs, part):
+        for run in _match_runs(runs, part):
             selection[run.id] = run
     if not selection:
         raise UnknownName("run", text, _names(runs))
     return tuple(selection.values())
 
 
-def _one(runs: Sequence[BenchRun], text: str) -> tuple[BenchRun, ...]:
+def _match_runs(runs: Sequence[BenchRun], text: str) -> tuple[BenchRun, ...]:
     last = _LAST.fullmatch(text)
     if last is not None:
         back = int(last[1] or 0)
@@ -61,4 +61,4 @@ def records_of(store: Store, runs: Sequence[BenchRun]) -> dict[str, list[BenchRe
     return {run.id: list(store.records(run.id)) for run in runs}
 
 
-__all__ = ["chosen", "records_of"]
+__all__ = ["records_of", "select_runs"]

@@ -67,12 +67,12 @@ class SqliteStore(Store):
 
     def __init__(self, path: Path, wait: float) -> None:
         self._path = path
-        with self._explained("open"):
+        with self._translate_errors("open"):
             self._database = sqlite3.connect(path, timeout=wait, isolation_level=None)
             self._prepare()
 
     def begin(self, run: BenchRun) -> None:
-        with self._explained("write to"), self._writing():
+        with self._translate_errors("write to"), self._writing():
             self._database.execute(
                 "INSERT INTO runs VALUES (?, ?, ?, ?, ?, ?)",
                 (run.id, run.started, run.label, run.command, run.commit, int(run.dirty)),
@@ -82,17 +82,17 @@ class SqliteStore(Store):
 
     def add(self, run: str, record: BenchRecord) -> None:
         row = (run, record.subject.key, record.environment.device, record.to_json())
-        with self._explained("write to"), self._writing():
+        with self._translate_errors("write to"), self._writing():
             self._database.execute(
                 "INSERT INTO records (run, subject, device, body) VALUES (?, ?, ?, ?)", row
             )
 
     def finish(self, run: str, finished: str) -> None:
-        with self._explained("write to"), self._writing():
+        with self._translate_errors("write to"), self._writing():
             self._database.execute("INSERT INTO ends VALUES (?, ?)", (run, finished))
 
     def runs(self) -> tuple[BenchRun, ...]:
-        with self._explained("read"):
+        with self._translate_errors("read"):
             rows = self._database.execute(
                 "SELECT id, started, label, command, commit_, dirty, coalesce(finished, '') "
                 "FROM runs LEFT JOIN ends ON ends.run = runs.id ORDER BY started, runs.rowid"
@@ -100,7 +100,7 @@ class SqliteStore(Store):
         return tuple(BenchRun(*row[:5], dirty=bool(row[5]), finished=row[6]) for row in rows)
 
     def records(self, run: str) -> Iterator[BenchRecord]:
-        with self._explained("read"):
+        with self._translate_errors("read"):
             rows = self._database.execute(
                 "SELECT number, body FROM records WHERE run = ? ORDER BY number", (run,)
             ).fetchall()
@@ -119,10 +119,10 @@ class SqliteStore(Store):
     def _prepare(self) -> None:
         """Make the tables of a new file, or check those of an old one."""
         database = self._database
-        if not self._made():
+        if not self._has_tables():
             database.execute("PRAGMA journal_mode = WAL")
             with self._writing():
-                if not self._made():  # another process may have been quicker
+                if not self._has_tables():  # another process may have been quicker
                     for statement in _statements(_SCHEMA + _APPEND_ONLY):
                         database.execute(statement)
                     database.execute(f"PRAGMA application_id = {APPLICATION}")
@@ -130,7 +130,7 @@ class SqliteStore(Store):
         database.execute("PRAGMA synchronous = FULL")
         database.execute("PRAGMA foreign_keys = ON")
 
-    def _made(self) -> bool:
+    def _has_tables(self) -> bool:
         """Whether the file has our tables. Raises StoreError when it has other ones, or newer."""
         tables, application, version = self._database.execute(
             "SELECT (SELECT count(*) FROM sqlite_master), application_id, user_version "
@@ -158,7 +158,7 @@ class SqliteStore(Store):
         self._database.execute("COMMIT")
 
     @contextlib.contextmanager
-    def _explained(self, what: str) -> Iterator[None]:
+    def _translate_errors(self, what: str) -> Iterator[None]:
         """What SQLite says, as one clear line."""
         try:
             yield

@@ -61,8 +61,8 @@ def install(patches: Patches, gpus: Gpus) -> RankThreads:
             )
         arguments = signature.bind(*args, **kwargs).arguments
         rank, world = (
-            _given(arguments, "rank", "RANK"),
-            _given(arguments, "world_size", "WORLD_SIZE"),
+            _argument_or_variable(arguments, "rank", "RANK"),
+            _argument_or_variable(arguments, "world_size", "WORLD_SIZE"),
         )
         if not 1 <= world <= gpus.count or not 0 <= rank < world:
             raise UsageError(
@@ -128,7 +128,7 @@ def _register(patches: Patches, create: Any) -> None:
     patches.callback(forget)
 
 
-def _given(arguments: dict[str, Any], name: str, variable: str) -> int:
+def _argument_or_variable(arguments: dict[str, Any], name: str, variable: str) -> int:
     """A number that a call gives, or a launcher in a variable. Raises UsageError."""
     value = arguments.get(name, -1)
     if value is not None and value >= 0:

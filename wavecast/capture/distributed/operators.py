@@ -55,7 +55,7 @@ def _keep(ctx: Any, inputs: Any, output: Any) -> None:
     ctx.save_for_backward(x, weight)
 
 
-def _reduced(ctx: Any, gradient: Tensor) -> Any:
+def _all_reduce_backward(ctx: Any, gradient: Tensor) -> Any:
     from torch.distributed import _functional_collectives as functional
 
     x, weight = ctx.saved_tensors
@@ -63,7 +63,7 @@ def _reduced(ctx: Any, gradient: Tensor) -> Any:
     return total @ weight, total.T @ x, None
 
 
-def _scattered(ctx: Any, gradient: Tensor) -> Any:
+def _reduce_scatter_backward(ctx: Any, gradient: Tensor) -> Any:
     from torch.distributed import _functional_collectives as functional
 
     x, weight = ctx.saved_tensors
@@ -73,7 +73,7 @@ def _scattered(ctx: Any, gradient: Tensor) -> Any:
     return dx, functional.all_gather_single(gradient, 0, ctx.name).T @ x, None
 
 
-def _gathered(ctx: Any, gradient: Tensor) -> Any:
+def _all_gather_backward(ctx: Any, gradient: Tensor) -> Any:
     from torch.distributed import _functional_collectives as functional
 
     x, weight = ctx.saved_tensors
@@ -84,9 +84,9 @@ def _gathered(ctx: Any, gradient: Tensor) -> Any:
 
 
 _BACKWARD: Final = {
-    "matmul_reduce_scatter": _scattered,
-    "matmul_all_reduce": _reduced,
-    "all_gather_matmul": _gathered,
+    "matmul_reduce_scatter": _reduce_scatter_backward,
+    "matmul_all_reduce": _all_reduce_backward,
+    "all_gather_matmul": _all_gather_backward,
 }
 
 

@@ -21,8 +21,8 @@ from torch import Tensor
 from wavecast.capture.distributed.shared import (
     SharedGroups,
     operation,
-    reduced,
     shots_of,
+    to_reducible,
 )
 from wavecast.capture.distributed.work import QueueWork
 from wavecast.capture.torch_cpu.gpus import HOST, Gpus, owner
@@ -82,7 +82,7 @@ class EmulatedGroup(dist.ProcessGroup):
             for tensor in tensors:
                 self._all_reduce(group, tensor, tensor, opts)
 
-        return self._launched(run, tensors)
+        return self._enqueue(run, tensors)
 
     allreduce_coalesced = allreduce
 
@@ -95,7 +95,7 @@ class EmulatedGroup(dist.ProcessGroup):
                 out = tensor if root else torch.empty_like(tensor)
                 self._all_reduce(group, out, tensor, opts)
 
-        return self._launched(run, tensors)
+        return self._enqueue(run, tensors)
 
     def broadcast(self, tensors: list[Tensor], opts: Any) -> QueueWork:
         """The tensors of the root on all ranks."""
@@ -104,12 +104,12 @@ class EmulatedGroup(dist.ProcessGroup):
             for tensor in tensors:
                 self._broadcast(group, tensor, opts.rootRank)
 
-        return self._launched(run, tensors)
+        return self._enqueue(run, tensors)
 
     def all_gather_single(self, out: Tensor, x: Tensor, opts: Any = None) -> QueueWork:
         """The tensors of all ranks, one after another."""
         del opts
-        return self._launched(lambda group: self._all_gather(group, out, x), [out])
+        return self._enqueue(lambda group: self._all_gather(group, out, x), [out])
 
     _allgather_base = all_gather_single
 
@@ -123,7 +123,7 @@ class EmulatedGroup(dist.ProcessGroup):
             for out, x in zip(outs, inputs, strict=True):
                 self._all_gather(group, out, x)
 
-        return self._launched(run, outs)
+        return self._enqueue(run, outs)
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
@@ -137,7 +137,7 @@ class EmulatedGroup(dist.ProcessGroup):
             for parts, x in zip(outs, inputs, strict=True):
                 self._gather_list(group, parts, x)
 
-        return self._launched(run, [tensor for parts in outs for tensor in parts])
+        return self._enqueue(run, [tensor for parts in outs for tensor in parts])
 
     def allgather_coalesced(
         self, outs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None
@@ -164,11 +164,11 @@ class EmulatedGroup(dist.ProcessGroup):
                 self._broadcast(group, whole, opts.rootRank)
                 out.detach().copy_(whole[self._own])
 
-        return self._launched(run, outs)
+        return self._enqueue(run, outs)
 
     def reduce_scatter_single(self, out: Tensor, x: Tensor, opts: Any) -> QueueWork:
         """Part `rank` of the tensors reduced over the ranks."""
-        return self._launched(lambda group: self._reduce_scatter(group, out, x, opts), [out])
+        return self._enqueue(lambda group: self._reduce_scatter(group, out, x, opts), [out])
 
     _reduce_scatter_base = reduce_scatter_single
 
@@ -181,7 +181,7 @@ class EmulatedGroup(dist.ProcessGroup):
             for out, x in zip(outs, inputs, strict=True):
                 self._reduce_scatter(group, out, x, opts)
 
-        return self._launched(run, outs)
+        return self._enqueue(run, outs)
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
@@ -194,14 +194,14 @@ class EmulatedGroup(dist.ProcessGroup):
             for out, parts in zip(outs, inputs, strict=True):
                 self._reduce_scatter_list(group, out, parts, opts)
 
-        return self._launched(run, outs)
+        return self._enqueue(run, outs)
 
     def all_to_all_single(
         self, out: Tensor, x: Tensor, out_rows: list[int], rows: list[int], opts: Any = None
     ) -> QueueWork:
         """Part r of the tensor to rank r; parts are equal, or have the numbers of rows given."""
         del opts
-        return self._launched(
+        return self._enqueue(
             lambda group: self._all_to_all(group, out, x, list(out_rows or ()), list(rows or ())),
             [out],
         )
@@ -220,13 +220,13 @@ class EmulatedGroup(dist.ProcessGroup):
             for out, part in zip(outs, flat.split(counts), strict=True):
                 out.detach().copy_(part.view(out.shape))
 
-        return self._launched(run, outs)
+        return self._enqueue(run, outs)
 
     def barrier(self, opts: Any = None) -> QueueWork:
         """Wait until all ranks have called it."""
         del opts
         token = torch.ones(1, device="cuda")
-        work = self._launched(lambda group: self._all_reduce(group, token, token, None), [])
+        work = self._enqueue(lambda group: self._all_reduce(group, token, token, None), [])
         work.wait()
         return work
 
@@ -255,7 +255,7 @@ class EmulatedGroup(dist.ProcessGroup):
                 raise UsageError("a product over ranks needs two ranks or more")
             results.append(call(group))
 
-        self._launched(run, results).wait()
+        self._enqueue(run, results).wait()
         return results[0]
 
     @property
@@ -273,9 +273,9 @@ class EmulatedGroup(dist.ProcessGroup):
             for tensor in tensors:
                 self._broadcast(group, tensor, 0)
 
-        return self._launched(run, tensors, name, gpus)
+        return self._enqueue(run, tensors, name, gpus)
 
-    def _launched(
+    def _enqueue(
         self,
         run: Callable[[RankGroup | None], None],
         results: Sequence[Tensor],
@@ -285,7 +285,7 @@ class EmulatedGroup(dist.ProcessGroup):
         """Call `run` with this rank's part of the group, None in a group of one, on the stream of
         `name`."""
         gpus = gpus or self._ranks
-        with self._gpus.mode.entered(), torch.no_grad(), self._gpus.using(self._gpu):
+        with self._gpus.mode.enter(), torch.no_grad(), self._gpus.using(self._gpu):
             before = torch.cuda.current_stream()
             stream = self._streams.get(name)
             if stream is None:
@@ -303,7 +303,7 @@ class EmulatedGroup(dist.ProcessGroup):
         x = x.detach()
         return (x.to(f"cuda:{self._gpu}") if owner(x) == HOST else x).contiguous()
 
-    def _written(self, out: Tensor, compute: _Compute) -> None:
+    def _write_tensor(self, out: Tensor, compute: _Compute) -> None:
         """Let `compute` write the elements of a tensor, flat."""
         out = out.detach()
         if out.is_contiguous() and owner(out) != HOST:
@@ -319,19 +319,21 @@ class EmulatedGroup(dist.ProcessGroup):
             return
         op = operation(opts, x)
         if group is None:
-            self._written(out, lambda flat: flat.copy_(x))
+            self._write_tensor(out, lambda flat: flat.copy_(x))
             return
         count = x.numel() * x.element_size()
         shots = shots_of(count, group.world)
-        self._written(
+        self._write_tensor(
             out,
-            lambda flat: collectives.all_reduce(reduced(x), group, shots, op, reduced(flat)),
+            lambda flat: collectives.all_reduce(
+                to_reducible(x), group, shots, op, to_reducible(flat)
+            ),
         )
 
     def _broadcast(self, group: RankGroup | None, tensor: Tensor, root: int) -> None:
         if group is not None and tensor.numel():
             x = self._on_gpu(tensor).view(-1)
-            self._written(tensor, lambda flat: collectives.broadcast(x, group, root, flat))
+            self._write_tensor(tensor, lambda flat: collectives.broadcast(x, group, root, flat))
 
     def _all_gather(self, group: RankGroup | None, out: Tensor, x: Tensor) -> None:
         size = len(self._ranks) * x.numel()
@@ -342,9 +344,9 @@ class EmulatedGroup(dist.ProcessGroup):
         if not size:
             return
         if group is None:
-            self._written(out, lambda into: into.copy_(flat))
+            self._write_tensor(out, lambda into: into.copy_(flat))
         else:
-            self._written(out, lambda into: collectives.all_gather(flat, group, into))
+            self._write_tensor(out, lambda into: collectives.all_gather(flat, group, into))
 
     def _gather_list(self, group: RankGroup | None, parts: list[Tensor], x: Tensor) -> None:
         if len({part.numel() for part in parts}) > 1:
@@ -366,11 +368,13 @@ class EmulatedGroup(dist.ProcessGroup):
             return
         flat, op = self._on_gpu(x).view(-1), operation(opts, x)
         if group is None:
-            self._written(out, lambda into: into.copy_(flat))
+            self._write_tensor(out, lambda into: into.copy_(flat))
             return
-        self._written(
+        self._write_tensor(
             out,
-            lambda into: collectives.reduce_scatter(reduced(flat), group, op, reduced(into)),
+            lambda into: collectives.reduce_scatter(
+                to_reducible(flat), group, op, to_reducible(into)
+            ),
         )
 
     def _reduce_scatter_list(
@@ -390,7 +394,7 @@ class EmulatedGroup(dist.ProcessGroup):
     ) -> None:
         x = self._on_gpu(x)
         if group is None:
-            self._written(out, lambda flat: flat.copy_(x.view(-1)))
+            self._write_tensor(out, lambda flat: flat.copy_(x.view(-1)))
             return
         ranks = len(self._ranks)
         if not out_rows and not rows:
@@ -399,13 +403,13 @@ class EmulatedGroup(dist.ProcessGroup):
                 "all_to_all",
                 f"the result has {out.numel()} elements, x {x.numel()}",
             )
-            self._written(
+            self._write_tensor(
                 out, lambda flat: collectives.all_to_all(x.view(-1), group, flat.view(-1))
             )
             return
         rows = rows or [x.shape[0] // ranks] * ranks
         out_rows = out_rows or [out.shape[0] // ranks] * ranks
-        self._written(
+        self._write_tensor(
             out,
             lambda flat: collectives.all_to_all_uneven(
                 x, group, rows, out_rows, flat.view(out.shape)

@@ -59,10 +59,10 @@ class RankRandom:
             (torch, _SEEDING), (torch.random, _SEEDING), (torch.cuda, _SEEDING_CUDA)
         ):  # fmt: skip
             for name in names:
-                patches.attribute(module, name, self._wrapped(getattr(module, name)))
+                patches.attribute(module, name, self._wrap(getattr(module, name)))
         gpus.drawing = self.own
 
-    def _wrapped(self, original: Callable[..., Any]) -> Callable[..., Any]:
+    def _wrap(self, original: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(original)
         def run(*args: Any, **kwargs: Any) -> Any:
             with self.own():

@@ -67,11 +67,11 @@ class RankThreads:
         state = RankState(
             {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
         )
-        with self.entered(state):
+        with self.enter(state):
             yield
 
     @contextlib.contextmanager
-    def entered(self, state: RankState | None) -> Iterator[None]:
+    def enter(self, state: RankState | None) -> Iterator[None]:
         """A block of the calling thread with the state of another."""
         before, self._current.state = self._current.state, state
         try:
@@ -81,7 +81,7 @@ class RankThreads:
 
     def follow(self) -> contextlib.AbstractContextManager[None]:
         """For a thread that the calling one starts: the block that it runs in."""
-        return self.entered(self._current.state)
+        return self.enter(self._current.state)
 
     def install(self, patches: Patches) -> None:
         """Let `os.environ` have the variables of the calling thread's rank."""
@@ -96,21 +96,21 @@ class RankVariables(MutableMapping[Any, Any]):
         self._ranks, self._process = ranks, process
 
     @property
-    def _own(self) -> dict[Any, Any]:
+    def _rank_variables(self) -> dict[Any, Any]:
         return self._ranks.current.variables
 
     def _chain(self) -> Mapping[Any, Any]:
-        return {**self._process, **self._own}
+        return {**self._process, **self._rank_variables}
 
     def __getitem__(self, key: Any) -> Any:
-        variables = self._own
+        variables = self._rank_variables
         return variables[key] if key in variables else self._process[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        (self._own if key in self._own else self._process)[key] = value
+        (self._rank_variables if key in self._rank_variables else self._process)[key] = value
 
     def __delitem__(self, key: Any) -> None:
-        variables = self._own
+        variables = self._rank_variables
         if key in variables:
             del variables[key]
             self._process.pop(key, None)
@@ -124,7 +124,7 @@ class RankVariables(MutableMapping[Any, Any]):
         return len(self._chain())
 
     def __contains__(self, key: Any) -> bool:
-        return key in self._own or key in self._process
+        return key in self._rank_variables or key in self._process
 
 
 __all__ = ["RankState", "RankThreads"]

@@ -47,7 +47,7 @@ def operation(opts: Any, x: Tensor) -> str:
     return operators[op]
 
 
-def reduced(x: Tensor) -> Tensor:
+def to_reducible(x: Tensor) -> Tensor:
     """A tensor as kernels reduce it: booleans are bytes."""
     return x.view(torch.uint8) if x.dtype is torch.bool else x
 
@@ -61,4 +61,4 @@ def shots_of(size: int, world: int) -> int:
         return 2
 
 
-__all__ = ["SharedGroups", "operation", "reduced", "shots_of"]
+__all__ = ["SharedGroups", "operation", "shots_of", "to_reducible"]

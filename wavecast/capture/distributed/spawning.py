@@ -34,7 +34,7 @@ def install(patches: Patches, gpus: Gpus, ranks: RankThreads) -> None:
 
         def run(number: int) -> None:
             try:
-                with ranks.entered(RankState()):
+                with ranks.enter(RankState()):
                     fn(number, *args)
             except BaseException as error:
                 failures.append((number, error))

@@ -34,7 +34,7 @@ class Stopwatch:
         import torch
 
         self._cuda = torch.cuda
-        self._cycles_per_second = self._calibrated()
+        self._cycles_per_second = self._calibrate()
         self._hosts: dict[int, float] = {}
 
     def seconds(self, call: Call, before: Call | None = None, identity: object = None) -> float:
@@ -56,7 +56,7 @@ class Stopwatch:
         self._hosts[key] = host if key not in self._hosts else 0.8 * self._hosts[key] + 0.2 * host
         return start.elapsed_time(end) * 1e-3
 
-    def _calibrated(self) -> float:
+    def _calibrate(self) -> float:
         """Cycles of torch's spinning kernel in a second; CUDA and ROCm count different clocks."""
         elapsed = 0.0
         for _ in range(2):  # the first loads the kernel
@@ -111,7 +111,7 @@ class Flush:
         self._buffer.zero_()
 
 
-def allocated() -> int:
+def allocated_bytes() -> int:
     """Bytes that torch holds on the GPU."""
     import torch
 
@@ -166,7 +166,7 @@ __all__ = [
     "Graph",
     "NotCaptured",
     "Stopwatch",
-    "allocated",
+    "allocated_bytes",
     "free",
     "out_of_memory",
     "release",

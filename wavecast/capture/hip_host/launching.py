@@ -146,10 +146,10 @@ class Launcher:
     ) -> tuple[float | None, str]:
         from wavecast.perfmodel.predict import predict
         from wavecast.sampling.executed import profile_of_sample
-        from wavecast.sampling.sample import translated
+        from wavecast.sampling.sample import translate
 
         try:
-            module.share_data(translated(launch.code))
+            module.share_data(translate(launch.code))
             with self.arena.private():
                 profile = profile_of_sample(launch, ranges, self.device)
             return predict(profile, self.device).seconds, ""

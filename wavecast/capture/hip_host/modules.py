@@ -98,7 +98,7 @@ class LoadedModule:
         for kernel in self.kernels:
             descriptor, arguments = kernel.descriptor, kernel.arguments
             parts += [
-                _named(kernel.code.kernel),
+                _encode_name(kernel.code.kernel),
                 struct.pack(
                     "<6I",
                     kernel.segment_bytes,
@@ -112,7 +112,10 @@ class LoadedModule:
             ]
         parts.append(struct.pack("<I", len(self.variables)))
         for variable in self.variables:
-            parts += [_named(variable.name), struct.pack("<QQ", variable.address, variable.size)]
+            parts += [
+                _encode_name(variable.name),
+                struct.pack("<QQ", variable.address, variable.size),
+            ]
         return b"".join(parts)
 
 
@@ -137,7 +140,7 @@ def _member(image: bytes, target: str) -> bytes:
     raise InputError(f"the program has code for {there}, not for {target}", hint="give --arch")
 
 
-def _named(name: str) -> bytes:
+def _encode_name(name: str) -> bytes:
     data = name.encode()
     return struct.pack("<I", len(data)) + data
 

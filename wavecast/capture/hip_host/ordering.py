@@ -97,7 +97,7 @@ class ProgramOrder:
         """Whether works or the host can be unordered: launches need records of all memory."""
         return self.memory.active
 
-    def launched(
+    def on_launch(
         self,
         program: Program,
         ranges: Sequence[AddressInterval],
@@ -109,7 +109,7 @@ class ProgramOrder:
         device, stream, location = self._launches
         name = readable(program.name)
         work = self._order.submit(device, stream, name, location, program)
-        return self.memory.launched(work, ranges, shadows, name_of) if self.active else []
+        return self.memory.on_launch(work, ranges, shadows, name_of) if self.active else []
 
     def _take(
         self, event: OrderEvent, device: int, location: SourceLocation | None, words: list[int]

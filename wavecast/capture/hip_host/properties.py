@@ -25,7 +25,7 @@ def properties(device: Device, devices: int) -> dict[str, int | str]:
     """Names of fields -> values, and where memory is. Raises MissingFact."""
     facts = facts_of(device)
 
-    def known(what: str, value: Number | None) -> Number:
+    def require(what: str, value: Number | None) -> Number:
         if value is None:
             raise MissingFact(f"{device.name}: {what} is not known", hint=_HINT)
         return value
@@ -40,7 +40,7 @@ def properties(device: Device, devices: int) -> dict[str, int | str]:
         "gcnArchName": device.target,
         "major": facts.capability[0],
         "minor": facts.capability[1],
-        "totalGlobalMem": known("the size of its memory", facts.memory_bytes),
+        "totalGlobalMem": require("the size of its memory", facts.memory_bytes),
         "sharedMemPerBlock": facts.shared_bytes,
         "regsPerBlock": registers,
         "regsPerMultiprocessor": registers,
@@ -49,10 +49,10 @@ def properties(device: Device, devices: int) -> dict[str, int | str]:
         "maxThreadsPerMultiProcessor": facts.resident_threads,
         "maxBlocksPerMultiProcessor": _BLOCKS_PER_UNIT,
         "multiProcessorCount": facts.multiprocessors,
-        "clockRate": round(known("its clock", facts.clock_hz) / 1e3),
-        "memoryClockRate": round(known("the clock of its memory", facts.memory_clock_hz) / 1e3),
-        "memoryBusWidth": known("the width of its memory", facts.memory_bits),
-        "l2CacheSize": known("the size of its L2", facts.l2_bytes),
+        "clockRate": round(require("its clock", facts.clock_hz) / 1e3),
+        "memoryClockRate": round(require("the clock of its memory", facts.memory_clock_hz) / 1e3),
+        "memoryBusWidth": require("the width of its memory", facts.memory_bits),
+        "l2CacheSize": require("the size of its L2", facts.l2_bytes),
         "memPitch": 2**31 - 1,
         "totalConstMem": 2**31 - 1,
         "textureAlignment": 256,

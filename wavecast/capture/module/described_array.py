@@ -54,7 +54,7 @@ class DescribedArray:
         return array
 
 
-def described(dtype: Dtype, shape: tuple[int, ...], content: str, call: Any) -> DescribedArray:
+def make_array(dtype: Dtype, shape: tuple[int, ...], content: str, call: Any) -> DescribedArray:
     """The array of a dtype and a content; `call` is the match of the content's name and
     arguments. Raises UnknownName, UsageError, and MissingTool without the library of a dtype."""
     entry = _CONTENTS.get(call["name"]) if call is not None else None
@@ -77,7 +77,7 @@ def described(dtype: Dtype, shape: tuple[int, ...], content: str, call: Any) -> 
         try:
             with np.errstate(over="raise"):
                 for block in make(kind, size, numbers):
-                    yield block if in_numpy else _rounded(block, dtype.name)
+                    yield block if in_numpy else _round_to_dtype(block, dtype.name)
         except (OverflowError, FloatingPointError):
             raise UsageError(f"{kind.name} cannot hold the numbers of {content!r}") from None
 
@@ -142,7 +142,7 @@ def _zeros(dtype: str, shape: tuple[int, ...]) -> Any:
         return torch.zeros(shape, dtype=getattr(torch, dtype))
 
 
-def _rounded(block: np.ndarray, dtype: str) -> np.ndarray:
+def _round_to_dtype(block: np.ndarray, dtype: str) -> np.ndarray:
     torch = _torch(dtype)
     return torch.from_numpy(block).to(getattr(torch, dtype)).to(torch.float32).numpy()
 
@@ -155,7 +155,7 @@ def _sizes(size: int) -> Iterator[int]:
     yield from (end - first for first, end in _parts(size))
 
 
-def _converted(dtype: np.dtype, numbers: Numbers) -> np.ndarray:
+def _convert(dtype: np.dtype, numbers: Numbers) -> np.ndarray:
     if dtype.kind in "iub" and any(isinstance(number, float) for number in numbers):
         raise UsageError(f"{dtype.name} holds integers, not {numbers}")
     return np.array(numbers, dtype)
@@ -163,11 +163,11 @@ def _converted(dtype: np.dtype, numbers: Numbers) -> np.ndarray:
 
 def _values(dtype: np.dtype, size: int, numbers: Numbers) -> Blocks:
     del size
-    yield _converted(dtype, numbers)
+    yield _convert(dtype, numbers)
 
 
 def _same(dtype: np.dtype, size: int, numbers: Numbers) -> Blocks:
-    (number,) = _converted(dtype, numbers)
+    (number,) = _convert(dtype, numbers)
     return (np.full(count, number, dtype) for count in _sizes(size))
 
 
@@ -192,7 +192,7 @@ def _uniform(dtype: np.dtype, size: int, numbers: Numbers) -> Blocks:
     generator = _generator(seed)
     if dtype.kind == "f":
         return (generator.uniform(low, high, count).astype(dtype) for count in _sizes(size))
-    first, last = _converted(dtype, [low, high - 1])
+    first, last = _convert(dtype, [low, high - 1])
     return _integers(generator, dtype, size, first, last)
 
 
@@ -220,4 +220,4 @@ _CONTENTS: Final[dict[str, tuple[Content, int | None, str]]] = {
 """Content -> (how it is made, how many arguments it takes, how it is written)."""
 
 
-__all__ = ["BLOCK", "DescribedArray", "blocks_of", "described", "of_file", "plain_number"]
+__all__ = ["BLOCK", "DescribedArray", "blocks_of", "make_array", "of_file", "plain_number"]

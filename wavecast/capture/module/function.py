@@ -162,7 +162,7 @@ class Function:
         dynamic_lds: int = 0,
         memory: Sequence[Any] = (),
     ) -> Sample:
-        """An executed sample of a launch, which `wavecast.sampling.executed.replayed` makes a
+        """An executed sample of a launch, which `wavecast.sampling.executed.replay_sample` makes a
         profile of. Arguments and errors are those of `predict`."""
         from wavecast.sampling.executed import sample_of
 

@@ -21,7 +21,7 @@ import numpy as np
 from wavecast import limits
 from wavecast.capture.module.described_array import (
     DescribedArray,
-    described,
+    make_array,
     of_file,
     plain_number,
 )
@@ -101,7 +101,7 @@ def _array(dtype: str, shape: str, content: str) -> DescribedArray:
     kind = _DTYPES.get(dtype)
     if kind is None:
         raise UnknownName("dtype", dtype, _DTYPES)
-    return described(kind, sizes, content, _CALL.fullmatch(content.strip()))
+    return make_array(kind, sizes, content, _CALL.fullmatch(content.strip()))
 
 
 def _number(text: str) -> int | float:

@@ -40,16 +40,16 @@ class Module(Mapping[str, Function]):
 
     def __getitem__(self, name: str) -> Function:
         """Raises UnknownKernel."""
-        functions = self._named(name)
+        functions = self._functions_by_name(name)
         if len(functions) == 1:
             return functions[0]
         what = "several kernels are" if functions else "no kernel is"
-        names = ", ".join(_shown(function) for function in functions or self.values())
+        names = ", ".join(_display_name(function) for function in functions or self.values())
         where = f" in {self.source}" if self.source else ""
         raise UnknownKernel(f"{what} called {name!r}{where}", hint=f"there are {names}")
 
     def __contains__(self, name: object) -> bool:
-        return isinstance(name, str) and len(self._named(name)) == 1
+        return isinstance(name, str) and len(self._functions_by_name(name)) == 1
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._functions)
@@ -60,7 +60,7 @@ class Module(Mapping[str, Function]):
     def __repr__(self) -> str:
         return f"<module {self.source}: {', '.join(f.name for f in self.values())}>"
 
-    def _named(self, name: str) -> list[Function]:
+    def _functions_by_name(self, name: str) -> list[Function]:
         exact = self._functions.get(name)
         if exact is not None:
             return [exact]
@@ -150,6 +150,6 @@ def _codes(
     return codes
 
 
-def _shown(function: Function) -> str:
+def _display_name(function: Function) -> str:
     name = readable(function.symbol)
     return name if name == function.symbol else f"{name} ({function.symbol})"

@@ -60,17 +60,17 @@ class EmulatedSession:
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_setup(self, item: pytest.Item) -> Generator[None, object, object]:
-        return (yield from self._judged(item, "setup"))
+        return (yield from self._run_phase(item, "setup"))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_call(self, item: pytest.Item) -> Generator[None, object, object]:
-        return (yield from self._judged(item, "call"))
+        return (yield from self._run_phase(item, "call"))
 
     @pytest.hookimpl(wrapper=True, tryfirst=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> Generator[None, object, object]:
-        return (yield from self._judged(item, "teardown"))
+        return (yield from self._run_phase(item, "teardown"))
 
-    def _judged(self, item: pytest.Item, phase: str) -> Generator[None, object, object]:
+    def _run_phase(self, item: pytest.Item, phase: str) -> Generator[None, object, object]:
         """One phase of a test. What the emulator refused becomes what the user chose, and errors
         that checks found fail the test where it does not fail by itself."""
         try:
@@ -110,10 +110,10 @@ class EmulatedSession:
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
         counts = [(self.hooks.executed, self._unsupported), *self._counts_of_workers]
         executed, unsupported = (sum(column) for column in zip(*counts, strict=True))
-        line = f"wavecast: {_counted(executed, 'launch', 'launches')} executed"
+        line = f"wavecast: {_count_text(executed, 'launch', 'launches')} executed"
         line += f" on {self.hooks.driver.facts.target}"
         if unsupported:
-            line += f"; {_counted(unsupported, 'test', 'tests')} unsupported"
+            line += f"; {_count_text(unsupported, 'test', 'tests')} unsupported"
         terminalreporter.write_line(line)
         for note in self.hooks.notes:
             terminalreporter.write_line(f"wavecast: {note}")
@@ -127,7 +127,7 @@ def _line(report: Report) -> str:
     return f"{head} {report.message}"
 
 
-def _counted(number: int, singular: str, several: str) -> str:
+def _count_text(number: int, singular: str, several: str) -> str:
     return f"{number:,} {singular if number == 1 else several}"
 
 

@@ -62,11 +62,11 @@ def install(patches: Patches, facts: DeviceFacts, heard: Heard | None = None) ->
 
 def _after(prepare: Callable[[], object], original: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(original)
-    def prepared(*args: Any, **kwargs: Any) -> Any:
+    def prepare_and_call(*args: Any, **kwargs: Any) -> Any:
         prepare()
         return original(*args, **kwargs)
 
-    return prepared
+    return prepare_and_call
 
 
 def _move_to_cpu(model: Any) -> None:
@@ -140,8 +140,8 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts, heard: Heard | None)
         lambda _, name: f"from torch._C import _cuda_getCurrentRawStream as {name}",
     )
     flex.install(patches)
-    patches.attribute(GraphLowering, "compile_to_module", _remembered(GraphLowering, heard))
-    device_properties, here = _described(hints.DeviceProperties, facts), _interface()
+    patches.attribute(GraphLowering, "compile_to_module", _remember_modules(GraphLowering, heard))
+    device_properties, here = _device_properties(hints.DeviceProperties, facts), _interface()
     cpu = device_interface.CpuInterface
     patches.attribute(cpu, "device", here.device)
     patches.attribute(hints.DeviceProperties, "create", lambda _: device_properties)
@@ -150,11 +150,11 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts, heard: Heard | None)
     for name in ("set_driver_to_cpu", "set_driver_to_gpu"):
         patches.attribute(triton_helpers, name, lambda: None)
 
-    def predicted(_: Any, fn: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
+    def benchmark(_: Any, fn: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
         del args, kwargs
         return triton.testing.do_bench(fn)
 
-    patches.attribute(benchmarking.Benchmarker, "benchmark", predicted)
+    patches.attribute(benchmarking.Benchmarker, "benchmark", benchmark)
     autotune = autotuner.autotune_to_one_config
     patches.attribute(autotuner, "autotune_to_one_config", library_calls.unheard(autotune))
     bench = autotuner.bench
@@ -167,12 +167,12 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts, heard: Heard | None)
     patches.attribute(autotuner, "bench", trial)
 
 
-def _remembered(lowering: Any, heard: Heard | None) -> Callable[..., Any]:
+def _remember_modules(lowering: Any, heard: Heard | None) -> Callable[..., Any]:
     """Write a module of generated code, remember which lines of the model its calls are of, and
     have its calls of libraries `heard`."""
     from torch._inductor import debug
 
-    from wavecast.capture.library_calls import listened
+    from wavecast.capture.library_calls import with_listener
     from wavecast.capture.model_lines import remember
 
     original = lowering.compile_to_module
@@ -182,13 +182,13 @@ def _remembered(lowering: Any, heard: Heard | None) -> Callable[..., Any]:
         module = original(self)
         remember(module.__file__, debug._inductor_kernel_stack_trace)
         if heard is not None:
-            module.call = listened(module.call, heard)
+            module.call = with_listener(module.call, heard)
         return module
 
     return compile_to_module
 
 
-def _described(kind: Any, facts: DeviceFacts) -> Any:
+def _device_properties(kind: Any, facts: DeviceFacts) -> Any:
     """The device as inductor describes it to Triton."""
     attributes = properties(facts)
     return kind(

@@ -86,7 +86,7 @@ def _follow_threads(patches: Patches, gpus: Gpus) -> None:
     node, start = gpus.node, threading.Thread.start
 
     @functools.wraps(start)
-    def followed(thread: threading.Thread) -> None:
+    def start_thread(thread: threading.Thread) -> None:
         if not thread.name.startswith(THREAD_PREFIX):
             run = thread.run
             blocks = [block() for block in gpus.followed]
@@ -104,7 +104,7 @@ def _follow_threads(patches: Patches, gpus: Gpus) -> None:
             thread.run = in_mode
         start(thread)
 
-    patches.attribute(threading.Thread, "start", followed)
+    patches.attribute(threading.Thread, "start", start_thread)
 
 
 def has_gpu() -> bool:

@@ -46,23 +46,23 @@ class _CachePerGpu(MutableMapping[Any, Any]):
         self._caches: list[dict[Any, Any]] = [{} for _ in range(gpus.count)]
 
     @property
-    def _own(self) -> dict[Any, Any]:
+    def _current_cache(self) -> dict[Any, Any]:
         return self._caches[self._gpus.current]
 
     def __getitem__(self, key: Any) -> Any:
-        return self._own[key]
+        return self._current_cache[key]
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._own[key] = value
+        self._current_cache[key] = value
 
     def __delitem__(self, key: Any) -> None:
-        del self._own[key]
+        del self._current_cache[key]
 
     def __iter__(self) -> Iterator[Any]:
-        return iter(self._own)
+        return iter(self._current_cache)
 
     def __len__(self) -> int:
-        return len(self._own)
+        return len(self._current_cache)
 
 
 __all__ = ["install"]

@@ -133,13 +133,13 @@ class Gpus:
         resize = torch.UntypedStorage.resize_
 
         @functools.wraps(resize)
-        def resized(memory: Any, size: int) -> Any:
+        def wait_and_resize(memory: Any, size: int) -> Any:
             gpu = getattr(memory, _OWNER, HOST)
             if gpu != HOST and size != memory.nbytes():
                 self.node.wait_for(gpu)
             return resize(memory, size)
 
-        patches.attribute(torch.UntypedStorage, "resize_", resized)
+        patches.attribute(torch.UntypedStorage, "resize_", wait_and_resize)
 
     def wait(self, owners: set[int]) -> None:
         """Wait until the calling thread's streams on some GPUs have done what was launched on them.
@@ -170,7 +170,7 @@ def assign(tensor: Any, gpu: int) -> None:
         setattr(memory, _OWNER, gpu)
 
 
-def owned() -> Iterator[tuple[int, int, int]]:
+def owner_ranges() -> Iterator[tuple[int, int, int]]:
     """Owner, first and end address of the memory of all tensors that have an owner."""
     for item in gc.get_objects():
         if issubclass(type(item), torch.Tensor) and item.layout is torch.strided:
@@ -182,4 +182,4 @@ def owned() -> Iterator[tuple[int, int, int]]:
                     yield gpu, first, first + memory.nbytes()
 
 
-__all__ = ["HOST", "Gpus", "assign", "owned", "owner", "storage"]
+__all__ = ["HOST", "Gpus", "assign", "owner", "owner_ranges", "storage"]

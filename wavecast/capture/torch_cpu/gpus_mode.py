@@ -72,7 +72,7 @@ class SeveralGpus(CudaOnCpu):
             tensor.get_device: self._index,
             torch.get_device: self._index,
             tensor.cuda: self._cuda,
-            tensor.cpu: lambda x, *_, **__: self._moved(x, HOST),
+            tensor.cpu: lambda x, *_, **__: self._move(x, HOST),
         }
 
     def __torch_function__(
@@ -84,7 +84,7 @@ class SeveralGpus(CudaOnCpu):
             return super().__torch_function__(func, types, args, keywords)
         tensors = _tensors((args, keywords))
         owners = {gpu for tensor in tensors if (gpu := owner(tensor)) is not None}
-        target = self._asked(name, args, keywords)
+        target = self._result_device(name, args, keywords)
         if name == "to" and target is not None:
             return self._to_device(func, types, args, keywords, target)
         reads = name not in _NO_DATA and not (name == "__getitem__" and _is_view(args))
@@ -106,7 +106,7 @@ class SeveralGpus(CudaOnCpu):
         gpu = owner(tensor)
         return self.gpus.current if gpu is None else gpu
 
-    def _asked(self, name: str, args: tuple, kwargs: dict[str, Any]) -> int | None:
+    def _result_device(self, name: str, args: tuple, kwargs: dict[str, Any]) -> int | None:
         """The GPU, or the host, that a call names as the device of its result."""
         device = kwargs.get("device")
         if name == "to" and len(args) > 1:
@@ -130,14 +130,14 @@ class SeveralGpus(CudaOnCpu):
         if result.is_meta:
             return result
         if storage(result) is storage(tensor):
-            return self._moved(result, gpu)
+            return self._move(result, gpu)
         assign(result, gpu)
         return result
 
     def _cuda(self, tensor: Any, device: Any = None, *_: Any, **__: Any) -> Any:
-        return self._moved(tensor, self.gpus.index(device))
+        return self._move(tensor, self.gpus.index(device))
 
-    def _moved(self, tensor: Any, gpu: int) -> Any:
+    def _move(self, tensor: Any, gpu: int) -> Any:
         """A tensor on another device: itself where it is there already, else a copy."""
         before = owner(tensor)
         if before == gpu or storage(tensor) is None:

@@ -58,7 +58,7 @@ class CudaOnCpu(TorchFunctionMode):
         self._type = tensor.type
 
     @contextlib.contextmanager
-    def entered(self) -> Iterator[None]:
+    def enter(self) -> Iterator[None]:
         """A block with this mode alone: PyTorch calls Python from its dispatcher with modes off,
         and operators of Python with those that are on, several times."""
         with contextlib.ExitStack() as others:
@@ -146,13 +146,13 @@ def _map_argument(patches: Patches, owner: Any, name: str, argument: str) -> Non
     original = getattr(owner, name)
 
     @functools.wraps(original)
-    def mapped(*args: Any, **kwargs: Any) -> Any:
+    def call_on_cpu(*args: Any, **kwargs: Any) -> Any:
         if argument in kwargs:
             kwargs[argument] = on_cpu(kwargs[argument])
         args = tuple("cpu" if _is_device(item) else item for item in args)
         return original(*args, **kwargs)
 
-    patches.attribute(owner, name, mapped)
+    patches.attribute(owner, name, call_on_cpu)
 
 
 def _is_device(value: Any) -> bool:

@@ -30,7 +30,7 @@ def install(patches: Patches) -> None:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Warning only once for all operators")
         for name in PRODUCTS:
-            library.impl(name, _widened(name, slow), "CPU")
+            library.impl(name, _float32_kernel(name, slow), "CPU")
 
 
 def unsupported() -> frozenset[Any]:
@@ -44,7 +44,7 @@ def unsupported() -> frozenset[Any]:
     return frozenset(dtype for dtype, is_supported in supported.items() if not is_supported())
 
 
-def _widened(name: str, slow: frozenset[Any]) -> Callable[..., Any]:
+def _float32_kernel(name: str, slow: frozenset[Any]) -> Callable[..., Any]:
     import torch
 
     original: Any = torch.library.get_kernel(f"aten::{name}", "CPU")

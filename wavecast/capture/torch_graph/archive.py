@@ -184,7 +184,7 @@ class _Program:
 
     def _function(self, target: str) -> Callable[..., Any]:
         if target in _ARITHMETIC:
-            return partial(_calculated, _ARITHMETIC[target])
+            return partial(_calculate, _ARITHMETIC[target])
         parts = target.split(".")
         if parts[:3] != ["torch", "ops", "aten"] or len(parts) != 5:
             raise InputError(
@@ -246,7 +246,7 @@ class _Program:
             self._values[name["as_name"]] = value
 
 
-def _calculated(function: Callable[..., Any], *values: Any) -> Any:
+def _calculate(function: Callable[..., Any], *values: Any) -> Any:
     """Arithmetic of sizes. Raises ValueError for integers that are larger than any size, whose
     powers would take the memory."""
     for value in values:

@@ -19,7 +19,7 @@ from torch.func import functional_call
 from torch.utils._pytree import tree_leaves, tree_map_only
 
 from wavecast.arch import Device
-from wavecast.capture.operator_recorder import OperatorRecorder, mutated
+from wavecast.capture.operator_recorder import OperatorRecorder, mutated_arguments
 from wavecast.capture.patching import Patches
 from wavecast.capture.torch_graph.module import attributes, called_with, in_one_line
 from wavecast.capture.triton import capture
@@ -84,7 +84,7 @@ def compiled_graph(
 
     try:
         with (
-            capture(device, on_launch=recorder.launched),
+            capture(device, on_launch=recorder.on_launch),
             _without_trials(recorder),
             attributes(module, _empty),
             torch.set_grad_enabled(train),
@@ -134,7 +134,7 @@ class LaunchRecorder(OperatorRecorder):
         self._addresses[tensor.untyped_storage().data_ptr()] = sizes.storage
         return sizes
 
-    def launched(self, launch: Launch) -> None:
+    def on_launch(self, launch: Launch) -> None:
         """Record a launch, after the calls so far."""
         if self.trial:
             return
@@ -165,7 +165,7 @@ class LaunchRecorder(OperatorRecorder):
             return super().__torch_dispatch__(func, types, args, keywords)
         if func.overloadpacket.__name__ in _READS_VALUES:
             raise CaptureError(f"{func} looks at values, which the tensors do not have")
-        result = _uncomputed(func, args, keywords)
+        result = _empty_results(func, args, keywords)
         if self.trial:
             return result
         read = {key: value for key, value in keywords.items() if key != "out"}
@@ -173,9 +173,9 @@ class LaunchRecorder(OperatorRecorder):
         return result
 
 
-def _uncomputed(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
+def _empty_results(func: Any, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> Any:
     """The result of an operator, with the sizes it has and without values."""
-    written = mutated(func, args, kwargs)
+    written = mutated_arguments(func, args, kwargs)
     if written:
         return written[0] if len(func._schema.returns) == 1 else tuple(written)
     # Compilation asks the same mode for layouts.
@@ -211,7 +211,7 @@ def _without_trials(recorder: LaunchRecorder) -> Iterator[None]:
     autotune = CachingAutotuner.autotune_to_one_config
     devices: Any = vars(compile_fx)["get_inputs_devices"]
 
-    def unrecorded(self: Any, *args: Any, **kwargs: Any) -> Any:
+    def autotune_without_recording(self: Any, *args: Any, **kwargs: Any) -> Any:
         recorder.trial = True
         try:
             return autotune(self, *args, **kwargs)
@@ -225,8 +225,8 @@ def _without_trials(recorder: LaunchRecorder) -> Iterator[None]:
     guards: Any = vars(torch._C)["_dynamo"].guards
     for name in _ALLOCATORS:
         if hasattr(guards, name):
-            patches.attribute(guards, name, _kept(getattr(guards, name)))
-    patches.attribute(CachingAutotuner, "autotune_to_one_config", unrecorded)
+            patches.attribute(guards, name, _keep_buffers(getattr(guards, name)))
+    patches.attribute(CachingAutotuner, "autotune_to_one_config", autotune_without_recording)
     patches.attribute(compile_fx, "get_inputs_devices", or_cpu)
     _active.append(recorder)
     try:
@@ -237,16 +237,16 @@ def _without_trials(recorder: LaunchRecorder) -> Iterator[None]:
         patches.restore()
 
 
-def _kept(allocate: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
+def _keep_buffers(allocate: Callable[..., torch.Tensor]) -> Callable[..., torch.Tensor]:
     """The allocator, whose buffers the active recorder keeps, so that no two have one address."""
 
-    def allocated(*args: Any, **kwargs: Any) -> torch.Tensor:
+    def allocate_and_keep(*args: Any, **kwargs: Any) -> torch.Tensor:
         tensor = allocate(*args, **kwargs)
         if _active and not _active[-1].trial:
             _active[-1].spec(tensor)
         return tensor
 
-    return allocated
+    return allocate_and_keep
 
 
 __all__ = ["CompiledGraph", "LaunchRecorder", "compiled_graph"]

@@ -75,7 +75,7 @@ def module_graph(
     notes: list[str] = []
     state_bytes = 0.0
     try:
-        with unlogged_failures(), _following(module, recorder), _faked(module, fake):
+        with unlogged_failures(), _following(module, recorder), _fake_tensors(module, fake):
             with fake, CudaOnCpu(torch), choices, recorder, torch.set_grad_enabled(train):
                 output = functional_call(module, {**weights, **buffers}, args, kwargs)
             if train:
@@ -168,12 +168,12 @@ def _following(module: nn.Module, recorder: OperatorRecorder) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _faked(module: nn.Module, fake: FakeTensorMode) -> Iterator[None]:
-    def made(tensor: torch.Tensor) -> torch.Tensor:
+def _fake_tensors(module: nn.Module, fake: FakeTensorMode) -> Iterator[None]:
+    def to_fake(tensor: torch.Tensor) -> torch.Tensor:
         with fake:
             return _fake(tensor)
 
-    with attributes(module, made):
+    with attributes(module, to_fake):
         yield
 
 

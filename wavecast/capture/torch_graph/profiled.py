@@ -73,7 +73,7 @@ def calls(
                 _argument(schema, *row, list_dtype)
                 for schema, row in zip(overload._schema.arguments, rows, strict=False)
             ]
-            return _recorded(overload, arguments)
+            return _record_call(overload, arguments)
         except (RuntimeError, TypeError, ValueError, NotImplementedError):
             continue
     raise UnknownCall(f"PyTorch {torch.__version__} has no {name} with these arguments")
@@ -105,7 +105,7 @@ def _overloads(name: str, count: int) -> list[Any]:
     )
 
 
-def _recorded(overload: Any, arguments: Sequence[Any]) -> tuple[OperatorCall, ...]:
+def _record_call(overload: Any, arguments: Sequence[Any]) -> tuple[OperatorCall, ...]:
     positional: list[Any] = []
     keywords: dict[str, Any] = {}
     for schema, value in zip(overload._schema.arguments, arguments, strict=False):

@@ -94,10 +94,10 @@ class AutotunerWatch:
                 times = original(tuner, *args, config=config, **meta)
             except Refused as error:
                 times = [math.inf] * 3
-                self._dropped(tuner, config, str(error))
+                self._drop(tuner, config, str(error))
             else:
                 if math.isinf(times[0]):
-                    self._dropped(tuner, config, "does not fit the device")
+                    self._drop(tuner, config, "does not fit the device")
             finally:
                 self._trials.pop()
                 tuner.__dict__.pop("do_bench", None)
@@ -109,7 +109,7 @@ class AutotunerWatch:
 
         return _bench
 
-    def _dropped(self, tuner: Any, config: Any, reason: str) -> None:
+    def _drop(self, tuner: Any, config: Any, reason: str) -> None:
         name = tuner.base_fn.__name__
         text = f"configuration {describe(config)}: {reason}"
         if self._recorder.configurations == "all":

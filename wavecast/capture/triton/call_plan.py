@@ -87,7 +87,7 @@ def record_call(operator: Operator, sizes: Sizes, device: Device) -> CallPlan:
     """
     inputs = call_inputs(operator, Make(values=False), sizes)
     recording = _Recording(operator, inputs)
-    with capture(device, on_launch=recording.launched), _Watch(recording):
+    with capture(device, on_launch=recording.on_launch), _Watch(recording):
         results = operator.call(**inputs)
     return recording.plan(sizes, device, results)
 
@@ -121,16 +121,16 @@ class _Recording:
     steps: list[KernelStep | FillStep] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        for name, tensor in _named(self.inputs):
+        for name, tensor in _named_tensors(self.inputs):
             if tensor.numel():
                 alias = self.storages.get(tensor.untyped_storage().data_ptr())
                 if alias is not None:
-                    raise self._refused(f"{name} and {alias.argument} share memory")
+                    raise self._export_error(f"{name} and {alias.argument} share memory")
                 updated = name.split(".")[0] in self.operator.mutates
                 role = BufferRole.UPDATED if updated else BufferRole.INPUT
                 storage = self._add(tensor, _Content.ARGUMENT, name)
                 storage.buffer = len(self.buffers)
-                self.buffers.append(_described(name, role, tensor))
+                self.buffers.append(_make_buffer(name, role, tensor))
 
     def calls(self, schema: Any, args: tuple, kwargs: Mapping[str, Any]) -> None:
         """Before PyTorch computes. Raises UsageError for what a plan cannot repeat."""
@@ -146,28 +146,30 @@ class _Recording:
             unknown = [tensor for tensor in tensors if self._content(tensor) is not _Content.KNOWN]
             if unknown:
                 label = self._label(unknown[0])
-                raise self._refused(f"it computes {schema.name} of {label} on the host")
+                raise self._export_error(f"it computes {schema.name} of {label} on the host")
 
     def made(self, schema: Any, result: Any) -> None:
         """After PyTorch computed `result`."""
         content = _Content.EMPTY if schema.name in _EMPTY else _Content.KNOWN
         for leaf in tree_leaves(result):
-            if isinstance(leaf, torch.Tensor) and leaf.numel() and self._found(leaf) is None:
+            if isinstance(leaf, torch.Tensor) and leaf.numel() and self._storage_of(leaf) is None:
                 self._add(leaf, content)
 
-    def launched(self, launch: Launch) -> None:
+    def on_launch(self, launch: Launch) -> None:
         """A launch; its pointers are looked up among the storages."""
         code = launch.code
         for option, usual in _USUAL.items():
             value = code.options.get(option, usual)
             if value != usual:
-                raise self._refused(f"{code.kernel} is compiled with {option}={value}")
+                raise self._export_error(f"{code.kernel} is compiled with {option}={value}")
         pointers = []
         for parameter in code.parameters:
             if parameter.offset is None or not parameter.type.startswith(("*", "tensordesc")):
                 continue
             if parameter.type.startswith("tensordesc") and not code.is_amd:
-                raise self._refused(f"{code.kernel} takes the hardware descriptor {parameter.name}")
+                raise self._export_error(
+                    f"{code.kernel} takes the hardware descriptor {parameter.name}"
+                )
             data = launch.kernarg[parameter.offset : parameter.offset + 8]
             address = int.from_bytes(data, "little")
             if address:
@@ -186,17 +188,17 @@ class _Recording:
         return CallPlan(operator, dict(sizes), device.id, device.target, buffers, steps)
 
     def _result(self, name: str, tensor: torch.Tensor) -> None:
-        storage = self._found(tensor)
+        storage = self._storage_of(tensor)
         if storage is None or storage.buffer is None:
-            raise self._refused(f"no kernel writes its result {name}")
+            raise self._export_error(f"no kernel writes its result {name}")
         buffer = self.buffers[storage.buffer]
         if buffer.role is BufferRole.UPDATED:
             return
         if buffer.role is not BufferRole.WORKSPACE:
-            raise self._refused(f"its result {name} is its {buffer.role} {buffer.name}")
+            raise self._export_error(f"its result {name} is its {buffer.role} {buffer.name}")
         if tensor.data_ptr() != storage.first or _extent(tensor) != storage.bytes:
-            raise self._refused(f"its result {name} is part of a larger buffer")
-        self.buffers[storage.buffer] = _described(name, BufferRole.OUTPUT, tensor)
+            raise self._export_error(f"its result {name} is part of a larger buffer")
+        self.buffers[storage.buffer] = _make_buffer(name, BufferRole.OUTPUT, tensor)
 
     def _pointer(self, address: int, kernel: str, name: str) -> tuple[int, int]:
         """The buffer of an address, and its distance from the first element in bytes."""
@@ -207,9 +209,9 @@ class _Recording:
                 assert storage.buffer is not None
                 start = storage.tensor.data_ptr() if storage.argument else storage.first
                 if address < start:
-                    raise self._refused(f"{kernel} takes memory before {storage.argument}")
+                    raise self._export_error(f"{kernel} takes memory before {storage.argument}")
                 return storage.buffer, address - start
-        raise self._refused(f"{kernel} takes {name}, memory of nobody")
+        raise self._export_error(f"{kernel} takes {name}, memory of nobody")
 
     def _assign(self, storage: _Storage) -> None:
         """Gives a storage that a launch uses its buffer: a constant if the host computed it."""
@@ -218,7 +220,7 @@ class _Recording:
         pattern = _pattern(content)
         if is_constant and not pattern:
             if self._has_addresses(content):
-                raise self._refused("it passes a table of addresses")
+                raise self._export_error("it passes a table of addresses")
             storage.buffer = self._memory("table", BufferRole.CONSTANT, content)
             return
         storage.content = _Content.WRITTEN
@@ -235,13 +237,13 @@ class _Recording:
         return len(self.buffers) - 1
 
     def _fill(self, tensor: torch.Tensor, value: Any) -> None:
-        storage = self._found(tensor)
+        storage = self._storage_of(tensor)
         if storage is None or not tensor.is_contiguous():
-            raise self._refused(f"it fills {self._label(tensor)}, which is not contiguous")
+            raise self._export_error(f"it fills {self._label(tensor)}, which is not contiguous")
         element = torch.full((1,), value, dtype=tensor.dtype)
         pattern = _pattern(_bytes(element))
         if not pattern:
-            raise self._refused(f"it fills {tensor.dtype} with {value}")
+            raise self._export_error(f"it fills {tensor.dtype} with {value}")
         if storage.buffer is None:
             self._assign(storage)
         assert storage.buffer is not None
@@ -261,29 +263,31 @@ class _Recording:
         self.storages[storage.first] = storage
         return storage
 
-    def _found(self, tensor: torch.Tensor) -> _Storage | None:
+    def _storage_of(self, tensor: torch.Tensor) -> _Storage | None:
         return self.storages.get(tensor.untyped_storage().data_ptr())
 
     def _content(self, tensor: torch.Tensor) -> _Content:
         """The host knows the bytes of tensors from before the call, except arguments."""
-        storage = self._found(tensor) if tensor.numel() else None
+        storage = self._storage_of(tensor) if tensor.numel() else None
         return _Content.KNOWN if storage is None else storage.content
 
     def _label(self, tensor: torch.Tensor) -> str:
-        storage = self._found(tensor)
+        storage = self._storage_of(tensor)
         return f"{storage.argument}" if storage and storage.argument else "memory of the call"
 
-    def _refused(self, why: str) -> UsageError:
+    def _export_error(self, why: str) -> UsageError:
         return UsageError(f"{self.operator.name} cannot be exported: {why}")
 
 
-def _named(inputs: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
+def _named_tensors(inputs: Mapping[str, Any]) -> Iterator[tuple[str, torch.Tensor]]:
     """The tensors among the arguments, those of lists as `name.0`."""
     for name, value in inputs.items():
         if isinstance(value, torch.Tensor):
             yield name, value
         elif isinstance(value, Sequence) and not isinstance(value, str):
-            yield from _named({f"{name}.{number}": element for number, element in enumerate(value)})
+            yield from _named_tensors(
+                {f"{name}.{number}": element for number, element in enumerate(value)}
+            )
 
 
 def _is_view(schema: Any) -> bool:
@@ -296,7 +300,7 @@ def _extent(tensor: torch.Tensor) -> int:
     return reach * tensor.element_size()
 
 
-def _described(name: str, role: BufferRole, tensor: torch.Tensor) -> Buffer:
+def _make_buffer(name: str, role: BufferRole, tensor: torch.Tensor) -> Buffer:
     dtype = str(tensor.dtype).removeprefix("torch.")
     shape, strides = tuple(tensor.shape), tuple(tensor.stride())
     return Buffer(name, role, dtype, shape, strides, _extent(tensor))

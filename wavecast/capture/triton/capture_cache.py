@@ -17,7 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Final, Literal
 
-from wavecast.capture.triton.dependencies import RunDependencies, state, united
+from wavecast.capture.triton.dependencies import RunDependencies, merge_dependencies, state
 from wavecast.capture.triton.job import Job
 from wavecast.compile.cache import DiskCache
 from wavecast.compile.digest import digest, key
@@ -78,7 +78,7 @@ class CaptureCache:
     ) -> None:
         """Store the frames of runs that ended well. Nothing is stored where the script is another
         one by now."""
-        all_of_them = united(dependencies)
+        all_of_them = merge_dependencies(dependencies)
         if all_of_them is None or all_of_them.paths.get(self._script) != self._source:
             return
         DiskCache().put(

@@ -29,7 +29,7 @@ def explain(error: BaseException, function: Any) -> str:
     line = " ".join(message.split()) or type(innermost).__name__
     if not hasattr(innermost, "error_message") and type(innermost) is not RuntimeError:
         line = line if ":" in line else f"{type(innermost).__name__}: {line}"
-    printed = isolation.diagnostic(isolation.printed(error))
+    printed = isolation.diagnostic(isolation.compiler_output(error))
     diagnostic = f": {printed}" if printed and printed not in line else ""
     return line + diagnostic + _where(error, function)
 

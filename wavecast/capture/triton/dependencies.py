@@ -61,7 +61,7 @@ class RunDependencies:
         return cls(**cast("dict[str, Any]", values))
 
 
-def united(several: Sequence[RunDependencies]) -> RunDependencies | None:
+def merge_dependencies(several: Sequence[RunDependencies]) -> RunDependencies | None:
     """What several runs of a script depended on; None where a path changed between them."""
     paths: dict[str, str] = {}
     installed: dict[str, str] = {}
@@ -139,8 +139,8 @@ __all__ = [
     "importable",
     "lies_in",
     "listing",
+    "merge_dependencies",
     "package_folders",
     "size_and_time",
     "state",
-    "united",
 ]

@@ -130,9 +130,7 @@ def device(
     try:
         with contextlib.ExitStack() as modes:
             if not real and pytorch:
-                gpus = modes.enter_context(
-                    emulated_cuda(facts, _ignored, executing=True, node=node)
-                )
+                gpus = modes.enter_context(emulated_cuda(facts, _ignore, executing=True, node=node))
                 if isinstance(hooks, NodeHooks):
                     hooks.gpus = gpus
                     hooks.rank_threads = modes.enter_context(emulated_ranks(gpus))
@@ -175,7 +173,7 @@ def _predicted_device(arch: str | Device | DeviceFacts, facts: DeviceFacts) -> D
     return arch
 
 
-def _ignored(note: str) -> None:
+def _ignore(note: str) -> None:
     """Notes are about comparisons passed over and other things that only captures do."""
     del note
 
@@ -221,13 +219,13 @@ def _run(path: Path, arguments: Sequence[str], hooks: ExecutingHooks, once: bool
     except WavecastError:
         raise
     except SystemExit as error:
-        return _exited(error, hooks.executed)
+        return _script_exit(error, hooks.executed)
     except Exception as error:
         return ScriptExit(1, hooks.executed, own_traceback(error, path))
     return ScriptExit(0, hooks.executed)
 
 
-def _exited(error: SystemExit, executed: int) -> ScriptExit:
+def _script_exit(error: SystemExit, executed: int) -> ScriptExit:
     """`sys.exit` takes a number, or something to print with exit code 1."""
     if error.code is None or isinstance(error.code, int):
         return ScriptExit(error.code or 0, executed)

@@ -20,7 +20,7 @@ from wavecast.capture.devices import facts_of
 from wavecast.compile.codeobject import CodeObject
 from wavecast.emulate.errors import Unsupported
 from wavecast.errors import CompileError
-from wavecast.sampling.isolation import isolated
+from wavecast.sampling.isolation import run_in_fork
 
 
 def mlir_dump(code: CodeObject, device: Device) -> str:
@@ -29,7 +29,7 @@ def mlir_dump(code: CodeObject, device: Device) -> str:
     if not isinstance(text, str):
         raise CompileError(f"{code.kernel}: it has no TTIR to compile again")
     try:
-        return _printed(partial(_to_ttgir, code.kernel, text, code.options, device))[0]
+        return _capture_stderr(partial(_to_ttgir, code.kernel, text, code.options, device))[0]
     except CompileError as error:
         raise CompileError(f"{code.kernel}: {error.message}") from error
 
@@ -51,10 +51,10 @@ def machine_text(
 ) -> tuple[str, str]:
     """What LLVM prints while it compiles IR with `flags` of its command line, and the assembly;
     `options` are those of Triton's compilation. Raises CompileError."""
-    return _printed(partial(_to_assembly, text, options, device, tuple(flags)))
+    return _capture_stderr(partial(_to_assembly, text, options, device, tuple(flags)))
 
 
-def _printed(work: Callable[[], str]) -> tuple[str, str]:
+def _capture_stderr(work: Callable[[], str]) -> tuple[str, str]:
     with tempfile.TemporaryFile() as file:
 
         def run() -> str:
@@ -62,7 +62,7 @@ def _printed(work: Callable[[], str]) -> tuple[str, str]:
             return work()
 
         try:
-            output = isolated(run)
+            output = run_in_fork(run)
         except Unsupported as error:
             raise CompileError("the compiler crashed") from error
         file.seek(0)

@@ -72,7 +72,7 @@ class ExecutingHooks:
         self.emulator = emulator
         self.reports = Reports() if reports is None else reports
         self.traces: list[Trace] = []
-        self.driver = CaptureDriver(facts, "cuda:0", self._launched)
+        self.driver = CaptureDriver(facts, "cuda:0", self._on_launch)
         self.executed = 0
         self.notes: dict[str, None] = {}
         self._device = device
@@ -122,7 +122,7 @@ class ExecutingHooks:
 
         return run
 
-    def _launched(self, kernel: Any, grid: tuple[int, int, int], values: tuple) -> None:
+    def _on_launch(self, kernel: Any, grid: tuple[int, int, int], values: tuple) -> None:
         if 0 in grid:
             return
         import torch
@@ -132,12 +132,12 @@ class ExecutingHooks:
             ranges = reachable(
                 loaded.code.kernel, loaded.layout, values, everything=loaded.makes_pointers
             )
-            launch = self._described(kernel, loaded, grid, values)
+            launch = self._make_launch(kernel, loaded, grid, values)
             if loaded.scratch:
                 data, more = self._with_scratch(kernel, loaded, launch.kernarg)
                 launch, ranges = replace(launch, kernarg=data), ranges + more
         if self._timers.timing:
-            self._timers.launched(launch, ranges)
+            self._timers.on_launch(launch, ranges)
             return
         self._execute(launch, ranges, values)
         self.executed += 1
@@ -147,7 +147,7 @@ class ExecutingHooks:
         del values
         self.emulator.run(launch, ranges)
 
-    def _described(
+    def _make_launch(
         self, kernel: Any, loaded: LoadedKernel, grid: tuple[int, int, int], values: tuple
     ) -> Launch:
         """The launch; its arguments are described for predictions and for checks."""

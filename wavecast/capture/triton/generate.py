@@ -16,28 +16,28 @@ from wavecast.compile import digest
 from wavecast.compile.codeobject import CodeObject
 from wavecast.emulate.errors import Unsupported
 from wavecast.errors import CompileError
-from wavecast.sampling.isolation import isolated
+from wavecast.sampling.isolation import run_in_fork
 
 _CRASHED: Final = "the code generator crashed"
 
 
-def generated(code: CodeObject, text: str, device: Device) -> CodeObject:
+def compile_llir(code: CodeObject, text: str, device: Device) -> CodeObject:
     """A captured kernel with the machine code of other LLVM IR of it.
 
     `text` is what the stage `llir` has, changed. Parameters, options and LDS stay. Raises
     CompileError where Triton refuses the text or its process dies.
     """
     try:
-        artifacts = isolated(partial(_generated, text, code.options, device))
+        artifacts = run_in_fork(partial(_generate_stages, text, code.options, device))
     except Unsupported as error:
         raise CompileError(f"{code.kernel}: {_CRASHED}") from error
     return with_machine_code(code, artifacts["amdgcn"], artifacts["hsaco"], text)
 
 
-def assembled(code: CodeObject, text: str, device: Device) -> CodeObject:
+def assemble(code: CodeObject, text: str, device: Device) -> CodeObject:
     """A captured kernel with other assembly, assembled by Triton. Raises CompileError."""
     try:
-        artifacts = isolated(partial(_assembled, text, code.options, device))
+        artifacts = run_in_fork(partial(_assemble_binary, text, code.options, device))
     except Unsupported as error:
         raise CompileError(f"{code.kernel}: {_CRASHED}") from error
     return with_machine_code(code, text, artifacts["hsaco"])
@@ -73,7 +73,7 @@ def generated_assembly(text: str, device: Device) -> str:
                 raise CompileError(" ".join(str(error).split()) or type(error).__name__) from error
 
         try:
-            return isolated(run)["amdgcn"]
+            return run_in_fork(run)["amdgcn"]
         except Unsupported as error:
             file.seek(0)
             log = file.read().decode(errors="replace")
@@ -93,7 +93,7 @@ def _stages(options: Mapping[str, object], device: Device) -> dict[str, Any]:
     return stages
 
 
-def _generated(text: str, options: Mapping[str, object], device: Device) -> dict[str, object]:
+def _generate_stages(text: str, options: Mapping[str, object], device: Device) -> dict[str, object]:
     stages = _stages(options, device)
     metadata: dict[str, object] = {}
     try:
@@ -103,7 +103,7 @@ def _generated(text: str, options: Mapping[str, object], device: Device) -> dict
         raise CompileError(" ".join(str(error).split()) or type(error).__name__) from error
 
 
-def _assembled(text: str, options: Mapping[str, object], device: Device) -> dict[str, object]:
+def _assemble_binary(text: str, options: Mapping[str, object], device: Device) -> dict[str, object]:
     stages = _stages(options, device)
     try:
         return {"hsaco": stages["hsaco"](text, {})}
@@ -113,8 +113,8 @@ def _assembled(text: str, options: Mapping[str, object], device: Device) -> dict
 
 __all__ = [
     "CodeGeneratorCrash",
-    "assembled",
-    "generated",
+    "assemble",
+    "compile_llir",
     "generated_assembly",
     "with_machine_code",
 ]

@@ -40,7 +40,7 @@ class Hooks:
 
     def __init__(self, recorder: Recorder, facts: DeviceFacts, *, torch_device: str) -> None:
         self.recorder = recorder
-        self.driver = CaptureDriver(facts, torch_device, self._launched)
+        self.driver = CaptureDriver(facts, torch_device, self._on_launch)
         self.autotuners = AutotunerWatch(recorder)
         self.sampler: Sampler | None = None
         """Executes samples of new launches and what makes indices, where that is asked for."""
@@ -126,7 +126,7 @@ class Hooks:
 
         return _init_handles
 
-    def _launched(self, kernel: Any, grid: tuple[int, int, int], values: tuple) -> None:
+    def _on_launch(self, kernel: Any, grid: tuple[int, int, int], values: tuple) -> None:
         configuration, trial = self.autotuners.configuration()
         if trial and self.recorder.configurations == "first":
             return

@@ -76,7 +76,7 @@ def in_this_process() -> Iterator[None]:
         yield
 
 
-def printed(error: BaseException) -> str:
+def compiler_output(error: BaseException) -> str:
     """What the compiler printed on stderr before it raised `error`."""
     return getattr(error, "_wavecast_printed", "")
 
@@ -119,7 +119,7 @@ def _telling(make_backend: Callable) -> Callable:
     """A backend lists its stages when, and only when, a kernel is to be compiled."""
 
     @functools.wraps(make_backend)
-    def told(*args: Any, **kwargs: Any) -> Any:
+    def make_telling_backend(*args: Any, **kwargs: Any) -> Any:
         backend = make_backend(*args, **kwargs)
         stages = backend.add_stages
 
@@ -131,7 +131,7 @@ def _telling(make_backend: Callable) -> Callable:
         backend.add_stages = add_stages
         return backend
 
-    return told
+    return make_telling_backend
 
 
 class _Compile:
@@ -152,7 +152,7 @@ def _apart(compile_kernel: Callable) -> Callable:
     """`triton.compile`, in a fork where the kernel is not in the cache."""
 
     @functools.wraps(compile_kernel)
-    def compiled(*args: Any, **kwargs: Any) -> Any:
+    def compile_in_fork(*args: Any, **kwargs: Any) -> Any:
         if _state.direct:
             return compile_kernel(*args, **kwargs)
         try:
@@ -175,7 +175,7 @@ def _apart(compile_kernel: Callable) -> Callable:
         with _from_cache():
             return call()
 
-    return compiled
+    return compile_in_fork
 
 
 def _about(source: Any = None, target: Any = None, *_: Any, **kwargs: Any) -> tuple[str, str]:
@@ -225,7 +225,7 @@ def rehearse(call: Callable[[], object]) -> Rehearsed:
             os.set_blocking(reader, False)  # forks of other threads have the writer too
             os.close(writer)
             writer = -1
-            message = _told(reader)
+            message = _read_byte(reader)
         finally:
             os.close(reader)
             if writer >= 0:
@@ -249,7 +249,7 @@ def _fork(work: Callable[[], NoReturn]) -> int:
         raise Crashed(f"no process to compile in: {error.strerror}") from error
 
 
-def _told(reader: int) -> bytes:
+def _read_byte(reader: int) -> bytes:
     try:
         return os.read(reader, 1)
     except OSError as error:
@@ -311,9 +311,9 @@ def _first_to_end() -> None:
 __all__ = [
     "Crashed",
     "Rehearsed",
+    "compiler_output",
     "diagnostic",
     "in_this_process",
     "install",
-    "printed",
     "rehearse",
 ]

@@ -77,7 +77,7 @@ def pack(kernel: str, layout: Sequence[Slot], segment: int, values: Sequence[Any
             continue
         value = _part(value_at(values, slot.path), slot.part)
         try:
-            packed = _packed(slot.type, value)
+            packed = _pack_argument(slot.type, value)
         except (struct.error, TypeError, ValueError, OverflowError) as error:
             raise LaunchError(
                 f"{kernel}: argument {slot.path[0]} ({slot.type}) cannot hold {value!r}"
@@ -182,7 +182,7 @@ def _part(value: Any, part: str) -> Any:
     raise AssertionError(part)
 
 
-def _packed(kind: str, value: Any) -> bytes:
+def _pack_argument(kind: str, value: Any) -> bytes:
     if kind.startswith("*"):
         address = value.data_ptr() if hasattr(value, "data_ptr") else int(value or 0)
         return struct.pack("<Q", address)

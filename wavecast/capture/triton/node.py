@@ -89,7 +89,7 @@ class NodeHooks(ExecutingHooks):
             raise_rank(*failures[0])
         return results
 
-    def _described(
+    def _make_launch(
         self, kernel: Any, loaded: LoadedKernel, grid: tuple[int, int, int], values: tuple
     ) -> Launch:
         """The launch; its arguments are described for messages about deadlocks."""
@@ -144,7 +144,7 @@ def memory_of(address: int) -> str:
     """`memory of GPU 1`: whose tensor an address lies in, "" for an address in none."""
     from wavecast.capture.torch_cpu import gpus
 
-    for owner, first, end in gpus.owned():
+    for owner, first, end in gpus.owner_ranges():
         if first <= address < end:
             return "memory of the host" if owner == gpus.HOST else f"memory of GPU {owner}"
     return ""

@@ -36,10 +36,10 @@ class NodeChecks:
         with self.order.lock:
             self.order.memory.forget(memory)
             self.order.memory.belongs(memory, gpu)
-        weakref.finalize(lifetime, self._freed, memory).atexit = False
+        weakref.finalize(lifetime, self._forget, memory).atexit = False
         setattr(storage, _FOLLOWED, lifetime)
 
-    def _freed(self, memory: tuple[int, int]) -> None:
+    def _forget(self, memory: tuple[int, int]) -> None:
         self.order.memory.forget(memory)
 
     def install(self, patches: Patches, internal: threading.Condition) -> None:
@@ -50,7 +50,7 @@ class NodeChecks:
         start, join = threading.Thread.start, threading.Thread.join
 
         @functools.wraps(enter)
-        def entered(condition: threading.Condition) -> Any:
+        def acquire_condition(condition: threading.Condition) -> Any:
             result = enter(condition)
             if condition is not internal:
                 streams.take(condition)
@@ -63,7 +63,7 @@ class NodeChecks:
             return leave(condition, *error)
 
         @functools.wraps(start)
-        def started(thread: threading.Thread) -> None:
+        def start_thread(thread: threading.Thread) -> None:
             if not thread.name.startswith(THREAD_PREFIX):
                 run = thread.run
 
@@ -79,15 +79,15 @@ class NodeChecks:
             start(thread)
 
         @functools.wraps(join)
-        def joined(thread: threading.Thread, timeout: float | None = None) -> None:
+        def join_thread(thread: threading.Thread, timeout: float | None = None) -> None:
             join(thread, timeout)
             if not thread.is_alive():
                 streams.take(thread)
 
-        patches.attribute(threading.Condition, "__enter__", entered)
+        patches.attribute(threading.Condition, "__enter__", acquire_condition)
         patches.attribute(threading.Condition, "__exit__", left)
-        patches.attribute(threading.Thread, "start", started)
-        patches.attribute(threading.Thread, "join", joined)
+        patches.attribute(threading.Thread, "start", start_thread)
+        patches.attribute(threading.Thread, "join", join_thread)
 
 
 __all__ = ["NodeChecks"]

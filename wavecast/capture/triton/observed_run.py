@@ -138,7 +138,7 @@ class RunObserver:
         if self._ended:
             return
         if event == "open":
-            self._opened(args[0], args[2])
+            self._note_open(args[0], args[2])
         elif event == "import":
             self._names.add(str(args[0]))
         elif event == "os.mkdir":
@@ -149,7 +149,7 @@ class RunObserver:
         elif event in _OUTSIDE and not self._of_tools(sys._getframe(1)):
             self._outside = self._outside or _OUTSIDE[event]
 
-    def _opened(self, path: object, flags: object) -> None:
+    def _note_open(self, path: object, flags: object) -> None:
         """Note an open file: read, or replaced. What is appended to a file depends on nothing."""
         mode = flags if isinstance(flags, int) else os.O_RDONLY
         if mode & os.O_TRUNC:

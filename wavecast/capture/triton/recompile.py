@@ -28,7 +28,7 @@ _SETTINGS: Final = ("TRITON_", "AMDGCN_", "LLVM_", "MLIR_", "DISABLE_", "ENABLE_
 """Beginnings of the names of variables that change what Triton compiles."""
 
 
-def recompiled(
+def recompile_kernel(
     code: CodeObject, text: str, options: Mapping[str, object], device: Device
 ) -> CodeObject:
     """The kernel compiled from `text` (TTIR) with its options and those that differ.
@@ -85,4 +85,4 @@ def _compiled(
     return compiled_again(kernel, code)
 
 
-__all__ = ["recompiled"]
+__all__ = ["recompile_kernel"]

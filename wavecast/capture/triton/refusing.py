@@ -30,7 +30,7 @@ def refuse_early(patches: Patches, facts: DeviceFacts) -> None:
         most = _most(facts, options.num_warps)
         if carried > most:
             raise Refused(f"a loop carries {carried} registers per lane, {most} are there")
-        lds = _allocated(text, module.context, options)
+        lds = _lds_bytes(text, module.context, options)
         if lds > facts.shared_bytes:
             most = facts.shared_bytes
             raise Refused(f"takes {lds:,} bytes of LDS, a workgroup can have {most:,}")
@@ -44,7 +44,7 @@ def _most(facts: DeviceFacts, waves: int) -> int:
     return min(facts.lane_registers, facts.simd_registers // -(-waves // facts.simds))
 
 
-def _allocated(ttgir: str, context: Any, options: Any) -> int:
+def _lds_bytes(ttgir: str, context: Any, options: Any) -> int:
     """Bytes of LDS the allocation pass gives a copy of the module."""
     from triton._C.libtriton import ir
 

@@ -25,11 +25,11 @@ def main() -> None:
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
         os.dup2(2, 1)
         for line in sys.stdin:
-            answers.write(json.dumps(answered(json.loads(line))) + "\n")
+            answers.write(json.dumps(answer(json.loads(line))) + "\n")
             answers.flush()
 
 
-def answered(request: dict[str, Any]) -> dict[str, Any]:
+def answer(request: dict[str, Any]) -> dict[str, Any]:
     """The answer to a request."""
     text, device, flags = request["text"], arch.load(request["device"]), request["flags"]
     try:
@@ -46,4 +46,4 @@ def answered(request: dict[str, Any]) -> dict[str, Any]:
 if __name__ == "__main__":
     main()
 
-__all__ = ["MODULE", "answered", "main"]
+__all__ = ["MODULE", "answer", "main"]

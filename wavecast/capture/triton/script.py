@@ -133,7 +133,7 @@ def capture_script(
     if cache is not None:
         entry = cache.load() if caching == "use" else None
         if entry is not None:
-            return _replayed(path, facts, entry, on_launch, kernels)
+            return _replay(path, facts, entry, on_launch, kernels)
         job = replace(job, settings={OBSERVE: True})
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         root = Path(folder)
@@ -146,7 +146,7 @@ def capture_script(
         return capture
 
 
-def _replayed(
+def _replay(
     script: Path,
     targets: Iterable[str],
     stored_capture: StoredCapture,
@@ -242,13 +242,13 @@ class _Run:
     def _take_profiles(self, launch: Launch, documents: Mapping[str, bytes]) -> None:
         if not documents:
             return
-        from wavecast.sampling.document import decoded
+        from wavecast.sampling.document import decode
 
         digest = launch.code.digest
         if digest not in self.programs:
             self.programs[digest] = parse_kernel(launch.code, link=True).program
         program = self.programs[digest]
-        profiles = {name: decoded(data, program) for name, data in documents.items()}
+        profiles = {name: decode(data, program) for name, data in documents.items()}
         self.profiles.add(launch, profiles)
 
     def finished(self) -> tuple[Launch, ...]:

@@ -34,7 +34,7 @@ def with_allocations(code: CodeObject, kernel: Any) -> CodeObject:
     if not is_gluon(code):
         return code
     try:
-        text = _allocated(str(code.stages["ttgir"]), kernel)
+        text = _run_allocation(str(code.stages["ttgir"]), kernel)
     except Exception as error:
         raise CompileError(
             f"{code.kernel}: the offsets of its shared allocations are not known: {error}"
@@ -45,7 +45,7 @@ def with_allocations(code: CodeObject, kernel: Any) -> CodeObject:
     return replace(code, stages={**code.stages, ALLOCATED: text})
 
 
-def _allocated(text: str, kernel: Any) -> str:
+def _run_allocation(text: str, kernel: Any) -> str:
     from triton._C.libtriton import amd, ir
     from triton.compiler import make_backend
 

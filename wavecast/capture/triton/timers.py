@@ -71,7 +71,7 @@ class PredictedTimers:
             return [total] * len(quantiles) if len(quantiles) > 1 else total
         return [total] if kwargs.get("return_mode") == "all" else total
 
-    def launched(self, launch: Launch, ranges: Sequence[AddressRange]) -> None:
+    def on_launch(self, launch: Launch, ranges: Sequence[AddressRange]) -> None:
         """Predict a launch that a timer waits for; once for all that are alike."""
         key = identity(launch)
         if key not in self._known:

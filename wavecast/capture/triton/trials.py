@@ -52,7 +52,7 @@ class Trials:
 
     @property
     def call(self) -> AutotunedCall:
-        return described(self._tuner, self._args, self._named)
+        return describe_call(self._tuner, self._args, self._named)
 
     def configurations(self) -> tuple[Settings, ...]:
         """The autotuner's configurations that its own pruning keeps."""
@@ -61,7 +61,7 @@ class Trials:
 
     def chosen(self, settings: Settings) -> Any:
         """The `triton.Config` of a configuration."""
-        return configured(self._tuner, settings)
+        return make_config(self._tuner, settings)
 
     def launch(self, settings: Settings) -> tuple[Launch, tuple[AddressRange, ...]]:
         """What the call would launch, and the host memory that may touch.
@@ -72,14 +72,14 @@ class Trials:
         launches: list[tuple[Launch, tuple[AddressRange, ...]]] = []
         patches = Patches()
 
-        def launched(kernel: Any, grid: tuple[int, int, int], values: tuple) -> None:
+        def on_launch(kernel: Any, grid: tuple[int, int, int], values: tuple) -> None:
             launch = self._hooks.described(kernel, grid, values)
             layout = slots(kernel)
             pointers = makes_pointers(launch.code.stages)
             ranges = reachable(kernel.name, layout, values, everything=pointers)
             launches.append((launch, tuple(ranges)))
 
-        patches.attribute(self._hooks.driver, "on_launch", launched)
+        patches.attribute(self._hooks.driver, "on_launch", on_launch)
         refuse_early(patches, self._hooks.driver.facts)
         try:
             on_trial = self._hooks.autotuners.on_trial(self.chosen(settings))
@@ -118,7 +118,7 @@ class Trials:
         self._tuner.nargs = dict(zip(self._tuner.arg_names, self._args, strict=False))
 
 
-def described(tuner: Any, args: tuple, kwargs: Mapping[str, Any]) -> AutotunedCall:
+def describe_call(tuner: Any, args: tuple, kwargs: Mapping[str, Any]) -> AutotunedCall:
     """What the call `tuner[grid](*args, **named)` is about."""
     function = jit_function(tuner)
     bound = dict(zip(tuner.arg_names, args, strict=False))
@@ -128,7 +128,7 @@ def described(tuner: Any, args: tuple, kwargs: Mapping[str, Any]) -> AutotunedCa
     return AutotunedCall(function.fn.__name__, key, classes, str(function.cache_key)[:16])
 
 
-def configured(tuner: Any, settings: Settings) -> Any:
+def make_config(tuner: Any, settings: Settings) -> Any:
     """A configuration as `triton.Config`: the autotuner's own if it has it, else with the hook
     that all its configurations share."""
     import triton

@@ -109,16 +109,19 @@ def encode_call(call: GraphLibraryCall) -> dict[str, Any]:
 def decode_call(document: dict[str, Any]) -> GraphLibraryCall:
     """The `GraphLibraryCall` that `encode_call` was given."""
 
-    def made(value: Any) -> Any:
+    def decode_value(value: Any) -> Any:
         if isinstance(value, dict):
             return TensorSizes(**value["sizes"])
-        return tuple(map(made, value)) if isinstance(value, tuple) else value
+        return tuple(map(decode_value, value)) if isinstance(value, tuple) else value
 
     operator = dict(document["call"])
     operator["arguments"] = {
-        name: made(argument) for name, argument in operator["arguments"].items()
+        name: decode_value(argument) for name, argument in operator["arguments"].items()
     }
-    operator["inputs"], operator["outputs"] = made(operator["inputs"]), made(operator["outputs"])
+    operator["inputs"], operator["outputs"] = (
+        decode_value(operator["inputs"]),
+        decode_value(operator["outputs"]),
+    )
     return GraphLibraryCall(OperatorCall(**operator), document["lines"], document["count"])
 
 

@@ -271,9 +271,9 @@ class _Sender:
         profiles = self.recorder.launches.profiles.of_launch(launch)
         frame = {"launch": wire.encode_launch(launch), "index": index}
         if profiles:
-            from wavecast.sampling.document import encoded
+            from wavecast.sampling.document import encode
 
-            frame["profiles"] = {name: encoded(profile) for name, profile in profiles.items()}
+            frame["profiles"] = {name: encode(profile) for name, profile in profiles.items()}
         self._frames.write(frame)
         if time.monotonic() - self._counted > _COUNT_SECONDS:
             self.counts()

@@ -114,8 +114,8 @@ class Counters(Observer):
                 for slot in (
                     self._visible(emitter, self.wave, 0, stream),
                     self._visible(emitter, self.wave, 1, stream),
-                    self._own(emitter, ISSUED, stream),
-                    self._own(emitter, DONE, stream),
+                    self._counter_slot(emitter, ISSUED, stream),
+                    self._counter_slot(emitter, DONE, stream),
                 ):
                     builder.store(I64(0), slot, align=8)
 
@@ -126,7 +126,7 @@ class Counters(Observer):
                 stream = self._streams.get(counter)
                 if stream is None:
                     continue
-                slot = self._own(emitter, DONE, stream)
+                slot = self._counter_slot(emitter, DONE, stream)
                 issued = self.issued(emitter, stream)
                 completions = builder.sub(issued, I64(outstanding))
                 more = builder.icmp_signed(">", completions, load(builder, slot, I64, 8))
@@ -136,14 +136,14 @@ class Counters(Observer):
             self._publish(emitter)
         for stream in issues(instruction, self.target):
             number = builder.add(self.issued(emitter, stream), I64(1))
-            builder.store(number, self._own(emitter, ISSUED, stream), align=8)
+            builder.store(number, self._counter_slot(emitter, ISSUED, stream), align=8)
 
     def _publish(self, emitter: WaveEmitter) -> None:
         """What is done by now is visible in the next phase."""
         builder = emitter.builder
         other = builder.xor(self.parity, I64(1))
         for stream in sorted(self._numbered):
-            completions = load(builder, self._own(emitter, DONE, stream), I64, 8)
+            completions = load(builder, self._counter_slot(emitter, DONE, stream), I64, 8)
             following = self._visible(emitter, self.wave, other, stream)
             builder.store(builder.and_(completions, I64(_NUMBERS)), following, align=8)
             if stream in self._memory:
@@ -165,9 +165,9 @@ class Counters(Observer):
 
     def issued(self, emitter: WaveEmitter, stream: int) -> Any:
         """The number of the last operation of a stream, i64."""
-        return load(emitter.builder, self._own(emitter, ISSUED, stream), I64, 8)
+        return load(emitter.builder, self._counter_slot(emitter, ISSUED, stream), I64, 8)
 
-    def _own(self, emitter: WaveEmitter, first: int, stream: int) -> Any:
+    def _counter_slot(self, emitter: WaveEmitter, first: int, stream: int) -> Any:
         builder = emitter.builder
         index = builder.add(builder.mul(self.wave, I64(STREAMS)), I64(first + stream))
         return element(builder, self.words, index, I64)

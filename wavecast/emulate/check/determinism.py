@@ -93,7 +93,8 @@ class OrderChecks:
             start = address - (address - owner.pointer) % size
             offset = start - pair[0]
             values = [
-                _shown(part[offset : offset + size], owner.dtype) for part in (reference, now)
+                _element_text(part[offset : offset + size], owner.dtype)
+                for part in (reference, now)
             ]
             yield owner, start, (values[0], values[1])
 
@@ -156,7 +157,7 @@ def _restore(ranges: Sequence[AddressInterval], content: Snapshot) -> None:
         bytes_at(*pair)[:] = original
 
 
-def _shown(data: np.ndarray, dtype: str) -> str:
+def _element_text(data: np.ndarray, dtype: str) -> str:
     """An element as a number where numpy has its dtype, else its bytes."""
     name = lookup(dtype).name if is_dtype(dtype) else ""
     if name in np.sctypeDict and np.dtype(name).itemsize == len(data):

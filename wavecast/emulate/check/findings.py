@@ -146,7 +146,7 @@ class LaunchFindings:
 
 def _text(instruction: Instruction) -> str:
     """The instruction; for a mark of the headers what it stands for."""
-    if beyond_wave.marked(instruction.decoded):
+    if beyond_wave.is_mark(instruction.decoded):
         return "the shuffle"
     if is_mark(instruction.decoded):
         return "the conversion"

@@ -40,7 +40,7 @@ def intermediate_reports(code: CodeObject) -> list[Report]:
     reports = [
         _report(code, Kind.FP8_FORMAT, operation, message)
         for operation in module.operations
-        if (message := _reinterpreted(operation))
+        if (message := _bitcast_message(operation))
     ]
     return reports + _masked_loads(code, module)
 
@@ -56,7 +56,7 @@ def narrowed_divisions(code: CodeObject) -> dict[SourceLocation, SourceLocation]
     by_location: dict[SourceLocation, set[SourceLocation | None]] = {}
     for operation in module.operations:
         if operation.name == "arith.divf":
-            divisions.update(dict.fromkeys(operation.results, _located(operation.location)))
+            divisions.update(dict.fromkeys(operation.results, _valid_location(operation.location)))
         elif operation.name == "arith.truncf" and operation.location is not None:
             sources = {divisions.get(name) for name in operation.operands}
             by_location.setdefault(operation.location, set()).update(sources)
@@ -67,7 +67,7 @@ def narrowed_divisions(code: CodeObject) -> dict[SourceLocation, SourceLocation]
     }
 
 
-def _reinterpreted(operation: Operation) -> str:
+def _bitcast_message(operation: Operation) -> str:
     """What a bitcast of 8-bit floats does, "" for other operations."""
     if operation.name != "tt.bitcast":
         return ""
@@ -96,18 +96,18 @@ def _masked_loads(code: CodeObject, module: IrModule) -> list[Report]:
         inputs = [undefined[name] for name in operands if name in undefined]
         if not inputs:
             continue
-        harmed = _harmed(operation, inputs, undefined)
+        harmed = _undefined_operand(operation, inputs, undefined)
         if harmed is not None:
             report = _masked_report(code, harmed.load, operation)
             reported.setdefault(harmed.load.index, report)
             continue
-        result = _passed(operation, inputs)
+        result = _propagate_undefined(operation, inputs)
         if result is not None:
             undefined.update(dict.fromkeys(operation.results, result))
     return list(reported.values())
 
 
-def _harmed(
+def _undefined_operand(
     operation: Operation, inputs: list[_Undefined], undefined: Mapping[str, _Undefined]
 ) -> _Undefined | None:
     """The undefined tensor whose masked elements an operation uses."""
@@ -126,7 +126,7 @@ def _harmed(
     return None
 
 
-def _passed(operation: Operation, inputs: list[_Undefined]) -> _Undefined | None:
+def _propagate_undefined(operation: Operation, inputs: list[_Undefined]) -> _Undefined | None:
     """The result of an operation on undefined tensors; None where nothing is known of it."""
     first = inputs[0]
     if operation.name == "arith.select":
@@ -184,14 +184,14 @@ def _report(
         message=message,
         instruction=0,
         text=operation.text.strip(),
-        location=_located(operation.location),
+        location=_valid_location(operation.location),
         other=0 if other is not None else None,
         other_text=other.text.strip() if other is not None else "",
-        other_location=_located(other.location) if other is not None else None,
+        other_location=_valid_location(other.location) if other is not None else None,
     )
 
 
-def _located(location: SourceLocation | None) -> SourceLocation | None:
+def _valid_location(location: SourceLocation | None) -> SourceLocation | None:
     return location if location is not None and location.line else None
 
 

@@ -17,7 +17,7 @@ from wavecast.emulate.check.global_memory import shadow as shadow_global
 from wavecast.emulate.check.global_memory.order import EVENT
 from wavecast.emulate.check.lds import aside, order, records
 from wavecast.emulate.check.lds import shadow as shadow_lds
-from wavecast.emulate.check.shadow import COMPARES, DECIDES_TRAIT, WITH_ATOMICS, packed
+from wavecast.emulate.check.shadow import COMPARES, DECIDES_TRAIT, WITH_ATOMICS, pack_numbers
 from wavecast.emulate.lower import runtime, state
 from wavecast.emulate.lower.access import MemoryAccess, Outlined, function_type
 from wavecast.emulate.lower.emitter import WaveEmitter
@@ -121,17 +121,20 @@ class MemoryChecks(Observer):
             return self.counters.issued(emitter, stream) if stream in streams else I64(0)
 
         near = DS if target.mode in ("local", "flat") else LOAD
-        numbers = packed(builder, near, number(near), number(STORE if STORE in streams else LOAD))
+        numbers = pack_numbers(
+            builder, near, number(near), number(STORE if STORE in streams else LOAD)
+        )
         builder.call(
             _function(emitter.module, shadow),
             [
-                emitter.context, rows, builder.inttoptr(I64(self._named(instruction)), PTR),
+                emitter.context, rows, builder.inttoptr(I64(self._index_and_site(instruction)),
+                PTR),
                 builder.inttoptr(numbers, PTR), target.address, target.base, target.limit,
                 target.offset, emitter.exec_mask(),
             ],
         )  # fmt: skip
 
-    def _named(self, instruction: Instruction) -> int:
+    def _index_and_site(self, instruction: Instruction) -> int:
         """Index and site of an instruction (`shadow.py`)."""
         return instruction.index | 1 + self._sites[instruction.index] << 16
 
@@ -155,8 +158,10 @@ class MemoryChecks(Observer):
         builder.call(
             _function(emitter.module, access),
             [
-                emitter.context, nothing, builder.inttoptr(I64(self._named(instruction)), PTR),
-                builder.inttoptr(packed(builder, LOAD, I64(0), number), PTR), nothing, address,
+                emitter.context, nothing, builder.inttoptr(I64(self._index_and_site(instruction)),
+                PTR),
+                builder.inttoptr(pack_numbers(builder, LOAD, I64(0), number), PTR), nothing,
+                address,
                 I64(0), I64(0), active,
             ],
         )  # fmt: skip

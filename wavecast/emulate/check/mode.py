@@ -58,7 +58,7 @@ from wavecast.emulate.check.updates.arrivals import Arrival, ArrivalChecks, arri
 from wavecast.emulate.check.updates.lost_updates import UPDATE_WORDS, LostUpdates
 from wavecast.emulate.check.updates.unreset import LaunchArrivals, UnresetCounters
 from wavecast.emulate.check.workgroups.exits import ExitChecks, Exits
-from wavecast.emulate.check.workgroups.residency import crowded, residency
+from wavecast.emulate.check.workgroups.residency import residency, starvation_report
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import state
@@ -90,7 +90,7 @@ class ProgramWorks(Protocol):
     @property
     def active(self) -> bool: ...
 
-    def launched(
+    def on_launch(
         self,
         program: Program,
         ranges: Sequence[AddressInterval],
@@ -309,7 +309,7 @@ class CheckWatch:
         self.scratch_bytes = waves * lanes * native.descriptor.scratch_bytes
         self.checked: CheckedLaunch | None = None
         self._kept: list[object] = []
-        observed, stored = self._observed(), self.bounds.stored(kernel, ranges)
+        observed, stored = self._observable_ranges(), self.bounds.stored(kernel, ranges)
         if mode.works is not None and mode.works.active:
             stored = set(range(len(ranges)))
         if mode.gpus is not None:
@@ -380,7 +380,7 @@ class CheckWatch:
             return self.native.kernel.program.instructions[entry.instruction].location is None
         return entry.kind in (Kind.INACTIVE_LANE, Kind.BEYOND_WAVE)
 
-    def _observed(self) -> set[int]:
+    def _observable_ranges(self) -> set[int]:
         """The numbers of the ranges whose releases another workgroup may observe."""
         if not self.accesses.ordered:
             return set()
@@ -391,11 +391,11 @@ class CheckWatch:
             }
         return self.bounds.reached(observing, self.ranges)
 
-    def crowded(self, instruction: int) -> None:
+    def on_starvation(self, instruction: int) -> None:
         """Workgroups wait for others that cannot start."""
         assert self.residency is not None
         kernel = self.native.kernel
-        self._crowded.append(crowded(kernel, self.launch, self.residency, instruction))
+        self._crowded.append(starvation_report(kernel, self.launch, self.residency, instruction))
 
     def check_memory(self) -> None:
         if self.reserve is not None:
@@ -443,7 +443,7 @@ class CheckWatch:
         upper = [e for e in entries if e.kind is Kind.ASSUMES_32_LANES]
         entries = [e for e in entries if e not in upper and not self._of_compiler(e)]
         if self.numbers is not None:
-            entries = self.numbers.united(entries)
+            entries = self.numbers.merge_by_line(entries)
         missing = self._missing(entries)
         address_sources = Sources(self.known, self.arrays)
         gpus = self.mode.gpus
@@ -455,7 +455,7 @@ class CheckWatch:
         reports = self._divisions_located(context.reports(entries, missing)) + self._crowded
         if self.mode.works is not None:
             where = partial(element_at, self.owners.tensors)
-            reports += self.mode.works.launched(kernel.program, self.ranges, self.shadows, where)
+            reports += self.mode.works.on_launch(kernel.program, self.ranges, self.shadows, where)
         reports += self.mode.static(kernel, self.launch.code)
         reports += self.mode.lane_sites.reports(kernel, self.launch, upper)
         reports += format_reports(kernel.program, self.tensors) + self.format_reports

@@ -34,7 +34,7 @@ READ_AFTER_WRITE, WRITE_AFTER_WRITE, WRITE_AFTER_READ = range(3)
 workgroup + 1 (0: several) is above it."""
 
 
-def packed(builder: ir.IRBuilder, stream: int, number: Any, memory_number: Any) -> Any:
+def pack_numbers(builder: ir.IRBuilder, stream: int, number: Any, memory_number: Any) -> Any:
     """The numbers of an access: of `stream`, in LDS, and in global memory (i64)."""
     low = builder.or_(builder.shl(builder.and_(number, I64(_NUMBERS)), I64(2)), I64(stream))
     return builder.or_(low, builder.shl(memory_number, I64(2 + NUMBER_BITS)))
@@ -218,7 +218,7 @@ __all__ = [
     "ShadowField",
     "Watched",
     "lane_conflict",
-    "packed",
+    "pack_numbers",
     "together",
     "unlike",
 ]

@@ -28,7 +28,7 @@ def static_reports(kernel: Kernel) -> list[Report]:
     violations = [(Kind.MISSING_WAIT, violation) for violation in missing_waits(program)]
     violations += [(Kind.HAZARD, violation) for violation in hazards(program)]
     reports = [_report(kernel, kind, violation) for kind, violation in violations]
-    return reports + _missing_end(kernel) + _unallocated(kernel)
+    return reports + _missing_end(kernel) + _unallocated_registers(kernel)
 
 
 def _missing_end(kernel: Kernel) -> list[Report]:
@@ -43,7 +43,7 @@ def _missing_end(kernel: Kernel) -> list[Report]:
     return [_plain_report(kernel, Kind.MISSING_END, last, message)]
 
 
-def _unallocated(kernel: Kernel) -> list[Report]:
+def _unallocated_registers(kernel: Kernel) -> list[Report]:
     """The first instruction of each register class that uses one beyond those of the descriptor."""
     reports = [_unallocated_vectors(kernel), _unallocated_scalars(kernel)]
     return [report for report in reports if report is not None]

@@ -19,7 +19,7 @@ _ZERO = ir.Constant(I64, 0)
 _REGISTERS = (OperandClass.SGPR, OperandClass.SPECIAL)
 
 
-def named(decoded: Decoded, kind: OperandKind) -> tuple[Operand, OperandRole] | None:
+def operand_of_kind(decoded: Decoded, kind: OperandKind) -> tuple[Operand, OperandRole] | None:
     """The operand of a kind, None where the form has none."""
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
         if role.kind is kind:
@@ -50,7 +50,7 @@ def address_row(emitter: WaveEmitter, decoded: Decoded) -> Any:
     """The row of the address register; zeros for `off`, lane numbers where the form says so."""
     if decoded.opcode.memory_form.by_lane:
         return constant_row(emitter, 4)
-    address_operand = named(decoded, OperandKind.ADDRESS)
+    address_operand = operand_of_kind(decoded, OperandKind.ADDRESS)
     if address_operand is None or address_operand[0].kind is not OperandClass.VGPR:
         return constant_row(emitter, 0)
     bits = address_operand[0].bits
@@ -66,9 +66,9 @@ def access_target(emitter: WaveEmitter, instruction: Instruction) -> AccessTarge
     builder = emitter.builder
     address = address_row(emitter, decoded)
     if "scale_offset" in decoded.modifiers:
-        address = _scaled(emitter, address, decoded.memory.bytes)
+        address = _scale_offsets(emitter, address, decoded.memory.bytes)
     offset: Any = I64(instruction_offset(decoded) & _ALL_ONES)
-    base = named(decoded, OperandKind.SCALAR_ADDRESS)
+    base = operand_of_kind(decoded, OperandKind.SCALAR_ADDRESS)
     scalar = base is not None and base[0].kind in _REGISTERS and bool(base[0].bits)
     if decoded.memory.space is Space.SCRATCH:
         if scalar and base is not None:
@@ -76,7 +76,7 @@ def access_target(emitter: WaveEmitter, instruction: Instruction) -> AccessTarge
             offset = builder.add(offset, amount)
         return AccessTarget("private", address, offset=offset)
     if not scalar or base is None:
-        address_operand = named(decoded, OperandKind.ADDRESS)
+        address_operand = operand_of_kind(decoded, OperandKind.ADDRESS)
         lanes = address_operand is not None and address_operand[0].kind is OperandClass.VGPR
         mode = _lane_mode(emitter, decoded.memory.space) if lanes else "narrow"
         return AccessTarget(mode, address, offset=offset)
@@ -90,7 +90,7 @@ def _lane_mode(emitter: WaveEmitter, space: Space) -> str:
     return "flat" if space is Space.FLAT and emitter.input.apertures else "wide"
 
 
-def _scaled(emitter: WaveEmitter, address: Any, size: int) -> Any:
+def _scale_offsets(emitter: WaveEmitter, address: Any, size: int) -> Any:
     """A row of offsets in units of the access (gfx1250, `scale_offset`), as bytes."""
     builder, lanes = emitter.builder, emitter.layout.lanes
     row = builder.load(address, align=4, typ=ir.VectorType(I32, lanes))
@@ -101,7 +101,10 @@ def _scaled(emitter: WaveEmitter, address: Any, size: int) -> Any:
 def _buffer(emitter: WaveEmitter, instruction: Instruction) -> AccessTarget:
     """A target in the buffer of a descriptor."""
     decoded, builder = instruction.decoded, emitter.builder
-    resource, shift = named(decoded, OperandKind.RESOURCE), named(decoded, OperandKind.OFFSET)
+    resource, shift = (
+        operand_of_kind(decoded, OperandKind.RESOURCE),
+        operand_of_kind(decoded, OperandKind.OFFSET),
+    )
     assert resource is not None
     descriptor = buffers.descriptor(emitter, resource[0])
     inset: Any = I64(instruction_offset(decoded))
@@ -118,7 +121,7 @@ def _buffer(emitter: WaveEmitter, instruction: Instruction) -> AccessTarget:
         is_private = buffers.is_scratch(emitter, descriptor)
     limit = descriptor.records
     if "idxen" in decoded.modifiers:
-        address, limit, amount = buffers.indexed(
+        address, limit, amount = buffers.indexed_offsets(
             emitter, instruction, descriptor, address, inset, amount
         )
         offset = buffer_offset(builder, _ZERO, amount)
@@ -144,5 +147,5 @@ __all__ = [
     "constant_row",
     "instruction_offset",
     "lds_target",
-    "named",
+    "operand_of_kind",
 ]

@@ -141,7 +141,7 @@ class _Maker:
             high = builder.zext(builder.load(above, align=4, typ=narrow), wide)
             value = builder.or_(builder.zext(low, wide), builder.shl(high, constant(32, 64, _STEP)))
             value = builder.add(value, self.offset)
-            return (self._mapped(value, start) if self.mode == "flat" else value), None
+            return (self._to_host_address(value, start) if self.mode == "flat" else value), None
         inset = builder.zext(builder.add(low, self.short), wide)  # 32 bits, wraps around
         if self.mode == "buffer":
             inset = builder.add(inset, self.offset)
@@ -154,7 +154,7 @@ class _Maker:
             value = builder.add(value, builder.mul(lanes, self.limit))
         return value, in_bounds
 
-    def _mapped(self, value: Any, start: Any) -> Any:
+    def _to_host_address(self, value: Any, start: Any) -> Any:
         """Flat addresses as host addresses; beyond the end of an aperture's memory they stay."""
         builder, wide = self.out.builder, value.type
         low = builder.and_(value, constant(0xFFFFFFFF, 64, _STEP))

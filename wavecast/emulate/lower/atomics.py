@@ -99,7 +99,7 @@ def _apply(out: Outlined, element: str, pointer: Any, data: Any, other: Any) -> 
     builder, action, size = out.builder, out.access.action, out.access.bytes
     if out.access.mode == "local":
         old = load(builder, pointer, data.type, size)
-        builder.store(_changed(out, element, old, data, other), pointer, align=size)
+        builder.store(_new_value(out, element, old, data, other), pointer, align=size)
         return old
     floating = element.startswith(("f", "bf"))
     native = _WHOLE.get(action) if action == "swap" or not floating else None
@@ -113,7 +113,7 @@ def _apply(out: Outlined, element: str, pointer: Any, data: Any, other: Any) -> 
     builder.position_at_end(again)
     old = builder.phi(data.type)
     old.add_incoming(initial, before)
-    new = _changed(out, element, old, data, other)
+    new = _new_value(out, element, old, data, other)
     pair = builder.cmpxchg(pointer, old, new, "seq_cst", "seq_cst")
     old.add_incoming(builder.extract_value(pair, 0), builder.block)
     builder.cbranch(builder.extract_value(pair, 1), exit_block, again)
@@ -121,13 +121,13 @@ def _apply(out: Outlined, element: str, pointer: Any, data: Any, other: Any) -> 
     return old
 
 
-def _changed(out: Outlined, element: str, old: Any, data: Any, other: Any) -> Any:
+def _new_value(out: Outlined, element: str, old: Any, data: Any, other: Any) -> Any:
     """The new value of memory."""
     builder, action = out.builder, out.access.action
     if action == "swap":
         return data
     if action == "pk_add":
-        return _packed(out, element, old, data)
+        return _packed_add(out, element, old, data)
     if action == "cmpswap":
         if element.startswith("f"):
             same = builder.fcmp_ordered("==", _float(out, old), _float(out, other))
@@ -192,7 +192,7 @@ def _signed_zero(out: Outlined, action: str, old: Any, data: Any) -> Any:
     )
 
 
-def _packed(out: Outlined, element: str, old: Any, data: Any) -> Any:
+def _packed_add(out: Outlined, element: str, old: Any, data: Any) -> Any:
     """Two halves added on their own, rounded to nearest even."""
     builder = out.builder
     if element.startswith("f16"):

@@ -126,7 +126,7 @@ def _swizzle(emitter: WaveEmitter, instruction: Instruction, resource: Descripto
     return _Swizzle(on, indices, builder.select(wide, I64(4), I64(2)))
 
 
-def indexed(
+def indexed_offsets(
     emitter: WaveEmitter,
     instruction: Instruction,
     resource: Descriptor,
@@ -231,7 +231,7 @@ __all__ = [
     "ADD_LANE",
     "Descriptor",
     "descriptor",
-    "indexed",
+    "indexed_offsets",
     "is_scratch",
     "may_be_scratch",
     "refuse",

@@ -65,7 +65,7 @@ def _source(modifiers: dict[str, str], lane: int, row: int, column: int, lanes: 
     raise Unsupported("this DPP control")
 
 
-def permuted(frame: StripFrame, decoded: Decoded, value: Any, active: Any) -> tuple[Any, Any]:
+def permute(frame: StripFrame, decoded: Decoded, value: Any, active: Any) -> tuple[Any, Any]:
     """The permuted source, and the lanes that write.
 
     A lane whose source does not exist or is not active reads 0 with `bound_ctrl` and does not

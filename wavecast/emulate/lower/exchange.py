@@ -74,14 +74,14 @@ def _transpose(out: Outlined) -> None:
     """
     lanes, bits = map(int, out.access.detail.split("b"))
     if lanes == _GROUP:
-        _grouped(out, bits)
+        _transpose_groups(out, bits)
     elif bits in (16, 8):
-        _shuffled(out, bits)
+        _transpose_blocks(out, bits)
     else:
         _cut(out, bits)
 
 
-def _grouped(out: Outlined, bits: int) -> None:
+def _transpose_groups(out: Outlined, bits: int) -> None:
     """Element r of lane d is element d mod 8 of another lane of its group.
 
     Of elements of 16 bits the groups are eight lanes in order, and it is lane r of them; of 8 bits
@@ -111,7 +111,7 @@ def _grouped(out: Outlined, bits: int) -> None:
             builder.store(total, out.slot(out.result, first // per_dword, lane))
 
 
-def _shuffled(out: Outlined, bits: int) -> None:
+def _transpose_blocks(out: Outlined, bits: int) -> None:
     builder = out.builder
     small = I16 if bits == 16 else I8
     per_dword, per_lane = 32 // bits, 64 // bits

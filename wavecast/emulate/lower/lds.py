@@ -185,10 +185,10 @@ def _transpose(emitter: WaveEmitter, instruction: Instruction) -> None:
     def fetch(rows: Any) -> None:
         call(emitter, instruction, access, target, rows=rows)
 
-    transposed(emitter, instruction, fetch)
+    transposing_load(emitter, instruction, fetch)
 
 
-def transposed(
+def transposing_load(
     emitter: WaveEmitter, instruction: Instruction, fetch: Callable[[Any], None]
 ) -> None:
     """Exchange the elements of what `fetch` loads into rows, and write them to the destination.
@@ -253,4 +253,4 @@ def _swizzle(emitter: WaveEmitter, decoded: Decoded) -> None:
     _write(emitter, decoded.operands[0], value)
 
 
-__all__ = ["lower", "transposed"]
+__all__ = ["lower", "transposing_load"]

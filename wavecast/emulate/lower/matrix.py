@@ -94,7 +94,7 @@ class MatrixGroup:
             self._add(decoded, form)
             return
         self.before(decoded)
-        callee = self._outlined(
+        callee = self._outline(
             function.function_name(spec),
             function.spec_type(spec),
             lambda module: function.spec_function(module, spec, self.host),
@@ -153,7 +153,7 @@ class MatrixGroup:
         link = self._read(decoded, form)
         chain = self._waiting(key, d) if in_place else None
         if chain is None:
-            callee = self._outlined(
+            callee = self._outline(
                 form.chain,
                 function.chain_type(spec),
                 lambda module: function.chain_function(module, spec, self.host),
@@ -195,7 +195,7 @@ class MatrixGroup:
 
     def _array(self, decoded: Decoded, form: _Form, which: str) -> int:
         emitter, spec, size = self.emitter, form.spec, form.bytes[which]
-        callee = self._outlined(
+        callee = self._outline(
             form.sources[which],
             function.source_type(spec),
             lambda module: function.source_function(module, spec, which, self.host),
@@ -213,7 +213,7 @@ class MatrixGroup:
         emitter.call(callee, [array, *rows])
         return offset
 
-    def _outlined(
+    def _outline(
         self, name: str, kind: ir.FunctionType, build: Callable[[ir.Module], ir.Function]
     ) -> ir.Function:
         """A function of the module, made where it is not on disk."""

@@ -111,7 +111,7 @@ def _transpose(emitter: WaveEmitter, instruction: Instruction) -> None:
     def fetch(rows: Any) -> None:
         call(emitter, instruction, access, target, rows=rows)
 
-    lds.transposed(emitter, instruction, fetch)
+    lds.transposing_load(emitter, instruction, fetch)
 
 
 def _atomic(emitter: WaveEmitter, instruction: Instruction) -> None:

@@ -115,7 +115,7 @@ def _with_bits(machine: FloatMode, mask: int, bits: int) -> FloatMode:
     return replace(machine, ieee=bool(word & _IEEE), dx10_clamp=bool(word & _CLAMP))
 
 
-def _written(decoded: Decoded) -> tuple[int, int | None]:
+def _mode_write(decoded: Decoded) -> tuple[int, int | None]:
     """The bits of MODE an instruction replaces, and with what; None for a computed value.
 
     Raises Unsupported for bits without a meaning here.
@@ -144,13 +144,13 @@ def _is_inert(decoded: Decoded) -> bool:
     return name in _INERT
 
 
-def changed(machine: FloatMode, decoded: Decoded) -> FloatMode:
+def mode_after(machine: FloatMode, decoded: Decoded) -> FloatMode:
     """The machine after an instruction that writes MODE. Raises Unsupported."""
     if decoded.opcode.flags & _NOT_EXECUTED:
         return machine
     if _is_inert(decoded):
         return machine
-    mask, value = _written(decoded)
+    mask, value = _mode_write(decoded)
     able = capabilities(isa_target(machine.target))
     writable = _STATIC | _SILENT | 1 << OVERFLOW_BIT
     if able.mode_issue_bits:
@@ -179,7 +179,7 @@ def entries(program: Program, start: FloatMode) -> list[FloatMode]:
             if "mode" not in instruction.decoded.opcode.implicit_writes:
                 continue
             try:
-                machine = changed(machine, instruction.decoded)
+                machine = mode_after(machine, instruction.decoded)
             except Unsupported as error:
                 raise error.at(program, instruction) from None
         for successor in program.blocks[index].successors:
@@ -193,10 +193,10 @@ def entries(program: Program, start: FloatMode) -> list[FloatMode]:
 
 def write(emitter: WaveEmitter, decoded: Decoded) -> None:
     """Lower a write of MODE. Raises Unsupported for what cannot be known ahead."""
-    emitter.machine = changed(emitter.machine, decoded)
+    emitter.machine = mode_after(emitter.machine, decoded)
     if decoded.opcode.flags & _NOT_EXECUTED or _is_inert(decoded):
         return
-    mask, value = _written(decoded)
+    mask, value = _mode_write(decoded)
     builder = emitter.builder
     if value is None:
         source = scalar_operand(emitter, decoded.operands[1], decoded.roles[1], 32)

@@ -49,7 +49,7 @@ def build_move(out: Outlined) -> None:
             with line:
                 _line(out, first)
             with scattered:
-                _scattered(out, quick)
+                _move_scattered(out, quick)
         builder.ret(I32(0))
     lanes = resolve(out)
     _dead(out, lanes)
@@ -83,7 +83,7 @@ def _line(out: Outlined, first: Any) -> None:
             builder.store(piece, part, align=1)
 
 
-def _scattered(out: Outlined, quick: Span) -> None:
+def _move_scattered(out: Outlined, quick: Span) -> None:
     """Move every lane, wherever it is."""
     if out.access.bytes <= 4:
         with out.counted(out.lanes) as lane:
@@ -152,7 +152,7 @@ def _load_pieces(out: Outlined, start: Any, pointers: list[list[Any]]) -> None:
     pieces = []
     for parts in pointers:
         loaded = [builder.load(pointer, align=1, typ=kind) for pointer in parts]
-        pieces.append(transpose.joined(builder, loaded))
+        pieces.append(transpose.concatenate(builder, loaded))
     for value, slot in zip(transpose.to_rows(builder, pieces, count), slots, strict=True):
         builder.store(value, slot, align=16)
 
@@ -171,10 +171,13 @@ def _scatter(out: Outlined, quick: Span) -> None:
         start = builder.mul(few, I64(_FEW))
         rows = _rows(out, start, _FEW)
         rows += rows[-1:] * (4 - count)
-        low, high = transpose.joined(builder, rows[:2]), transpose.joined(builder, rows[2:])
+        low, high = (
+            transpose.concatenate(builder, rows[:2]),
+            transpose.concatenate(builder, rows[2:]),
+        )
         for lane in range(_FEW):
             picks = [row * _FEW + lane for row in range(count)]
-            value = transpose.shuffled(builder, low, high, picks)
+            value = transpose.shuffle(builder, low, high, picks)
             pointer = quick.address(builder.add(start, I64(lane)))
             builder.store(value, pointer, align=1)
 
@@ -189,8 +192,8 @@ def _move_run(out: Outlined, start: Any, pointer: Any) -> None:
     row, packed = ir.VectorType(I32, _RUN), ir.VectorType(small, _RUN)
     slot = out.slot(out.rows, 0, start)
     if out.access.action == "load":
-        value = _extended(out, builder.load(pointer, align=1, typ=packed), row)
-        builder.store(_merged(out, value, slot, row, _RUN), slot, align=16)
+        value = _extend(out, builder.load(pointer, align=1, typ=packed), row)
+        builder.store(_merge_half(out, value, slot, row, _RUN), slot, align=16)
         return
     value = builder.load(slot, align=16, typ=row)
     if "h" in out.access.detail:
@@ -199,14 +202,14 @@ def _move_run(out: Outlined, start: Any, pointer: Any) -> None:
     builder.store(value, pointer, align=1)
 
 
-def _extended(out: Outlined, value: Any, kind: ir.Type) -> Any:
+def _extend(out: Outlined, value: Any, kind: ir.Type) -> Any:
     if value.type == kind:
         return value
     extend = out.builder.sext if "s" in out.access.detail else out.builder.zext
     return extend(value, kind)
 
 
-def _merged(out: Outlined, value: Any, slot: Any, kind: ir.Type, lanes: int) -> Any:
+def _merge_half(out: Outlined, value: Any, slot: Any, kind: ir.Type, lanes: int) -> Any:
     """The loaded value, in the half of the register it belongs to."""
     if "k" not in out.access.detail:
         return value
@@ -226,8 +229,8 @@ def _lane(out: Outlined, lane: Any, pointer: Any) -> None:
         slot = out.slot(out.rows, index, lane)
         where = element(builder, pointer, index, I32)
         if out.access.action == "load":
-            value = _extended(out, load(builder, where, small, 1), I32)
-            builder.store(_merged(out, value, slot, I32, 0), slot)
+            value = _extend(out, load(builder, where, small, 1), I32)
+            builder.store(_merge_half(out, value, slot, I32, 0), slot)
             continue
         value = load(builder, slot, I32)
         if "h" in out.access.detail:
@@ -254,7 +257,7 @@ def _dead(out: Outlined, lanes: Resolved) -> None:
         else:
             for index in range(out.access.dwords):
                 slot = out.slot(out.rows, index, lane)
-                value = _merged(out, I32(0), slot, I32, 0)
+                value = _merge_half(out, I32(0), slot, I32, 0)
                 builder.store(value, slot)
 
 
@@ -310,7 +313,7 @@ def build_to_lds(out: Outlined) -> None:
 
     with out.each_lane(lanes.live) as lane:
         pointer = builder.inttoptr(lane_address(out, lanes, lane), PTR)
-        put(lane, _loaded(out, pointer))
+        put(lane, _load_dwords(out, pointer))
     if out.access.mode == "buffer":
         row = out.room(kind)
         with out.each_lane(lanes.dead) as lane:
@@ -322,13 +325,13 @@ def build_to_lds(out: Outlined) -> None:
     builder.ret(I32(0))
 
 
-def _loaded(out: Outlined, pointer: Any) -> Any:
+def _load_dwords(out: Outlined, pointer: Any) -> Any:
     """The dwords of one lane, extended to one where they are less, as a vector."""
     builder, count, small = out.builder, out.access.dwords, _small(out)
     if small is I32:
         return builder.load(pointer, align=1, typ=ir.VectorType(I32, count))
     value = builder.load(pointer, align=1, typ=ir.VectorType(small, 1))
-    return _extended(out, value, ir.VectorType(I32, 1))
+    return _extend(out, value, ir.VectorType(I32, 1))
 
 
 def _copy(out: Outlined, quick: Span, target: Any) -> None:
@@ -339,9 +342,9 @@ def _copy(out: Outlined, quick: Span, target: Any) -> None:
         start = builder.mul(group, I64(together))
         pointers = [quick.address(builder.add(start, I64(lane))) for lane in range(together)]
         _prefetch(out, pointers)
-        parts = [_loaded(out, pointer) for pointer in pointers]
+        parts = [_load_dwords(out, pointer) for pointer in pointers]
         first = element(builder, target, builder.mul(start, I64(out.access.lds_step)), I8)
-        builder.store(transpose.joined(builder, parts), first, align=1)
+        builder.store(transpose.concatenate(builder, parts), first, align=1)
 
 
 __all__ = ["build_move", "build_to_lds"]

@@ -62,7 +62,7 @@ class LlvmOps(Ops[Any]):
     ) -> Any:
         """Call an intrinsic overloaded on its result (or `source`) type."""
         types = [argument.type for argument in arguments]
-        suffix = _mangled(source or result)
+        suffix = _mangle(source or result)
         function = self.builder.module.globals.get(f"{name}.{suffix}")
         if function is None:
             kind = ir.FunctionType(result, types)
@@ -211,7 +211,7 @@ class LlvmOps(Ops[Any]):
 
     def f_to_int(self, a: Any, fmt: FloatFormat, bits: int, signed: bool) -> Any:
         result = integer(bits, self.lanes)
-        name = f"llvm.fpto{'s' if signed else 'u'}i.sat.{_mangled(result)}"
+        name = f"llvm.fpto{'s' if signed else 'u'}i.sat.{_mangle(result)}"
         return self._call(name, result, self._float(a, fmt), source=self._type(fmt))
 
     def wave_lanes(self) -> int:
@@ -241,9 +241,9 @@ class LlvmOps(Ops[Any]):
         raise WaveWide("gather")
 
 
-def _mangled(kind: ir.Type) -> str:
+def _mangle(kind: ir.Type) -> str:
     if isinstance(kind, ir.VectorType):
-        return f"v{kind.count}{_mangled(kind.element)}"
+        return f"v{kind.count}{_mangle(kind.element)}"
     if isinstance(kind, ir.IntType):
         return f"i{kind.width}"
     if isinstance(kind, ir.HalfType):

@@ -78,11 +78,11 @@ def shape_of(decoded: Decoded) -> str:
         text += [f"{name}:{value}" for name, value in sorted(part.modifiers.items())]
         for operand, role in zip(part.operands, part.roles, strict=True):
             kind = _kind_of(operand, role, vector=part.opcode.is_vector)
-            text.append(_described(operand, role, kind))
+            text.append(_operand_signature(operand, role, kind))
     return "\n".join(text)
 
 
-def _described(operand: Operand, role: OperandRole, kind: _Kind) -> str:
+def _operand_signature(operand: Operand, role: OperandRole, kind: _Kind) -> str:
     """What a shape says of an operand."""
     fixed = operand.text if kind is _Kind.FIXED else ""
     return (
@@ -135,7 +135,7 @@ class Shapes:
         shape_key = tuple(key)
         name = self._names.get(shape_key)
         if name is None:
-            name = self._names[shape_key] = _outlined(emitter, instruction, shape_of(decoded))
+            name = self._names[shape_key] = _declare(emitter, instruction, shape_of(decoded))
         emitter.call_text(name, arguments)
         emitter.forget(decoded.writes)
 
@@ -150,12 +150,12 @@ class Shapes:
             argument = f"i32 {state.scalar_word(first)}"
         elif kind is _Kind.CONSTANT:
             argument = None
-        use = _Use(_described(operand, role, kind), argument)
+        use = _Use(_operand_signature(operand, role, kind), argument)
         self._uses[id(operand), id(role)] = use
         return use
 
 
-def _outlined(emitter: WaveEmitter, instruction: Instruction, shape: str) -> str:
+def _declare(emitter: WaveEmitter, instruction: Instruction, shape: str) -> str:
     """Declare the function of a shape; its name."""
     decoded, lanes, machine = instruction.decoded, emitter.layout.lanes, emitter.machine
     overflow = SPECIAL_REGISTERS["mode"][0] in emitter.scalars
@@ -208,7 +208,7 @@ class ShapeEmitter(Emitter):
                 self._special(name)
             if any("scc" in operand.text for operand in part.operands):
                 self._special("scc")
-        self.decoded = self._own(decoded)
+        self.decoded = self._remap_registers(decoded)
 
     def _special(self, name: str) -> None:
         first, _ = SPECIAL_REGISTERS[name]
@@ -216,13 +216,13 @@ class ShapeEmitter(Emitter):
             word = state.scalar_word(position)
             self.scalars[position] = element(self.builder, self.state, word, I32)
 
-    def _own(self, decoded: Decoded) -> Decoded:
+    def _remap_registers(self, decoded: Decoded) -> Decoded:
         """The instruction over registers of the function's own."""
         operands = tuple(
             self._operand(operand, role, _kind_of(operand, role, vector=decoded.opcode.is_vector))
             for operand, role in zip(decoded.operands, decoded.roles, strict=True)
         )
-        second = None if decoded.second is None else self._own(decoded.second)
+        second = None if decoded.second is None else self._remap_registers(decoded.second)
         return replace(decoded, operands=operands, second=second)
 
     def _operand(self, operand: Operand, role: OperandRole, kind: _Kind) -> Operand:

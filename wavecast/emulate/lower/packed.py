@@ -53,7 +53,7 @@ def evaluate(
         return (_both(ops, meaning, decoded, values, element),)
     function = meaning.clamped if clamp and meaning.clamped else meaning.function
     if "op_sel" in decoded.modifiers and "op_sel" not in meaning.modifiers:
-        values = _chosen(ops, decoded, values)
+        values = _apply_op_sel(ops, decoded, values)
     return function(ops, *values)
 
 
@@ -109,7 +109,7 @@ def _half(ops: Ops[Any], value: Any, bits: int, upper: bool) -> Any:
     return ops.truncate(value, 64, 32)
 
 
-def _chosen(ops: Ops[Any], decoded: Decoded, values: list[Any]) -> list[Any]:
+def _apply_op_sel(ops: Ops[Any], decoded: Decoded, values: list[Any]) -> list[Any]:
     picks, skip = entries(decoded, "op_sel"), own_inputs(decoded)
     roles = [role for role in decoded.roles if role.access is OperandAccess.READ]
     operands = list(values)

@@ -128,7 +128,7 @@ def _scalar_move(
     if source is None:
         value = scalar_operand(emitter, origin, decoded.roles[1], bits)
     else:
-        value = _selected(emitter, instruction, origin, _offset(emitter, source))
+        value = _select_register(emitter, instruction, origin, _offset(emitter, source))
     if target is None:
         emitter.set_scalar_bits(_first(to), value)
         return
@@ -143,7 +143,9 @@ def _scalar_move(
     _require(emitter, instruction, hit)
 
 
-def _selected(emitter: WaveEmitter, instruction: Instruction, origin: Operand, offset: Any) -> Any:
+def _select_register(
+    emitter: WaveEmitter, instruction: Instruction, origin: Operand, offset: Any
+) -> Any:
     builder = emitter.builder
     value: Any = ir.Constant(ir.IntType(32 * origin.count), 0)
     hit: Any = I1(0)

@@ -140,10 +140,10 @@ def _object(name: str, store: DiskCache) -> bytes:
     """The object code of a function, from the cache where it is there."""
     memory = name.startswith(f"{PREFIX}.")
     key = digest.key("memory" if memory else "outlined", basis(), name)
-    return stored(key, lambda: _compiled(name), store)
+    return load_or_make(key, lambda: _compile_module(name), store)
 
 
-def stored(key: str, make: Callable[[], bytes], store: DiskCache) -> bytes:
+def load_or_make(key: str, make: Callable[[], bytes], store: DiskCache) -> bytes:
     """Bytes of the cache, made where they are not there."""
     entry = store.get(key)
     if isinstance(entry, bytes):
@@ -153,7 +153,7 @@ def stored(key: str, make: Callable[[], bytes], store: DiskCache) -> bytes:
     return data
 
 
-def _compiled(name: str) -> bytes:
+def _compile_module(name: str) -> bytes:
     module = ir.Module(name, context=ir.Context())
     module.triple = processor().triple
     if name.startswith(f"{PREFIX}."):
@@ -181,8 +181,8 @@ __all__ = [
     "Recipe",
     "basis",
     "declare",
+    "load_or_make",
     "names_in",
     "outline",
     "provide",
-    "stored",
 ]

@@ -21,14 +21,14 @@ def source_lanes(text: str, lanes: int) -> list[int]:
     if number >= 0xE000:
         raise Unsupported("the FFT swizzle")
     if number >= 0xC000:
-        return [_rotated(number, lane) for lane in range(lanes)]
+        return [_rotate(number, lane) for lane in range(lanes)]
     if number & 0x8000:
         return [lane & ~3 | number >> 2 * (lane & 3) & 3 for lane in range(lanes)]
     keep, set_, flip = number & 31, number >> 5 & 31, number >> 10 & 31
     return [lane & ~31 | (((lane & 31) & keep | set_) ^ flip) for lane in range(lanes)]
 
 
-def _rotated(number: int, lane: int) -> int:
+def _rotate(number: int, lane: int) -> int:
     amount, fixed = number >> 5 & 31, number & 31
     step = -amount if number >> 10 & 1 else amount
     return lane & ~31 | (lane & fixed) | (lane + step) & ~fixed & 31

@@ -30,16 +30,16 @@ def piece_lanes(count: int) -> int:
     return 8 if count == 2 else 4
 
 
-def joined(builder: ir.IRBuilder, parts: Sequence[Any]) -> Any:
+def concatenate(builder: ir.IRBuilder, parts: Sequence[Any]) -> Any:
     """Vectors end to end; their number is a power of two."""
     if len(parts) == 1:
         return parts[0]
     half = len(parts) // 2
-    low, high = joined(builder, parts[:half]), joined(builder, parts[half:])
-    return shuffled(builder, low, high, range(2 * low.type.count))
+    low, high = concatenate(builder, parts[:half]), concatenate(builder, parts[half:])
+    return shuffle(builder, low, high, range(2 * low.type.count))
 
 
-def shuffled(builder: ir.IRBuilder, low: Any, high: Any, picks: Iterable[int]) -> Any:
+def shuffle(builder: ir.IRBuilder, low: Any, high: Any, picks: Iterable[int]) -> Any:
     """The elements of two vectors that `picks` names, those of `high` after those of `low`."""
     numbers = list(picks)
     order = ir.Constant(ir.VectorType(I32, len(numbers)), numbers)
@@ -51,16 +51,16 @@ def to_rows(builder: ir.IRBuilder, pieces: Sequence[Any], count: int) -> list[An
     lanes = piece_lanes(count)
     if len(pieces) == 2:
         picks = [[lane * count + row for lane in range(2 * lanes)] for row in range(count)]
-        return [shuffled(builder, pieces[0], pieces[1], each) for each in picks]
+        return [shuffle(builder, pieces[0], pieces[1], each) for each in picks]
     rows = []
     for first in range(0, count, 2):
         indices = range(first, min(first + 2, count))
         picks = [lane * count + row for row in indices for lane in range(2 * lanes)]
-        low, high = (shuffled(builder, pieces[at], pieces[at + 1], picks) for at in (0, 2))
+        low, high = (shuffle(builder, pieces[at], pieces[at + 1], picks) for at in (0, 2))
         for half in range(len(indices)):
             part = range(half * 2 * lanes, (half + 1) * 2 * lanes)
             rows.append(
-                shuffled(builder, low, high, [*part, *(low.type.count + pick for pick in part)])
+                shuffle(builder, low, high, [*part, *(low.type.count + pick for pick in part)])
             )
     return rows
 
@@ -70,7 +70,7 @@ def to_pieces(builder: ir.IRBuilder, rows: Sequence[Any]) -> list[Any]:
     count, lanes = len(rows), piece_lanes(len(rows))
     if count == 2:
         return [
-            shuffled(
+            shuffle(
                 builder, rows[0], rows[1], [row * LANES + lane for lane in part for row in (0, 1)]
             )
             for part in (range(lanes), range(lanes, 2 * lanes))
@@ -80,13 +80,13 @@ def to_pieces(builder: ir.IRBuilder, rows: Sequence[Any]) -> list[Any]:
     for start in (0, LANES // 2):
         half = range(start, start + LANES // 2)
         picks = [row * LANES + lane for lane in half for row in range(2)]
-        low, high = (shuffled(builder, first, second, picks) for first, second in pairs)
+        low, high = (shuffle(builder, first, second, picks) for first, second in pairs)
         for first in (0, lanes):
             order = []
             for lane in range(first, first + lanes):
                 both = [2 * lane, 2 * lane + 1, LANES + 2 * lane, LANES + 2 * lane + 1]
                 order += both[:count]
-            pieces.append(shuffled(builder, low, high, order))
+            pieces.append(shuffle(builder, low, high, order))
     return pieces
 
 
@@ -97,35 +97,35 @@ def moves_half_runs(count: int) -> bool:
 
 def from_lanes(builder: ir.IRBuilder, lanes: Sequence[Any]) -> list[Any]:
     """Four rows of 8 lanes from the four dwords of each."""
-    first = [joined(builder, (lanes[lane], lanes[lane + 4])) for lane in range(4)]
-    return _interleaved(builder, first)
+    first = [concatenate(builder, (lanes[lane], lanes[lane + 4])) for lane in range(4)]
+    return _interleave(builder, first)
 
 
 def to_lanes(builder: ir.IRBuilder, rows: Sequence[Any]) -> list[Any]:
     """The four dwords of each of 8 lanes from four rows of them."""
-    pairs = _interleaved(builder, rows)
+    pairs = _interleave(builder, rows)
     halves = (range(4), range(4, 8))
-    return [shuffled(builder, pair, pair, half) for half in halves for pair in pairs]
+    return [shuffle(builder, pair, pair, half) for half in halves for pair in pairs]
 
 
-def _interleaved(builder: ir.IRBuilder, vectors: Sequence[Any]) -> list[Any]:
+def _interleave(builder: ir.IRBuilder, vectors: Sequence[Any]) -> list[Any]:
     """Four vectors of 8: a transposition of four dwords by four in each half."""
     outputs = []
     a, b, c, d = vectors
     for dwords in (_LOW_DWORDS, _HIGH_DWORDS):
-        left, right = (shuffled(builder, x, y, dwords) for x, y in ((a, b), (c, d)))
-        outputs += [shuffled(builder, left, right, pairs) for pairs in (_LOW_PAIRS, _HIGH_PAIRS)]
+        left, right = (shuffle(builder, x, y, dwords) for x, y in ((a, b), (c, d)))
+        outputs += [shuffle(builder, left, right, pairs) for pairs in (_LOW_PAIRS, _HIGH_PAIRS)]
     return outputs
 
 
 __all__ = [
     "HALF_RUN",
     "LANES",
+    "concatenate",
     "from_lanes",
-    "joined",
     "moves_half_runs",
     "piece_lanes",
-    "shuffled",
+    "shuffle",
     "to_lanes",
     "to_pieces",
     "to_rows",

@@ -86,7 +86,7 @@ class InstructionInputs:
         prepared = []
         for item in self.items:
             if isinstance(item, ScalarInput):
-                value = modified(
+                value = apply_modifiers(
                     LlvmOps(builder, 0, FloatMode()), item.value, item.operand, item.role, 0
                 )
                 if id(value) not in splats:
@@ -173,7 +173,9 @@ def mixed_role(decoded: Decoded, role: OperandRole, source: int) -> OperandRole:
     return replace(role, type="f16" if halves else "f32")
 
 
-def modified(ops: LlvmOps, value: Any, operand: Operand, role: OperandRole, lanes: int) -> Any:
+def apply_modifiers(
+    ops: LlvmOps, value: Any, operand: Operand, role: OperandRole, lanes: int
+) -> Any:
     """Source modifiers of a floating-point operand: absolute value, then negation. Raises
     Unsupported."""
     if not (operand.negate or operand.absolute):
@@ -207,7 +209,7 @@ def lanes_of(frame: StripFrame, item: Any) -> Any:
         lanes = frame.emitter.layout.lanes
         return strip_mask(frame.builder, item.value, frame.start, lanes, frame.lanes)
     value = _row_value(frame, item)
-    return modified(frame.ops, value, item.operand, item.role, frame.lanes)
+    return apply_modifiers(frame.ops, value, item.operand, item.role, frame.lanes)
 
 
 def _row_value(frame: StripFrame, item: RowInput) -> Any:
@@ -216,14 +218,14 @@ def _row_value(frame: StripFrame, item: RowInput) -> Any:
         value = frame.read(item.rows[0])
         if item.operand.half == "h":
             value = ops.lshr(value, ops.const(16, 32), 32)
-        return selected(ops, value, item.select, item.operand.sign_extend)
+        return select_sdwa(ops, value, item.select, item.operand.sign_extend)
     if len(item.rows) > 2:
         return tuple(frame.read(row) for row in item.rows)
     low, high = (frame.read(row) for row in item.rows)
     return ops.join(low, high)
 
 
-def selected(ops: Ops[Any], value: Any, select: str, signed: bool) -> Any:
+def select_sdwa(ops: Ops[Any], value: Any, select: str, signed: bool) -> Any:
     """The byte or word an SDWA operand selects."""
     if not select or select == "DWORD":
         return value
@@ -266,7 +268,7 @@ def _write_rows(
         for index, part in enumerate(value):
             frame.write(frame.emitter.layout.row(first + index), part)
         return
-    value = _clamped(frame, decoded, role, value)
+    value = _apply_output_modifiers(frame, decoded, role, value)
     width = value.type.element.width
     for index in range(operand.count):
         row = frame.emitter.layout.row(first + index)
@@ -277,11 +279,11 @@ def _write_rows(
             part = ops.truncate(part, width, 32)
         elif width < 32:
             part = ops.zero_extend(value, width, 32)
-        part = placed(ops, decoded, operand, part, lambda row=row: frame.read(row))
+        part = insert_result(ops, decoded, operand, part, lambda row=row: frame.read(row))
         frame.write(row, part)
 
 
-def placed(
+def insert_result(
     ops: Ops[Any], decoded: Decoded, operand: Operand, value: Any, old: Callable[[], Any]
 ) -> Any:
     """The result where it belongs within the register: a half, or what SDWA selects. `old` gives
@@ -308,7 +310,9 @@ def placed(
     return result
 
 
-def _clamped(frame: StripFrame, decoded: Decoded, role: OperandRole, value: Any) -> Any:
+def _apply_output_modifiers(
+    frame: StripFrame, decoded: Decoded, role: OperandRole, value: Any
+) -> Any:
     """Output modifiers of a floating-point result: multiplied, then limited to 0..1."""
     scaled = {"mul", "div"} & set(decoded.modifiers)
     if "clamp" not in decoded.modifiers and not scaled:
@@ -326,11 +330,15 @@ def _clamped(frame: StripFrame, decoded: Decoded, role: OperandRole, value: Any)
         value = frame.ops.truncate(value, 32, 16)
     vector = ir.VectorType(kind, lanes * int(count or 1))
     numbers = builder.bitcast(value, vector)
-    limited = builder.bitcast(_limited(builder, frame.ops.machine, decoded, numbers), value.type)
+    limited = builder.bitcast(
+        _scale_and_clamp(builder, frame.ops.machine, decoded, numbers), value.type
+    )
     return limited if value.type == whole else frame.ops.zero_extend(limited, 16, 32)
 
 
-def _limited(builder: ir.IRBuilder, machine: FloatMode, decoded: Decoded, result: Any) -> Any:
+def _scale_and_clamp(
+    builder: ir.IRBuilder, machine: FloatMode, decoded: Decoded, result: Any
+) -> Any:
     def number(amount: float) -> Any:
         return ir.Constant(result.type, [amount] * result.type.count)
 

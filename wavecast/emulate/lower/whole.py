@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower.dpp import permuted
+from wavecast.emulate.lower.dpp import permute
 from wavecast.emulate.lower.emitter import Emitter
 from wavecast.emulate.lower.frame import StripFrame
 from wavecast.emulate.lower.mode import overflow
@@ -174,7 +174,7 @@ def lower_whole(emitter: Emitter, instruction: Instruction) -> None:
     values = [lanes_of(frame, item) for item in inputs]
     if "dpp" in decoded.encoding:
         source = own_inputs(decoded)
-        values[source], frame.active = permuted(frame, decoded, values[source], active)
+        values[source], frame.active = permute(frame, decoded, values[source], active)
     outputs = evaluate(frame.ops, meaning, decoded, values)
     _write_whole(frame, decoded, outputs)
     frame.store_rows()

@@ -186,7 +186,7 @@ class Product:
             index = builder.add(a_first, I64(row))
             b_row = shared
             if b_row is None:
-                b_row = self._b_row(arrays, self._selected(arrays, b_base, index))
+                b_row = self._b_row(arrays, self._b_address(arrays, b_base, index))
             address = element(builder, arrays.a, index, self.item)
             value = load(builder, address, self.item)
             factor = splat(builder, value, self.width)
@@ -194,7 +194,7 @@ class Product:
             new_sums.append([self._multiply_add(factor, b, total) for total, b in pairs])
         return new_sums
 
-    def _selected(self, arrays: Arrays, b_base: Any, index: Any) -> Any:
+    def _b_address(self, arrays: Arrays, b_base: Any, index: Any) -> Any:
         address = element(self.builder, arrays.offsets, index, I32)
         offset = self.builder.zext(load(self.builder, address, I32), I64)
         return self.builder.add(b_base, offset)

@@ -118,7 +118,7 @@ class _Line:
         with builder.if_else(whole, likely=True) as (all_lanes, some):
             with all_lanes, out.counted(out.lanes // _STEP) as chunk:
                 start = builder.mul(chunk, I64(_STEP))
-                value = self._made(
+                value = self._memory_addresses(
                     load(builder, element(builder, addresses, start, I64), _WIDE, 8), start
                 )
                 builder.store(value, element(builder, self.first, start, I64), align=8)
@@ -128,12 +128,14 @@ class _Line:
                     value = load(builder, element(builder, addresses, lane, I64), I64, 8)
                     at = out.get(fill, I64)
                     builder.store(
-                        self._made(value, lane), element(builder, self.first, at, I64), align=8
+                        self._memory_addresses(value, lane),
+                        element(builder, self.first, at, I64),
+                        align=8,
                     )
                     builder.store(builder.add(at, I64(1)), fill)
         self._pad()
 
-    def _made(self, value: Any, lane: Any) -> Any:
+    def _memory_addresses(self, value: Any, lane: Any) -> Any:
         """Addresses as memory sees them: for scratch, interleaved by lane and dword.
 
         Source: LLVM, User Guide for AMDGPU Backend, "Private address space": swizzled by dword

@@ -142,7 +142,7 @@ class TraceWatch(LaunchWatch):
             self.counted = selection.numbers(launch.grid, mode.workgroups)
             self.workgroups = self.counted if mode.only else None
         if isinstance(mode.streams, int):
-            self.sampled = selection.sampled(launch.grid, mode.streams, self.counted)
+            self.sampled = selection.sample_workgroups(launch.grid, mode.streams, self.counted)
         else:
             self.sampled = selection.numbers(launch.grid, mode.streams)
         self.logs = Logs(native.layout.lanes, mode.limit_bytes, mode.reduce)
@@ -172,7 +172,7 @@ class TraceWatch(LaunchWatch):
 
     def _trace(self, *, complete: bool) -> Trace:
         plan, program, lanes = self.plan, self.native.kernel.program, self.native.layout.lanes
-        total = _merged(plan, self._counters)
+        total = _merge_counters(plan, self._counters)
         self.logs.close()
         counts = total[: plan.blocks]
         of_instruction = np.repeat(counts, [b.stop - b.start for b in program.blocks])
@@ -236,7 +236,7 @@ _MERGED = {
 }
 
 
-def _merged(plan: TracePlan, threads: list[np.ndarray]) -> np.ndarray:
+def _merge_counters(plan: TracePlan, threads: list[np.ndarray]) -> np.ndarray:
     """The counters of all host threads as one."""
     total = np.asarray(np.sum(threads, axis=0, dtype=np.uint64))
     start = plan.memory_word(0)

@@ -66,13 +66,13 @@ class _Banks:
     def count(self) -> None:
         out, builder = self.out, self.out.builder
         whole = builder.icmp_unsigned("==", self.live, out.mask(-1))
-        ready = builder.and_(whole, self._aligned())
+        ready = builder.and_(whole, self._is_aligned())
         with builder.if_else(ready, likely=True) as (fast, apart):
             with fast:
                 self._together()
             with apart:
                 for group in self.phases.groups:
-                    self._one(group)
+                    self._count_group(group)
         passes, groups, worst = (
             out.get(slot, I64) for slot in (self.passes, self.groups, self.worst)
         )
@@ -84,7 +84,7 @@ class _Banks:
         bump(out, layout.CONFLICTED, builder.zext(conflict, I64))
         extreme(out, layout.WORST, "umax", worst)
 
-    def _aligned(self) -> Any:
+    def _is_aligned(self) -> Any:
         """No access crosses a dword it could have kept within (i1)."""
         out, builder = self.out, self.out.builder
         low = constant(min(out.access.bytes, 4) - 1, 32, out.lanes)
@@ -116,9 +116,9 @@ class _Banks:
                 with single:
                     self._add(I64(1))
                 with more:
-                    self._one(group)
+                    self._count_group(group)
 
-    def _one(self, group: tuple[int, ...]) -> None:
+    def _count_group(self, group: tuple[int, ...]) -> None:
         """Count one group bank by bank."""
         out, builder = self.out, self.out.builder
         name = f"lanes.{group[0]}"

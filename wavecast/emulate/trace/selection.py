@@ -19,7 +19,7 @@ def numbers(grid: Grid, workgroups: Iterable[Workgroup]) -> np.ndarray:
     return np.array(sorted({_number(grid, workgroup) for workgroup in workgroups}), np.int64)
 
 
-def sampled(grid: Grid, count: int, among: np.ndarray | None) -> np.ndarray:
+def sample_workgroups(grid: Grid, count: int, among: np.ndarray | None) -> np.ndarray:
     """The numbers of `count` workgroups distributed over the grid, or over those of `among`."""
     if among is not None:
         picks = [among[(2 * n + 1) * len(among) // (2 * count)] for n in range(count)]
@@ -42,4 +42,4 @@ def _number(grid: Grid, workgroup: Workgroup) -> int:
     return number
 
 
-__all__ = ["Workgroup", "numbers", "sampled"]
+__all__ = ["Workgroup", "numbers", "sample_workgroups"]

@@ -68,7 +68,7 @@ class HostCall:
         ranks = [rank for _, rank in self.tensors]
         at_once = not self.operator.mutates
         return self.on_host(
-            lambda tensors: _mapped(self.results, tensors, ranks, at_once=at_once), inputs
+            lambda tensors: _map_batch(self.results, tensors, ranks, at_once=at_once), inputs
         )
 
     def bound(self, inputs: Sequence[Any]) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class HostGradient:
         ranks += [rank for rank, _ in self.results]
         ranks += [rank for rank, floats in self.results if floats]
         return self.call.on_host(
-            lambda tensors: _mapped(self._backward, tensors, ranks, at_once=False), operands
+            lambda tensors: _map_batch(self._backward, tensors, ranks, at_once=False), operands
         )
 
     def defined(self, inputs: Sequence[Any], results: Sequence[Any]) -> tuple[int, ...]:
@@ -168,7 +168,7 @@ def _fake(array: Any) -> torch.Tensor:
     return torch.empty(tuple(array.shape), dtype=arrays.torch_dtype(array.dtype))
 
 
-def _mapped(
+def _map_batch(
     compute: Callable[..., Tensors],
     tensors: Sequence[torch.Tensor],
     ranks: Sequence[int],
@@ -192,7 +192,7 @@ def _mapped(
         ]
         return torch.vmap(compute, in_dims=dims)(*operands)
     outputs = [
-        _mapped(
+        _map_batch(
             compute,
             [tensor[0 if same else number] for tensor, same in zip(tensors, shared, strict=True)],
             ranks,

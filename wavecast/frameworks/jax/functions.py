@@ -78,13 +78,13 @@ def _callback(
 ) -> tuple[jax.Array, ...]:
     """A call of the host whose results have these shapes and dtypes."""
 
-    def converted(*values: Any) -> tuple[Any, ...]:
+    def run_and_cast(*values: Any) -> tuple[Any, ...]:
         outputs = run(*values)
         return tuple(
             output.astype(to.dtype, copy=False) for output, to in zip(outputs, results, strict=True)
         )
 
-    return jax.pure_callback(converted, tuple(results), *operands, vmap_method="expand_dims")
+    return jax.pure_callback(run_and_cast, tuple(results), *operands, vmap_method="expand_dims")
 
 
 def _results(call: HostCall, operands: Sequence[Any]) -> list[jax.ShapeDtypeStruct]:

@@ -67,7 +67,7 @@ class PallasKernel:
             ]
             for argument, result in self.aliases:
                 outputs[result] = inputs[argument]
-            _compiled(self, driver)[self.grid](*inputs, *outputs)
+            _compile_kernel(self, driver)[self.grid](*inputs, *outputs)
         return tuple(arrays.array(output) for output in outputs)
 
 
@@ -105,7 +105,7 @@ def _kernel(
     source = (where["file"], int(where["line"])) if where else ("", 0)
     stages = settings.num_stages or (1 if amd else 3)
     return PallasKernel(
-        text=_located(result.module.operation, source),
+        text=_generic_text(result.module.operation, source),
         grid=(x, y, z),
         names=tuple(about.arg_names or ()),
         options=(("num_warps", settings.num_warps or 4), ("num_stages", stages)),
@@ -115,7 +115,7 @@ def _kernel(
     )
 
 
-def _located(module: Any, source: tuple[str, int]) -> str:
+def _generic_text(module: Any, source: tuple[str, int]) -> str:
     """The module in MLIR's generic form, which all versions of Triton read. What has no location
     gets that of the kernel: Triton takes the file of all lines from the function's."""
     text = module.get_asm(enable_debug_info=True, print_generic_op_form=True)
@@ -128,7 +128,7 @@ def _located(module: Any, source: tuple[str, int]) -> str:
 _kernels: Final[dict[tuple[str, int], Any]] = {}
 
 
-def _compiled(kernel: PallasKernel, driver: CaptureDriver) -> Any:
+def _compile_kernel(kernel: PallasKernel, driver: CaptureDriver) -> Any:
     """The kernel compiled by Triton for a device, once."""
     digest = hashlib.sha256(repr((kernel.text, kernel.options)).encode()).hexdigest()
     binary = _kernels.get((digest, driver.number))

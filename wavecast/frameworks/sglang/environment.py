@@ -10,9 +10,9 @@ NAME: Final = "wavecast"
 """Of the dispatch key, the attention backend and the sampler."""
 
 
-def asked() -> str:
+def requested_gpu() -> str:
     """The GPU that the environment asks for, or "" for none."""
     return os.environ.get(VARIABLE, "")
 
 
-__all__ = ["NAME", "VARIABLE", "asked"]
+__all__ = ["NAME", "VARIABLE", "requested_gpu"]

@@ -12,7 +12,7 @@ from sglang.srt.layers import activation, layernorm
 from sglang.srt.layers.rotary_embedding import base, rope_variant, yarn
 from torch import Tensor
 
-from wavecast.frameworks.serving import rotated
+from wavecast.frameworks.serving import apply_rotary
 from wavecast.frameworks.sglang.served import serve
 
 _norm: Final = serve("RMSNorm", "rms_norm")
@@ -48,7 +48,7 @@ def rms_norm(
     if residual is None:
         return _norm(x, weight, self.variance_epsilon)
     return _norm_residual(
-        x, _added(residual, post_residual_addition), weight, self.variance_epsilon
+        x, _add_optional(residual, post_residual_addition), weight, self.variance_epsilon
     )
 
 
@@ -62,7 +62,9 @@ def gemma_rms_norm(
     weight, eps = self.weight.data, self.variance_epsilon
     if residual is None:
         return _gemma_norm(x, weight, eps, 1.0)
-    return _gemma_norm_residual(x, _added(residual, post_residual_addition), weight, eps, 1.0)
+    return _gemma_norm_residual(
+        x, _add_optional(residual, post_residual_addition), weight, eps, 1.0
+    )
 
 
 def gemma3_rms_norm(self: Any, x: Tensor, residual: Tensor | None = None) -> Normed:
@@ -95,11 +97,11 @@ def rotary(
     if fused_set_kv_buffer_arg is not None:
         raise NotImplementedError("rotary embeddings that write the cache, too")
     where = positions if offsets is None else positions + offsets
-    outputs = rotated(_rope, self, self.cos_sin_cache.to(query.dtype), where, query, key)
+    outputs = apply_rotary(_rope, self, self.cos_sin_cache.to(query.dtype), where, query, key)
     return outputs[0], outputs[1]
 
 
-def _added(residual: Tensor, more: Tensor | None) -> Tensor:
+def _add_optional(residual: Tensor, more: Tensor | None) -> Tensor:
     return residual if more is None else residual + more
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
-from wavecast.frameworks.serving import gathered, starts_of
+from wavecast.frameworks.serving import gather_tokens, starts_of
 from wavecast.frameworks.sglang.attention import SglangAttentionBackend
 from wavecast.frameworks.sglang.served import serve
 
@@ -71,7 +71,7 @@ class SglangLatentBackend(SglangAttentionBackend):
         slots = forward_batch.out_cache_loc.to(torch.int64)
         _write(kv_a, k_pe.reshape(kv_a.shape[0], -1), cache, slots, scale)
         batch: Any = self.forward_metadata
-        latents = gathered(cache, batch.pages, batch.lengths)
+        latents = gather_tokens(cache, batch.pages, batch.lengths)
         if scale is not None:
             latents = (latents.float() * scale).to(q.dtype)
         expanded = layer.kv_b_proj(latents[:, : self.kv_lora_rank].contiguous())[0]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from wavecast.frameworks.sglang.environment import asked
+from wavecast.frameworks.sglang.environment import requested_gpu
 
 _PLATFORM: Final = "wavecast.frameworks.sglang.platform.SglangPlatform"
 
@@ -16,13 +16,13 @@ _PLATFORM: Final = "wavecast.frameworks.sglang.platform.SglangPlatform"
 def platform() -> str | None:
     """The class of the platform, for `sglang.srt.platforms`; None where no GPU is emulated. Raises
     UnknownName for an unknown GPU, UsageError for another version of SGLang."""
-    if not asked():
+    if not requested_gpu():
         return None
     from wavecast import arch
     from wavecast.frameworks.sglang import versions
 
     versions.check()
-    arch.load(asked())
+    arch.load(requested_gpu())
     return _PLATFORM
 
 
@@ -30,7 +30,7 @@ def register() -> None:
     """Register the attention backend and the sampler, and have steps of models run on the emulated
     GPU, for `sglang.srt.plugins`. SGLang calls it in each of its processes. Raises UsageError for
     another version of SGLang."""
-    if not asked():
+    if not requested_gpu():
         return
     from wavecast.frameworks.sglang import versions
 

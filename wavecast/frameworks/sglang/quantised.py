@@ -18,7 +18,7 @@ from torch import Tensor
 
 from wavecast import arch
 from wavecast.frameworks.serving import SQUARE, by_square, parameter
-from wavecast.frameworks.sglang.environment import asked
+from wavecast.frameworks.sglang.environment import requested_gpu
 from wavecast.frameworks.sglang.experts import options
 from wavecast.frameworks.sglang.served import serve
 
@@ -33,7 +33,7 @@ _MAXIMUM: Final = torch.finfo(torch.float8_e4m3fn).max
 
 def _fp8() -> torch.dtype:
     """e4m3 as the matrix instructions of the emulated GPU take it."""
-    fnuz = arch.load(asked()).capabilities.fp8_fnuz
+    fnuz = arch.load(requested_gpu()).capabilities.fp8_fnuz
     return torch.float8_e4m3fnuz if fnuz else torch.float8_e4m3fn
 
 

@@ -14,7 +14,7 @@ from sglang.kernels.fused_op import BaseFusedOp
 from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
 from wavecast.capture.triton.device import device
-from wavecast.frameworks.sglang.environment import NAME, asked
+from wavecast.frameworks.sglang.environment import NAME, requested_gpu
 from wavecast.kernels import gpu
 
 _RUNNER: Final = "sglang.srt.model_executor.model_runner.ModelRunner"
@@ -55,7 +55,7 @@ def register_layers() -> None:
 
 def on_emulated_gpu(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """A step of a model, on the emulated GPU."""
-    with emulated():
+    with emulate_gpu():
         return original(*args, **kwargs)
 
 
@@ -68,11 +68,11 @@ def with_calls(state: Any, *args: Any, **kwargs: Any) -> Any:
     return state
 
 
-def emulated() -> AbstractContextManager[Any]:
+def emulate_gpu() -> AbstractContextManager[Any]:
     """The GPU that `WAVECAST_SGLANG` names, unless one is emulated already."""
     if gpu.emulated is not None:
         return contextlib.nullcontext()
-    return device(asked(), pytorch=False)
+    return device(requested_gpu(), pytorch=False)
 
 
 def _attention(model_runner: Any) -> Any:
@@ -96,4 +96,4 @@ def _sampler() -> Any:
     return SglangSampler()
 
 
-__all__ = ["emulated", "on_emulated_gpu", "register", "register_layers", "with_calls"]
+__all__ = ["emulate_gpu", "on_emulated_gpu", "register", "register_layers", "with_calls"]

@@ -83,11 +83,11 @@ def _on_host(
     if not results:
         return []
 
-    def listed(*values: Any) -> list[np.ndarray[Any, Any]]:
+    def run_to_list(*values: Any) -> list[np.ndarray[Any, Any]]:
         return list(run(*values))
 
     outputs = tf.numpy_function(
-        listed, list(operands), [tf.as_dtype(dtype) for _, dtype in results]
+        run_to_list, list(operands), [tf.as_dtype(dtype) for _, dtype in results]
     )
     outputs = outputs if isinstance(outputs, (list, tuple)) else [outputs]  # one, in eager mode
     return [

@@ -215,7 +215,7 @@ class KerasConvolution(_Rebuilt):
 
     def compute_output_shape(self, input_shape: Any) -> Any:
         """[batch, …, filters]."""
-        spans = zip(input_shape[1:-1], self._padded(input_shape), strict=True)
+        spans = zip(input_shape[1:-1], self._pad_widths(input_shape), strict=True)
         extents = [
             (size + sum(padded) - dilation * (kernel - 1) - 1) // stride + 1
             for (size, padded), kernel, stride, dilation in zip(
@@ -226,7 +226,7 @@ class KerasConvolution(_Rebuilt):
 
     def call(self, x: Any) -> Any:
         """`x` [batch, …, channels]. Raises ArgumentError."""
-        padded = self._padded(x.shape)
+        padded = self._pad_widths(x.shape)
         uneven = [(0, after - before) for before, after in padded]
         if any(after for _, after in uneven):
             x = tf.pad(x, [(0, 0), *uneven, (0, 0)])
@@ -240,7 +240,7 @@ class KerasConvolution(_Rebuilt):
         )  # fmt: skip
         return tf.transpose(output, (0, *range(2, last + 1), 1))
 
-    def _padded(self, shape: Any) -> list[tuple[int, int]]:
+    def _pad_widths(self, shape: Any) -> list[tuple[int, int]]:
         """Zeros before and after each spatial dimension of an input, as TensorFlow adds them: of an
         odd number the last is after."""
         if self.padding == "valid":

@@ -15,9 +15,9 @@ from wavecast.frameworks.torch.graphs.modifiers import (
     Modified,
     read_mask,
     read_score,
-    traced,
+    trace_modifier,
 )
-from wavecast.frameworks.torch.substitutes import lowered
+from wavecast.frameworks.torch.substitutes import autocast_operands
 
 
 def flex_attention(
@@ -49,15 +49,15 @@ def flex_attention(
         raise UsageError("heads of queries share those of keys only with enable_gqa=True")
     modifier = Modified()
     if score_mod is not None:
-        modifier = modifier.joined(read_score(traced(score_mod, SCORE), query.shape[1]))
+        modifier = modifier.joined(read_score(trace_modifier(score_mod, SCORE), query.shape[1]))
     mask = getattr(block_mask, "mask_mod", block_mask)
     if mask is not None:
-        modifier = modifier.joined(read_mask(traced(mask, MASK)))
-    out, lse = attended(query, key, value, modifier, scale)
+        modifier = modifier.joined(read_mask(trace_modifier(mask, MASK)))
+    out, lse = attend(query, key, value, modifier, scale)
     return (out, lse) if return_lse else out
 
 
-def attended(
+def attend(
     query: Tensor, key: Tensor, value: Tensor, modified: Modified, scale: float | None
 ) -> tuple[Tensor, Tensor]:
     """(result, lse) of [batch, heads, tokens, width]. Positions of queries and keys both begin at
@@ -80,14 +80,14 @@ def attended(
         "alibi": None if modified.alibi is None else modified.alibi.to(query.device).contiguous(),
         "soft_cap": modified.soft_cap,
     }
-    q, k, v = (tensor.transpose(1, 2) for tensor in lowered(query, key, value))
+    q, k, v = (tensor.transpose(1, 2) for tensor in autocast_operands(query, key, value))
     if modified.documents is not None:
-        return _packed(q, k, v, modified.documents, options)
+        return _varlen_attention(q, k, v, modified.documents, options)
     out, lse = torch.ops.wavecast.attention(q, k, v, **options)
     return out.transpose(1, 2), lse
 
 
-def _packed(
+def _varlen_attention(
     q: Tensor, k: Tensor, v: Tensor, documents: Tensor, options: dict[str, Any]
 ) -> tuple[Tensor, Tensor]:
     """Attention of [batch, tokens, heads, width] in documents, sequences of one packed call."""
@@ -113,4 +113,4 @@ def _packed(
     return out, lse.view(heads, batch, tokens).transpose(0, 1)
 
 
-__all__ = ["attended", "flex_attention"]
+__all__ = ["attend", "flex_attention"]

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from wavecast.frameworks.torch import huggingface_attention
 from wavecast.frameworks.torch.huggingface_attention import NAME
 from wavecast.frameworks.torch.replaced import Done, Left, Replaced
-from wavecast.frameworks.torch.substitutes import Reason, lowered
+from wavecast.frameworks.torch.substitutes import Reason, autocast_operands
 
 ACTIVATIONS: Final = {
     "SiLUActivation": "silu",
@@ -82,7 +82,7 @@ def experts(
     if module.is_transposed:
         w1, w2 = w1.transpose(1, 2), w2.transpose(1, 2)
     biases = (module.gate_up_proj_bias, module.down_proj_bias) if module.has_bias else (None, None)
-    hidden, w1, w2, *biases = lowered(hidden_states, w1, w2, *biases)
+    hidden, w1, w2, *biases = autocast_operands(hidden_states, w1, w2, *biases)
     clamped = hasattr(module, "limit")
     output = torch.ops.wavecast.moe_experts(
         hidden,

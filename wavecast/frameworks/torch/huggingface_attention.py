@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wavecast.frameworks.torch.replaced import Done, Left, Replaced, note
-from wavecast.frameworks.torch.substitutes import Reason, lowered, why_not
+from wavecast.frameworks.torch.substitutes import Reason, autocast_operands, why_not
 
 NAME: Final = "wavecast"
 """`attn_implementation`: right for all models, windows are masks."""
@@ -166,8 +166,10 @@ def attention(
     if reason:
         if attention_mask is None and causal:
             attention_mask = _causal(query.shape[2], key.shape[2], left, query.device)
-        return _own(module, query, key, value, attention_mask, dropout, scaling, causal, kwargs)
-    q, k, v = (tensor.transpose(1, 2) for tensor in lowered(query, key, value))
+        return _transformers_attention(
+            module, query, key, value, attention_mask, dropout, scaling, causal, kwargs
+        )
+    q, k, v = (tensor.transpose(1, 2) for tensor in autocast_operands(query, key, value))
     out, _ = torch.ops.wavecast.attention(
         q,
         k,
@@ -235,7 +237,7 @@ def _causal(queries: int, keys: int, left: int, device: torch.device) -> Tensor:
     return (visible & (j >= i - left) if left >= 0 else visible)[None, None]
 
 
-def _own(
+def _transformers_attention(
     module: nn.Module,
     query: Tensor,
     key: Tensor,

@@ -28,10 +28,10 @@ Rewrite = Callable[[Graph, Node, nodes.Report], bool]
 REWRITES: Final[Sequence[Rewrite]] = (
     blocks.experts,
     blocks.rotary,
-    caches.cached,
-    attention.written,
-    attention.masked,
-    blocks.gated,
+    caches.fuse_cache_write,
+    attention.fuse_attention,
+    attention.fuse_masked_attention,
+    blocks.fuse_gated_activation,
     norms.written_norm,
     norms.called_norm,
 )
@@ -58,7 +58,7 @@ class InductorPass(CustomGraphPass):
                     rewrite(graph, node, self._report)
             graph.eliminate_dead_code(is_impure_node=nodes.writes)
         for node in nodes.calls(graph):
-            self._substituted(node)
+            self._substitute(node)
 
     def uuid(self) -> Any:
         """What names the pass in caches of compiled graphs: its text; None keeps them out."""
@@ -71,7 +71,7 @@ class InductorPass(CustomGraphPass):
     def _report(self, node: Node, what: str, name: str) -> None:
         self.replaced.done.append(Done(node.name, what, name))
 
-    def _substituted(self, node: Node) -> None:
+    def _substitute(self, node: Node) -> None:
         function: Any = node.target
         if isinstance(function, str):
             function = getattr(torch.Tensor, function, None)

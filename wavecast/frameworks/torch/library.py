@@ -105,7 +105,7 @@ def _implementation(
     reference = fresh(operator.reference)
 
     @_disable_dynamo
-    def prepared(
+    def prepare_and_run(
         key: tuple[Any, ...] | None, tensors: list[Tensor], args: Any, kwargs: dict[str, Any]
     ) -> Any:
         arguments = {**dict(zip(repeated.names, args, strict=False)), **kwargs}
@@ -119,7 +119,7 @@ def _implementation(
     def implementation(*args: Any, **kwargs: Any) -> Any:
         key, tensors = repeated.replayable(args, kwargs)
         call = None if key is None else repeated.find(key)
-        return prepared(key, tensors, args, kwargs) if call is None else call.run(tensors)
+        return prepare_and_run(key, tensors, args, kwargs) if call is None else call.run(tensors)
 
     return implementation
 

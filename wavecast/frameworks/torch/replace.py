@@ -78,13 +78,13 @@ def replace(model: nn.Module, *, attention: bool = True) -> Replaced:
             if reason is None and "forward" in module.__dict__:
                 reason = "its forward is not its class's"
             if reason is None and swap.probe is not None:
-                reason, forward = _probed(module, swap)
+                reason, forward = _probe(module, swap)
             name = type(module).__name__
             if reason is not None:
                 account.left.append(Left(path, name, reason))
             else:
                 module.forward = functools.partial(
-                    _answered, module, swap.operator, swap.why_not, forward
+                    _forward, module, swap.operator, swap.why_not, forward
                 )
                 account.undoing.append(functools.partial(module.__dict__.pop, "forward", None))
                 account.done.append(Done(path, name, swap.operator))
@@ -105,7 +105,7 @@ def _unknown(model: nn.Module, account: Replaced) -> list[Left]:
     ]
 
 
-def _answered(
+def _forward(
     module: nn.Module,
     operator: str,
     why_not: Callable[[Any, Tensor], Reason],
@@ -120,7 +120,7 @@ def _answered(
     return type(module).forward(module, *args, **kwargs) if reason else forward(module, *args)
 
 
-def _probed(module: nn.Module, swap: Swap) -> tuple[Reason, Callable[..., Any]]:
+def _probe(module: nn.Module, swap: Swap) -> tuple[Reason, Callable[..., Any]]:
     """(the reason against a module, the forward that computes the same)."""
     assert swap.probe is not None
     first = swap.forwards[0]
@@ -180,14 +180,14 @@ def _layer_norm_of_channels(self: Any, input: Tensor) -> Tensor:
 
 
 def _convolution(self: Any, input: Tensor) -> Tensor:
-    return SUBSTITUTES[F.conv2d].call(input, *_convolved(self))
+    return SUBSTITUTES[F.conv2d].call(input, *_conv_arguments(self))
 
 
 def _no_convolution(self: Any, input: Tensor) -> Reason:
-    return why_not(F.conv2d, (input, *_convolved(self)), {})
+    return why_not(F.conv2d, (input, *_conv_arguments(self)), {})
 
 
-def _convolved(self: Any) -> tuple[Any, ...]:
+def _conv_arguments(self: Any) -> tuple[Any, ...]:
     return self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups
 
 
@@ -212,7 +212,7 @@ def _eps(module: Any, x: Tensor) -> float:
     return RMS_NORM_EPS[x.dtype]
 
 
-def _gated(self: Any, x: Tensor) -> Tensor:
+def _gated_mlp(self: Any, x: Tensor) -> Tensor:
     return self.down_proj(_product(self.act_fn, self.gate_proj(x), self.up_proj(x)))
 
 
@@ -354,7 +354,7 @@ SWAPS: Final[Sequence[Swap]] = (
         swap
         for operator in ("silu_mul", "gelu_mul")
         for swap in (
-            Swap(operator, _other_gate(operator), _no_gated, (_gated,), _gate_row),
+            Swap(operator, _other_gate(operator), _no_gated, (_gated_mlp,), _gate_row),
             Swap(operator, _other_fused_gate(operator), _no_gated, (_fused_gated,), _gate_row),
         )
     ),

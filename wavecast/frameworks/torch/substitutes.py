@@ -51,12 +51,12 @@ def _is_empty(tensor: Tensor) -> bool:
     return any(isinstance(size, int) and size == 0 for size in tensor.shape)
 
 
-def lowered(*tensors: Any) -> list[Any]:
+def autocast_operands(*tensors: Any) -> list[Any]:
     """What autocast makes of the operands of a product."""
     return [_cast(tensor, lambda kind: torch.get_autocast_dtype(kind)) for tensor in tensors]
 
 
-def _widened(*tensors: Any) -> list[Any]:
+def _autocast_norm(*tensors: Any) -> list[Any]:
     """What autocast makes of the operands of a norm: only on GPUs it casts them."""
     return [
         _cast(tensor, lambda kind: None if kind == "cpu" else torch.float32) for tensor in tensors
@@ -74,18 +74,18 @@ def _cast(value: Any, target: Callable[[str], torch.dtype | None]) -> Any:
 
 def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """`torch.nn.functional.linear`."""
-    input, weight, bias = lowered(input, weight, bias)
+    input, weight, bias = autocast_operands(input, weight, bias)
     return torch.ops.wavecast.matmul(input, weight.t(), bias)
 
 
 def _no_linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Reason:
-    wrong = floating(*lowered(input, weight, bias))
+    wrong = floating(*autocast_operands(input, weight, bias))
     return wrong or (None if weight.dim() == 2 else "weight is not a matrix")
 
 
 def matmul(input: Tensor, other: Tensor) -> Tensor:
     """`torch.matmul`, where the second operand is one matrix or both have the same batch."""
-    input, other = lowered(input, other)
+    input, other = autocast_operands(input, other)
     if other.dim() == 2:
         return torch.ops.wavecast.matmul(input, other)
     return torch.ops.wavecast.batched_matmul(input, other)
@@ -94,7 +94,7 @@ def matmul(input: Tensor, other: Tensor) -> Tensor:
 def _no_matmul(input: Tensor, other: Tensor, *, out: Any = None) -> Reason:
     if out is not None:
         return "out="
-    wrong = floating(*lowered(input, other))
+    wrong = floating(*autocast_operands(input, other))
     if wrong:
         return wrong
     if input.dim() >= 2 and other.dim() == 2:
@@ -122,7 +122,7 @@ def rms_norm(
     eps: float | None = None,
 ) -> Tensor:
     """`torch.nn.functional.rms_norm` over the last dimension."""
-    input, weight = _widened(input, weight)
+    input, weight = _autocast_norm(input, weight)
     small = RMS_NORM_EPS[input.dtype] if eps is None else eps
     return torch.ops.wavecast.rms_norm(input, weight, small)
 
@@ -144,7 +144,7 @@ def layer_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """`torch.nn.functional.layer_norm` over the last dimension."""
-    return torch.ops.wavecast.layer_norm(*_widened(input, weight, bias), eps)
+    return torch.ops.wavecast.layer_norm(*_autocast_norm(input, weight, bias), eps)
 
 
 def _no_layer_norm(
@@ -173,7 +173,7 @@ def attention(
     enable_gqa: bool = False,
 ) -> Tensor:
     """`torch.nn.functional.scaled_dot_product_attention` of [batch, heads, tokens, width]."""
-    q, k, v = (tensor.transpose(1, 2) for tensor in lowered(query, key, value))
+    q, k, v = (tensor.transpose(1, 2) for tensor in autocast_operands(query, key, value))
     out, _ = torch.ops.wavecast.attention(q, k, v, causal=is_causal, scale=scale)
     return out.transpose(1, 2)
 
@@ -189,7 +189,7 @@ def _no_attention(
     scale: float | None = None,
     enable_gqa: bool = False,
 ) -> Reason:
-    wrong = floating(*lowered(query, key, value))
+    wrong = floating(*autocast_operands(query, key, value))
     if wrong:
         return wrong
     if attn_mask is not None:
@@ -218,7 +218,7 @@ def convolution(
 ) -> Tensor:
     """`torch.nn.functional.conv1d`, `conv2d`, `conv3d`."""
     spatial = weight.dim() - 2
-    input, weight, bias = lowered(input, weight, bias)
+    input, weight, bias = autocast_operands(input, weight, bias)
     return torch.ops.wavecast.convolution(
         input,
         weight,
@@ -241,7 +241,7 @@ def _no_convolution(
 ) -> Reason:
     if isinstance(padding, str):
         return f"padding={padding!r}"
-    wrong = floating(*lowered(input, weight, bias))
+    wrong = floating(*autocast_operands(input, weight, bias))
     return wrong or (None if input.dim() == weight.dim() else "input without a batch")
 
 
@@ -299,4 +299,4 @@ def why_not(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Re
         return "arguments of another form"
 
 
-__all__ = ["SUBSTITUTES", "Reason", "Substitute", "floating", "lowered", "why_not"]
+__all__ = ["SUBSTITUTES", "Reason", "Substitute", "autocast_operands", "floating", "why_not"]

@@ -86,7 +86,7 @@ def record(
 ) -> tuple[Any, RecordedCall | Unreplayable]:
     """(the result of `call(**given)`, its recording); `tensors` are those among `arguments`."""
     tape = _Tape(tensors)
-    with recording.recording(tape.launched) as launches:
+    with recording.recording(tape.on_launch) as launches:
         tape.launches = launches
         with tape:
             result = call(**arguments)
@@ -122,10 +122,10 @@ class _Tape(TorchDispatchMode):
         kwargs = dict(kwargs or {})
         result = func(*args, **kwargs)
         if not self.launches.paused and not self.reason:
-            self._computed(func, args, kwargs, result)
+            self._record_operator(func, args, kwargs, result)
         return result
 
-    def launched(self, launch: RecordedLaunch) -> None:
+    def on_launch(self, launch: RecordedLaunch) -> None:
         """Write a launch down."""
         if self.reason:
             return
@@ -181,7 +181,7 @@ class _Tape(TorchDispatchMode):
             self.tensors.append(tensor)
         return number
 
-    def _computed(self, func: Any, args: tuple, kwargs: dict[str, Any], result: Any) -> None:
+    def _record_operator(self, func: Any, args: tuple, kwargs: dict[str, Any], result: Any) -> None:
         name = func._schema.name
         leaves, spec = tree_flatten((args, kwargs))
         reads = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
@@ -207,7 +207,7 @@ class _Tape(TorchDispatchMode):
         outputs = tuple(self._number(tensor) for tensor in results)
         if not mutable and reads and all(_is_view(tensor, reads[0]) for tensor in results):
             for number, view in zip(outputs, results, strict=True):
-                self._viewed(number, view, before[0])
+                self._record_view(number, view, before[0])
             return
         if name in _EMPTY:
             run = _allocating(outputs[0], results[0], torch.empty, torch.empty_strided)
@@ -224,7 +224,7 @@ class _Tape(TorchDispatchMode):
         pure = not mutable and torch.Tag.nondeterministic_seeded not in func.tags
         self.steps.append(_Step(run, before if name not in _EMPTY | _ZEROS else (), outputs, pure))
 
-    def _viewed(self, number: int, view: Tensor, of: int) -> None:
+    def _record_view(self, number: int, view: Tensor, of: int) -> None:
         """Make a view of the tensor that a tensor is a view of itself, in one step. A kernel gets
         the same address from either where the view has all of its elements."""
         root = self.roots.get(of, of)

@@ -47,17 +47,20 @@ def verify(
     more. Raises what the operator raises.
     """
     inputs = operator.inputs(Make(seed), **sizes)
-    expected = results(operator.reference, widened(operator, inputs), operator.mutates)
+    expected = results(operator.reference, to_float64(operator, inputs), operator.mutates)
     reports = Reports()
     if arch is None:
-        inputs = {name: _moved(value, "cuda") for name, value in inputs.items()}
-        with choice.watched() as decisions:
+        inputs = {name: _to_device(value, "cuda") for name, value in inputs.items()}
+        with choice.record_decisions() as decisions:
             got = results(operator.call, inputs, operator.mutates)
         got = {name: tensor.cpu() for name, tensor in got.items()}
     else:
-        with device(arch, check=reports if check else False), choice.watched() as decisions:
+        with (
+            device(arch, check=reports if check else False),
+            choice.record_decisions() as decisions,
+        ):
             got = results(operator.call, inputs, operator.mutates)
-    problems = compared(operator, got, expected, sizes)
+    problems = compare_results(operator, got, expected, sizes)
     problems += [f"check: {report}" for report in reports.errors] if check else []
     error = None
     if operator.compare is None and list(got) == list(expected):
@@ -67,11 +70,11 @@ def verify(
     return VerifiedCall(operator.name, sizes, target, tuple(problems), tuple(decisions), error)
 
 
-def _moved(value: Any, device: str) -> Any:
+def _to_device(value: Any, device: str) -> Any:
     if isinstance(value, torch.Tensor):
         return value.to(device)
     if isinstance(value, (list, tuple)):
-        return type(value)(_moved(element, device) for element in value)
+        return type(value)(_to_device(element, device) for element in value)
     return value
 
 
@@ -94,7 +97,7 @@ def results(call: Any, arguments: Mapping[str, Any], mutated: tuple[str, ...]) -
     return tensors
 
 
-def widened(operator: Operator, arguments: Mapping[str, Any]) -> dict[str, Any]:
+def to_float64(operator: Operator, arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments with floating tensors as float64 (copies of all, so that nothing is shared)."""
 
     def wide(value: Any, keep: bool) -> Any:
@@ -108,7 +111,7 @@ def widened(operator: Operator, arguments: Mapping[str, Any]) -> dict[str, Any]:
     return {name: wide(value, name in operator.exact) for name, value in arguments.items()}
 
 
-def compared(
+def compare_results(
     operator: Operator, got: Mapping[str, Any], expected: Mapping[str, Any], sizes: Sizes
 ) -> list[str]:
     """What differs by more than the operator's tolerance, in words."""
@@ -141,7 +144,7 @@ def difference(got: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) 
     if bool((odd & ~same).any()) or bool((~odd & ~torch.isfinite(actual)).any()):
         return f"{int((torch.isfinite(actual) == odd).sum())} values are not finite, or should be"
     right, actual = right.masked_fill(odd, 0.0), actual.masked_fill(odd, 0.0)
-    bound = _allowed(right, got.dtype, tolerance)
+    bound = _error_bound(right, got.dtype, tolerance)
     error = (actual - right).abs()
     beyond = error > bound
     if not bool(beyond.any()):
@@ -170,14 +173,22 @@ def excess(got: torch.Tensor, expected: torch.Tensor, tolerance: Tolerance) -> f
     if bool((~same & ~(torch.isfinite(right) & torch.isfinite(actual))).any()):
         return float("inf")
     right = right.masked_fill(~torch.isfinite(right), 0.0)
-    bound = _allowed(right, got.dtype, tolerance)
+    bound = _error_bound(right, got.dtype, tolerance)
     error = (actual - right).abs().masked_fill(same, 0.0) / bound.clamp_min(1e-300)
     return float(error.max())
 
 
-def _allowed(right: torch.Tensor, dtype: torch.dtype, tolerance: Tolerance) -> torch.Tensor:
+def _error_bound(right: torch.Tensor, dtype: torch.dtype, tolerance: Tolerance) -> torch.Tensor:
     scale = right.abs() + right.square().mean().sqrt()
     return (tolerance.ulps * torch.finfo(dtype).eps + tolerance.accumulated) * scale
 
 
-__all__ = ["VerifiedCall", "compared", "difference", "excess", "results", "verify", "widened"]
+__all__ = [
+    "VerifiedCall",
+    "compare_results",
+    "difference",
+    "excess",
+    "results",
+    "to_float64",
+    "verify",
+]

@@ -56,11 +56,11 @@ def operator_problems(
     device, or on the host if it does not run there. Raises what the call raises, torch's
     OutOfMemoryError among it."""
     inputs = operator.inputs(MakeThere(seed, device), **sizes)
-    expected = _expected(operator, inputs)
+    expected = _reference_results(operator, inputs)
     _poison_freed(expected.values(), device)
     with Filled(POISON):
         got = _on_host(verify.results(operator.call, inputs, operator.mutates))
-    problems = verify.compared(operator, got, expected, sizes)
+    problems = verify.compare_results(operator, got, expected, sizes)
     error = None
     if operator.compare is None and list(got) == list(expected):
         errors = (verify.excess(got[name], expected[name], operator.tolerance) for name in got)
@@ -68,9 +68,9 @@ def operator_problems(
     return error, tuple(problems)
 
 
-def _expected(operator: Operator, inputs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
+def _reference_results(operator: Operator, inputs: Mapping[str, Any]) -> dict[str, torch.Tensor]:
     """The reference's results."""
-    wide = verify.widened(operator, inputs)
+    wide = verify.to_float64(operator, inputs)
     try:
         return _on_host(verify.results(operator.reference, wide, operator.mutates))
     except torch.cuda.OutOfMemoryError:
@@ -78,7 +78,7 @@ def _expected(operator: Operator, inputs: Mapping[str, Any]) -> dict[str, torch.
     except (
         Exception
     ):  # references need only run on the host; there it is raised again, if it is one
-        wide = _host_arguments(verify.widened(operator, inputs))
+        wide = _host_arguments(verify.to_float64(operator, inputs))
         return _on_host(verify.results(operator.reference, wide, operator.mutates))
 
 

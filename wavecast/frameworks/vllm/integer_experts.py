@@ -110,7 +110,7 @@ class WavecastInt4MoE(QuantisedExperts, CompressedTensorsWNA16MoEMethod):
             replace_parameter(layer, f"{name}_weight_scale", parameter(scale))
             if not self.symmetric:
                 zero = f"{name}_weight_zero_point"
-                replace_parameter(layer, zero, parameter(_unpacked(getattr(layer, zero).data)))
+                replace_parameter(layer, zero, parameter(_unpack(getattr(layer, zero).data)))
 
     def multiplied(self, layer: Any, x: Tensor, weights: Tensor, indices: Tensor) -> Tensor:
         """What the chosen experts make of `x` [tokens, model]. Raises as `experts.options`."""
@@ -161,7 +161,7 @@ class WavecastExpertsInt8Config(ExpertsInt8Config):
         return super().get_quant_method(layer, prefix)
 
 
-def _unpacked(codes: Tensor) -> Tensor:
+def _unpack(codes: Tensor) -> Tensor:
     """Codes of four bits as uint8 [experts, groups, outputs], from int32 [experts, outputs / 8,
     groups] whose low bits have the first."""
     shifts = 4 * torch.arange(8, device=codes.device)[:, None]

@@ -82,13 +82,13 @@ class WavecastGeluAndMul(activation.GeluAndMul):
     forward_hip = forward_cuda = forward_oot
 
 
-def rotated(
+def apply_rotary(
     layer: Any, positions: Tensor, query: Tensor, key: Tensor | None
 ) -> tuple[Tensor, Tensor | None]:
     """Queries and keys [tokens, heads · head] or [tokens, heads, head], rotated by the tables
     of a layer of vLLM. Without keys the queries are rotated as both."""
     operands = (query,) if key is None else (query, key)
-    outputs = serving.rotated(
+    outputs = serving.apply_rotary(
         _rope, layer, layer._match_cos_sin_cache_dtype(query), positions, *operands
     )
     return outputs[0], None if key is None else outputs[1]
@@ -100,7 +100,7 @@ def _with_rope(base: type[Any]) -> type[Any]:
     def forward_oot(
         self: Any, positions: Tensor, query: Tensor, key: Tensor | None = None
     ) -> tuple[Tensor, Tensor | None]:
-        return rotated(self, positions, query, key)
+        return apply_rotary(self, positions, query, key)
 
     methods = {"forward_oot": forward_oot, "forward_hip": forward_oot, "forward_cuda": forward_oot}
     return type(f"Wavecast{base.__name__}", (base,), {"__module__": __name__, **methods})
@@ -127,4 +127,4 @@ LAYERS: Final = (
     *ROPES,
 )
 
-__all__ = ["LAYERS", "ROPES", "rotated"]
+__all__ = ["LAYERS", "ROPES", "apply_rotary"]

@@ -17,7 +17,7 @@ from vllm.model_executor.layers.attention.mla_attention import (
 from vllm.v1.attention.backend import AttentionType, MultipleOf
 from vllm.v1.attention.backends.mla.prefill.base import MLAPrefillBackend
 
-from wavecast.frameworks.serving import gathered, starts_of
+from wavecast.frameworks.serving import gather_tokens, starts_of
 from wavecast.frameworks.vllm.attention import CACHE_DTYPES, cache_dtype
 from wavecast.frameworks.vllm.served import serve
 
@@ -76,7 +76,7 @@ class WavecastMLAPrefill(MLAPrefillBackend):
         if out is not None or output_scale is not None:
             raise NotImplementedError("attention with a quantised output")
         starts, most = self._prefill_metadata.query_start_loc, self._prefill_metadata.max_query_len
-        output = self.attended(q, k, v, starts, starts, most, most, causal=True)
+        output = self.attend(q, k, v, starts, starts, most, most, causal=True)
         return output if return_softmax_lse else output[0]
 
     def run_prefill_context_chunk(
@@ -85,11 +85,9 @@ class WavecastMLAPrefill(MLAPrefillBackend):
         """Attention of new tokens over a chunk of their context, and the logarithm of its
         denominators [heads, tokens]."""
         limits = (chunk.max_query_len, chunk.max_seq_len)
-        return self.attended(
-            q, k, v, chunk.query_start_loc, chunk.cu_seq_lens, *limits, causal=False
-        )
+        return self.attend(q, k, v, chunk.query_start_loc, chunk.cu_seq_lens, *limits, causal=False)
 
-    def attended(
+    def attend(
         self,
         q: Tensor,
         k: Tensor,
@@ -179,14 +177,14 @@ class WavecastMLA(MLACommonImpl[MLACommonMetadata]):
             super().forward_mha(*arguments, output_scale)
             return
         lengths = prefill.chunked_context.context_lens.long() + prefill.query_start_loc.diff()
-        latent = gathered(self._cache(kv_c_and_k_pe_cache), prefill.block_table, lengths)
+        latent = gather_tokens(self._cache(kv_c_and_k_pe_cache), prefill.block_table, lengths)
         if self._stored is not None:
             latent = (latent.float() * k_scale).to(q.dtype)
         expanded = self.kv_b_proj(latent[:, : self.kv_lora_rank].contiguous())[0]
         expanded = expanded.view(-1, self.num_heads, self.qk_nope_head_dim + self.v_head_dim)
         k_nope, v = expanded.split([self.qk_nope_head_dim, self.v_head_dim], dim=-1)
         k = self._concat_k_nope_k_pe(k_nope, latent[:, None, self.kv_lora_rank :])
-        result, _ = prefill.prefill_backend.attended(
+        result, _ = prefill.prefill_backend.attend(
             q, k, v, prefill.query_start_loc, starts_of(lengths), prefill.max_query_len,
             int(lengths.max()), causal=True,
         )  # fmt: skip

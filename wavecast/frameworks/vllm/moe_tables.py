@@ -122,7 +122,7 @@ class _Products:
         for config in tables.configurations(space):
             if config["BLOCK_SIZE_M"] > most:
                 continue
-            blocks = aligned(self.chosen, config["BLOCK_SIZE_M"], sizes.experts)
+            blocks = align_block_size(self.chosen, config["BLOCK_SIZE_M"], sizes.experts)
 
             def both(config: Config = config, blocks: Any = blocks) -> None:
                 self._launch(first, blocks, False, sizes.top_k, config)
@@ -161,7 +161,7 @@ class _Products:
         )  # fmt: skip
 
 
-def aligned(indices: Tensor, block: int, experts: int) -> tuple[Tensor, Tensor, Tensor]:
+def align_block_size(indices: Tensor, block: int, experts: int) -> tuple[Tensor, Tensor, Tensor]:
     """What vLLM's `moe_align_block_size` returns for the experts [tokens, top_k] of tokens: rows in
     the order of their experts, each expert's padded to blocks with the number of rows; the expert
     of each block; the number of padded rows."""
@@ -178,5 +178,6 @@ def aligned(indices: Tensor, block: int, experts: int) -> tuple[Tensor, Tensor, 
     return rows, owners, torch.tensor([rows.numel()], dtype=torch.int32)
 
 
-__all__ = ["FORMATS", "SPACE", "ExpertFormat", "ExpertLayerSizes", "aligned", "best", "file_name",
+__all__ = ["FORMATS", "SPACE", "ExpertFormat", "ExpertLayerSizes", "align_block_size", "best",
+"file_name",
            "write"]  # fmt: skip

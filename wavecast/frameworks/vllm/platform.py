@@ -16,7 +16,7 @@ from vllm.platforms.interface import Platform, PlatformEnum
 from vllm.utils.cpu_resource_utils import get_memory_node_info
 
 from wavecast import arch
-from wavecast.frameworks.vllm.plugin import asked
+from wavecast.frameworks.vllm.plugin import requested_gpu
 
 _KV_CACHE_BYTES: Final = 64 * 2**20
 """Of a cache whose size nobody gave: models that an emulator runs are small."""
@@ -40,12 +40,12 @@ class WavecastPlatform(Platform):
     @classmethod
     def get_device_name(cls, device_id: int = 0) -> str:
         """The marketing name of the emulated GPU, with underscores: vLLM makes file names of it."""
-        return arch.load(asked()).name.replace(" ", "_")
+        return arch.load(requested_gpu()).name.replace(" ", "_")
 
     @classmethod
     def is_fp8_fnuz(cls) -> bool:
         """Whether the GPU's matrix instructions take fp8 without negative zero (gfx942)."""
-        return arch.load(asked()).capabilities.fp8_fnuz
+        return arch.load(requested_gpu()).capabilities.fp8_fnuz
 
     @classmethod
     def fp8_dtype(cls) -> torch.dtype:
@@ -55,7 +55,7 @@ class WavecastPlatform(Platform):
     @classmethod
     def supports_fp8(cls) -> bool:
         """Whether the GPU multiplies matrices of fp8."""
-        return bool(arch.load(asked()).capabilities.matrix_fp8)
+        return bool(arch.load(requested_gpu()).capabilities.matrix_fp8)
 
     @classmethod
     def get_device_total_memory(cls, device_id: int = 0) -> int:

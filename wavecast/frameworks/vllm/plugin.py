@@ -14,7 +14,7 @@ LOCAL: Final = "local"
 _PLATFORM: Final = "wavecast.frameworks.vllm.platform.WavecastPlatform"
 
 
-def asked() -> str:
+def requested_gpu() -> str:
     """The GPU that the environment asks for: a name, `local`, or "" for none."""
     return os.environ.get(VARIABLE, "")
 
@@ -22,20 +22,20 @@ def asked() -> str:
 def platform() -> str | None:
     """The class of the platform, for `vllm.platform_plugins`; None where no GPU is emulated. Raises
     UnknownName for an unknown GPU, UsageError for another version of vLLM."""
-    if asked() in ("", LOCAL):
+    if requested_gpu() in ("", LOCAL):
         return None
     from wavecast import arch
     from wavecast.frameworks.vllm import versions
 
     versions.check()
-    arch.load(asked())
+    arch.load(requested_gpu())
     return _PLATFORM
 
 
 def register() -> None:
     """Register layers, attention and experts, for `vllm.general_plugins`. vLLM calls it once or
     more in each of its processes. Raises UsageError for another version of vLLM."""
-    if not asked():
+    if not requested_gpu():
         return
     from wavecast.frameworks.vllm import versions
 
@@ -45,4 +45,4 @@ def register() -> None:
     registration.register()
 
 
-__all__ = ["LOCAL", "VARIABLE", "asked", "platform", "register"]
+__all__ = ["LOCAL", "VARIABLE", "platform", "register", "requested_gpu"]

@@ -27,7 +27,7 @@ from wavecast.capture.triton.device import device
 from wavecast.errors import InputError, UnknownName, UsageError
 from wavecast.files import write_text
 from wavecast.frameworks.vllm import versions
-from wavecast.frameworks.vllm.plugin import VARIABLE, asked
+from wavecast.frameworks.vllm.plugin import VARIABLE, requested_gpu
 
 Config = dict[str, int]
 """Settings of a kernel by the engine's names."""
@@ -116,7 +116,7 @@ def triton_kernels() -> None:
     """Check that vLLM's Triton kernels can be imported. Raises MissingTool and UsageError as
     `versions.check`, UsageError where vLLM has been imported without Triton."""
     versions.check()
-    if asked():
+    if requested_gpu():
         raise UsageError(f"{VARIABLE} is set: vLLM has no Triton there", hint=f"unset {VARIABLE}")
     # vLLM imports Triton where it finds a GPU, or where GPUs are hidden
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "")

@@ -18,7 +18,7 @@ from vllm.v1.worker.gpu_worker import Worker, init_worker_distributed_environmen
 from vllm.v1.worker.worker_base import CompilationTimes
 
 from wavecast.capture.triton.device import device
-from wavecast.frameworks.vllm.plugin import asked
+from wavecast.frameworks.vllm.plugin import requested_gpu
 from wavecast.frameworks.vllm.sampler import WavecastSampler
 from wavecast.kernels import gpu
 
@@ -56,12 +56,12 @@ class WavecastWorker(Worker):
 
     def execute_model(self, scheduler_output: Any) -> Any:
         """A step of the model, on the emulated GPU."""
-        with emulated():
+        with emulate_gpu():
             return super().execute_model(scheduler_output)
 
     def sample_tokens(self, grammar_output: Any) -> Any:
         """The tokens of the step, on the emulated GPU."""
-        with emulated():
+        with emulate_gpu():
             return super().sample_tokens(grammar_output)
 
     def _maybe_get_memory_pool_context(self, tag: str) -> AbstractContextManager[Any]:
@@ -73,11 +73,11 @@ def _nothing() -> None:
     """There is no cache to empty."""
 
 
-def emulated() -> AbstractContextManager[Any]:
+def emulate_gpu() -> AbstractContextManager[Any]:
     """The GPU to emulate, unless one is emulated already."""
     if gpu.emulated is not None:
         return contextlib.nullcontext()
-    return device(asked(), pytorch=False)
+    return device(requested_gpu(), pytorch=False)
 
 
-__all__ = ["WavecastWorker", "emulated"]
+__all__ = ["WavecastWorker", "emulate_gpu"]

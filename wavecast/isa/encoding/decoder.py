@@ -110,7 +110,7 @@ class _FormatReader:
         rows = self._encoded.get((shape.name, shape.fields["op"].of(word)))
         if rows is None:
             return None
-        row = rows[0] if len(rows) == 1 else _chosen(shape, rows, word)
+        row = rows[0] if len(rows) == 1 else _select_row(shape, rows, word)
         reader = self.rows[word & self.deciding] = _RowReader(*self._arguments, row)
         return reader
 
@@ -133,7 +133,7 @@ class _PairFormatReader(_FormatReader):
         return reader
 
 
-def _chosen(shape: Format, rows: tuple[EncodedRow, ...], word: int) -> EncodedRow:
+def _select_row(shape: Format, rows: tuple[EncodedRow, ...], word: int) -> EncodedRow:
     """The row that bits besides the opcode number name."""
     if "lds" in shape.fields:
         to_lds = bool(shape.fields["lds"].of(word))

@@ -95,7 +95,7 @@ class MachineEncoder:
         if decoded.second is not None:
             yield from self._pairs(decoded, decoded.second)
             return
-        spellings = _wanted(decoded, texts)
+        spellings = _operand_texts(decoded, texts)
         for shape, number, row in self._rows.get(decoded.opcode.name, ()):
             for following in _following(decoded):
                 try:
@@ -111,7 +111,7 @@ class MachineEncoder:
                     mask |= first.mask << first.low
                     value |= _BEHIND[following] << first.low
                     words += 1
-                for solved, literals in _solved(
+                for solved, literals in _solutions(
                     [(text_plan, spellings)], mask, value, text_plan.rest
                 ):
                     yield _with_literals(solved, words, literals)
@@ -127,10 +127,10 @@ class MachineEncoder:
                 other_known, other_value = _identity(shape, other_number, "opy")
                 arguments = self.target, self.wave_lanes, shape
                 halves = [
-                    (pair_plan(*arguments, row, "x"), _wanted(x, {})),
-                    (pair_plan(*arguments, other_row, "y"), _wanted(y, {})),
+                    (pair_plan(*arguments, row, "x"), _operand_texts(x, {})),
+                    (pair_plan(*arguments, other_row, "y"), _operand_texts(y, {})),
                 ]
-                for solved, literals in _solved(
+                for solved, literals in _solutions(
                     halves, mask | other_known, value | other_value, shape.rest
                 ):
                     yield _with_literals(solved, shape.words, literals)
@@ -196,7 +196,7 @@ def _following(decoded: Decoded) -> tuple[str, ...]:
     return ("DPP",) if decoded.encoding.endswith("dpp") else ("",)
 
 
-def _wanted(decoded: Decoded, texts: Mapping[int, str]) -> _Wanted:
+def _operand_texts(decoded: Decoded, texts: Mapping[int, str]) -> _Wanted:
     spellings = []
     modifiers = dict(decoded.modifiers)
     for position, operand in enumerate(decoded.operands):
@@ -216,22 +216,22 @@ def _spellings(operand: Operand) -> tuple[str, ...]:
     text = print_operand(operand).partition("/*")[0].rstrip()
     flags = operand.absolute | operand.negate << 1
     if operand.kind is OperandClass.VGPR and operand.count == 1 and not operand.half:
-        return (text, operands.modified(f"v{operand.first}.l", flags, constant=False))
+        return (text, operands.with_modifiers(f"v{operand.first}.l", flags, constant=False))
     if operand.kind is not OperandClass.CONSTANT or operand.value is None:
         return (text,)
     spellings = [text]
     if "lit" not in text and operand.value in _SMALL:
-        spellings.append(operands.modified(str(operand.value), flags, constant=True))
+        spellings.append(operands.with_modifiers(str(operand.value), flags, constant=True))
     for literal in (LITERAL, LITERAL64):
         plain = f"{literal}{operand.value & 0xFFFFFFFFFFFFFFFF:x};"
         spellings += [
-            operands.modified(plain, flags, constant=False),
-            operands.modified(plain, flags, constant=True),
+            operands.with_modifiers(plain, flags, constant=False),
+            operands.with_modifiers(plain, flags, constant=True),
         ]
     return tuple(dict.fromkeys(spellings))
 
 
-def _solved(
+def _solutions(
     plans: Sequence[tuple[TextPlan, _Wanted]], mask: int, value: int, rest: int
 ) -> Iterator[tuple[int, tuple[str, ...]]]:
     """The values of instructions whose plans print what is wanted, with the literals in them."""
@@ -243,13 +243,13 @@ def _solved(
         arrangements = [
             [*before, *modifiers, *operand_parts]
             for before in arrangements
-            for operand_parts in _arranged(text_plan.operands, target.operands)
+            for operand_parts in _arrangements(text_plan.operands, target.operands)
         ]
     for pieces in arrangements:
         yield from _search(pieces, mask, value, rest)
 
 
-def _arranged(
+def _arrangements(
     parts: Sequence[Part], texts: Sequence[tuple[str, ...]]
 ) -> Iterator[list[tuple[Part, tuple[str, ...]]]]:
     """The parts with the texts they print; optional ones can print nothing."""
@@ -323,7 +323,7 @@ def _search(
         for index in sorted(
             candidates, key=lambda index: ((index ^ part.usual).bit_count(), index)
         ):
-            mask, bits = _placed(part, index)
+            mask, bits = _index_bits(part, index)
             for solved, literals in _search(others, fixed_mask | mask, value & ~mask | bits, rest):
                 yield solved, (number, *literals) if number else literals
         if candidates:
@@ -334,7 +334,7 @@ def _free_bits(part: Part, fixed_mask: int) -> int:
     return sum((mask & ~(fixed_mask >> shift)).bit_count() for shift, mask, _ in part.gathers)
 
 
-def _placed(part: Part, index: int) -> tuple[int, int]:
+def _index_bits(part: Part, index: int) -> tuple[int, int]:
     """Mask and value of an instruction's bits that have an index."""
     fixed_mask = value = 0
     for shift, mask, at in part.gathers:

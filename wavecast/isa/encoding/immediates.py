@@ -222,7 +222,7 @@ def message(target: str) -> Immediate:
     return Immediate(text, value)
 
 
-def indexed(value: int) -> str:
+def gpr_index_mode(value: int) -> str:
     """`gpr_idx(SRC0,DST)`: the operands that VGPR indexing applies to."""
     return f"gpr_idx({','.join(name for bit, name in enumerate(_INDEXED) if value >> bit & 1)})"
 
@@ -232,7 +232,7 @@ def _indexed_value(text: str) -> int:
     return sum(1 << _INDEXED.index(name) for name in modes.split(",") if name)
 
 
-INDEXED: Final = Immediate(indexed, _indexed_value)
+INDEXED: Final = Immediate(gpr_index_mode, _indexed_value)
 
 
 def swizzle(value: int) -> str:

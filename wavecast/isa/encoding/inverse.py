@@ -30,11 +30,11 @@ def indices(part: Part, text: str, word_mask: int, word: int) -> tuple[int, ...]
     for shift, mask, at in part.gathers:
         fixed |= (word_mask >> shift & mask) << at
         bits |= (word >> shift & mask) << at
-    return _found(part, text, fixed, bits & fixed)
+    return _matching_indices(part, text, fixed, bits & fixed)
 
 
 @lru_cache(maxsize=1 << 16)
-def _found(part: Part, text: str, fixed: int, bits: int) -> tuple[int, ...]:
+def _matching_indices(part: Part, text: str, fixed: int, bits: int) -> tuple[int, ...]:
     """The indices with the bits `bits` where `fixed` is set."""
     domain = sum(mask << at for _, mask, at in part.gathers)
     if part.value is not None:

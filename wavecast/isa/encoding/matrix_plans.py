@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from wavecast.isa.encoding import modifiers, operands
 from wavecast.isa.encoding.operands import Texts
-from wavecast.isa.encoding.text_plan import Gather, Part, gathered
+from wavecast.isa.encoding.text_plan import Gather, Part, gather
 from wavecast.isa.encoding.vector_plans import VectorPlanBuilder
 from wavecast.isa.opcode import OperandRole
 
@@ -35,7 +35,7 @@ class MfmaPlanBuilder(VectorPlanBuilder):
             else:
                 number = sources - 3
                 texts = operands.sources(self.target, role.dwords, role.type, False, False)
-                parts.append(gathered(texts, fields[f"scale{number}"]))
+                parts.append(gather(texts, fields[f"scale{number}"]))
                 sources += 1
         return parts
 
@@ -43,8 +43,8 @@ class MfmaPlanBuilder(VectorPlanBuilder):
         """D, the accumulation registers where nothing else can be."""
         fields = self.fields
         if "accumulators_only" in self.traits:
-            return gathered(Texts(lambda i: operands.vector_text(i, dwords, "a")), fields["vdst"])
-        return gathered(operands.vectors(dwords, True), fields["vdst"], fields["acc_cd"])
+            return gather(Texts(lambda i: operands.vector_text(i, dwords, "a")), fields["vdst"])
+        return gather(operands.vectors(dwords, True), fields["vdst"], fields["acc_cd"])
 
     def _matrix_source(self, number: int, role: OperandRole) -> Part:
         fields, shape = self.fields, self.row.matrix
@@ -76,7 +76,7 @@ class MfmaPlanBuilder(VectorPlanBuilder):
             prefix = "a" if always or (index >> 9 and not sparse) else "v"
             return operands.vector_text(code - operands.FIRST_VGPR, role.dwords, prefix)
 
-        return gathered(Texts(text), self.fields["src2"], self.fields["acc_cd"])
+        return gather(Texts(text), self.fields["src2"], self.fields["acc_cd"])
 
 
 class WmmaPlanBuilder(VectorPlanBuilder):
@@ -90,16 +90,16 @@ class WmmaPlanBuilder(VectorPlanBuilder):
         parts: list[Part] = []
         for number, role in enumerate(self.row.operands):
             if not parts:
-                parts.append(gathered(operands.vectors(role.dwords), fields["vdst"]))
+                parts.append(gather(operands.vectors(role.dwords), fields["vdst"]))
             elif number < 3 and "fmt" in self.encoded.words:
-                parts.append(self._narrowed(number - 1, role))
+                parts.append(self._f8f6f4_source(number - 1, role))
             else:
                 name = f"src{number - 1}" if number < 4 else f"scale{number - 4}"
                 texts = operands.sources(self.target, role.dwords, role.type, False, False)
-                parts.append(gathered(texts, fields[name]))
+                parts.append(gather(texts, fields[name]))
         return parts
 
-    def _narrowed(self, number: int, role: OperandRole) -> Part:
+    def _f8f6f4_source(self, number: int, role: OperandRole) -> Part:
         """A or B of a WMMA whose fields tell the format of its elements."""
         fields = self.fields
         names = ["fmt_a"] if number == 0 else ["fmt_b", "fmt_b2"]
@@ -111,4 +111,4 @@ class WmmaPlanBuilder(VectorPlanBuilder):
             dwords = role.dwords * _FORMAT_BITS[min(index >> 9, 4)] // 8
             return operands.vector_text(code, dwords)
 
-        return gathered(Texts(text), fields[f"src{number}"], *(fields[name] for name in names))
+        return gather(Texts(text), fields[f"src{number}"], *(fields[name] for name in names))

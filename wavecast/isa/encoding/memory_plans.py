@@ -7,7 +7,7 @@ from dataclasses import replace
 from wavecast.isa.encoding import immediates, modifiers, operands
 from wavecast.isa.encoding.operands import Texts
 from wavecast.isa.encoding.plan_builder import WRITES, PlanBuilder
-from wavecast.isa.encoding.text_plan import Part, gathered, immediate
+from wavecast.isa.encoding.text_plan import Part, gather, immediate
 from wavecast.isa.opcode import MemoryKind, OperandKind, OperandRole, Role, Space
 
 _NO_SADDR_OF_GFX9 = 0x7F
@@ -21,7 +21,7 @@ class ScalarMemoryPlanBuilder(PlanBuilder):
     def _own_modifiers(self) -> list[modifiers.Modifier]:
         if self.row.memory is None:
             return []
-        return modifiers.scaled(self.shape) + modifiers.cache_policy(self.shape, self.row)
+        return modifiers.scale_offset(self.shape) + modifiers.cache_policy(self.shape, self.row)
 
     def _operands(self) -> list[Part]:
         roles = self.row.operands
@@ -90,7 +90,7 @@ class ScalarMemoryPlanBuilder(PlanBuilder):
                 return offset_format.value(number) | (codes[register] | 3 << 7) << offset.width
 
             order = (offset, fields["soffset"], fields["imm"], fields["soffset_en"])
-            return replace(gathered(Texts(older), *order), value=older_index)
+            return replace(gather(Texts(older), *order), value=older_index)
 
         always = "scalar_offset_always" in self.traits
 
@@ -107,7 +107,7 @@ class ScalarMemoryPlanBuilder(PlanBuilder):
                 return offset_format.value(text) | codes["null"] << offset.width
             return (offset_format.value(number) if both else 0) | codes[register] << offset.width
 
-        return replace(gathered(Texts(newer), offset, fields["soffset"]), value=newer_index)
+        return replace(gather(Texts(newer), offset, fields["soffset"]), value=newer_index)
 
 
 class VectorMemoryPlanBuilder(PlanBuilder):
@@ -140,7 +140,7 @@ class VectorMemoryPlanBuilder(PlanBuilder):
             if role.access in WRITES:
                 parts.append(self._vector_field("vdst", role.dwords))
             elif role.kind is OperandKind.ADDRESS or not (has_address or row.memory_form.by_lane):
-                parts.append(gathered(operands.vectors(1), self.fields["addr"]))
+                parts.append(gather(operands.vectors(1), self.fields["addr"]))
             else:
                 parts.append(self._vector_field(next(data), role.dwords))
         return parts
@@ -155,14 +155,14 @@ class VectorMemoryPlanBuilder(PlanBuilder):
                 if self.shape.name != "FLAT" or "flat_saddr" in self.traits:
                     parts.append(self._saddr(role.optional))
             elif role.access in WRITES and role.optional:
-                parts.append(self._returned(role))
+                parts.append(self._atomic_return(role))
             elif role.access in WRITES or to_lds:
                 parts.append(self._vector_field("vdst", role.dwords))
             else:
                 parts.append(self._vector_field("data", role.dwords))
         return parts
 
-    def _returned(self, role: OperandRole) -> Part:
+    def _atomic_return(self, role: OperandRole) -> Part:
         """The old value, which an atomic writes with a flag only."""
         fields = self.fields
         flag = next(fields[name] for name in ("glc", "sc0", "th") if name in fields)
@@ -190,28 +190,28 @@ class VectorMemoryPlanBuilder(PlanBuilder):
                 return none
             return operands.scalar_text(self.target, code, dwords)
 
-        return gathered(Texts(text), self.fields["saddr"], optional=optional)
+        return gather(Texts(text), self.fields["saddr"], optional=optional)
 
     def _flat_address(self) -> Part:
         fields = self.fields
         if self.shape.name == "SCRATCH":
             if "sve" in fields:
                 texts = Texts(lambda i: operands.vector_text(i & 0xFF, 1) if i >> 8 else "off")
-                return gathered(texts, fields["addr"], fields["sve"])
+                return gather(texts, fields["addr"], fields["sve"])
             by_lane = _NULL if "null_for_no_saddr" in self.traits else _NO_SADDR_OF_GFX9
             texts = Texts(
                 lambda i: operands.vector_text(i & 0xFF, 1) if i >> 8 == by_lane else "off"
             )
-            return gathered(texts, fields["addr"], fields["saddr"])
+            return gather(texts, fields["addr"], fields["saddr"])
         optional = any(role.kind is OperandKind.SCALAR_ADDRESS for role in self.row.operands)
         if not optional or (self.shape.name == "FLAT" and "flat_saddr" not in self.traits):
-            return gathered(operands.vectors(2), fields["addr"])
+            return gather(operands.vectors(2), fields["addr"])
 
         def text(index: int) -> str:
             code = index >> 8
             return operands.vector_text(index & 0xFF, 2 if self._is_no_saddr(code) else 1)
 
-        return gathered(Texts(text), fields["addr"], fields["saddr"])
+        return gather(Texts(text), fields["addr"], fields["saddr"])
 
     def _mubuf(self) -> list[Part]:
         parts: list[Part] = []
@@ -220,7 +220,7 @@ class VectorMemoryPlanBuilder(PlanBuilder):
             if role.kind is OperandKind.ADDRESS:
                 address = fields.get("vaddr") or fields["addr"]
                 texts = Texts(_buffer_address)
-                parts.append(gathered(texts, address, fields["offen"], fields["idxen"]))
+                parts.append(gather(texts, address, fields["offen"], fields["idxen"]))
             elif role.kind is OperandKind.RESOURCE:
                 field = fields["rsrc"]
                 parts.append(self._pair("rsrc", 4 if field.width == 5 else 1, 4))
@@ -229,7 +229,7 @@ class VectorMemoryPlanBuilder(PlanBuilder):
                 parts.append(
                     self._scalar("soffset", 1)
                     if scalar
-                    else gathered(operands.scalar_sources(self.target, 1, "b32"), fields["soffset"])
+                    else gather(operands.scalar_sources(self.target, 1, "b32"), fields["soffset"])
                 )
             elif "tfe" in fields:
                 parts.append(self._buffer_data(role.dwords))
@@ -239,7 +239,7 @@ class VectorMemoryPlanBuilder(PlanBuilder):
 
     def _buffer_data(self, dwords: int) -> Part:
         texts = Texts(lambda i: operands.vector_text(i & 0xFF, dwords + (i >> 8)))
-        return gathered(texts, self.fields["vdata"], self.fields["tfe"])
+        return gather(texts, self.fields["vdata"], self.fields["tfe"])
 
     def _vimage(self) -> list[Part]:
         parts: list[Part] = []
@@ -250,7 +250,7 @@ class VectorMemoryPlanBuilder(PlanBuilder):
                 texts = Texts(
                     lambda code, registers=texts: "" if code == _NO_SADDR else registers[code]
                 )
-            parts.append(gathered(texts, field, optional=role.optional))
+            parts.append(gather(texts, field, optional=role.optional))
         return parts
 
 

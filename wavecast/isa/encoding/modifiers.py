@@ -59,7 +59,7 @@ def _number(name: str) -> Modifier:
     return Modifier((name,), lambda value: f" {name}:{value}" if value else "", name, number)
 
 
-def _signed(name: str, width: int) -> Modifier:
+def _signed_number(name: str, width: int) -> Modifier:
     half = 1 << width - 1
 
     def text(value: int) -> str:
@@ -103,7 +103,7 @@ PERMLANE: Final = _bits("op_sel", "op_sel", 2)
 """Lanes that are off, and those that are out of bounds, in permutations of 16 lanes."""
 
 
-def packed(sources: int, mixed: bool) -> list[Modifier]:
+def vop3p(sources: int, mixed: bool) -> list[Modifier]:
     """op_sel, op_sel_hi, neg_lo and neg_hi of a packed row; `mixed` rows have other defaults, and
     negation and absolute value of their operands instead of the last two."""
     default = 0 if mixed else (1 << sources) - 1
@@ -217,7 +217,7 @@ def _atomic_hint(hint: int, scope: int) -> str:
     return "_".join(words)
 
 
-def scaled(layout: Format) -> list[Modifier]:
+def scale_offset(layout: Format) -> list[Modifier]:
     """The flag that an offset counts elements, where the format has it."""
     return [_flag("scale_offset")] if "scale_offset" in layout.fields else []
 
@@ -236,8 +236,8 @@ def memory(layout: Format, row: Opcode) -> list[Modifier]:
     width = layout.fields["offset"].width
     unsigned = layout.name == "MUBUF" and layout.words == 2
     unsigned |= layout.name == "FLAT" and layout.words == 2
-    entries.append(_number("offset") if unsigned else _signed("offset", width))
-    entries += scaled(layout) + cache_policy(layout, row)
+    entries.append(_number("offset") if unsigned else _signed_number("offset", width))
+    entries += scale_offset(layout) + cache_policy(layout, row)
     return entries + [_flag(name) for name in ("lds", "tfe") if name in layout.fields]
 
 
@@ -260,7 +260,7 @@ _ELEMENTS: Final = ("", "MATRIX_FMT_BF8", "MATRIX_FMT_FP6", "MATRIX_FMT_BF6", "M
 _SCALE_FORMATS: Final = ("", "MATRIX_SCALE_FMT_E5M3", "MATRIX_SCALE_FMT_E4M3")
 
 
-def _named(name: str, field: str | tuple[str, ...], values: Sequence[str]) -> Modifier:
+def _enum(name: str, field: str | tuple[str, ...], values: Sequence[str]) -> Modifier:
     def text(value: int) -> str:
         if not value:
             return ""
@@ -279,16 +279,16 @@ def wave_matrix(layout: Format, row: Opcode, words: frozenset[str]) -> list[Modi
     elif words.isdisjoint({"reuse", "fmt"}):
         entries.append(_bits("op_sel", "op_sel", 3))
     if "fmt" in words:
-        entries.append(_named("matrix_a_fmt", "fmt_a", _ELEMENTS))
-        entries.append(_named("matrix_b_fmt", ("fmt_b", "fmt_b2"), _ELEMENTS))
+        entries.append(_enum("matrix_a_fmt", "fmt_a", _ELEMENTS))
+        entries.append(_enum("matrix_b_fmt", ("fmt_b", "fmt_b2"), _ELEMENTS))
     if "scale_a" in layout.fields:
         for name in ("a", "b"):
             entries.append(
-                _named(f"matrix_{name}_scale", f"scale_{name}", ("", "MATRIX_SCALE_ROW1"))
+                _enum(f"matrix_{name}_scale", f"scale_{name}", ("", "MATRIX_SCALE_ROW1"))
             )
         for name in ("a", "b"):
             field = f"scale_fmt_{name}"
-            entries.append(_named(f"matrix_{name}_scale_fmt", field, _SCALE_FORMATS))
+            entries.append(_enum(f"matrix_{name}_scale_fmt", field, _SCALE_FORMATS))
     if not words.isdisjoint({"reuse", "fmt"}) and ("fmt" not in words or layout.words > 2):
         entries += [_flag("matrix_a_reuse", "reuse_a"), _flag("matrix_b_reuse", "reuse_b")]
     entries += [_bits("neg_lo", "neg", 3), _bits("neg_hi", "neg_hi", 3)]

@@ -186,12 +186,12 @@ def sources(target: str, dwords: int, element: str, half: bool, narrow: bool) ->
             plain = source_text(target, code, dwords, element)
             if half and index & HALF and code < _ZERO:
                 plain += ".h"
-        return modified(plain, index >> 10, _ZERO <= code < FIRST_VGPR)
+        return with_modifiers(plain, index >> 10, _ZERO <= code < FIRST_VGPR)
 
     return Texts(text)
 
 
-def modified(plain: str, flags: int, constant: bool) -> str:
+def with_modifiers(plain: str, flags: int, constant: bool) -> str:
     """A source with its modifiers: bit 0 absolute, bit 1 negated."""
     absolute, negated = flags & 1, flags & 2
     if absolute:

@@ -7,7 +7,7 @@ from wavecast.isa.encoding.formats import Format
 from wavecast.isa.encoding.opcodes import EncodedRow
 from wavecast.isa.encoding.operands import LITERAL, Texts
 from wavecast.isa.encoding.plan_builder import WRITES, PlanBuilder
-from wavecast.isa.encoding.text_plan import Part, constant, gathered
+from wavecast.isa.encoding.text_plan import Part, constant, gather
 from wavecast.isa.opcode import OperandKind
 
 
@@ -30,7 +30,7 @@ class PairPlanBuilder(PlanBuilder):
         if "bitop3" not in self.encoded.words:
             return super()._modifiers()
         field = self.fields[f"vsrc{self.half}2"]
-        return (gathered(Texts(modifiers.BITOP3.text), field),)
+        return (gather(Texts(modifiers.BITOP3.text), field),)
 
     def _operands(self) -> list[Part]:
         fields, half, sources = self.fields, self.half, 0
@@ -43,7 +43,7 @@ class PairPlanBuilder(PlanBuilder):
                 parts.append(self._destination(role.dwords))
             elif role.kind is OperandKind.LANE_MASK:
                 field = fields[f"vsrc{half}{sources}"]
-                parts.append(gathered(operands.scalars(self.target, self.mask_dwords), field))
+                parts.append(gather(operands.scalars(self.target, self.mask_dwords), field))
                 sources += 1
             else:
                 name = f"src{half}{sources}" if sources == 0 else f"vsrc{half}{sources}"
@@ -68,4 +68,4 @@ class PairPlanBuilder(PlanBuilder):
             x, y = fields["vdstx"], fields["vdsty"]
             texts = Texts(lambda n: operands.vector_text((n >> 1) << 1 | (~n & 1), dwords))
             return Part(((x.low, 1, 0), (y.low, y.mask, 1)), texts)
-        return gathered(operands.vectors(dwords), fields[f"vdst{half}"])
+        return gather(operands.vectors(dwords), fields[f"vdst{half}"])

@@ -13,7 +13,7 @@ from wavecast.isa.encoding import modifiers, operands
 from wavecast.isa.encoding.formats import Format, layout, traits
 from wavecast.isa.encoding.opcodes import EncodedRow
 from wavecast.isa.encoding.operands import Texts
-from wavecast.isa.encoding.text_plan import Part, TextPlan, constant, gathered
+from wavecast.isa.encoding.text_plan import Part, TextPlan, constant, gather
 from wavecast.isa.opcode import OperandAccess, OperandKind
 
 WRITES = (OperandAccess.WRITE, OperandAccess.READ_WRITE)
@@ -95,11 +95,11 @@ class PlanBuilder(ABC):
         return len(roles) == 4 and roles[2].kind is OperandKind.IMMEDIATE
 
     def _scalar(self, field: str, dwords: int) -> Part:
-        return gathered(operands.scalars(self.target, dwords), self.fields[field])
+        return gather(operands.scalars(self.target, dwords), self.fields[field])
 
     def _pair(self, field: str, scale: int, dwords: int) -> Part:
         texts = Texts(lambda code: operands.scalar_text(self.target, code * scale, dwords))
-        return gathered(texts, self.fields[field])
+        return gather(texts, self.fields[field])
 
     def _mask(self) -> Part:
         return constant("vcc" if self.mask_dwords == 2 else "vcc_lo")
@@ -107,5 +107,5 @@ class PlanBuilder(ABC):
     def _vector_field(self, field: str, dwords: int) -> Part:
         """A VGPR, or an AGPR where the format has a bit for it."""
         if "acc" in self.fields and self.fields["acc"].width == 1:
-            return gathered(operands.vectors(dwords, True), self.fields[field], self.fields["acc"])
-        return gathered(operands.vectors(dwords), self.fields[field])
+            return gather(operands.vectors(dwords, True), self.fields[field], self.fields["acc"])
+        return gather(operands.vectors(dwords), self.fields[field])

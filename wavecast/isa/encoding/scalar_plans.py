@@ -7,7 +7,7 @@ from dataclasses import replace
 from wavecast.isa.encoding import immediates, modifiers, operands
 from wavecast.isa.encoding.operands import LITERAL, Texts
 from wavecast.isa.encoding.plan_builder import WRITES, PlanBuilder
-from wavecast.isa.encoding.text_plan import Part, constant, gathered, immediate
+from wavecast.isa.encoding.text_plan import Part, constant, gather, immediate
 from wavecast.isa.opcode import OpcodeFlag, OperandKind, OperandRole
 
 
@@ -29,7 +29,7 @@ class ScalarPlanBuilder(PlanBuilder):
 
     def _scalar_source(self, field: str, role: OperandRole) -> Part:
         dwords = role.dwords or self.mask_dwords
-        return gathered(operands.scalar_sources(self.target, dwords, role.type), self.fields[field])
+        return gather(operands.scalar_sources(self.target, dwords, role.type), self.fields[field])
 
     def _sop1(self) -> list[Part]:
         parts = []

@@ -96,9 +96,9 @@ class CodeReader:
         items = [_new(Placed, (address + _WORD * at, decodings[at], words[at])) for at in order]
         if walks > 1:
             items = _without_overlap(items)
-        return self._completed(items, code) if self._modes else items
+        return self._apply_vgpr_msb(items, code) if self._modes else items
 
-    def _completed(self, items: list[Placed], code: bytes) -> list[Placed]:
+    def _apply_vgpr_msb(self, items: list[Placed], code: bytes) -> list[Placed]:
         """With complete numbers of registers behind `s_set_vgpr_msb`, which selects their upper
         bits for all that follows."""
         modes = self._modes

@@ -43,7 +43,7 @@ class Part:
         return index
 
 
-def gathered(texts: Texts, *fields: BitField, optional: bool = False) -> Part:
+def gather(texts: Texts, *fields: BitField, optional: bool = False) -> Part:
     """The text of fields, joined to one index: the first field has its lowest bits."""
     gathers, position = [], 0
     for bits in fields:
@@ -110,7 +110,7 @@ def _printer(
     def add(piece: str | Part) -> None:
         if isinstance(piece, Part):
             if piece.gathers:
-                pieces.append(_merged(piece.gathers))
+                pieces.append(_coalesce(piece.gathers))
                 tables.append(piece.texts)
                 return
             piece = piece.texts[0]
@@ -127,17 +127,17 @@ def _printer(
             separator = ", "
         elif separator == " " and position + 1 < len(operands):
             add(separator)
-            add(Part(part.gathers, _followed(part.texts)))
+            add(Part(part.gathers, _with_comma(part.texts)))
             separator = ""
         else:
-            add(Part(part.gathers, _preceded(part.texts, separator)))
+            add(Part(part.gathers, _with_separator(part.texts, separator)))
     if modifiers:
-        add(_joined(modifiers))
+        add(_concatenate(modifiers))
     layout = tuple(None if isinstance(piece, str) else piece for piece in pieces)
     return _maker(layout)(*[piece for piece in pieces if isinstance(piece, str)], *tables)
 
 
-def _joined(parts: tuple[Part, ...]) -> Part:
+def _concatenate(parts: tuple[Part, ...]) -> Part:
     """One part for texts that follow each other."""
     gathers: list[Gather] = []
     pieces: list[tuple[int, int, Texts]] = []
@@ -154,15 +154,15 @@ def _joined(parts: tuple[Part, ...]) -> Part:
     return Part(tuple(gathers), Texts(text))
 
 
-def _followed(texts: Texts) -> Texts:
+def _with_comma(texts: Texts) -> Texts:
     return Texts(lambda index: f"{text}, " if (text := texts[index]) else "")
 
 
-def _preceded(texts: Texts, separator: str) -> Texts:
+def _with_separator(texts: Texts, separator: str) -> Texts:
     return Texts(lambda index: f"{separator}{text}" if (text := texts[index]) else "")
 
 
-def _merged(gathers: tuple[Gather, ...]) -> tuple[Gather, ...]:
+def _coalesce(gathers: tuple[Gather, ...]) -> tuple[Gather, ...]:
     """The same index from as few gathers as can be: neighbours that stay neighbours are one."""
     result = list(gathers[:1])
     for shift, mask, position in gathers[1:]:

@@ -10,7 +10,7 @@ from wavecast.isa.encoding import modifiers, operands
 from wavecast.isa.encoding.formats import BitField
 from wavecast.isa.encoding.operands import LITERAL, Texts
 from wavecast.isa.encoding.plan_builder import WRITES, PlanBuilder
-from wavecast.isa.encoding.text_plan import Gather, Part, constant, gathered
+from wavecast.isa.encoding.text_plan import Gather, Part, constant, gather
 from wavecast.isa.opcode import OperandAccess, OperandKind, OperandRole
 
 _ONE_WORD = frozenset({"VOP1", "VOP2", "VOPC"})
@@ -81,13 +81,13 @@ class VectorPlanBuilder(PlanBuilder):
         if role.kind is OperandKind.SCALAR:
             return self._scalar("vdst", role.dwords)
         if position in self.encoded.accumulators:
-            return gathered(Texts(lambda n: operands.vector_text(n, role.dwords, "a")), field)
+            return gather(Texts(lambda n: operands.vector_text(n, role.dwords, "a")), field)
         if position in self.encoded.halves:
             if self.narrow:
-                return gathered(operands.halves(True), field)
+                return gather(operands.halves(True), field)
             high = BitField(self.fields["op_sel"].low + 3, 1)
             return Part(((field.low, field.mask, 0), (high.low, 1, 9)), operands.halves(False))
-        return gathered(operands.vectors(role.dwords), field)
+        return gather(operands.vectors(role.dwords), field)
 
     def _source(self, number: int, position: int, role: OperandRole) -> Part:
         """Source `number` of a vector instruction."""
@@ -99,7 +99,7 @@ class VectorPlanBuilder(PlanBuilder):
         dwords = role.dwords or self.mask_dwords
         if position in self.encoded.accumulators:
             texts = Texts(lambda n: operands.vector_text(n & 0xFF, dwords, "a"))
-            return replace(gathered(texts, field), usual=operands.FIRST_VGPR)
+            return replace(gather(texts, field), usual=operands.FIRST_VGPR)
         half = position in self.encoded.halves
         texts = operands.sources(self.target, dwords, role.type, half, self.narrow)
         gathers: list[Gather] = [(field.low, field.mask, 0)]
@@ -139,7 +139,7 @@ class VectorPlanBuilder(PlanBuilder):
         assert self.behind is not None
         absolute, negate = self.behind.fields[f"abs{number}"], self.behind.fields[f"neg{number}"]
         signed_texts = Texts(
-            lambda index: operands.modified(texts[index & 0xFF], index >> 8, constant=False)
+            lambda index: operands.with_modifiers(texts[index & 0xFF], index >> 8, constant=False)
         )
         gathers = (
             (field.low, 0xFF, 0),
@@ -166,7 +166,7 @@ class VectorPlanBuilder(PlanBuilder):
                     gathers.append((self.fields["abs"].low, 1, 10))
                 gathers.append((self.fields["neg"].low, 1, 11))
             modified_texts = Texts(
-                lambda index: operands.modified(texts[index & 0x3FF], index >> 10, False)
+                lambda index: operands.with_modifiers(texts[index & 0x3FF], index >> 10, False)
             )
             return Part(tuple(gathers), modified_texts)
         source_field = behind.fields["src0"] if number == 0 else self.fields["src1"]
@@ -179,7 +179,7 @@ class VectorPlanBuilder(PlanBuilder):
                 if index >> 8 & 1
                 else operands.vector_text(code, role.dwords)
             )
-            plain = operands.modified(plain, index >> 9 & 3, constant=False)
+            plain = operands.with_modifiers(plain, index >> 9 & 3, constant=False)
             return f"sext({plain})" if index >> 11 & 1 else plain
 
         flags = [f"{name}{number}" for name in ("scalar", "abs", "neg", "sext")]
@@ -215,7 +215,7 @@ class VectorPlanBuilder(PlanBuilder):
             return self._vop3_modifiers()
         if self.shape.name == "VOP3P" and row.cost_class != "accvgpr":
             sources = sum(role.access not in WRITES for role in row.operands)
-            return modifiers.packed(sources, "mix" in self.encoded.words)
+            return modifiers.vop3p(sources, "mix" in self.encoded.words)
         return []
 
     def _vop3_modifiers(self) -> list[modifiers.Modifier]:

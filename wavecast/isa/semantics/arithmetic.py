@@ -69,7 +69,7 @@ class Float:
     def is_zero(self, o: Ops[V], a: V) -> V:
         return o.eq(self.absolute(o, a), o.zero(self.bits), self.bits)
 
-    def quieted(self, o: Ops[V], a: V) -> V:
+    def make_quiet(self, o: Ops[V], a: V) -> V:
         return o.or_(a, self.const(o, self.fmt.quiet), self.bits)
 
     def negate(self, o: Ops[V], a: V) -> V:

@@ -67,7 +67,7 @@ def count_bits(bits: int, ones: bool) -> Function:
     return evaluate
 
 
-def _found(o: Ops[V], count: V, bits: int) -> tuple[V]:
+def _position_or_all_ones(o: Ops[V], count: V, bits: int) -> tuple[V]:
     """A position, or -1 where the search ran through all bits."""
     missing = o.eq(count, o.const(bits, bits), bits)
     narrow = count if bits == 32 else o.truncate(count, bits, 32)
@@ -76,21 +76,21 @@ def _found(o: Ops[V], count: V, bits: int) -> tuple[V]:
 
 def first_one(bits: int) -> Function:
     def evaluate(o: Ops[V], a: V) -> tuple[V]:
-        return _found(o, o.trailing_zeros(a, bits), bits)
+        return _position_or_all_ones(o, o.trailing_zeros(a, bits), bits)
 
     return evaluate
 
 
 def first_zero(bits: int) -> Function:
     def evaluate(o: Ops[V], a: V) -> tuple[V]:
-        return _found(o, o.trailing_zeros(o.not_(a, bits), bits), bits)
+        return _position_or_all_ones(o, o.trailing_zeros(o.not_(a, bits), bits), bits)
 
     return evaluate
 
 
 def first_from_top(bits: int) -> Function:
     def evaluate(o: Ops[V], a: V) -> tuple[V]:
-        return _found(o, o.leading_zeros(a, bits), bits)
+        return _position_or_all_ones(o, o.leading_zeros(a, bits), bits)
 
     return evaluate
 
@@ -98,12 +98,12 @@ def first_from_top(bits: int) -> Function:
 def sign_bits(o: Ops[V], a: V) -> tuple[V]:
     """Leading bits equal to the sign bit; -1 for 0 and -1."""
     folded = o.xor(a, o.ashr(a, o.const(31, 32), 32), 32)
-    return _found(o, o.leading_zeros(folded, 32), 32)
+    return _position_or_all_ones(o, o.leading_zeros(folded, 32), 32)
 
 
 def sign_bits_64(o: Ops[V], a: V) -> tuple[V]:
     folded = o.xor(a, o.ashr(a, o.const(63, 64), 64), 64)
-    return _found(o, o.leading_zeros(folded, 64), 64)
+    return _position_or_all_ones(o, o.leading_zeros(folded, 64), 64)
 
 
 def replicate_bits(o: Ops[V], a: V) -> tuple[V]:

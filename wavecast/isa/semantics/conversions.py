@@ -22,7 +22,7 @@ def _single(value: float) -> int:
     return unpack("<I", pack("<f", value))[0]
 
 
-def _joined(o: Ops[V], low: V, high: V) -> V:
+def _pack_pair(o: Ops[V], low: V, high: V) -> V:
     """Two 16-bit values in 32 bits, packed into one register."""
     return o.or_(o.low_half(low), o.shl(high, o.const(16, 32), 32), 32)
 
@@ -59,13 +59,13 @@ def pair_from_singles(fmt: FloatFormat, rounding: Rounding) -> Function:
         low, high = (narrow(o, SINGLE.operand(o, value), fmt, rounding) for value in (a, b))
         if fmt is F16:
             low, high = HALF.result(o, low), HALF.result(o, high)
-        return (_joined(o, low, high),)
+        return (_pack_pair(o, low, high),)
 
     return evaluate
 
 
 def pack_halves(o: Ops[V], a: V, b: V) -> tuple[V]:
-    return (_joined(o, HALF.operand(o, a), HALF.operand(o, b)),)
+    return (_pack_pair(o, HALF.operand(o, a), HALF.operand(o, b)),)
 
 
 # integers
@@ -115,7 +115,7 @@ def rounded_to_integer(direction: Direction, plus_half: bool) -> Function:
     return evaluate
 
 
-def _saturated(o: Ops[V], a: V, low: int, high: int, signed: bool = True) -> V:
+def _saturate(o: Ops[V], a: V, low: int, high: int, signed: bool = True) -> V:
     """An integer of 32 bits limited to a range, then cut to 16 bits."""
     a = o.minimum(a, o.const(high, 32), 32, signed)
     if signed:
@@ -132,7 +132,7 @@ def half_to_integer(signed: bool) -> Function:
 
     def evaluate(o: Ops[V], a: V) -> tuple[V]:
         whole = o.f_to_int(widen(o, HALF.operand(o, a), F16), F32, 32, True)
-        return (_saturated(o, whole, *_limits(signed)),)
+        return (_saturate(o, whole, *_limits(signed)),)
 
     return evaluate
 
@@ -141,8 +141,8 @@ def pair_of_integers(signed: bool) -> Function:
     """Two 32-bit integers, each limited to 16 bits."""
 
     def evaluate(o: Ops[V], a: V, b: V) -> tuple[V]:
-        low, high = (_saturated(o, value, *_limits(signed), signed) for value in (a, b))
-        return (_joined(o, low, high),)
+        low, high = (_saturate(o, value, *_limits(signed), signed) for value in (a, b))
+        return (_pack_pair(o, low, high),)
 
     return evaluate
 
@@ -150,31 +150,31 @@ def pair_of_integers(signed: bool) -> Function:
 def pair_from_single_integers(signed: bool) -> Function:
     def evaluate(o: Ops[V], a: V, b: V) -> tuple[V]:
         whole = [o.f_to_int(SINGLE.operand(o, value), F32, 32, True) for value in (a, b)]
-        low, high = (_saturated(o, value, *_limits(signed)) for value in whole)
-        return (_joined(o, low, high),)
+        low, high = (_saturate(o, value, *_limits(signed)) for value in whole)
+        return (_pack_pair(o, low, high),)
 
     return evaluate
 
 
-def _normalised(o: Ops[V], f: Float, a: V, signed: bool) -> V:
+def _to_norm16(o: Ops[V], f: Float, a: V, signed: bool) -> V:
     """-1 to 1 (0 to 1 unsigned) as -32767 to 32767 (0 to 65535), to the nearest; NaN gives 0."""
     single = widen(o, f.operand(o, a), f.fmt)
     limit = 32767 if signed else 65535
     scaled = o.f_round(o.f_mul(single, o.const(_single(limit), 32), F32), F32, "even")
     whole = o.f_to_int(scaled, F32, 32, True)
-    return _saturated(o, whole, -limit if signed else 0, limit)
+    return _saturate(o, whole, -limit if signed else 0, limit)
 
 
-def normalised(f: Float, signed: bool) -> Function:
+def to_norm16(f: Float, signed: bool) -> Function:
     def evaluate(o: Ops[V], a: V) -> tuple[V]:
-        return (_normalised(o, f, a, signed),)
+        return (_to_norm16(o, f, a, signed),)
 
     return evaluate
 
 
 def pair_normalised(f: Float, signed: bool) -> Function:
     def evaluate(o: Ops[V], a: V, b: V) -> tuple[V]:
-        return (_joined(o, _normalised(o, f, a, signed), _normalised(o, f, b, signed)),)
+        return (_pack_pair(o, _to_norm16(o, f, a, signed), _to_norm16(o, f, b, signed)),)
 
     return evaluate
 
@@ -284,7 +284,7 @@ def _integers(kind: str, signed: bool) -> dict[str, Function]:
         f"v_cvt_{kind}16_f16": half_to_integer(signed),
         f"v_cvt_pk_{kind}16_{kind}32": pair_of_integers(signed),
         f"v_cvt_pk_{kind}16_f32": pair_from_single_integers(signed),
-        f"v_cvt_norm_{kind}16_f16": normalised(HALF, signed),
+        f"v_cvt_norm_{kind}16_f16": to_norm16(HALF, signed),
         f"v_cvt_pk_norm_{kind}16_f16": pair_normalised(HALF, signed),
         f"v_cvt_pk_norm_{kind}16_f32": pair_normalised(SINGLE, signed),
     }

@@ -35,23 +35,23 @@ def load_exponent(f: Float) -> Function:
     def evaluate(o: Ops[V], a: V, n: V) -> tuple[V]:
         if f.half:
             n = o.sign_extend(o.truncate(n, 32, 16), 16, 32)
-        scaled = _scaled(o, f, f.operand(o, a), n)
+        scaled = _ldexp(o, f, f.operand(o, a), n)
         return (f.result(o, scaled),)
 
     return evaluate
 
 
-def _scaled(o: Ops[V], f: Float, a: V, n: V) -> V:
+def _ldexp(o: Ops[V], f: Float, a: V, n: V) -> V:
     if f is DOUBLE:
         return _scaled_double(o, a, n)
     # 2^-300 to 2^300 covers every result of F32, and F64 holds the product exactly
-    power = _power_of_two(o, _clamped(o, n, 300))
+    power = _power_of_two(o, _clamp(o, n, 300))
     return from_double(o, o.f_mul(to_double(o, a, f.fmt), power, F64), f.fmt)
 
 
 def _scaled_double(o: Ops[V], a: V, n: V) -> V:
     """Steps of 2^969 downwards stop 53 places above the denormals, so only the last one rounds."""
-    n = _clamped(o, n, 2200)
+    n = _clamp(o, n, 2200)
     for _ in range(2):
         high = o.less_signed(o.const(1023, 32), n, 32)
         low = o.less_signed(n, o.const(-1022, 32), 32)
@@ -59,10 +59,10 @@ def _scaled_double(o: Ops[V], a: V, n: V) -> V:
         step = o.select(low, o.const(-969, 32), step, 32)
         a = o.f_mul(a, _power_of_two(o, step), F64)
         n = o.sub(n, step, 32)
-    return o.f_mul(a, _power_of_two(o, _clamped(o, n, 1022)), F64)
+    return o.f_mul(a, _power_of_two(o, _clamp(o, n, 1022)), F64)
 
 
-def _clamped(o: Ops[V], n: V, limit: int) -> V:
+def _clamp(o: Ops[V], n: V, limit: int) -> V:
     n = o.minimum(n, o.const(limit, 32), 32, signed=True)
     return o.maximum(n, o.const(-limit, 32), 32, signed=True)
 
@@ -80,11 +80,11 @@ def mantissa(f: Float) -> Function:
         a = f.operand(o, a)
         special = o.or_(f.is_nan(o, a), f.is_infinite(o, a), 1)
         plain = o.or_(special, f.is_zero(o, a), 1)
-        normal, _ = _normalised(o, f, a)
+        normal, _ = _normalise(o, f, a)
         mask = f.const(o, f.fmt.sign | ((1 << f.fmt.fraction) - 1))
         half = f.const(o, f.fmt.one - (1 << f.fmt.fraction))
         fraction = o.or_(o.and_(normal, mask, f.bits), half, f.bits)
-        quiet = o.select(f.is_nan(o, a), f.quieted(o, a), a, f.bits)
+        quiet = o.select(f.is_nan(o, a), f.make_quiet(o, a), a, f.bits)
         return (o.select(plain, quiet, fraction, f.bits),)
 
     return evaluate
@@ -97,7 +97,7 @@ def exponent(f: Float) -> Function:
         a = f.operand(o, a)
         special = o.or_(f.is_nan(o, a), f.is_infinite(o, a), 1)
         plain = o.or_(special, f.is_zero(o, a), 1)
-        normal, shift = _normalised(o, f, a)
+        normal, shift = _normalise(o, f, a)
         bias = o.add(o.const(f.fmt.bias - 1, 32), shift, 32)
         unbiased_exponent = o.select(plain, o.zero(32), o.sub(_field(o, f, normal), bias, 32), 32)
         return (o.low_half(unbiased_exponent) if f.half else unbiased_exponent,)
@@ -105,12 +105,12 @@ def exponent(f: Float) -> Function:
     return evaluate
 
 
-def _normalised(o: Ops[V], f: Float, a: V) -> tuple[V, V]:
+def _normalise(o: Ops[V], f: Float, a: V) -> tuple[V, V]:
     """The value with denormals multiplied into the normal range, and by which power of two."""
     shifted = f.fmt.fraction + 1
     low = f.const(o, 1 << f.fmt.fraction)
     denormal = o.less_unsigned(f.absolute(o, a), low, f.bits)
-    grown = _scaled(o, f, a, o.const(shifted, 32))
+    grown = _ldexp(o, f, a, o.const(shifted, 32))
     shift = o.select(denormal, o.const(shifted, 32), o.zero(32), 32)
     return o.select(denormal, grown, a, f.bits), shift
 
@@ -123,7 +123,7 @@ def scale(f: Float) -> Function:
     def evaluate(o: Ops[V], a: V, denominator: V, numerator: V) -> tuple[V, V]:
         bits = f.bits
         a, denominator, numerator = (f.operand(o, x) for x in (a, denominator, numerator))
-        up, down = _scaled(o, f, a, o.const(power, 32)), _scaled(o, f, a, o.const(-power, 32))
+        up, down = _ldexp(o, f, a, o.const(power, 32)), _ldexp(o, f, a, o.const(-power, 32))
         of_denominator = f.equal(o, a, denominator)
         denominator_up = o.select(of_denominator, up, a, bits)
         denominator_down = o.select(of_denominator, down, a, bits)
@@ -231,7 +231,7 @@ def fix_up(f: Float) -> Function:
         invalid = o.or_(both_zero, o.and_(infinite_below, infinite_above, 1), 1)
         result = o.select(invalid, f.const(o, f.fmt.nan), result, bits)
         for value in (denominator, numerator):
-            result = o.select(f.is_nan(o, value), f.quieted(o, value), result, bits)
+            result = o.select(f.is_nan(o, value), f.make_quiet(o, value), result, bits)
         return (result,)
 
     return evaluate

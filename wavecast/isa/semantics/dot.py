@@ -112,12 +112,12 @@ def integers_clamped(width: int, signed: bool) -> Function:
         total = o.extend(c, 32, 64, signed)
         for x, y in zip(left, right, strict=True):
             total = o.add(total, o.extend(o.mul(x, y, 32), 32, 64, signed), 64)
-        return (_limited(o, total, signed),)
+        return (_saturate(o, total, signed),)
 
     return evaluate
 
 
-def _limited(o: Ops[V], total: V, signed: bool) -> V:
+def _saturate(o: Ops[V], total: V, signed: bool) -> V:
     low, high = (-(1 << 31), (1 << 31) - 1) if signed else (0, (1 << 32) - 1)
     total = o.minimum(total, o.const(high, 64), 64, signed)
     total = o.maximum(total, o.const(low, 64), 64, signed)
@@ -128,7 +128,7 @@ def mixed_integers(width: int) -> Function:
     """Entries 0 and 1 of `neg_lo` say which operand is signed."""
 
     def evaluate(o: Ops[V], a: V, b: V, c: V, neg_lo: V) -> tuple[V]:
-        left, right = _mixed(o, a, b, width, neg_lo)
+        left, right = _mixed_elements(o, a, b, width, neg_lo)
         return (_sum(o, left, right, c),)
 
     return evaluate
@@ -136,16 +136,16 @@ def mixed_integers(width: int) -> Function:
 
 def mixed_integers_clamped(width: int) -> Function:
     def evaluate(o: Ops[V], a: V, b: V, c: V, neg_lo: V) -> tuple[V]:
-        left, right = _mixed(o, a, b, width, neg_lo)
+        left, right = _mixed_elements(o, a, b, width, neg_lo)
         total = o.sign_extend(c, 32, 64)
         for x, y in zip(left, right, strict=True):
             total = o.add(total, o.sign_extend(o.mul(x, y, 32), 32, 64), 64)
-        return (_limited(o, total, signed=True),)
+        return (_saturate(o, total, signed=True),)
 
     return evaluate
 
 
-def _mixed(o: Ops[V], a: V, b: V, width: int, neg_lo: V) -> tuple[list[V], list[V]]:
+def _mixed_elements(o: Ops[V], a: V, b: V, width: int, neg_lo: V) -> tuple[list[V], list[V]]:
     operands = []
     for entry, value in enumerate((a, b)):
         signed = o.truncate(bits_of(o, neg_lo, entry), 32, 1)
@@ -161,7 +161,7 @@ def _mixed(o: Ops[V], a: V, b: V, width: int, neg_lo: V) -> tuple[list[V], list[
 # mixed-precision multiply-add
 
 
-def mixed(small: FloatFormat, result: FloatFormat) -> Function:
+def fma_mix(small: FloatFormat, result: FloatFormat) -> Function:
     """Each operand is F32, or where its entry of `op_sel_hi` is set the half that its entry of
     `op_sel` chooses; `neg_hi` takes absolute values, then `neg_lo` negates."""
 
@@ -230,8 +230,8 @@ def _tables() -> dict[str, Function]:
         "v_dot2c_i32_i16": integers_accumulated(16),
         "v_dot4c_i32_i8": integers_accumulated(8),
         "v_dot8c_i32_i4": integers_accumulated(4),
-        "v_fma_mix_f32": mixed(F16, F32),
-        "v_fma_mix_f32_bf16": mixed(BF16, F32),
+        "v_fma_mix_f32": fma_mix(F16, F32),
+        "v_fma_mix_f32_bf16": fma_mix(BF16, F32),
         "v_fma_mixlo_f16": mixed_into(F16, upper=False),
         "v_fma_mixhi_f16": mixed_into(F16, upper=True),
         "v_fma_mixlo_bf16": mixed_into(BF16, upper=False),

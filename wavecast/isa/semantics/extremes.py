@@ -70,7 +70,7 @@ def median(f: Float) -> Function:
     return evaluate
 
 
-def _ordered(o: Ops[V], f: Float, a: V, b: V, largest: bool) -> V:
+def _min_or_max(o: Ops[V], f: Float, a: V, b: V, largest: bool) -> V:
     """The smaller or larger of two numbers, -0 below +0.
 
     Patterns compare as integers once those of negative values are flipped.
@@ -91,9 +91,9 @@ def _number(o: Ops[V], f: Float, a: V, b: V, largest: bool) -> V:
     a, b = f.operand(o, a), f.operand(o, b)
     bits = f.bits
     a_nan, b_nan = f.is_nan(o, a), f.is_nan(o, b)
-    ordered = _ordered(o, f, a, b, largest)
+    ordered = _min_or_max(o, f, a, b, largest)
     if o.machine.follows_2019:
-        a_quiet = f.quieted(o, a)
+        a_quiet = f.make_quiet(o, a)
         when_a = o.select(b_nan, a_quiet, b, bits)
     else:
         when_a = b
@@ -101,7 +101,7 @@ def _number(o: Ops[V], f: Float, a: V, b: V, largest: bool) -> V:
     if o.machine.quiets_signalling:
         for value, wrong in ((b, b_nan), (a, a_nan)):
             signalling = o.and_(wrong, _is_signalling(o, f, value), 1)
-            result = o.select(signalling, f.quieted(o, value), result, bits)
+            result = o.select(signalling, f.make_quiet(o, value), result, bits)
     return f.result(o, result)
 
 
@@ -119,7 +119,7 @@ def _propagating(o: Ops[V], f: Float, a: V, b: V, largest: bool) -> V:
     b_first = o.and_(b_nan, _is_signalling(o, f, b), 1)
     b_first = o.and_(b_first, o.not_(o.and_(a_nan, _is_signalling(o, f, a), 1), 1), 1)
     takes_a = o.and_(a_nan, o.not_(b_first, 1), 1)
-    nan = f.quieted(o, o.select(takes_a, a, b, bits))
+    nan = f.make_quiet(o, o.select(takes_a, a, b, bits))
     wrong = o.or_(a_nan, b_nan, 1)
-    result = o.select(wrong, nan, _ordered(o, f, a, b, largest), bits)
+    result = o.select(wrong, nan, _min_or_max(o, f, a, b, largest), bits)
     return f.result(o, result)

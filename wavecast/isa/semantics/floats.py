@@ -73,25 +73,25 @@ def accumulate(f: Float) -> Function:
     return evaluate
 
 
-def unfused(f: Float) -> Function:
+def unfused_mad(f: Float) -> Function:
     """The `mad` rows of gfx9: the product is rounded, denormals are flushed whatever MODE says."""
 
     def evaluate(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
-        a, b, c = (_flushed(o, f, value) for value in (a, b, c))
-        product = _flushed(o, f, f.multiply(o, a, b))
-        return (_flushed(o, f, f.add(o, product, c)),)
+        a, b, c = (_flush_denormals(o, f, value) for value in (a, b, c))
+        product = _flush_denormals(o, f, f.multiply(o, a, b))
+        return (_flush_denormals(o, f, f.add(o, product, c)),)
 
     return evaluate
 
 
 def unfused_accumulate(f: Float) -> Function:
     def evaluate(o: Ops[V], old: V, a: V, b: V) -> tuple[V]:
-        return unfused(f)(o, a, b, old)
+        return unfused_mad(f)(o, a, b, old)
 
     return evaluate
 
 
-def _flushed(o: Ops[V], f: Float, a: V) -> V:
+def _flush_denormals(o: Ops[V], f: Float, a: V) -> V:
     if not f.half:
         return o.without_denormals(a, f.fmt)
     return o.zero_extend(o.without_denormals(o.truncate(a, 32, 16), f.fmt), 16, 32)
@@ -114,7 +114,7 @@ def accumulate_zero_wins(o: Ops[V], old: V, a: V, b: V) -> tuple[V]:
 
 def legacy_multiply_add(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
     """v_mad_legacy_f32: 0 times anything is 0, the product is rounded, denormals are flushed."""
-    (total,) = unfused(SINGLE)(o, a, b, c)
+    (total,) = unfused_mad(SINGLE)(o, a, b, c)
     a, b, c = (o.without_denormals(value, F32) for value in (a, b, c))
     return (o.select(_any_zero(o, a, b), c, total, 32),)
 
@@ -134,7 +134,7 @@ def multiply_lit(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
     return (o.select(yields_least, least, SINGLE.multiply(o, a, b), 32),)
 
 
-def rounded(f: Float, direction: Direction) -> Function:
+def round_to_integral(f: Float, direction: Direction) -> Function:
     def evaluate(o: Ops[V], a: V) -> tuple[V]:
         return (f.round(o, a, direction),)
 
@@ -162,10 +162,10 @@ def _arithmetic(name: str, f: Float) -> dict[str, Function]:
         f"v_fmac_{name}": accumulate(f),
         f"v_fmamk_{name}": multiply_add(f),
         f"v_fmaak_{name}": multiply_add(f),
-        f"v_trunc_{name}": rounded(f, "trunc"),
-        f"v_floor_{name}": rounded(f, "floor"),
-        f"v_ceil_{name}": rounded(f, "ceil"),
-        f"v_rndne_{name}": rounded(f, "even"),
+        f"v_trunc_{name}": round_to_integral(f, "trunc"),
+        f"v_floor_{name}": round_to_integral(f, "floor"),
+        f"v_ceil_{name}": round_to_integral(f, "ceil"),
+        f"v_rndne_{name}": round_to_integral(f, "even"),
         f"v_fract_{name}": fraction(f),
         f"v_min_num_{name}": minimum_number(f),
         f"v_max_num_{name}": maximum_number(f),
@@ -181,10 +181,10 @@ def _single_and_half(name: str, f: Float) -> dict[str, Function]:
     table: dict[str, Function] = {
         f"v_sub_{name}": subtract(f),
         f"v_subrev_{name}": subtract_reversed(f),
-        f"v_mad_{name}": unfused(f),
+        f"v_mad_{name}": unfused_mad(f),
         f"v_mac_{name}": unfused_accumulate(f),
-        f"v_madmk_{name}": unfused(f),
-        f"v_madak_{name}": unfused(f),
+        f"v_madmk_{name}": unfused_mad(f),
+        f"v_madak_{name}": unfused_mad(f),
         f"v_min3_num_{name}": of_three(least, least),
         f"v_max3_num_{name}": of_three(most, most),
         f"v_minmax_num_{name}": of_three(least, most),
@@ -211,7 +211,7 @@ def _tables() -> dict[str, Function]:
         "v_mad_legacy_f32": legacy_multiply_add,
         "v_mullit_f32": multiply_lit,
         "v_fma_legacy_f16": multiply_add(HALF),
-        "v_mad_legacy_f16": unfused(HALF),
+        "v_mad_legacy_f16": unfused_mad(HALF),
         "s_fmamk_f32": multiply_add(SINGLE),
         "s_fmaak_f32": multiply_add(SINGLE),
         "v_dual_max_f32": maximum_number(SINGLE),

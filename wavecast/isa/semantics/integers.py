@@ -118,14 +118,14 @@ class IntegerOps(Ops[Integer]):
         full = (1 << bits) - 1
         if a == full or b == full:
             return full
-        return self.add(a, b, bits) if a == 0 or b == 0 else self._joined(a, b, bits)
+        return self.add(a, b, bits) if a == 0 or b == 0 else self._common_zeros(a, b, bits)
 
     def xor(self, a: Integer, b: Integer, bits: int) -> Integer:
         if isinstance(a, int) and isinstance(b, int):
             return a ^ b
-        return self.add(a, b, bits) if a == 0 or b == 0 else self._joined(a, b, bits)
+        return self.add(a, b, bits) if a == 0 or b == 0 else self._common_zeros(a, b, bits)
 
-    def _joined(self, a: Integer, b: Integer, bits: int) -> Integer:
+    def _common_zeros(self, a: Integer, b: Integer, bits: int) -> Integer:
         return _unknown(min(_zeros(a, bits), _zeros(b, bits)), a, b)
 
     def shl(self, a: Integer, amount: Integer, bits: int) -> Integer:

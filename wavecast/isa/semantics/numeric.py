@@ -109,7 +109,7 @@ def multiply_add(a: Array, b: Array, c: Array, fmt: FloatFormat) -> Array:
         result = _pattern(total.astype(np.float32), F32)
     else:
         lanes = np.broadcast_arrays(a, b, c)
-        values = [_fused(*map(float, lane)) for lane in zip(*map(_doubles, lanes), strict=True)]
+        values = [_fma(*map(float, lane)) for lane in zip(*map(_doubles, lanes), strict=True)]
         result = _pattern(np.array(values), F64)
     return _first_nan(result, (a, b, c), fmt)
 
@@ -118,7 +118,7 @@ def _doubles(a: Array) -> Array:
     return np.ascontiguousarray(a).view(np.float64)
 
 
-def _fused(a: float, b: float, c: float) -> float:
+def _fma(a: float, b: float, c: float) -> float:
     plain = a * b + c
     if not (np.isfinite(a) and np.isfinite(b) and np.isfinite(c)):
         # an infinite operand decides, but a product that overflows must not

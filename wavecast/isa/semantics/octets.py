@@ -11,7 +11,7 @@ from wavecast.isa.semantics.arithmetic import SINGLE
 from wavecast.isa.semantics.combine import Function
 from wavecast.isa.semantics.formats import F32
 from wavecast.isa.semantics.ops import Ops
-from wavecast.isa.semantics.registers import elements, from_dwords, packed
+from wavecast.isa.semantics.registers import elements, from_dwords, pack
 
 V = TypeVar("V")
 
@@ -60,7 +60,7 @@ def sliding_sums(masked: bool) -> Function:
             old = o.truncate(o.lshr(c, o.const(16 * position, 64), 64), 64, 32)
             total = _differences(o, window, b, o.low_half(old), 8, masked)
             totals.append(o.low_half(total))
-        return (from_dwords(o, packed(o, totals, 16)),)  # type: ignore[return-value]
+        return (from_dwords(o, pack(o, totals, 16)),)  # type: ignore[return-value]
 
     return evaluate
 
@@ -81,7 +81,7 @@ def average_bytes(o: Ops[V], a: V, b: V, rounds: V) -> tuple[V]:
     for x, y, z in zip(*(elements(o, [value], 8, 4) for value in (a, b, rounds)), strict=True):
         total = o.add(o.add(x, y, 32), o.low_bits(z, 1, 32), 32)
         results.append(o.lshr(total, o.const(1, 32), 32))
-    return tuple(packed(o, results, 8))  # type: ignore[return-value]
+    return tuple(pack(o, results, 8))  # type: ignore[return-value]
 
 
 # cube maps: the face a direction points at, and where

@@ -36,7 +36,7 @@ _INTEGER = {
 """Packed rows and the rows of one element they repeat."""
 
 
-def _added(function: Function, clamped_sum: str) -> Function:
+def _compose_add(function: Function, clamped_sum: str) -> Function:
     """function(a + b, c), the sum limited to 16 bits."""
 
     def evaluate(o: Ops[V], a: V, b: V, c: V) -> tuple[V, ...]:
@@ -50,7 +50,7 @@ def _elements() -> dict[str, Function]:
     for kind in ("i16", "u16"):
         for name in ("min", "max"):
             single = HALVES[f"v_{name}_{kind}"]
-            table[f"v_pk_add_{name}_{kind}"] = _added(single, f"v_add_nc_{kind}")
+            table[f"v_pk_add_{name}_{kind}"] = _compose_add(single, f"v_add_nc_{kind}")
     for name in ("add", "mul", "fma", "min_num", "max_num", "minimum", "maximum"):
         table[f"v_pk_{name}_f16"] = FLOATS[f"v_{name}_f16"]
     for name in ("min3_num", "max3_num", "minimum3", "maximum3"):

@@ -40,7 +40,7 @@ def elements(o: Ops[V], words: Sequence[V], width: int, count: int) -> list[V]:
     return fields
 
 
-def packed(o: Ops[V], values: Sequence[V], width: int) -> list[V]:
+def pack(o: Ops[V], values: Sequence[V], width: int) -> list[V]:
     """The inverse of `elements`: dwords."""
     words = [o.zero(32) for _ in range((width * len(values) + 31) // 32)]
     for number, value in enumerate(values):

@@ -56,13 +56,13 @@ def narrow(o: Ops[V], a: V, fmt: FloatFormat, rounding: Rounding = "even") -> V:
         result = o.zero_extend(o.f_convert(a, F32, F16), 16, 32)
         return saturated_half(o, result, o.f_is_infinite(a, F32))
     sign, exponent, significand = _parts(o, a)
-    significand_bits, count = _aligned(o, exponent, significand, fmt)
+    significand_bits, count = _align_significand(o, exponent, significand, fmt)
     if rounding == "even":
         bit = o.const(1, 32)
         lowest = o.low_bits(o.lshr(significand_bits, count, 32), 1, 32)
         half = o.sub(o.shl(bit, o.sub(count, bit, 32), 32), bit, 32)
         significand_bits = o.add(significand_bits, o.add(half, lowest, 32), 32)
-    return _assembled(o, a, sign, exponent, o.lshr(significand_bits, count, 32), fmt, rounding)
+    return _assemble_float(o, a, sign, exponent, o.lshr(significand_bits, count, 32), fmt, rounding)
 
 
 def narrow_stochastically(o: Ops[V], a: V, random: V, fmt: FloatFormat) -> V:
@@ -74,11 +74,11 @@ def narrow_stochastically(o: Ops[V], a: V, random: V, fmt: FloatFormat) -> V:
     """
     dropped = F32.fraction - fmt.fraction
     sign, exponent, significand = _parts(o, a)
-    significand_bits, count = _aligned(o, exponent, significand, fmt)
+    significand_bits, count = _align_significand(o, exponent, significand, fmt)
     window = o.lshr(significand_bits, o.sub(count, o.const(dropped, 32), 32), 32)
     noise = o.lshr(random, o.const(32 - dropped, 32), 32)
     magnitude = o.lshr(o.add(window, noise, 32), o.const(dropped, 32), 32)
-    return _assembled(o, a, sign, exponent, magnitude, fmt, "even")
+    return _assemble_float(o, a, sign, exponent, magnitude, fmt, "even")
 
 
 def _parts(o: Ops[V], a: V) -> tuple[V, V, V]:
@@ -92,7 +92,7 @@ def _parts(o: Ops[V], a: V) -> tuple[V, V, V]:
     return sign, o.select(denormal, o.const(1, 32), field, 32), significand
 
 
-def _aligned(o: Ops[V], exponent: V, significand: V, fmt: FloatFormat) -> tuple[V, V]:
+def _align_significand(o: Ops[V], exponent: V, significand: V, fmt: FloatFormat) -> tuple[V, V]:
     """The significand and how far it moves right to the last place of `fmt`, at most 31."""
     # below the smallest normal exponent the last place no longer follows the value
     least = o.const(F32.bias - fmt.bias + 1, 32)
@@ -101,7 +101,7 @@ def _aligned(o: Ops[V], exponent: V, significand: V, fmt: FloatFormat) -> tuple[
     return significand, o.minimum(count, o.const(31, 32), 32, signed=False)
 
 
-def _assembled(
+def _assemble_float(
     o: Ops[V], a: V, sign: V, exponent: V, significand: V, fmt: FloatFormat, rounding: Rounding
 ) -> V:
     """Sign, exponent and rounded significand as a pattern of `fmt`; specials and overflow."""

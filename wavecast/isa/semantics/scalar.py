@@ -357,11 +357,11 @@ def _tables() -> dict[str, Function]:
             table[f"s_cmp_{relation}_{kind}"] = compare(relation, 32, signed)
             table[f"s_cmpk_{relation}_{kind}"] = compare_immediate(relation, signed)
     for bits in (32, 64):
-        table |= _sized(bits)
+        table |= _rows_of_width(bits)
     return table
 
 
-def _sized(bits: int) -> dict[str, Function]:
+def _rows_of_width(bits: int) -> dict[str, Function]:
     """Rows that exist for 32 and for 64 bits."""
     table: dict[str, Function] = {
         f"s_mov_b{bits}": move,

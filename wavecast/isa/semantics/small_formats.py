@@ -19,7 +19,7 @@ from wavecast.isa.semantics.registers import (
     dwords,
     elements,
     from_dwords,
-    packed,
+    pack,
     part,
     with_part,
 )
@@ -71,7 +71,7 @@ def pair_up(small: str, large: FloatFormat) -> Function:
         half = part(o, a, 16, bits_of(o, op_sel, 0))
         wide = [widen(o, item, _format(o, small)) for item in elements(o, [half], 8, 2)]
         values = [narrow(o, item, large) for item in wide]
-        return (from_dwords(o, packed(o, values, large.bits)),)  # type: ignore[return-value]
+        return (from_dwords(o, pack(o, values, large.bits)),)  # type: ignore[return-value]
 
     return evaluate
 
@@ -81,7 +81,7 @@ def pair_down(small: str) -> Function:
 
     def evaluate(o: Ops[V], old: V, a: V, b: V, op_sel: V) -> tuple[V]:
         values = [narrow(o, item, _format(o, small)) for item in (a, b)]
-        (pair,) = packed(o, values, 8)
+        (pair,) = pack(o, values, 8)
         return (with_part(o, old, pair, 16, bits_of(o, op_sel, 2)),)
 
     return evaluate
@@ -90,7 +90,7 @@ def pair_down(small: str) -> Function:
 def pair_of_halves_down(small: str) -> Function:
     def evaluate(o: Ops[V], a: V) -> tuple[V]:
         wide = [widen(o, item, F16) for item in elements(o, [a], 16, 2)]
-        (pair,) = packed(o, [narrow(o, item, _format(o, small)) for item in wide], 8)
+        (pair,) = pack(o, [narrow(o, item, _format(o, small)) for item in wide], 8)
         return (pair,)
 
     return evaluate
@@ -150,17 +150,17 @@ def scaled_pair_down(small: str, large: FloatFormat) -> Function:
     bits = format_of(small).bits
     half_entry = 3 if large is F32 else 2
 
-    def inserted(o: Ops[V], old: V, values: list[V], scale: V, op_sel: V) -> tuple[V]:
+    def insert(o: Ops[V], old: V, values: list[V], scale: V, op_sel: V) -> tuple[V]:
         factor = _scale(o, scale, inverse=True)
-        (pair,) = packed(o, [_down(o, item, large, factor, small) for item in values], bits)
+        (pair,) = pack(o, [_down(o, item, large, factor, small) for item in values], bits)
         position = bits_of(o, op_sel, half_entry) if bits == 8 else bits_of(o, op_sel, 2, 2)
         return (with_part(o, old, pair, 2 * bits, position),)
 
     def singles(o: Ops[V], old: V, a: V, b: V, scale: V, op_sel: V) -> tuple[V]:
-        return inserted(o, old, [a, b], scale, op_sel)
+        return insert(o, old, [a, b], scale, op_sel)
 
     def halves(o: Ops[V], old: V, pair: V, scale: V, op_sel: V) -> tuple[V]:
-        return inserted(o, old, elements(o, [pair], 16, 2), scale, op_sel)
+        return insert(o, old, elements(o, [pair], 16, 2), scale, op_sel)
 
     return singles if large is F32 else halves
 
@@ -179,7 +179,7 @@ def scaled_stochastic_pair(large: FloatFormat) -> Function:
     def evaluate(o: Ops[V], old: V, pair: V, random: V, scale: V, op_sel: V) -> tuple[V]:
         words = dwords(o, pair, 2 * large.bits)
         values = elements(o, words, large.bits, 2)
-        (byte,) = packed(o, _all_down(o, values, large, scale, "fp4", random), 4)
+        (byte,) = pack(o, _all_down(o, values, large, scale, "fp4", random), 4)
         return (with_part(o, old, byte, 8, bits_of(o, op_sel, 2, 2)),)
 
     return evaluate
@@ -204,7 +204,7 @@ def scaled_pair_up(small: str, large: FloatFormat) -> Function:
         pair = part(o, a, 2 * bits, bits_of(o, op_sel, 0, 1 if bits == 8 else 2))
         factor = _scale(o, scale, inverse=False)
         values = [_up(o, item, small, factor, large) for item in elements(o, [pair], bits, 2)]
-        return (from_dwords(o, packed(o, values, large.bits)),)
+        return (from_dwords(o, pack(o, values, large.bits)),)
 
     return evaluate
 
@@ -261,7 +261,7 @@ def interleaved_block_down(small: str) -> Function:
 
 
 def _block(o: Ops[V], values: list[V], small: str) -> V | tuple[V, ...]:
-    return from_dwords(o, packed(o, values, format_of(small).bits))
+    return from_dwords(o, pack(o, values, format_of(small).bits))
 
 
 def block_up(small: str, large: FloatFormat, count: int) -> Function:
@@ -271,7 +271,7 @@ def block_up(small: str, large: FloatFormat, count: int) -> Function:
         factor = _scale(o, scale, inverse=False)
         parts = elements(o, dwords(o, a, count * bits), bits, count)
         values = [_up(o, item, small, factor, large) for item in parts]
-        return (from_dwords(o, packed(o, values, large.bits)),)
+        return (from_dwords(o, pack(o, values, large.bits)),)
 
     return evaluate
 
@@ -291,11 +291,11 @@ def _tables() -> dict[str, Function]:
         table[f"v_cvt_pk_{small}_f32"] = pair_down(small)
         table[f"v_cvt_pk_{small}_f16"] = pair_of_halves_down(small)
     for name, large in _LARGE.items():
-        table |= _scaled(name, large)
+        table |= _scaled_rows(name, large)
     return table
 
 
-def _scaled(name: str, large: FloatFormat) -> dict[str, Function]:
+def _scaled_rows(name: str, large: FloatFormat) -> dict[str, Function]:
     """Scaled rows to and from one larger format."""
     prefix = "v_cvt_scalef32"
     table: dict[str, Function] = {}

@@ -54,7 +54,7 @@ def _polynomial(o: Ops[V], x: V, coefficients: list[float]) -> V:
     return total
 
 
-def _limited(o: Ops[V], x: V, limit: float) -> V:
+def _clamp(o: Ops[V], x: V, limit: float) -> V:
     top, bottom = _number(o, limit), _number(o, -limit)
     x = o.select(o.f_less(top, x, F64), top, x, 64)
     return o.select(o.f_less(x, bottom, F64), bottom, x, 64)
@@ -62,7 +62,7 @@ def _limited(o: Ops[V], x: V, limit: float) -> V:
 
 def exponential(o: Ops[V], x: V) -> V:
     """2^x; beyond 2^+-300 any value that F32 rounds to zero or infinity."""
-    x = _limited(o, x, 300.0)
+    x = _clamp(o, x, 300.0)
     whole = o.f_round(x, F64, "even")
     part = o.f_add(x, o.f_negate(whole, F64), F64)
     count = o.sign_extend(o.f_to_int(whole, F64, 32, True), 32, 64)
@@ -100,7 +100,7 @@ def _revolution(o: Ops[V], x: V) -> tuple[V, V, V]:
     return sine, cosine, o.low_bits(o.f_to_int(quarters, F64, 32, True), 2, 32)
 
 
-def _turned(o: Ops[V], even: V, odd: V, quadrant: V) -> V:
+def _select_quadrant(o: Ops[V], even: V, odd: V, quadrant: V) -> V:
     magnitude = o.select(o.truncate(quadrant, 32, 1), odd, even, 64)
     negative = o.truncate(o.lshr(quadrant, o.const(1, 32), 32), 32, 1)
     return o.select(negative, o.f_negate(magnitude, F64), magnitude, 64)
@@ -117,7 +117,7 @@ def _in_range(o: Ops[V], x: V, value: V, outside: float) -> V:
 def sine(o: Ops[V], x: V) -> V:
     """sin(2 pi x)."""
     even, odd, quadrant = _revolution(o, x)
-    value = _in_range(o, x, _turned(o, even, odd, quadrant), 0.0)
+    value = _in_range(o, x, _select_quadrant(o, even, odd, quadrant), 0.0)
     return o.select(o.f_is_zero(x, F64), x, value, 64)
 
 
@@ -125,13 +125,13 @@ def cosine(o: Ops[V], x: V) -> V:
     """cos(2 pi x)."""
     odd, even, quadrant = _revolution(o, x)
     # a quarter turn on, cosine is minus sine
-    value = _turned(o, even, o.f_negate(odd, F64), quadrant)
+    value = _select_quadrant(o, even, o.f_negate(odd, F64), quadrant)
     return _in_range(o, x, value, 1.0)
 
 
 def hyperbolic_tangent(o: Ops[V], x: V) -> V:
     """(e^2x - 1) / (e^2x + 1), by its series near 0."""
-    grown = exponential(o, o.f_mul(_limited(o, x, 40.0), _number(o, 2 / _LN2), F64))
+    grown = exponential(o, o.f_mul(_clamp(o, x, 40.0), _number(o, 2 / _LN2), F64))
     unity = _number(o, 1.0)
     below = o.f_add(grown, o.f_negate(unity, F64), F64)
     far = o.f_div(below, o.f_add(grown, unity, F64), F64)

@@ -59,7 +59,7 @@ def binary(bits: int, combine: Combine) -> Function:
     return evaluate
 
 
-def swapped(function: Function) -> Function:
+def swap_operands(function: Function) -> Function:
     """The `rev` form: first and second source change places."""
 
     def evaluate(o: Ops[V], a: V, b: V) -> tuple[V, ...]:
@@ -119,7 +119,7 @@ def widen_half(signed: bool) -> Function:
 # three sources
 
 
-def fused(first: Combine, second: Combine) -> Function:
+def compose(first: Combine, second: Combine) -> Function:
     """`second(first(a, b), c)` on 32 bits."""
 
     def evaluate(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
@@ -334,14 +334,14 @@ def _tables() -> dict[str, Function]:
         "v_cvt_i32_i16": widen_half(signed=True),
         "v_add_nc_u32": binary(32, add),
         "v_sub_nc_u32": binary(32, subtract),
-        "v_subrev_nc_u32": swapped(binary(32, subtract)),
+        "v_subrev_nc_u32": swap_operands(binary(32, subtract)),
         "v_add_nc_i32": binary(32, add),
         "v_sub_nc_i32": binary(32, subtract),
         "v_add_nc_u64": binary(64, add),
         "v_sub_nc_u64": binary(64, subtract),
         "v_add_co_u32": add_unsigned,
         "v_sub_co_u32": sub_unsigned,
-        "v_subrev_co_u32": swapped(sub_unsigned),
+        "v_subrev_co_u32": swap_operands(sub_unsigned),
         "v_add_co_ci_u32": add_with_carry,
         "v_sub_co_ci_u32": sub_with_borrow,
         "v_subrev_co_ci_u32": sub_reversed_with_borrow,
@@ -358,7 +358,7 @@ def _tables() -> dict[str, Function]:
         "v_mul_lo_u32": multiply_32,
         "v_mul_lo_i32": multiply_32,
         "v_mul_u64": multiply_64,
-        "v_mad_u32": fused(multiply, add),
+        "v_mad_u32": compose(multiply, add),
         "v_mul_hi_u32": multiply_high_unsigned,
         "v_mul_hi_i32": multiply_high_signed,
         "v_mul_u32_u24": multiply_24(signed=False),
@@ -369,14 +369,14 @@ def _tables() -> dict[str, Function]:
         "v_mad_co_i64_i32": multiply_add_64(signed=True),
         "v_mad_nc_u64_u32": without_carry(multiply_add_64(signed=False)),
         "v_mad_nc_i64_i32": without_carry(multiply_add_64(signed=True)),
-        "v_add3_u32": fused(add, add),
-        "v_lshl_add_u32": fused(_shift_masked, add),
-        "v_add_lshl_u32": fused(add, _shift_masked),
-        "v_lshl_or_b32": fused(_shift_masked, bit_or),
-        "v_and_or_b32": fused(bit_and, bit_or),
-        "v_or3_b32": fused(bit_or, bit_or),
-        "v_xor3_b32": fused(bit_xor, bit_xor),
-        "v_xad_u32": fused(bit_xor, add),
+        "v_add3_u32": compose(add, add),
+        "v_lshl_add_u32": compose(_shift_masked, add),
+        "v_add_lshl_u32": compose(add, _shift_masked),
+        "v_lshl_or_b32": compose(_shift_masked, bit_or),
+        "v_and_or_b32": compose(bit_and, bit_or),
+        "v_or3_b32": compose(bit_or, bit_or),
+        "v_xor3_b32": compose(bit_xor, bit_xor),
+        "v_xad_u32": compose(bit_xor, add),
         "v_lshl_add_u64": shift_left_add_64,
         "v_bfi_b32": insert_field,
         "v_bfm_b32": field_mask(32),

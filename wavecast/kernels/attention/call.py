@@ -7,7 +7,7 @@ from typing import Any
 from torch import Tensor, dtype
 
 from wavecast.kernels import checks, gpu
-from wavecast.kernels.attention.specs import padded
+from wavecast.kernels.attention.specs import padded_head_size
 from wavecast.kernels.spec import Problem
 
 LARGEST_HEAD = 256
@@ -199,8 +199,8 @@ class Call:
             "keep": 1 / (1 - options.dropout),
             "seed": options.seed,
             "zero": 0,
-            "DIM": padded(head),
-            "DIM_V": padded(head_v),
+            "DIM": padded_head_size(head),
+            "DIM_V": padded_head_size(head_v),
             "GROUP": self.heads // self.kv_heads,
             "LEFT": left >= 0,
             "RIGHT": right >= 0,

@@ -62,13 +62,13 @@ def attention_fp8_reference(
     """On descaled values, with probabilities that are not rounded."""
     dtype = wide_dtype(q_descale)
 
-    def descaled(x, descale):
+    def dequantise(x, descale):
         if descale.numel() == 1:
             return x.to(dtype) * descale.reshape(())
         group = x.shape[2] // descale.shape[1]
         return x.to(dtype) * descale.repeat_interleave(group, 1)[:, None, :, None]
 
-    wide = descaled(q, q_descale), descaled(k, k_descale), descaled(v, v_descale)
+    wide = dequantise(q, q_descale), dequantise(k, k_descale), dequantise(v, v_descale)
     options = AttentionOptions(causal, scale, left, right, sinks, soft_cap=soft_cap)
     out, lse = reference.forward(Call("attention_fp8", *wide, options))
     return out.to(
@@ -76,16 +76,16 @@ def attention_fp8_reference(
     ), lse
 
 
-def _named(by_head=True, out="bfloat16", **of_case):
-    """Sizes of a case, as `sizes.named` gives them."""
-    case = sizes.named(**of_case)
+def _case_sizes(by_head=True, out="bfloat16", **of_case):
+    """Sizes of a case, as `sizes.expand_sizes` gives them."""
+    case = sizes.expand_sizes(**of_case)
     case |= {"q_dtype": case["dtype"], "out_dtype": out, "sinks_dtype": out}
     shape = (case["b"], case["hkv"]) if by_head else (1,)
     return {**case, **dict(zip(TENSORS.leading, shape, strict=False))}
 
 
 def _inputs(make, **of_case):
-    arguments = _make_inputs(make, **_named(**of_case))
+    arguments = _make_inputs(make, **_case_sizes(**of_case))
     return {**arguments, "out_dtype": make.dtype(of_case.get("out", "bfloat16"))}
 
 
@@ -107,7 +107,7 @@ OPERATOR = Operator(
     summary="softmax attention of queries, keys and values in fp8",
     call=attention_fp8,
     inputs=_inputs,
-    work=lambda **of_case: _work(**_named(**of_case)),
+    work=lambda **of_case: _work(**_case_sizes(**of_case)),
     cases=(
         _case(1, 7, 9, 2, 1, 16, causal=True, by_head=False),
         _case(2, 60, 130, 2, 1, 64, _FNUZ, causal=True),

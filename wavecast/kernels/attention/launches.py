@@ -32,7 +32,7 @@ def forward(call: Call) -> tuple[Tensor, Tensor]:
         q_rope=q_rope, k_rope=k_rope, q_scale=q_scale, k_scale=k_scale, v_scale=v_scale,
         scale_batch=call.kv_heads if by_head else 0, scale_head=int(by_head),
         sinks=call.options.sinks, SINKS=call.options.sinks is not None,
-        DIM_R=specs.padded(call.rope_size), SCALED=scaled, WIDEN=scaled and not native,
+        DIM_R=specs.padded_head_size(call.rope_size), SCALED=scaled, WIDEN=scaled and not native,
         PEAK=peak,
     )  # fmt: skip
     return out, lse
@@ -74,6 +74,6 @@ def _delta(call: Call, dout: Tensor, dlse: Tensor | None, out: Tensor) -> Tensor
     choice.run(
         specs.DELTA, problem, out=out, dout=dout, dlse=dlse, delta=delta,
         heads=call.heads, queries=delta.shape[-1], **call.lse_strides(), HEAD=head_v,
-        DIM=specs.padded(head_v), DLSE=dlse is not None,
+        DIM=specs.padded_head_size(head_v), DLSE=dlse is not None,
     )  # fmt: skip
     return delta

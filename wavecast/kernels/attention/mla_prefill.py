@@ -57,11 +57,11 @@ def mla_prefill_reference(
 ):  # fmt: skip
     """Sequence by sequence on concatenated heads."""
     packed = Packed(cu_seqlens_q, cu_seqlens_k, max_q, max_k)
-    q, k = _joined(q_nope, q_rope, k_nope, k_rope)
+    q, k = _concat_rope(q_nope, q_rope, k_nope, k_rope)
     return reference.forward(Call("mla_prefill", q, k, v, AttentionOptions(causal, scale), packed))
 
 
-def _joined(q_nope, q_rope, k_nope, k_rope):
+def _concat_rope(q_nope, q_rope, k_nope, k_rope):
     """Whole queries and keys."""
     k_rope = k_rope[:, None].expand(-1, k_nope.shape[1], -1)
     return torch.cat([q_nope, q_rope], -1), torch.cat([k_nope, k_rope], -1)
@@ -77,7 +77,7 @@ def _gradient(ctx, dout, dlse):
     q_nope, q_rope, k_nope, k_rope, v, starts_q, starts_k, out, lse = ctx.saved_tensors
     if dout is None:
         dout = torch.zeros_like(out)
-    q, k = _joined(q_nope, q_rope, k_nope, k_rope)
+    q, k = _concat_rope(q_nope, q_rope, k_nope, k_rope)
     dq, dk, dv, _ = torch.ops.wavecast.attention_varlen_backward(
         dout, dlse, q, k, v, out, lse, starts_q, starts_k, *ctx.options
     )

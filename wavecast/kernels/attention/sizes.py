@@ -56,7 +56,7 @@ def _pairs(
     return heads * sum(scores(s, t, left, right) for s, t in zip(q, k, strict=True))
 
 
-def named(**sizes: Any) -> dict[str, Any]:
+def expand_sizes(**sizes: Any) -> dict[str, Any]:
     """Sizes of a case, with those that signatures name and those that follow from others."""
     case = {**sizes, "dv": sizes.get("dv") or sizes["d"]}
     if "q" in sizes:  # lengths of packed sequences
@@ -81,7 +81,7 @@ def inputs(signature: Signature) -> Callable[..., dict[str, Any]]:
     )  # fmt: skip
 
     def without_lengths(make: Make, **sizes: Any) -> dict[str, Any]:
-        arguments = make_inputs(make, **named(**sizes))
+        arguments = make_inputs(make, **expand_sizes(**sizes))
         return {name: value for name, value in arguments.items() if not isinstance(value, tuple)}
 
     return without_lengths
@@ -94,7 +94,7 @@ def backward_inputs(
     sinks have a gradient of lse."""
     forward = inputs(signature)
 
-    def made(make: Make, **sizes: Any) -> dict[str, Any]:
+    def make_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
         arguments = forward(make, dlse=bool(sizes.get("sinks")), **sizes)
         if make.values:
             results = ("dout", "dlse", "out", "lse")
@@ -102,7 +102,7 @@ def backward_inputs(
             arguments |= {"out": out, "lse": lse}
         return arguments
 
-    return made
+    return make_inputs
 
 
 def gradient(*packed: str) -> dict[str, Any]:
@@ -121,4 +121,4 @@ def gradient(*packed: str) -> dict[str, Any]:
 def work(signature: Signature, flops: Callable[..., Any]) -> Callable[..., Work]:
     """`Operator.work`: every operand and result once."""
     work_of = signature.work(flops, absent=_ABSENT)
-    return lambda **sizes: work_of(**named(dlse=bool(sizes.get("sinks")), **sizes))
+    return lambda **sizes: work_of(**expand_sizes(dlse=bool(sizes.get("sinks")), **sizes))

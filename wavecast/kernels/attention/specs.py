@@ -29,14 +29,17 @@ _LARGE_HEAD = 128
 """Elements of a head beyond which accumulators of whole heads leave few registers."""
 
 
-def padded(head: int) -> int:
+def padded_head_size(head: int) -> int:
     """Elements of a head in tiles."""
     return max(16, triton.next_power_of_2(head))
 
 
 def _large(problem: Problem) -> bool:
-    rope = padded(problem["rope"]) if problem["rope"] else 0
-    return max(padded(problem["head"]) + rope, padded(problem["head_v"])) > _LARGE_HEAD
+    rope = padded_head_size(problem["rope"]) if problem["rope"] else 0
+    return (
+        max(padded_head_size(problem["head"]) + rope, padded_head_size(problem["head_v"]))
+        > _LARGE_HEAD
+    )
 
 
 def _rdna(device: Device) -> bool:
@@ -52,11 +55,13 @@ def _demand(
     rate = lookup(dtype).rate
     if rate == "fp8" and dtype not in device.capabilities.matrix_fp8:
         rate = "bf16"  # what it is widened to
+    rope = padded_head_size(problem["rope"]) if problem["rope"] else 0
     by_keys = kernel is AttentionKeyGradients
     return kernel(
         **{name: problem[name] for name in _SIZES}, kv_heads=problem["shared"],
-        head=padded(problem["head"]) + (padded(problem["rope"]) if problem["rope"] else 0),
-        head_v=padded(problem["head_v"]), dtype=rate, itemsize=getattr(torch, dtype).itemsize,
+        head=padded_head_size(problem["head"]) + rope,
+        head_v=padded_head_size(problem["head_v"]), dtype=rate, itemsize=getattr(torch,
+        dtype).itemsize,
         rows=settings["BLOCK_N" if by_keys else "BLOCK_M"],
         columns=settings["BLOCK_M" if by_keys else "BLOCK_N"], edge=settings["EDGE"],
         soft_cap="cap" in flags, alibi="alibi" in flags, dropout="dropout" in flags,
@@ -187,7 +192,11 @@ def _tiles_fit(
         return False
     if rows == 16 and problem["queries"] > 16 and warps == 1 and shape == 32:
         return False
-    parts = padded(problem["head"]), padded(problem["head_v"]), padded(problem["rope"] or 256)
+    parts = (
+        padded_head_size(problem["head"]),
+        padded_head_size(problem["head_v"]),
+        padded_head_size(problem["rope"] or 256),
+    )
     if settings["CHUNK"] and (settings["CHUNK"] > min(parts) or shape == 32):
         return False
     if problem["dtype"] == "float32" and rows * columns > 2048:

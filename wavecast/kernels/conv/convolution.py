@@ -11,10 +11,10 @@ from wavecast.kernels.conv.geometry import (
     ACTIVATIONS,
     Geometry,
     empty,
-    formatted,
     geometry,
     keeps_last,
     same,
+    to_memory_format,
 )
 from wavecast.kernels.operator import Gradient
 from wavecast.kernels.references import wide_dtype, widened
@@ -58,7 +58,7 @@ def convolution_reference(
     y = torch.convolution(*wide, stride, padding, dilation, False, none, groups)
     if activation != "none":
         y = getattr(torch.nn.functional, activation)(y)
-    return formatted(y.to(x.dtype), keeps_last(x))
+    return to_memory_format(y.to(x.dtype), keeps_last(x))
 
 
 def conv2d(
@@ -70,14 +70,16 @@ def conv2d(
     channels / groups, height, width]; strides and dilations left out are one, padding is none; the
     rest as `convolution` says. Raises ArgumentError."""
     checks.require(x.dim() == 4, "conv2d", f"x has {x.dim()} dimensions, expected 4")
-    return convolution(x, weight, bias, *_filled(stride, padding, dilation), groups, activation)
+    return convolution(
+        x, weight, bias, *_fill_defaults(stride, padding, dilation), groups, activation
+    )
 
 
 def conv2d_reference(
     x, weight, bias=None, stride=None, padding=None, dilation=None, groups=1, activation="none"
 ):  # fmt: skip
     checks.require(x.dim() == 4, "conv2d", f"x has {x.dim()} dimensions, expected 4")
-    window = _filled(stride, padding, dilation)
+    window = _fill_defaults(stride, padding, dilation)
     return convolution_reference(x, weight, bias, *window, groups, activation)
 
 
@@ -109,7 +111,7 @@ def convolution_backward_data_reference(
     x = dy.new_empty(g.input_shape(), dtype=wide_dtype(dy))
     wide = (widened(dy), x, weight.to(x.dtype))
     dx = _gradients(*wide, stride, padding, dilation, groups, [True, False, False])[0]
-    return formatted(dx.to(dy.dtype), keeps_last(dy))
+    return to_memory_format(dx.to(dy.dtype), keeps_last(dy))
 
 
 def convolution_backward_weight(
@@ -143,10 +145,10 @@ def convolution_backward_weight_reference(
     wide = (dy.to(weight.dtype), widened(x), weight)
     dw = _gradients(*wide, stride, padding, dilation, groups, [False, True, False])[1]
     db = _bias_gradient(wide[0]).to(x.dtype) if bias else x.new_empty(0)
-    return formatted(dw.to(x.dtype), keeps_last(x)), db
+    return to_memory_format(dw.to(x.dtype), keeps_last(x)), db
 
 
-def _filled(
+def _fill_defaults(
     stride: list[int] | None, padding: list[int] | None, dilation: list[int] | None
 ) -> tuple[list[int], list[int], list[int]]:
     """What a convolution of images takes for arguments left out."""
@@ -208,7 +210,7 @@ def _weight_geometry(
 def _setup(ctx: Any, inputs: tuple[Any, ...], output: Tensor) -> None:
     x, weight, bias, stride, padding, dilation, groups, activation = inputs
     ctx.save_for_backward(x, weight, bias, output if activation == "relu" else None)
-    ctx.given = (*_filled(stride, padding, dilation), groups)
+    ctx.given = (*_fill_defaults(stride, padding, dilation), groups)
     ctx.activation = activation
 
 

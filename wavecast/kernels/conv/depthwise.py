@@ -15,7 +15,7 @@ from torch import Tensor
 
 from wavecast.kernels import choice, gpu
 from wavecast.kernels.conv.combine import activated, combine
-from wavecast.kernels.conv.geometry import Geometry, empty, formatted, is_last, strides
+from wavecast.kernels.conv.geometry import Geometry, empty, is_last, strides, to_memory_format
 from wavecast.kernels.spec import KernelSpec, Problem, Settings
 from wavecast.kernels.tiles import tile_of
 
@@ -176,12 +176,12 @@ def convolve(
     output; with channels innermost if `last`. Neither side is empty."""
     x_size, y_size = (g.out, g.size) if transposed else (g.size, g.out)
     channels = g.channels if transposed else g.filters
-    x = formatted(x, last)
+    x = to_memory_format(x, last)
     y = empty((g.batch, channels, *y_size[3 - g.dims :]), last, x.dtype, x.device)
     problem = {
         "positions": g.batch * math.prod(y_size),
         "channels": channels,
-        **_described(g, x),
+        **_problem_entries(g, x),
         "transposed": transposed,
         "x_last": last,
         "y_last": last,
@@ -218,7 +218,7 @@ def weight_gradient(dy: Tensor, x: Tensor, g: Geometry, last: bool) -> Tensor:
         "part": part,
         "splits": splits,
         "channels": g.filters,
-        **_described(g, x),
+        **_problem_entries(g, x),
         "x_last": x_last,
         "y_last": dy_last,
     }
@@ -233,7 +233,7 @@ def weight_gradient(dy: Tensor, x: Tensor, g: Geometry, last: bool) -> Tensor:
     return dw
 
 
-def _described(g: Geometry, x: Tensor) -> dict[str, int | str]:
+def _problem_entries(g: Geometry, x: Tensor) -> dict[str, int | str]:
     """The entries of a problem that both kernels have."""
     multiple, taps = g.filters // g.channels, math.prod(g.taps)
     return {"multiple": multiple, "taps": taps, "bytes": x.element_size(), **g.described}

@@ -144,7 +144,7 @@ def empty(shape: Sequence[int], last: bool, dtype: torch.dtype, device: torch.de
     return torch.empty(order, dtype=dtype, device=device).movedim(-1, 1)
 
 
-def formatted(tensor: Tensor, last: bool) -> Tensor:
+def to_memory_format(tensor: Tensor, last: bool) -> Tensor:
     """A tensor with channels innermost in memory, or contiguous."""
     if not last:
         return tensor.contiguous()

@@ -10,7 +10,14 @@ from wavecast.arch import Device
 from wavecast.kernels import checks, choice, gpu
 from wavecast.kernels.conv import tiling
 from wavecast.kernels.conv.combine import combine
-from wavecast.kernels.conv.geometry import Geometry, by_axis, empty, formatted, is_last, strides
+from wavecast.kernels.conv.geometry import (
+    Geometry,
+    by_axis,
+    empty,
+    is_last,
+    strides,
+    to_memory_format,
+)
 from wavecast.kernels.conv.implicit_kernel import convolution_kernel
 from wavecast.kernels.conv.layout import channels_first, channels_last, in_rows
 from wavecast.kernels.references import short_name
@@ -35,12 +42,12 @@ def product(
     if merged is not None:
         x, depth = merged.x, merged.depth
         x_size, pads = (*g.size[:2], x.shape[-1]), (*pads[:2], 0)
-        weight = merged.filled(weight)
+        weight = merged.pad_filters(weight)
     x_last = merged is not None or is_last(x)
     if not x_last and not (g.pointwise and math.prod(x_size) % 16 == 0):
         x, x_last = channels_last(x), True
     x = x if x_last else x.contiguous()
-    weight = formatted(weight, True)
+    weight = to_memory_format(weight, True)
     taps, width = math.prod(weight.shape[2:]), weight.shape[1]
     phase_taps = tuple(t // min(t, s) for t, s in zip(g.taps, g.stride, strict=True))
     pixels = g.batch * math.prod(
@@ -117,7 +124,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> ImplicitPro
         k=triton.cdiv(depth, tile_k) * tile_k * problem["taps"],
         batch=problem["groups"] * problem["phases"],
         narrow_loads=not vectors,
-        **tiling.tiled(problem, settings),
+        **tiling.tile_fields(problem, settings),
     )
 
 

@@ -59,7 +59,7 @@ class Rows(NamedTuple):
     channels: int
     depth: int
 
-    def filled(self, weight: Tensor) -> Tensor:
+    def pad_filters(self, weight: Tensor) -> Tensor:
         """Filters with zeros up to as many channels and taps."""
         more = self.depth // self.channels - weight.shape[-1]
         between = [0, 0] * (weight.dim() - 3)
@@ -69,14 +69,14 @@ class Rows(NamedTuple):
 
 def channels_last(x: Tensor) -> Tensor:
     """`x` [batch, channels, …] with channels innermost."""
-    return x if is_last(x) else _moved(x, x.shape[1], x.shape[-1], 0)
+    return x if is_last(x) else _to_channels_last(x, x.shape[1], x.shape[-1], 0)
 
 
 def channels_first(x: Tensor) -> Tensor:
     """`x` [batch, channels, …], which has channels innermost, contiguous."""
     batch, channels = x.shape[:2]
     swapped = x.movedim(1, -1).reshape(batch, -1, channels)
-    return _moved(swapped, swapped.shape[1], channels, 0).movedim(1, -1).reshape(x.shape)
+    return _to_channels_last(swapped, swapped.shape[1], channels, 0).movedim(1, -1).reshape(x.shape)
 
 
 def in_rows(x: Tensor, g: Geometry) -> Rows | None:
@@ -86,10 +86,12 @@ def in_rows(x: Tensor, g: Geometry) -> Rows | None:
     channels = triton.next_power_of_2(g.channels)
     depth = triton.cdiv(g.taps[2] * channels, 16) * 16
     width = (g.out[2] - 1) * g.stride[2] + depth // channels
-    return Rows(_moved(x, channels, triton.cdiv(width, 16) * 16, g.padding[2]), channels, depth)
+    return Rows(
+        _to_channels_last(x, channels, triton.cdiv(width, 16) * 16, g.padding[2]), channels, depth
+    )
 
 
-def _moved(x: Tensor, padded: int, width: int, pad_left: int) -> Tensor:
+def _to_channels_last(x: Tensor, padded: int, width: int, pad_left: int) -> Tensor:
     """`x` with channels innermost, zeros up to `padded` of them, and its rows after `pad_left`
     zeros in rows of `width`."""
     batch, channels = x.shape[:2]

@@ -29,7 +29,7 @@ def _shapes(sizes: Sizes) -> tuple[list[int], list[int], dict[str, Any]]:
     return x, [sizes["filters"], sizes["channels"] // groups, *taps], rest
 
 
-def _given(sizes: Sizes) -> Geometry:
+def _case_geometry(sizes: Sizes) -> Geometry:
     x, weight, rest = _shapes(sizes)
     return geometry("convolution", x, weight, **rest)
 
@@ -54,13 +54,13 @@ def _inputs(make: Make, **sizes: Any) -> dict[str, Any]:
 
 def _data_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
     x, weight, rest = _shapes(sizes)
-    dy = _tensor(make, _given(sizes).output_shape(), sizes)
+    dy = _tensor(make, _case_geometry(sizes).output_shape(), sizes)
     return {"dy": dy, "weight": _weight(make, weight, sizes), "size": x[2:], **rest}
 
 
 def _weight_inputs(make: Make, **sizes: Any) -> dict[str, Any]:
     x, weight, rest = _shapes(sizes)
-    dy = _tensor(make, _given(sizes).output_shape(), sizes)
+    dy = _tensor(make, _case_geometry(sizes).output_shape(), sizes)
     operands = {"dy": dy, "x": _tensor(make, x, sizes), "kernel": weight[2:]}
     return {**operands, **rest, "bias": sizes.get("bias", True)}
 
@@ -69,7 +69,7 @@ def _work(result: str) -> Callable[..., Work]:
     """The work of the operator that computes `y`, `x` (its gradient) or `weight` (its gradient)."""
 
     def work(**sizes: Any) -> Work:
-        g = _given(sizes)
+        g = _case_geometry(sizes)
         dtype = getattr(torch, sizes["dtype"])
         x, y, w = (math.prod(s()) for s in (g.input_shape, g.output_shape, g.weight_shape))
         bias = g.filters if sizes.get("bias", result == "weight") else 0

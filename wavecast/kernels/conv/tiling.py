@@ -55,7 +55,7 @@ def fits(problem: Problem, settings: Settings, device: Device) -> bool:
     return staged_bytes(tile_m, tile_n, tile_k, size, stages) <= lds
 
 
-def tiled(problem: Problem, settings: Settings) -> dict[str, Any]:
+def tile_fields(problem: Problem, settings: Settings) -> dict[str, Any]:
     """The fields of an `ImplicitProduct` that all kernels fill alike."""
     same = {name: problem[name] for name in ("dtype", "splits", "read", "taps")}
     return {**tiles.sides(settings), **same, "num_stages": settings["num_stages"]}

@@ -17,7 +17,7 @@ from wavecast.arch import Device
 from wavecast.kernels import choice, gpu
 from wavecast.kernels.conv import tiling
 from wavecast.kernels.conv.combine import combine
-from wavecast.kernels.conv.geometry import Geometry, empty, formatted, strides
+from wavecast.kernels.conv.geometry import Geometry, empty, strides, to_memory_format
 from wavecast.kernels.conv.layout import channels_last, in_rows
 from wavecast.kernels.references import short_name
 from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
@@ -206,7 +206,7 @@ def gradient(dy: Tensor, x: Tensor, g: Geometry, last: bool) -> Tensor:
         combine(out, None, dw, "none")
     if merged:
         dw = dw[:, : g.channels, ..., : g.taps[2]]
-    return formatted(dw, last)
+    return to_memory_format(dw, last)
 
 
 def _axes(problem: Problem, device: Device) -> Axes:
@@ -224,7 +224,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> ImplicitPro
         k=problem["positions"],
         batch=problem["groups"],
         narrow_loads=device.vendor == "amd" and size == 2 and loaded < _EXCHANGED_BYTES,
-        **tiling.tiled(problem, settings),
+        **tiling.tile_fields(problem, settings),
     )
 
 

@@ -9,7 +9,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels import choice, describe, gpu
-from wavecast.kernels.checks import require, written
+from wavecast.kernels.checks import check_no_overlap, require
 from wavecast.kernels.decode.arguments import CACHE, scale_stride, usable
 from wavecast.kernels.decode.parts import FP8
 from wavecast.kernels.describe import Device, KernelSpec, Problem, Settings, Signature, Sizes, Work
@@ -216,7 +216,7 @@ def _check_cache(
 ) -> None:
     """A cache has the dtype of what is written, or one of 8 bits and then perhaps a scale."""
     label, narrow = f"the cache of {what}", cache.element_size() == 1
-    written(name, label, cache)
+    check_no_overlap(name, label, cache)
     fits = narrow or cache.dtype == new.dtype
     require(fits, name, f"{what} is {new.dtype}, its cache {cache.dtype}")
     usable(name, label, cache)

@@ -15,7 +15,7 @@ from wavecast.kernels.decode import arguments, mla_cdna
 from wavecast.kernels.decode.combine import reduce_parts
 from wavecast.kernels.decode.mla_kernel import mla_decode_kernel
 from wavecast.kernels.decode.parts import FP8_NAN, LOG2E
-from wavecast.kernels.decode.reference import attended
+from wavecast.kernels.decode.reference import reference_attention
 from wavecast.kernels.decode.sizes import made_cache, made_lengths, made_table
 from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings, Signature, Work
 from wavecast.kernels.strides import adjacent
@@ -115,7 +115,7 @@ def mla_decode_reference(
     keys = cache.unsqueeze(2)
     sequence, position = torch.arange(q.shape[0], device=q.device), lengths.long() - 1
     options = arguments.PagedOptions(cache_scale, cache_scale)
-    out = attended(q, sequence, position, keys, keys, block_table, scale, options)
+    out = reference_attention(q, sequence, position, keys, keys, block_table, scale, options)
     return out[..., : q.shape[2] - rope].contiguous()
 
 

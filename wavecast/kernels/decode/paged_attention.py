@@ -25,7 +25,7 @@ from wavecast.kernels.decode.parts import (
     load_tokens,
     widen,
 )
-from wavecast.kernels.decode.reference import attended
+from wavecast.kernels.decode.reference import reference_attention
 from wavecast.kernels.decode.sizes import llama, made_lengths, paged_inputs, paged_work
 from wavecast.kernels.describe import Axes, Device, KernelSpec, Operator, Problem, Settings
 from wavecast.perfmodel.ranking.cache import PrefillLoop
@@ -246,7 +246,9 @@ def paged_attention_reference(
     sequence = torch.searchsorted(starts[1:].contiguous().to(row.dtype), row, right=True)
     position = lengths[sequence].long() - starts[sequence + 1].long() + row
     options = arguments.PagedOptions(k_scale, v_scale, window, sinks, soft_cap, alibi)
-    return attended(q, sequence, position, key_cache, value_cache, block_table, scale, options)
+    return reference_attention(
+        q, sequence, position, key_cache, value_cache, block_table, scale, options
+    )
 
 
 def _axes(problem: Problem, device: Device) -> Axes:

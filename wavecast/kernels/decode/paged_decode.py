@@ -23,7 +23,7 @@ from wavecast.kernels.decode.parts import (
     load_tokens,
     widen,
 )
-from wavecast.kernels.decode.reference import attended
+from wavecast.kernels.decode.reference import reference_attention
 from wavecast.kernels.decode.sizes import llama, made_lengths, paged_inputs, paged_work
 from wavecast.kernels.describe import Axes, Device, KernelSpec, Operator, Problem, Settings
 from wavecast.perfmodel.ranking.cache import CacheLoop, splits
@@ -205,7 +205,9 @@ def paged_decode_reference(
     """Over all tokens a table can hold, with the others masked."""
     sequence, position = torch.arange(q.shape[0], device=q.device), lengths.long() - 1
     options = arguments.PagedOptions(k_scale, v_scale, window, sinks, soft_cap, alibi)
-    return attended(q, sequence, position, key_cache, value_cache, block_table, scale, options)
+    return reference_attention(
+        q, sequence, position, key_cache, value_cache, block_table, scale, options
+    )
 
 
 def _rows(group: int) -> int:

@@ -7,7 +7,7 @@ from wavecast.kernels.decode.arguments import PagedOptions
 from wavecast.kernels.references import wide_dtype
 
 
-def attended(
+def reference_attention(
     q: Tensor, sequence: Tensor, position: Tensor, key_cache: Tensor, value_cache: Tensor,
     block_table: Tensor, scale: float | None, options: PagedOptions,
 ) -> Tensor:  # fmt: skip
@@ -28,8 +28,8 @@ def attended(
     block_mask = torch.zeros_like(block, dtype=torch.bool)
     block_mask = block_mask.index_put((sequence[:, None], token[None, :]), mask, accumulate=True)
     block = torch.where(block_mask, block, 0)
-    keys = _gathered(key_cache, block, token, block_size, options.k_scale, dtype)
-    values = _gathered(value_cache, block, token, block_size, options.v_scale, dtype)
+    keys = _gather_tokens(key_cache, block, token, block_size, options.k_scale, dtype)
+    values = _gather_tokens(value_cache, block, token, block_size, options.v_scale, dtype)
     keys = torch.where(block_mask[:, :, None, None], keys, 0.0)[sequence]
     values = torch.where(block_mask[:, :, None, None], values, 0.0)[sequence]
     q_of_group = q.to(dtype).reshape(rows, kv_heads, heads // kv_heads, head)
@@ -49,7 +49,7 @@ def attended(
     return out.to(q.dtype).contiguous()
 
 
-def _gathered(cache, block, token, block_size, scale, dtype):
+def _gather_tokens(cache, block, token, block_size, scale, dtype):
     """The tokens of all sequences, [sequences, tokens, heads, head] in `dtype`."""
     out = cache[block, (token % block_size)[None, :]].to(dtype)
     if scale is not None:

@@ -69,7 +69,7 @@ def reduce_scatter(
     """
     name = "reduce_scatter"
     _check_reduced(name, x, group, op)
-    rows = _divided(name, x, group)
+    rows = _rows_per_rank(name, x, group)
     out = _result(name, x, (rows, *x.shape[1:]), out)
     group.begin(RankCall(name, x.numel(), x.dtype, 0, op))
     flat, into = x.view(-1), out.view(-1)
@@ -101,7 +101,7 @@ def all_to_all(x: Tensor, group: RankGroup, out: Tensor | None = None) -> Tensor
     """
     name = "all_to_all"
     _check(name, x, group)
-    _divided(name, x, group)
+    _rows_per_rank(name, x, group)
     out = _result(name, x, x.shape, out)
     require(out is not x, name, "x cannot be the result")
     group.begin(RankCall(name, x.numel(), x.dtype))
@@ -229,7 +229,7 @@ def _result(name: str, x: Tensor, shape: Sequence[int], out: Tensor | None) -> T
     return out
 
 
-def _divided(name: str, x: Tensor, group: RankGroup) -> int:
+def _rows_per_rank(name: str, x: Tensor, group: RankGroup) -> int:
     """The first dimension divided by the ranks."""
     shape = "x".join(map(str, x.shape)) or "a scalar"
     fits = x.dim() > 0 and x.shape[0] % group.world == 0

@@ -66,7 +66,7 @@ class _KeysAndValues:
 
     def __init__(self, k: Tensor, v: Tensor) -> None:
         self.shapes = k.shape, v.shape
-        self.flat = _joined(k, v)
+        self.flat = _concat_flat(k, v)
 
     def of(self, flat: Tensor) -> tuple[Tensor, Tensor]:
         """Keys and values of a flat tensor."""
@@ -75,7 +75,7 @@ class _KeysAndValues:
         return k.view(keys), v.view(values)
 
 
-def _joined(k: Tensor, v: Tensor) -> Tensor:
+def _concat_flat(k: Tensor, v: Tensor) -> Tensor:
     return torch.cat([k.reshape(-1), v.reshape(-1)])
 
 
@@ -95,7 +95,7 @@ class _RingAttention(torch.autograd.Function):
                 part = attention(
                     q, keys, values, causal=causal and source == group.rank, scale=scale
                 )
-                total = part if total is None else _merged(total, part)
+                total = part if total is None else _merge_attention(total, part)
             torch.cuda.current_stream().wait_stream(side)
         assert total is not None
         out, lse = total[0].to(q.dtype), total[1]
@@ -125,7 +125,7 @@ class _RingAttention(torch.autograd.Function):
                     causal=causal and source == group.rank, scale=ctx.scale,
                 )  # fmt: skip
                 dq += dquery
-                dflat += _joined(dkeys, dvalues)
+                dflat += _concat_flat(dkeys, dvalues)
             torch.cuda.current_stream().wait_stream(side)
             dflat = shift(dflat, group)  # gradients go along, and home with the last step
         dk, dv = kv.of(dflat)
@@ -136,7 +136,7 @@ class _GatheredAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Any, k: Any, v: Any, group: Any, causal: Any, scale: Any) -> Any:
         keys, values = (_all_tokens(x, group) for x in (k, v))
-        kv_length = _seen(k.shape[1], group, causal)
+        kv_length = _visible_tokens(k.shape[1], group, causal)
         out, lse = attention(
             q, keys[:, :kv_length], values[:, :kv_length], causal=causal, scale=scale
         )
@@ -149,7 +149,7 @@ class _GatheredAttention(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Any) -> Any:
         q, keys, values, out, lse = ctx.saved_tensors
         group = ctx.group
-        kv_length = _seen(q.shape[1], group, ctx.causal)
+        kv_length = _visible_tokens(q.shape[1], group, ctx.causal)
         dq, dkeys, dvalues, _ = attention_backward(
             gradients[0].contiguous(), None, q, keys[:, :kv_length], values[:, :kv_length], out,
             lse,
@@ -159,7 +159,7 @@ class _GatheredAttention(torch.autograd.Function):
         return dq, dk, dv, None, None, None
 
 
-def _seen(tokens: int, group: RankGroup, causal: bool) -> int:
+def _visible_tokens(tokens: int, group: RankGroup, causal: bool) -> int:
     """Tokens, from the first on, that this rank's queries may see."""
     return tokens * (group.rank + 1 if causal else group.world)
 
@@ -177,7 +177,9 @@ def _own_tokens(x: Tensor, tokens: int, group: RankGroup) -> Tensor:
     return collectives.reduce_scatter(whole, group).transpose(0, 1).contiguous()
 
 
-def _merged(total: tuple[Tensor, Tensor], part: tuple[Tensor, Tensor]) -> tuple[Tensor, Tensor]:
+def _merge_attention(
+    total: tuple[Tensor, Tensor], part: tuple[Tensor, Tensor]
+) -> tuple[Tensor, Tensor]:
     """Attention over the keys of both."""
     lse = torch.logaddexp(total[1], part[1])
     out = sum(

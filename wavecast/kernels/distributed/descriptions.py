@@ -86,12 +86,12 @@ def _gather_product(ranks: RankTensors, **_: Any) -> list[tuple[Tensor, ...]]:
     return [(x @ tensors["weight"].T,) for tensors in ranks]
 
 
-def _multiplied(world: int, rows: int, columns: int, k: int) -> Mapping[str, tuple[int, ...]]:
+def _product_shapes(world: int, rows: int, columns: int, k: int) -> Mapping[str, tuple[int, ...]]:
     del world
     return {"x": (rows, k), "weight": (columns, k)}
 
 
-def _scattered(world: int, rows: int, columns: int, k: int) -> Mapping[str, tuple[int, ...]]:
+def _scatter_shapes(world: int, rows: int, columns: int, k: int) -> Mapping[str, tuple[int, ...]]:
     return {"x": (world * rows, k), "weight": (columns, k)}
 
 
@@ -104,7 +104,7 @@ def _parts(world: int, rows: int, columns: int) -> Mapping[str, tuple[int, ...]]
     return {"x": (world * rows, columns)}
 
 
-def _normed(world: int, rows: int, columns: int) -> Mapping[str, tuple[int, ...]]:
+def _norm_shapes(world: int, rows: int, columns: int) -> Mapping[str, tuple[int, ...]]:
     del world
     return {"x": (rows, columns), "residual": (rows, columns), "weight": (columns,)}
 
@@ -156,21 +156,21 @@ DESCRIPTIONS: Final = (
     CollectiveOperator(
         summary="sum over ranks, residual added, RMS norm",
         call=collectives.all_reduce_rms_norm,
-        shapes=_normed,
+        shapes=_norm_shapes,
         reference=_reduce_norm,
         cases=sizes("rows columns dtype", (3, 300, "bfloat16")),
     ),
     CollectiveOperator(
         summary="product, a part of its sum over ranks on each",
         call=products.matmul_reduce_scatter,
-        shapes=_scattered,
+        shapes=_scatter_shapes,
         reference=_product_scatter,
         cases=sizes("rows columns k dtype", (3, 70, 40, "bfloat16"), (65, 66, 33, "float32")),
     ),
     CollectiveOperator(
         summary="product, summed over ranks",
         call=products.matmul_all_reduce,
-        shapes=_multiplied,
+        shapes=_product_shapes,
         reference=_product_reduce,
         cases=sizes(
             "rows columns k dtype shots",
@@ -183,7 +183,7 @@ DESCRIPTIONS: Final = (
     CollectiveOperator(
         summary="the tensors of all ranks, multiplied",
         call=products.all_gather_matmul,
-        shapes=_multiplied,
+        shapes=_product_shapes,
         reference=_gather_product,
         cases=sizes("rows columns k dtype", (3, 70, 40, "bfloat16"), (66, 65, 33, "float32")),
     ),

@@ -127,7 +127,7 @@ def expert_dispatch(x: Tensor, choices: Tensor, experts: int, group: RankGroup) 
     local_choices = choices.to(torch.int64).cpu()
     is_valid = bool(((local_choices >= -1) & (local_choices < experts)).all())
     group.begin(RankCall(name, columns, x.dtype, topk))
-    sizes = _gathered(torch.tensor([len(local_choices), experts, int(is_valid)]), x, group).view(
+    sizes = _all_gather(torch.tensor([len(local_choices), experts, int(is_valid)]), x, group).view(
         world, 3
     )
     for peer, (_, theirs, fits) in enumerate(sizes.tolist()):
@@ -136,7 +136,7 @@ def expert_dispatch(x: Tensor, choices: Tensor, experts: int, group: RankGroup) 
     most = int(sizes[:, 0].max())
     padded = torch.full((most, topk), -1)
     padded[: len(local_choices)] = local_choices
-    every = _gathered(padded.view(-1), x, group).view(world, most, topk) if most else padded[None]
+    every = _all_gather(padded.view(-1), x, group).view(world, most, topk) if most else padded[None]
     sources, counts, positions, longest = _routes(every, sizes[:, 0].tolist(), experts, group)
     device = x.device
     tokens = torch.empty((len(sources), columns), dtype=x.dtype, device=x.device)
@@ -208,7 +208,7 @@ def _routes(
     return sources, counts, local_positions.contiguous(), int(rows.max())
 
 
-def _gathered(values: Tensor, x: Tensor, group: RankGroup) -> Tensor:
+def _all_gather(values: Tensor, x: Tensor, group: RankGroup) -> Tensor:
     """int64 values of every rank, one after another, on the host."""
     mine = values.to(torch.int64).to(x.device)
     table = torch.empty(group.world * len(mine), dtype=torch.int64, device=x.device)

@@ -168,11 +168,13 @@ def all_reduce_quantised(
     require(most > 0, name, f"the buffers of the group have {group.half} bytes, too few")
     flat, into = x.view(-1), out.view(-1)
     for start in range(0, x.numel(), most):
-        _quantised(flat[start : start + most], into[start : start + most], group, KINDS[kind])
+        _launch_quantised(
+            flat[start : start + most], into[start : start + most], group, KINDS[kind]
+        )
     return out
 
 
-def _quantised(x: Tensor, out: Tensor, group: RankGroup, kind: str) -> None:
+def _launch_quantised(x: Tensor, out: Tensor, group: RankGroup, kind: str) -> None:
     world = group.world
     part = triton.cdiv(triton.cdiv(len(x), SCALED), world)
     buffers, epoch = group.launch(torch.uint8, 2)

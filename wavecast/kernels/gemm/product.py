@@ -50,15 +50,15 @@ class Epilogue:
         """As the kernels take them."""
         return Terms(
             None if self.bias is None else self.bias.contiguous(),
-            *_strided(self.gate),
-            *_strided(self.residual),
+            *_tensor_strides(self.gate),
+            *_tensor_strides(self.residual),
             *_scale(self.scale_a),
             *_scale(self.scale_b),
             self.out_scale,
         )
 
 
-def _strided(tensor: Tensor | None) -> tuple[Any, int, int]:
+def _tensor_strides(tensor: Tensor | None) -> tuple[Any, int, int]:
     if tensor is None:
         return None, 0, 0
     flat = tensor.reshape(-1, tensor.shape[-1])
@@ -106,14 +106,14 @@ def product(
     problem = {"n": n, "k": k, "batch": batch, "dtype": rate_of(a.dtype), "types": types}
     problem["epilogue"] = epilogue.name
     if m == 1 and triton_precision == "ieee" and rate_of(a.dtype) in _VECTORS and not wide:
-        choice.run(VECTOR, {**problem, "rows": b_columns, "aligned": _aligned(b)}, **operands)
+        choice.run(VECTOR, {**problem, "rows": b_columns, "aligned": _is_aligned(b)}, **operands)
         return result
     problem |= {
         "m": m,
         "rate": rate,
         "layout": ("T" if a_rows else "N") + ("N" if b_columns else "T"),
         "precision": triton_precision,
-        "aligned": _aligned(a) and _aligned(b),
+        "aligned": _is_aligned(a) and _is_aligned(b),
         "tma": rate != "fp32" and _in_tiles(a) and _in_tiles(b.transpose(1, 2)),
         "wide": wide,
     }
@@ -166,7 +166,7 @@ def _rate(dtype: torch.dtype, precision: str, fp8_native: bool, device: Device) 
     return rate_of(dtype), "ieee"
 
 
-def _aligned(matrices: Tensor) -> bool:
+def _is_aligned(matrices: Tensor) -> bool:
     """Whether rows (or columns) can be loaded 16 bytes at a time."""
     steps = [step for step in matrices.stride()[1:] if step != 1]
     return len(steps) < 2 and all(step * matrices.element_size() % 16 == 0 for step in steps)

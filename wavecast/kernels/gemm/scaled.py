@@ -66,7 +66,7 @@ def scaled_matmul(
         )
     refuse("scaled_matmul", a.dtype, b.dtype, out_dtype)
     out = torch.empty((*a.shape[:-1], n), dtype=out_dtype, device=a.device)
-    left, right, scale_a = _multiplied(a.reshape(-1, k), b, scale_a)
+    left, right, scale_a = _native_operands(a.reshape(-1, k), b, scale_a)
     after = Epilogue(bias, residual, gate, activation, scale_a, scale_b, out_scale)
     return product(left.unsqueeze(0), right.unsqueeze(0), out, after)
 
@@ -89,16 +89,16 @@ def scaled_matmul_reference(
     return total.float().to(out_dtype).contiguous()
 
 
-def _multiplied(a: Tensor, b: Tensor, scale_a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
+def _native_operands(a: Tensor, b: Tensor, scale_a: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Operands as the GPU multiplies them, and the scale of `a` that belongs to those: where many
     rows read fp8 the GPU does not know, that is recoded once."""
     device = gpu.launching()
     is_native = a.dtype not in FP8 or multiplies(a.dtype, device)
     if is_native or a.dtype != b.dtype or not operands.recoded_first(a.shape[0], device):
         return a, b, scale_a
-    left, factor = operands.recoded(a, device)
+    left, factor = operands.recode(a, device)
     rows = b.stride(0) == 1 and b.stride(1) != 1
-    right, other = operands.recoded(b.t() if rows else b, device)
+    right, other = operands.recode(b.t() if rows else b, device)
     if factor * other != 1.0:
         scale_a = scale_a * (factor * other)
     return left, right.t() if rows else right, scale_a

@@ -135,14 +135,14 @@ def _best_group(problem: Problem, settings: Settings, device: Device, resident: 
     down, across = triton.cdiv(problem["m"], rows), triton.cdiv(problem["n"], columns)
 
     def read(group: int) -> int:
-        footprint = _reached(down, across, group, resident // device.dies)
+        footprint = _tile_footprint(down, across, group, resident // device.dies)
         return footprint[0] * rows + footprint[1] * columns
 
     return min(_GROUPS, key=read)
 
 
 @cache
-def _reached(down: int, across: int, group: int, workgroups: int) -> tuple[int, int]:
+def _tile_footprint(down: int, across: int, group: int, workgroups: int) -> tuple[int, int]:
     """Rows and columns of tiles that the first `workgroups` of one die take, by `tile_of`."""
     number = np.arange(min(workgroups, down * across))
     first = number // (group * across) * group

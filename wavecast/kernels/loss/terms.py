@@ -131,14 +131,16 @@ def backward_inputs(
 ) -> Callable[..., dict[str, Any]]:
     """`Operator.inputs` of the gradient of a loss that has these `inputs` and this `reference`."""
 
-    def made(make: Make, rows: int, dtype: str, dlse: bool = True, **sizes: Any) -> dict[str, Any]:
+    def make_inputs(
+        make: Make, rows: int, dtype: str, dlse: bool = True, **sizes: Any
+    ) -> dict[str, Any]:
         arguments = inputs(make, rows=rows, dtype=dtype, **sizes)
         wide = "float64" if dtype == "float64" else "float32"
         lse = reference(**arguments)[1] if make.values else make.normal((rows,), wide)
         grads = [make.normal((rows,), wide) for _ in range(1 + dlse)]
         return {"dloss": grads[0], "dlse": grads[1] if dlse else None, **arguments, "lse": lse}
 
-    return made
+    return make_inputs
 
 
 PER_ROW = ("dloss: [rows] float32", "dlse?: [rows] float32", "lse: [rows] float32")

@@ -12,7 +12,7 @@ from wavecast.kernels.moe import activations, given, gradients
 from wavecast.kernels.moe.combine import combine
 from wavecast.kernels.moe.experts import OPERATOR as EXPERTS
 from wavecast.kernels.moe.products import product
-from wavecast.kernels.moe.tiling import Order, named
+from wavecast.kernels.moe.tiling import Order, gate_entries
 from wavecast.kernels.strides import contiguous
 
 TENSORS = given.tensors("=hidden", "dy: [tokens, model] float")
@@ -50,7 +50,7 @@ def moe_experts_backward(
     slots = {"experts": order.experts, "count": order.count, "dweights": dweights}
     choice.run(
         gradients.ACTIVATION,
-        {"slots": order.slots, "columns": inter, "bytes": size, **named(gate)},
+        {"slots": order.slots, "columns": inter, "bytes": size, **gate_entries(gate)},
         **slots, before=before, grad=grad, weights=weights, dbefore=dbefore, scaled=scaled,
         alpha=alpha, limit=limit, N=inter, WIDE=checks.wide(before),
     )  # fmt: skip
@@ -79,7 +79,7 @@ def moe_experts_backward_reference(
     dw1, dw2, dbias1, dbias2 = [], [], [], []
     for expert in range(w1.shape[0]):
         up_by, down_by = w1[expert].to(wide), w2[expert].to(wide)
-        before = given.biased(x @ up_by.T, bias1, expert)
+        before = given.add_bias(x @ up_by.T, bias1, expert)
         gate, up = activations.halves(before, interleaved)
         act = activations.reference(activation, gate, up, alpha, limit)
         grad = dy @ down_by

@@ -9,7 +9,7 @@ from torch import Tensor
 from wavecast.kernels.describe import Make, Operator, Tolerance, sizes, wide_dtype
 from wavecast.kernels.moe import given
 from wavecast.kernels.moe.combine import combine
-from wavecast.kernels.moe.fp8_products import SQUARE, product_fp8, rounded
+from wavecast.kernels.moe.fp8_products import SQUARE, product_fp8, quantise_rows
 from wavecast.kernels.moe.tiling import LARGEST_BYTE_BLOCK, Order
 from wavecast.kernels.quantise.group import quantise_fp8_group_reference
 
@@ -39,9 +39,9 @@ def moe_experts_fp8(
         return torch.empty(hidden.shape, dtype=hidden.dtype, device=hidden.device)
     order = Order.of(experts, count, w1.element_size(), LARGEST_BYTE_BLOCK)
     dtype = hidden.dtype
-    x, x_scale = rounded(hidden, None, count)
+    x, x_scale = quantise_rows(hidden, None, count)
     y = product_fp8(x, x_scale, order, w1, scale1, shared=order.top_k, dtype=dtype, gate=gate)
-    x, x_scale = rounded(y, order.experts, count)
+    x, x_scale = quantise_rows(y, order.experts, count)
     each = product_fp8(x, x_scale, order, w2, scale2, shared=1, dtype=dtype)
     return combine(each, order, weights, dtype)
 
@@ -52,21 +52,21 @@ def moe_experts_fp8_reference(
     """Weights times their scales, in float32 at least, of every expert for every token."""
     arguments, wide = dict(locals()), wide_dtype(hidden)
 
-    def rounded(x):
+    def round_to_fp8(x):
         """Rounded to fp8 with a scale per 128 columns."""
         codes, scale = quantise_fp8_group_reference(x.to(hidden.dtype).to(wide))
         each = scale.to(wide).repeat_interleave(SQUARE, -1)[..., : x.shape[-1]]
         return codes.to(wide) * each
 
-    def scaled(w, scale):
+    def dequantise(w, scale):
         rows, columns = w.shape
         each = scale.to(wide).repeat_interleave(SQUARE, 0)[:rows]
         return w.to(wide) * each.repeat_interleave(SQUARE, 1)[:, :columns]
 
     def dense(number):
-        return scaled(w1[number], scale1[number]), scaled(w2[number], scale2[number])
+        return dequantise(w1[number], scale1[number]), dequantise(w2[number], scale2[number])
 
-    return given.reference(arguments, dense, rounded)
+    return given.reference(arguments, dense, round_to_fp8)
 
 
 def _inputs(make: Make, **sizes: Any) -> dict[str, Any]:

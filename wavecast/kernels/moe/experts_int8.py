@@ -52,7 +52,7 @@ def moe_experts_int8_reference(
     """Weights times their scales, in float64, of every expert for every token."""
     arguments = dict(locals())
 
-    def rounded(x):
+    def round_to_int8(x):
         codes, scale = quantise_int8_token_reference(x.to(hidden.dtype))
         return codes.double() * scale.double()
 
@@ -60,7 +60,7 @@ def moe_experts_int8_reference(
         layers = ((w1[number], scale1[number]), (w2[number], scale2[number]))
         return tuple(w.double() * scale.double()[:, None] for w, scale in layers)
 
-    return given.reference(arguments, dense, rounded)
+    return given.reference(arguments, dense, round_to_int8)
 
 
 def _inputs(make: Make, **sizes: Any) -> dict[str, Any]:

@@ -127,7 +127,7 @@ def variant_of(device: Device) -> int:
     return DIRECT if "float8_e4m3fn" in formats else WIDENED
 
 
-def rounded(x: Tensor, experts: Tensor | None, count: int) -> tuple[Tensor, Tensor]:
+def quantise_rows(x: Tensor, experts: Tensor | None, count: int) -> tuple[Tensor, Tensor]:
     """Rows rounded to fp8 as the matrix pipes take them, and the scales of their groups; those of
     `experts` that are none of the `count` are left out."""
     device = gpu.launching()

@@ -55,17 +55,17 @@ def reference(
     total = torch.zeros(hidden.shape, dtype=wide, device=hidden.device)
     for number in range(arguments["w1"].shape[0]):
         w1, w2 = dense(number)
-        before = biased(x @ w1.T, arguments.get("bias1"), number)
+        before = add_bias(x @ w1.T, arguments.get("bias1"), number)
         gate, up = activations.halves(before, arguments.get("interleaved", False))
         y = rounded(activations.reference(name, gate, up, alpha, limit))
-        y = biased(y @ w2.T, arguments.get("bias2"), number)
+        y = add_bias(y @ w2.T, arguments.get("bias2"), number)
         mask = experts == number
         weight = torch.where(mask, weights.to(wide), 0.0).sum(1, keepdim=True)
         total = total + torch.where(mask.any(1, keepdim=True), y * weight, 0.0)
     return total.to(hidden.dtype).contiguous()
 
 
-def biased(y: Tensor, bias: Tensor | None, number: int) -> Tensor:
+def add_bias(y: Tensor, bias: Tensor | None, number: int) -> Tensor:
     """y and an expert's bias."""
     return y if bias is None else y + bias[number].to(y.dtype)
 

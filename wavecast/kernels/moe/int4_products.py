@@ -11,7 +11,7 @@ from wavecast.kernels.gemm.product import rate_of
 from wavecast.kernels.moe import tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
-from wavecast.kernels.quantised.int4 import differences, packed, product_of_codes
+from wavecast.kernels.quantised.int4 import differences, pack_codes, product_of_codes
 from wavecast.perfmodel.ranking import GroupedProduct
 
 _MANY: Final = 128
@@ -84,7 +84,7 @@ def product_int4(
     have a scale and a zero point, [experts, k / group, rows]."""
     k, n = w.shape[2] * 2, w.shape[1] // (2 if gate else 1)
     widened = order.block >= _MANY
-    number, w = (2, w.contiguous()) if widened else packed(w.contiguous(), group)
+    number, w = (2, w.contiguous()) if widened else pack_codes(w.contiguous(), group)
     flags = {"dtype": rate_of(x.dtype), "group": group, "scale": scale.element_size()}
     flags |= {"zero": zero is not None, "bias": bias is not None}
     return tiling.launch(

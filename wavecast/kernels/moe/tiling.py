@@ -146,7 +146,7 @@ class Order:
         return self.experts.shape[1]
 
 
-def named(gate: Gate | None) -> dict[str, Any]:
+def gate_entries(gate: Gate | None) -> dict[str, Any]:
     """What compiled kernels depend on of an activation, by its names in problems."""
     return {"kind": gate.kind if gate else 0, "gates": gate.order if gate else 0}
 
@@ -161,7 +161,7 @@ def launch(
     sizes = {"slots": order.slots, "experts": order.count, "block": order.block, "n": n, "k": k}
     alpha, limit = gate.numbers if gate else (0.0, 0.0)
     choice.run(
-        spec, {**sizes, **named(gate), **flags}, **arguments, x=x, y=y, order=order.rows,
+        spec, {**sizes, **gate_entries(gate), **flags}, **arguments, x=x, y=y, order=order.rows,
         owners=order.owners, starts=order.starts, alpha=alpha, limit=limit, WIDE=checks.wide(x, y),
     )  # fmt: skip
     return y

@@ -110,7 +110,7 @@ class Shape:
 def slab_kernel(function: Any, reads: int, writes: int, **fields: Any) -> describe.KernelSpec:
     """A kernel over slabs that reads and writes so many tensors like x."""
 
-    def slowed(kernel: Any, problem: Problem, settings: Settings, device: Device) -> float:
+    def slowdown(kernel: Any, problem: Problem, settings: Settings, device: Device) -> float:
         lane = kernel.elements / (settings["num_warps"] * device.wave_lanes)
         best = coefficient("ranking", "slab_lane_elements").of(device)
         penalty = coefficient("ranking", "slab_lane_elements_penalty").of(device)
@@ -130,7 +130,7 @@ def slab_kernel(function: Any, reads: int, writes: int, **fields: Any) -> descri
         elements="CHANNELS * BLOCK",
         instructions="8.0 * cdiv(span, BLOCK)",
         live_registers=1.0 + reads,
-        slowed=slowed,
+        slowed=slowdown,
         rounded=("images",),
         **fields,
     )

@@ -253,7 +253,7 @@ def rows_kernel(
     `columns` elements of `bytes` bytes: once where they fit `whole_row`, else twice."""
     passes = f"(1 + (columns > {whole_row}))"
 
-    def slowed(kernel: Any, problem: Problem, settings: Settings, device: Device) -> float:
+    def slowdown(kernel: Any, problem: Problem, settings: Settings, device: Device) -> float:
         few = kernel.workgroups <= 2 * device.compute_units
         return preference(kernel.elements, settings, device, few=few)
 
@@ -266,7 +266,7 @@ def rows_kernel(
         elements="ROWS * BLOCK",
         instructions=f"{instructions} * {passes} * cdiv(columns, BLOCK)",
         live_registers=live_registers,
-        slowed=slowed,
+        slowed=slowdown,
         rounded=("rows",),
         **fields,
     )

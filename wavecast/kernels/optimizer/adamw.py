@@ -117,7 +117,7 @@ def _run(
     written = (*averages_and_updated, param) if master else averages_and_updated
     problem = {
         "count": param.numel(),
-        **elementwise.moved((*averages_and_updated, grad), written),
+        **elementwise.traffic_entries((*averages_and_updated, grad), written),
         "master": master,
         "mixed": torch.float32 != param.dtype or torch.float32 != grad.dtype,
     }

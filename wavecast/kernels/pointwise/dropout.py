@@ -74,7 +74,7 @@ def dropout_add(x: Tensor, residual: Tensor, p: float, seed: int) -> Tensor:
 def _run(operator: str, x: Tensor, residual: Tensor | None, p: float, seed: int) -> Tensor:
     checks.require(0 <= p <= 1, operator, f"p is {p}, expected 0 to 1")
     threshold, scale = _threshold(p)
-    numbers = {"seed": random.signed(seed), "threshold": threshold, "scale": scale}
+    numbers = {"seed": random.to_int64(seed), "threshold": threshold, "scale": scale}
     constants = {"ADD": residual is not None, "ROUNDS": ROUNDS}
     return elementwise.run(DROPOUT, "y", x, x=x, residual=residual, **numbers, **constants)
 
@@ -84,7 +84,7 @@ def _threshold(p: float) -> tuple[int, float]:
     return round(p * _LEVELS), 1 / (1 - p) if p < 1 else 0.0
 
 
-def _dropped(x: Tensor, p: float, seed: int) -> Tensor:
+def _apply_dropout(x: Tensor, p: float, seed: int) -> Tensor:
     counters = torch.arange(-(-x.numel() // _SHARED), device=x.device)
     words = torch.stack(random.philox(seed, counters, ROUNDS), dim=1)
     parts = torch.stack([words & 0xFFFF, words >> 16], dim=2)
@@ -94,11 +94,11 @@ def _dropped(x: Tensor, p: float, seed: int) -> Tensor:
 
 
 def dropout_reference(x, p, seed):
-    return _dropped(x, p, seed).to(x.dtype).contiguous()
+    return _apply_dropout(x, p, seed).to(x.dtype).contiguous()
 
 
 def dropout_add_reference(x, residual, p, seed):
-    dropped = _dropped(x, p, seed)
+    dropped = _apply_dropout(x, p, seed)
     return (dropped + residual.to(dropped.dtype)).to(x.dtype).contiguous()
 
 

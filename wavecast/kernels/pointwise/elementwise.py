@@ -95,7 +95,7 @@ def run(spec: KernelSpec, result: str, like: Tensor, **arguments: Any) -> Tensor
     output = torch.empty(like.shape, dtype=like.dtype, device=like.device)
     if not output.numel():
         return output
-    problem = {"count": output.numel(), **moved(tuple(tensors.values()), (output,))}
+    problem = {"count": output.numel(), **traffic_entries(tuple(tensors.values()), (output,))}
     if len(tensors) > 1:
         problem["mixed"] = any(tensor.dtype != like.dtype for tensor in tensors.values())
     problem |= {name.lower(): value for name, value in arguments.items() if name.isupper()}
@@ -103,7 +103,7 @@ def run(spec: KernelSpec, result: str, like: Tensor, **arguments: Any) -> Tensor
     return output
 
 
-def moved(read: tuple[Tensor | None, ...], written: tuple[Tensor, ...]) -> dict[str, int]:
+def traffic_entries(read: tuple[Tensor | None, ...], written: tuple[Tensor, ...]) -> dict[str, int]:
     """The entries `read` and `written` of a problem: bytes per element of all tensors together."""
     return {"read": bytes_of(*read), "written": bytes_of(*written)}
 

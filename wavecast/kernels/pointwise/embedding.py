@@ -111,7 +111,7 @@ def embedding(weight: Tensor, indices: Tensor, padding_idx: int = -1) -> Tensor:
     if not vocabulary:
         return y.zero_()
     count, index = indices.numel(), indices.contiguous()
-    problem = {"rows": count, "columns": columns, **elementwise.moved((weight,), (y,))}
+    problem = {"rows": count, "columns": columns, **elementwise.traffic_entries((weight,), (y,))}
     operands = {"weight": rows_of(weight), "indices": index, "y": y}
     choice.run(EMBEDDING, problem, **operands, count=count, vocabulary=vocabulary)
     return y

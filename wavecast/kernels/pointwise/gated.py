@@ -144,7 +144,7 @@ def _forward(operator: str, x: Tensor, up: Tensor | None, name: str) -> Tensor:
         return y
     gate, other = halves(x, up, columns)
     problem = {"rows": gate.shape[0], "columns": columns, "name": name}
-    problem |= elementwise.moved((gate, other), (y,))
+    problem |= elementwise.traffic_entries((gate, other), (y,))
     choice.run(GATED, problem, gate=gate, up=other, y=y)
     return y
 
@@ -162,7 +162,7 @@ def _backward(
     dgate, dother = halves(dx, dup if up is not None else None, columns)
     operands = {"dy": rows_of(dy), "gate": gate, "up": other, "dgate": dgate, "dup": dother}
     problem = {"rows": gate.shape[0], "columns": columns, "name": name}
-    problem |= elementwise.moved((gate, other, dy), (dgate, dother))
+    problem |= elementwise.traffic_entries((gate, other, dy), (dgate, dother))
     choice.run(BACKWARD, problem, **operands)
     return dx, dup
 

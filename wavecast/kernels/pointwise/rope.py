@@ -234,12 +234,10 @@ def rope_reference(q, k, cos, sin, positions=None, interleaved=False, inverse=Fa
         return values.unsqueeze(-2)
 
     cos_rows, sin_rows = angles(cos), angles(-sin if inverse else sin)
-    return _rotated(q, cos_rows, sin_rows, interleaved), _rotated(
-        k, cos_rows, sin_rows, interleaved
-    )
+    return _rotate(q, cos_rows, sin_rows, interleaved), _rotate(k, cos_rows, sin_rows, interleaved)
 
 
-def _rotated(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
+def _rotate(x: Tensor, cos: Tensor, sin: Tensor, interleaved: bool) -> Tensor:
     dtype = describe.wide_dtype(x)
     rotary = 2 * cos.shape[-1]
     wide, cos, sin = x[..., :rotary].to(dtype), cos.to(dtype), sin.to(dtype)

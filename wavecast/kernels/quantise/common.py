@@ -70,8 +70,8 @@ def work(written: Callable[..., float]) -> Callable[..., Work]:
     """What `Operator.work` takes of an operator that reads `rows` x `columns` elements once and
     writes `written(**sizes)` bytes of codes and scales."""
 
-    def found(**sizes: Any) -> Work:
+    def case_work(**sizes: Any) -> Work:
         read = streamed(1, 0, 2.0)(**sizes)
         return replace(read, bytes_written=written(**sizes))
 
-    return found
+    return case_work

@@ -96,7 +96,7 @@ def codes_kernel(function: Any, *, gaps: bool = True, **fields: Any) -> describe
     lane 16 codes in a row, and its loads of 16 bytes leave gaps that others fill.
     """
 
-    def slowed(kernel: Any, problem: Problem, settings: Settings, device: Device) -> float:
+    def slowdown(kernel: Any, problem: Problem, settings: Settings, device: Device) -> float:
         lane = kernel.elements / (settings["num_warps"] * device.wave_lanes)
         if lane * problem["bytes"] <= 16:
             return 1.0
@@ -106,7 +106,7 @@ def codes_kernel(function: Any, *, gaps: bool = True, **fields: Any) -> describe
         codes = operations(problem["kind"], device)
         return stream.demand({**problem, "codes": codes}, settings, device)
 
-    stream = describe.KernelSpec.streaming(function, slowed=slowed if gaps else None, **fields)
+    stream = describe.KernelSpec.streaming(function, slowed=slowdown if gaps else None, **fields)
     return replace(stream, demand=demand)
 
 

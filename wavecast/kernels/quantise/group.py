@@ -114,7 +114,7 @@ def quantise_fp8_group_reference(x, dtype=torch.float8_e4m3fn, group=128, powers
     return codes.contiguous(), scale.squeeze(-1).float().contiguous()
 
 
-def _written(rows, columns, group=128, **_):
+def _written_bytes(rows, columns, group=128, **_):
     return rows * columns + 4.0 * rows * triton.cdiv(columns, group)
 
 
@@ -125,7 +125,7 @@ OPERATORS = (
         summary="groups of columns in fp8 with a scale each",
         call=quantise_fp8_group,
         inputs=TENSORS.inputs(options={"to": "dtype"}),
-        work=common.work(_written),
+        work=common.work(_written_bytes),
         batch=describe.Batch(("x",)),
         cases=(
             *sizes(_SIZES, (5, 300, "bfloat16", "float8_e4m3fn")),

@@ -88,7 +88,7 @@ def quantise_mxfp4(x: Tensor) -> tuple[Tensor, Tensor]:
 
 def quantise_mxfp4_reference(x):
     """By comparison with the midpoints between values."""
-    scaled, scale = _scaled(x, formats.largest_power("e2m1"))
+    scaled, scale = _scale_blocks(x, formats.largest_power("e2m1"))
     size = scaled.abs()
     code = torch.zeros_like(scaled, dtype=torch.uint8)
     for lower in range(7):
@@ -120,11 +120,11 @@ def quantise_mxfp8(x: Tensor, dtype: torch.dtype = torch.float8_e4m3fn) -> tuple
 def quantise_mxfp8_reference(x, dtype=torch.float8_e4m3fn):
     """By PyTorch's cast."""
     most = torch.finfo(dtype).max
-    scaled, scale = _scaled(x, formats.largest_power(formats.FP8[dtype]))
+    scaled, scale = _scale_blocks(x, formats.largest_power(formats.FP8[dtype]))
     return scaled.clamp(-most, most).to(dtype).contiguous(), scale
 
 
-def _scaled(x: Tensor, greatest: int) -> tuple[Tensor, Tensor]:
+def _scale_blocks(x: Tensor, greatest: int) -> tuple[Tensor, Tensor]:
     """`x` divided by the scales of its blocks, and these as e8m0."""
     parts = common.blocks_of(widened(x), BLOCK)
     largest = parts.abs().amax(-1, keepdim=True)
@@ -152,7 +152,7 @@ def _quantise(x: Tensor, codes: Tensor, kind: str) -> Tensor:
     return scale
 
 
-def _written(rows, columns, to="", **_):
+def _written_bytes(rows, columns, to="", **_):
     return rows * columns * (1.0 if to else 0.5) + rows * triton.cdiv(columns, BLOCK)
 
 
@@ -164,7 +164,7 @@ _SHAPES = sizes("rows columns dtype", (8192, 4096, "bfloat16"), (64, 7168, "bflo
 _SHARED: dict[str, Any] = {
     "tensors": TENSORS,
     "inputs": TENSORS.inputs(options={"to": "dtype"}),
-    "work": common.work(_written),
+    "work": common.work(_written_bytes),
     "batch": describe.Batch(("x",)),
     "exact": ("x",),
     "compare": common.same_codes,

@@ -126,7 +126,7 @@ def quantise_fp8_tensor(
 
 
 def quantise_fp8_tensor_reference(x, scale=None, dtype=torch.float8_e4m3fn):
-    scaled, scale = _scaled(x, scale, torch.finfo(dtype).max)
+    scaled, scale = _scale_tensor(x, scale, torch.finfo(dtype).max)
     return scaled.to(dtype).contiguous(), scale
 
 
@@ -141,11 +141,11 @@ def quantise_int8_tensor(x: Tensor, scale: Tensor | None = None) -> tuple[Tensor
 
 
 def quantise_int8_tensor_reference(x, scale=None):
-    scaled, scale = _scaled(x, scale, 127.0)
+    scaled, scale = _scale_tensor(x, scale, 127.0)
     return scaled.round().nan_to_num().to(torch.int8).contiguous(), scale
 
 
-def _scaled(x: Tensor, scale: Tensor | None, most: float) -> tuple[Tensor, Tensor]:
+def _scale_tensor(x: Tensor, scale: Tensor | None, most: float) -> tuple[Tensor, Tensor]:
     wide = widened(x)
     if scale is not None:
         wide_scale = scale.reshape(1).to(wide.dtype)

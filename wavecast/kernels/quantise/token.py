@@ -100,7 +100,7 @@ def quantise_fp8_token(
 
 
 def quantise_fp8_token_reference(x, dtype=torch.float8_e4m3fn):
-    scaled, scale = _scaled(x, torch.finfo(dtype).max)
+    scaled, scale = _scale_rows(x, torch.finfo(dtype).max)
     return scaled.to(dtype).contiguous(), scale
 
 
@@ -117,11 +117,11 @@ def quantise_int8_token(x: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def quantise_int8_token_reference(x):
-    scaled, scale = _scaled(x, 127.0)
+    scaled, scale = _scale_rows(x, 127.0)
     return scaled.round().nan_to_num().to(torch.int8).contiguous(), scale
 
 
-def _scaled(x: Tensor, most: float) -> tuple[Tensor, Tensor]:
+def _scale_rows(x: Tensor, most: float) -> tuple[Tensor, Tensor]:
     wide = widened(x)
     if not x.shape[-1]:
         return wide, wide.new_full((*x.shape[:-1], 1), formats.LEAST / most, dtype=torch.float32)

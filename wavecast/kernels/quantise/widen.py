@@ -72,7 +72,7 @@ def dequantise_mx_kernel(
     )
 
 
-def _slowed(kernel: Any, problem: Problem, settings: Settings, device: Device) -> float:
+def _slowdown(kernel: Any, problem: Problem, settings: Settings, device: Device) -> float:
     lane = kernel.elements / (settings["num_warps"] * device.wave_lanes)
     best = coefficient("ranking", "widen_lane_elements").of(device)
     penalty = coefficient("ranking", "widen_lane_elements_penalty").of(device)
@@ -88,7 +88,7 @@ WIDEN = describe.KernelSpec.streaming(
     elements="ROWS * COLUMNS",
     instructions=10.0,
     live_registers=2.0,
-    slowed=_slowed,
+    slowed=_slowdown,
     contiguous=("codes", "scale"),
     rounded=("rows",),
 )

@@ -119,14 +119,14 @@ def matmul_fp8_block(
     times = 1.0
     first = operands.recoded_first(m, device)
     if first and scale.stride(0) != 1:
-        scale = operands.transposed(scale)
+        scale = operands.to_column_major(scale)
     words = operands.in_words(a.dtype, m, n, device) and k % _BLOCK == 0
     if words:
         flat, b = operands.words(flat), operands.words(b)
         times = 4.0
     elif first:
-        flat, times_a = operands.recoded(flat, device)
-        b, times_b = operands.recoded(b, device)
+        flat, times_a = operands.recode(flat, device)
+        b, times_b = operands.recode(b, device)
         times = times_a * times_b
     widened = flat.dtype == a.dtype and not native(name, device)
     problem = {
@@ -195,7 +195,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
         return parts.skinny(problem, settings, problem["n"] * problem["k"], 1.0)
     widened = problem["widened"]
     dtype, weight = ("bf16", "fp8") if widened else (problem["format"], "")
-    return parts.tiled(problem, settings, dtype, _BLOCK, weight=weight, scaling="block")
+    return parts.tiled_product(problem, settings, dtype, _BLOCK, weight=weight, scaling="block")
 
 
 TILES = parts.split_kernel(

@@ -243,13 +243,15 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     number = problem["groups"]
     each, more = divmod(problem["m"], number)
     groups = tuple(each + (group < more) for group in range(number))
-    return parts.tiled(problem, settings, problem["dtype"], settings["BLOCK_K"], groups=groups)
+    return parts.tiled_product(
+        problem, settings, problem["dtype"], settings["BLOCK_K"], groups=groups
+    )
 
 
 def _outer_demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     groups, dtype = problem["groups"], problem["dtype"]
     k = max(1, problem["k"] // groups)
-    return parts.tiled(problem, settings, dtype, settings["BLOCK_K"], k=k, batch=groups)
+    return parts.tiled_product(problem, settings, dtype, settings["BLOCK_K"], k=k, batch=groups)
 
 
 _SHARED: dict[str, Any] = {"fits": _fits, "contiguous": ("offsets",)}

@@ -62,7 +62,7 @@ def differences(pairs, zero, HALF: tl.constexpr):
     return value
 
 
-def packed(weight: Tensor, group: int) -> tuple[int, Tensor]:
+def pack_codes(weight: Tensor, group: int) -> tuple[int, Tensor]:
     """(codes per integer, weights as such integers), of weights of two codes per byte: four where a
     `group` of one scale has enough of them for a matrix instruction."""
     if group < 64:

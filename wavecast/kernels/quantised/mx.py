@@ -129,7 +129,7 @@ def matmul_mx(
     checks.require(a.dim() > 0, "matmul_mx", "a is a scalar")
     tensors = {"a": a, "b": b, "a_scale": a_scale, "b_scale": b_scale}
     checks.dtype_in("matmul_mx", "a", a, TENSORS.arguments[0].allowed(tensors))
-    packed = {f"{name}_packed": _packed(tensors[name].dtype) for name in "ab"}
+    packed = {f"{name}_packed": _codes_per_element(tensors[name].dtype) for name in "ab"}
     n, k = b.shape[0] if b.dim() else 0, a.shape[-1] * packed["a_packed"]
     checks.require(k % 32 == 0, "matmul_mx", f"K is {k}, no multiple of 32")
     bound = TENSORS.check("matmul_mx", tensors, k=k, **packed)
@@ -148,7 +148,7 @@ def matmul_mx(
         a_format = b_format = "bf16"
     transposed = native and m > parts.SKINNY
     if transposed:
-        a_scale, b_scale = operands.transposed(a_scale), operands.transposed(b_scale)
+        a_scale, b_scale = operands.to_column_major(a_scale), operands.to_column_major(b_scale)
     problem = {
         "m": m,
         "n": n,
@@ -171,7 +171,7 @@ def matmul_mx_reference(a, b, a_scale, b_scale, out_dtype=torch.bfloat16):
     return (left @ right.T).to(out_dtype).contiguous()
 
 
-def _packed(dtype: torch.dtype) -> int:
+def _codes_per_element(dtype: torch.dtype) -> int:
     """Codes per element of a tensor."""
     return 2 if dtype == torch.uint8 else 1
 
@@ -220,7 +220,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     if problem["m"] <= parts.SKINNY:
         weights = problem["n"] * problem["k"] * _SIZES[b]
         return parts.skinny(problem, settings, weights, _SIZES[a], depth)
-    return parts.tiled(problem, settings, _RATES[a] if problem["native"] else "bf16", depth)
+    return parts.tiled_product(problem, settings, _RATES[a] if problem["native"] else "bf16", depth)
 
 
 TILES = parts.split_kernel(
@@ -247,16 +247,19 @@ def _flops(m: int, n: int, k: int, a_dtype: str, b_dtype: str, **_: Any) -> dict
     return {"fp4" if a_dtype == b_dtype == "uint8" else "fp8": 2.0 * m * n * k}
 
 
-def _described(function: Callable[..., Any]) -> Callable[..., Any]:
+def _adapt_sizes(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` of the sizes of the signature, taking those of cases, where `a` and `b` are dtypes
     of operands."""
 
-    def found(*make: Make, a: str = "uint8", b: str = "uint8", **sizes: Any) -> Any:
+    def wrapper(*make: Make, a: str = "uint8", b: str = "uint8", **sizes: Any) -> Any:
         for name, dtype in (("a", a), ("b", b)):
-            sizes |= {f"{name}_dtype": dtype, f"{name}_packed": _packed(getattr(torch, dtype))}
+            sizes |= {
+                f"{name}_dtype": dtype,
+                f"{name}_packed": _codes_per_element(getattr(torch, dtype)),
+            }
         return function(*make, **sizes)
 
-    return found
+    return wrapper
 
 
 _SCALES = integers(120, 130)
@@ -267,12 +270,12 @@ OPERATOR = describe.Operator(
     summary="product of operands in mxfp4 and mxfp8",
     call=matmul_mx,
     tensors=TENSORS,
-    inputs=_described(
+    inputs=_adapt_sizes(
         TENSORS.inputs(
             options={"out": "out_dtype"}, a=_codes, b=_codes, a_scale=_SCALES, b_scale=_SCALES
         )
     ),
-    work=_described(parts.output_work(TENSORS, _flops)),
+    work=_adapt_sizes(parts.output_work(TENSORS, _flops)),
     cases=(
         {"m": 5, "n": 33, "k": 288},
         {"m": 70, "n": 100, "k": 512, "out": "float32"},

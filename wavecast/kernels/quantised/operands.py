@@ -95,7 +95,7 @@ def recoded_first(rows: int, device: Device) -> bool:
 def in_words(dtype: torch.dtype, rows: int, columns: int, device: Device) -> bool:
     """Whether a product of so many rows of A and columns takes codes four to a word, as
     `halved_tile` has them."""
-    if _halved(dtype, device) is None:
+    if _fnuz_equivalent(dtype, device) is None:
         return False
     most = coefficient(_FAMILY, "rows_recoded_in_tiles").of(device)
     several = triton.cdiv(rows, 128) * triton.cdiv(columns, 128) > device.compute_units
@@ -110,14 +110,14 @@ def words(operand: Tensor) -> Tensor:
     return operand.view(torch.int32)
 
 
-def recoded(operand: Tensor, device: Device) -> tuple[Tensor, float]:
+def recode(operand: Tensor, device: Device) -> tuple[Tensor, float]:
     """An fp8 operand of two dimensions as a device multiplies it, and what one of its values is
     in those: itself, e4m3fnuz, or bfloat16."""
     name = FP8[operand.dtype]
     if native(name, device):
         return operand, 1.0
     operand = operand.contiguous()
-    halved = _halved(operand.dtype, device)
+    halved = _fnuz_equivalent(operand.dtype, device)
     output = torch.empty(operand.shape, dtype=halved or torch.bfloat16, device=operand.device)
     problem = {"count": operand.numel(), "kind": name, "halved": halved is not None}
     to = output if halved is None else output.view(torch.uint8)
@@ -125,7 +125,7 @@ def recoded(operand: Tensor, device: Device) -> tuple[Tensor, float]:
     return output, 1.0 if halved is None else 2.0
 
 
-def transposed(scale: Tensor) -> Tensor:
+def to_column_major(scale: Tensor) -> Tensor:
     """A copy of a matrix [rows, columns] whose rows are adjacent in memory, with zeros after them
     up to a multiple of 256."""
     rows, columns = scale.shape
@@ -136,7 +136,7 @@ def transposed(scale: Tensor) -> Tensor:
     return output.T[:rows]
 
 
-def _halved(dtype: torch.dtype, device: Device) -> torch.dtype | None:
+def _fnuz_equivalent(dtype: torch.dtype, device: Device) -> torch.dtype | None:
     """The format that a device multiplies in which the codes of `dtype` are half the values."""
     formats = device.capabilities.matrix_fp8
     fits = dtype == torch.float8_e4m3fn and "float8_e4m3fnuz" in formats

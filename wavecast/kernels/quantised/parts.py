@@ -136,7 +136,7 @@ def skinny(
     return SkinnyProduct(**sizes, weights=weights, size=size, splits=settings["SPLIT_K"])
 
 
-def tiled(
+def tiled_product(
     problem: Problem, settings: Settings, dtype: str, depth: int, **more: Any
 ) -> describe.TiledProduct:
     """The demand of a product of many rows in `dtype`, with steps of `depth` elements."""

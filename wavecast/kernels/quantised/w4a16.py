@@ -15,7 +15,7 @@ from wavecast import dtypes
 from wavecast.kernels import checks, describe, tiles
 from wavecast.kernels.describe import Axes, Demand, Device, Make, Problem, Settings, integers, sizes
 from wavecast.kernels.quantised import parts
-from wavecast.kernels.quantised.int4 import packed, product_of_codes
+from wavecast.kernels.quantised.int4 import pack_codes, product_of_codes
 from wavecast.kernels.strides import adjacent
 from wavecast.kernels.tiles import store_tile, tile_of
 
@@ -104,7 +104,7 @@ def matmul_w4a16(
     if not out.numel() or not k:
         return out.zero_()
     flat = adjacent(x.reshape(-1, k))
-    number, weight = packed(weight, group)
+    number, weight = pack_codes(weight, group)
     n = bound["n"]
     problem = {
         "m": flat.shape[0],
@@ -156,7 +156,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     if problem["m"] <= parts.SKINNY:
         return parts.skinny(problem, settings, problem["n"] * problem["k"] / 2, 2.0, group)
     depth = group * settings["GROUPS"]
-    return parts.tiled(problem, settings, problem["dtype"], depth, weight="int4")
+    return parts.tiled_product(problem, settings, problem["dtype"], depth, weight="int4")
 
 
 TILES = parts.split_kernel(
@@ -169,13 +169,13 @@ TILES = parts.split_kernel(
 )
 
 
-def _described(function: Callable[..., Any]) -> Callable[..., Any]:
+def _adapt_sizes(function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` of the sizes of the signature, taking those of cases."""
 
-    def found(*make: Make, group: int = 128, zeros: bool = True, **sizes: Any) -> Any:
+    def wrapper(*make: Make, group: int = 128, zeros: bool = True, **sizes: Any) -> Any:
         return function(*make, group=group, zero=zeros, **sizes)
 
-    return found
+    return wrapper
 
 
 _LLAMA = ((28672, 4096), (4096, 14336))
@@ -184,7 +184,7 @@ OPERATOR = describe.Operator(
     summary="product of 16-bit activations with weights of four bits",
     call=matmul_w4a16,
     tensors=TENSORS,
-    inputs=_described(
+    inputs=_adapt_sizes(
         TENSORS.inputs(
             ("group",),
             weight=integers(0, 256),
@@ -192,7 +192,7 @@ OPERATOR = describe.Operator(
             zero=integers(0, 16),
         )
     ),
-    work=_described(
+    work=_adapt_sizes(
         TENSORS.work(lambda m, n, k, dtype, **_: {dtypes.lookup(dtype).short: 2.0 * m * n * k})
     ),
     cases=(

@@ -84,7 +84,11 @@ def penalise(
     prompted = times if prompt is None else rows_of(prompt.view(torch.uint8))
     flags = {name.upper(): penalty is not None for name, penalty in penalties.items()}
     flags["PROMPT"] = prompt is not None and repetition is not None
-    problem = {"rows": rows, "columns": vocabulary, **elementwise.moved((flat, times), (out,))}
+    problem = {
+        "rows": rows,
+        "columns": vocabulary,
+        **elementwise.traffic_entries((flat, times), (out,)),
+    }
     problem["read"] += flags["PROMPT"]
     operands = {"logits": flat, "counts": times, "prompt": prompted, "out": out}
     operands |= {

@@ -36,7 +36,7 @@ def top_k_top_p_sample(
     rows = logits.shape[0]
     tokens = torch.empty((rows,), dtype=torch.int64, device=logits.device)
     if rows:
-        _select(logits, (temperature, top_k, top_p, min_p), None, tokens, random.signed(seed))
+        _select(logits, (temperature, top_k, top_p, min_p), None, tokens, random.to_int64(seed))
     return tokens
 
 
@@ -121,7 +121,7 @@ def _check_vocabulary(operator: str, logits: Tensor) -> None:
 
 def top_k_top_p_sample_reference(logits, temperature, top_k=None, top_p=None, min_p=None, seed=0):
     """Cumulative probabilities of the filtered logits, in float64."""
-    mask = _kept(logits, temperature, top_k, top_p, min_p)
+    mask = _sampling_mask(logits, temperature, top_k, top_p, min_p)
     wide = torch.where(mask, logits.double(), -torch.inf)
     greedy = temperature <= 0
     divisor = torch.where(greedy, 1.0, temperature).double()
@@ -134,11 +134,11 @@ def top_k_top_p_sample_reference(logits, temperature, top_k=None, top_p=None, mi
 
 def top_k_top_p_mask_reference(logits, temperature, top_k=None, top_p=None, min_p=None):
     """By sorting, in float64."""
-    mask = _kept(logits, temperature, top_k, top_p, min_p)
+    mask = _sampling_mask(logits, temperature, top_k, top_p, min_p)
     return torch.where(mask, logits, -torch.inf).to(logits.dtype).contiguous()
 
 
-def _kept(logits, temperature, top_k, top_p, min_p):
+def _sampling_mask(logits, temperature, top_k, top_p, min_p):
     wide, vocabulary = logits.double(), logits.shape[1]
     greedy = (temperature <= 0)[:, None]
     divisor = torch.where(greedy, 1.0, temperature[:, None]).double()

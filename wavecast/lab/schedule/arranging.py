@@ -40,14 +40,14 @@ class BlockArranger:
                 items += nop_texts(missing)
             items.append(self.graph.nodes[node])
         if self._replayed:
-            items = _merged(items, rows_apart(self._read(items)))
-        return self._hinted(items)
+            items = _insert_texts(items, rows_apart(self._read(items)))
+        return self._insert_hints(items)
 
-    def _hinted(self, items: list[Item]) -> list[Item]:
+    def _insert_hints(self, items: list[Item]) -> list[Item]:
         if self._clauses:
-            items = _merged(items, hints.clauses(self._read(items)))
+            items = _insert_texts(items, hints.clauses(self._read(items)))
         if self._delays:
-            items = _merged(items, hints.delays(self._read(items)))
+            items = _insert_texts(items, hints.delays(self._read(items)))
         return items
 
     def _read(self, items: Sequence[Item]) -> list[Decoded | str]:
@@ -55,7 +55,7 @@ class BlockArranger:
         return [item if isinstance(item, str) else instructions[item].decoded for item in items]
 
 
-def _merged(items: Sequence[Item], texts: Sequence[str]) -> list[Item]:
+def _insert_texts(items: Sequence[Item], texts: Sequence[str]) -> list[Item]:
     result: list[Item] = []
     for item, text in zip(items, texts, strict=True):
         if text:

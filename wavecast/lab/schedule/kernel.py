@@ -17,13 +17,13 @@ from wavecast.isa.liveness import liveness
 from wavecast.isa.opcode import OpcodeFlag
 from wavecast.isa.program import Kernel, Program
 from wavecast.isa.targets import isa_target
-from wavecast.lab.comparing import ExecutionResult, compared
+from wavecast.lab.comparing import ExecutionResult, compare_launches
 from wavecast.lab.figures import CodeFigures, figures_of_code
 from wavecast.lab.schedule.arranging import BlockArranger
 from wavecast.lab.schedule.dependences import graph_of
 from wavecast.lab.schedule.hints import has_flag
 from wavecast.lab.schedule.layout import Layout
-from wavecast.lab.schedule.repair import completed
+from wavecast.lab.schedule.repair import insert_waits
 from wavecast.lab.schedule.search import WORK, LoopOrder, LoopSearch
 from wavecast.lab.schedule.steady import LoopPath, SteadyLoop, paths
 from wavecast.perfmodel.predict import predict
@@ -113,8 +113,8 @@ def schedule(
     read = read_launch(launch, device)
     assert isinstance(read.kernel, Kernel)
     _refuse_unknown_hazards(read.kernel)
-    profile, figures = _profiled(read, ranges, device)
-    loop_orders = _searched(profile, device, seed, work)
+    profile, figures = _profile(read, ranges, device)
+    loop_orders = _search_loops(profile, device, seed, work)
     loops = tuple(_loop(profile.program, path, order) for path, order in loop_orders)
     new_blocks = {
         block: items
@@ -127,7 +127,7 @@ def schedule(
     layout = Layout.of(profile.program)
     for block, items in new_blocks.items():
         layout = layout.with_block(block, items)
-    return _verified(KernelSchedule(loops, figures), launch, ranges, device, layout)
+    return _verify(KernelSchedule(loops, figures), launch, ranges, device, layout)
 
 
 def _refuse_unknown_hazards(kernel: Kernel) -> None:
@@ -144,7 +144,7 @@ _WIDE_WAVE: Final = 64
 fixVALUPartialForwardingHazard, fixVALUMaskWriteHazard), which `analyze.sync` does not check."""
 
 
-def _profiled(
+def _profile(
     read: ReadLaunch, ranges: Sequence[AddressRange], device: Device
 ) -> tuple[LaunchProfile, CodeFigures]:
     """The profile from code where that says enough, else of an executed sample; and the figures."""
@@ -156,7 +156,7 @@ def _profiled(
     return profile, figures.timed(predict(profile, device))
 
 
-def _searched(
+def _search_loops(
     profile: LaunchProfile, device: Device, seed: int, work: int
 ) -> list[tuple[LoopPath, LoopOrder]]:
     """The loops that matter, and the best order of each."""
@@ -202,7 +202,7 @@ def _loop(program: Program, path: LoopPath, order: LoopOrder) -> LoopSchedule:
     )
 
 
-def _verified(
+def _verify(
     candidate: KernelSchedule,
     launch: Launch,
     ranges: Sequence[AddressRange],
@@ -213,8 +213,8 @@ def _verified(
     try:
         changed = rearranged(launch, layout, device)
         read = read_launch(changed, device)
-        _, figures = _profiled(read, ranges, device)
-        execution = compared(launch, changed, ranges, rounding=False)
+        _, figures = _profile(read, ranges, device)
+        execution = compare_launches(launch, changed, ranges, rounding=False)
     except WavecastError as error:
         return replace(candidate, wrong=error.message)
     result = replace(candidate, after=figures, execution=execution, assembly=changed.code.assembly)
@@ -234,18 +234,18 @@ def rearranged(launch: Launch, layout: Layout, device: Device) -> Launch:
     def program_of(text: str) -> Program:
         return parse(text, code.target, kernel=code.kernel).kernels[code.kernel].program
 
-    new_layout = completed(layout, code.assembly, program_of)
-    return replace(launch, code=_assembled(code, new_layout.text(code.assembly), device))
+    new_layout = insert_waits(layout, code.assembly, program_of)
+    return replace(launch, code=_assemble(code, new_layout.text(code.assembly), device))
 
 
-def _assembled(code: CodeObject, text: str, device: Device) -> CodeObject:
+def _assemble(code: CodeObject, text: str, device: Device) -> CodeObject:
     """The kernel with other assembly: Triton assembles its kernels, and the compiler of HIP files
     the others. Raises CompileError, MissingTool."""
-    from wavecast.capture.triton.generate import assembled, with_machine_code
+    from wavecast.capture.triton.generate import assemble, with_machine_code
 
     if code.origin == "triton":
-        return assembled(code, text, device)
-    return with_machine_code(code, text, hip.assembled(text, code.target))
+        return assemble(code, text, device)
+    return with_machine_code(code, text, hip.assemble_program(text, code.target))
 
 
 __all__ = ["KernelSchedule", "LoopSchedule", "rearranged", "schedule"]

@@ -69,11 +69,11 @@ class Layout:
             last = instructions[block.stop - 1].line - 1
             written += lines[at:first]
             others = _others(lines, first, last, rows)
-            written += self._written(block, items, others, lines, location)
+            written += self._block_lines(block, items, others, lines, location)
             at = last + 1
         return "\n".join([*written, *lines[at:]])
 
-    def _written(
+    def _block_lines(
         self,
         block: Block,
         items: Sequence[Item],

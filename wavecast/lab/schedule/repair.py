@@ -25,7 +25,7 @@ Parse = Callable[[str], Program]
 """The program of an assembly text."""
 
 
-def completed(layout: Layout, assembly: str, parse: Parse) -> Layout:
+def insert_waits(layout: Layout, assembly: str, parse: Parse) -> Layout:
     """The layout with the waits and no-ops that it lacks. `assembly` is the compiler's code.
 
     What is missing in the compiler's own code stays missing. Raises CompileError where the checks
@@ -98,4 +98,4 @@ def _fences(
                 flow.apply(state, steps[index])
 
 
-__all__ = ["completed"]
+__all__ = ["insert_waits"]

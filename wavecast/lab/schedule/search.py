@@ -65,8 +65,8 @@ class LoopSearch:
         for number, block in enumerate(self.arrangers, 1):
             if len(best[block]) > 2:
                 end = self.work - number * share
-                quick = self._listed(block, best, quick, end + share // 2, chance)
-                quick = self._moved(block, best, quick, end, chance)
+                quick = self._try_list_schedules(block, best, quick, end + share // 2, chance)
+                quick = self._anneal(block, best, quick, end, chance)
         after = self.loop.cycles(self._items, exact=True)
         return LoopOrder(before, remade, after, self._orders, self._items)
 
@@ -79,7 +79,7 @@ class LoopSearch:
         items = tuple(self.arrangers[block].items(order))
         return self._cycles({**self._items, block: items}), items
 
-    def _listed(
+    def _try_list_schedules(
         self, block: int, best: dict[int, list[int]], quick: float, end: int, chance: random.Random
     ) -> float:
         """Try list schedules until `end` instructions are left."""
@@ -109,7 +109,7 @@ class LoopSearch:
                 quick, best[block], self._items[block] = cycles, order, items
         return quick
 
-    def _moved(
+    def _anneal(
         self, block: int, best: dict[int, list[int]], quick: float, end: int, chance: random.Random
     ) -> float:
         """Simulated annealing by moves of one or some instructions until `end` are left."""

@@ -133,7 +133,9 @@ class SteadyLoop:
             for text in sorted(new):
                 self._texts[text] = len(self._program.instructions) + len(self._texts)
             texts = list(self._texts)
-            self._code = _joined(self._own, _code(texts, self._program, self._device, self._lanes))
+            self._code = _concatenate(
+                self._own, _code(texts, self._program, self._device, self._lanes)
+            )
         return np.array([self._texts[i] if isinstance(i, str) else i for i in items], np.int32)
 
     def _clocks(self, steps: Array, iterations: int) -> float:
@@ -186,7 +188,7 @@ def _code(texts: Sequence[str], program: Program, device: Device, lanes: int) ->
     return code
 
 
-def _joined(first: Code, other: Code) -> Code:
+def _concatenate(first: Code, other: Code) -> Code:
     """The arrays of two programs, the second without registers."""
     changed: dict[str, Any] = {"charges": first.charges + other.charges}
     for field in fields(Code):

@@ -89,7 +89,7 @@ def _states(
     """
     texts: dict[tuple[Decoded, Decoded], int] = {}
     instructions: list[Instruction] = []
-    end = _decoded("s_endpgm", target)
+    end = _decode("s_endpgm", target)
     for first, second in pairs:
         key = decoded[first], decoded[second]
         if key not in texts:
@@ -110,7 +110,7 @@ def _states(
     }
 
 
-def _decoded(text: str, target: str) -> Decoded:
+def _decode(text: str, target: str) -> Decoded:
     program = parse(f".type f,@function\nf:\n\t{text}\n", target).functions["f"]
     return program.instructions[0].decoded
 

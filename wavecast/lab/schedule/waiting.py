@@ -86,7 +86,7 @@ class BlockWaits:
         entry = self._entry
         node_waits, leaving = self._walk(order, entry)
         for _ in range(ROUNDS if self._repeats else 0):
-            joined = _joined(entry, leaving)
+            joined = _join(entry, leaving)
             if joined == entry:
                 break
             entry = joined
@@ -178,7 +178,7 @@ def wait_texts(target: str, waits: Waits) -> list[str]:
     return texts + [wait_text(target, name, value) for name, value in counts.items()]
 
 
-def _joined(first: Distances, other: Distances) -> Distances:
+def _join(first: Distances, other: Distances) -> Distances:
     result = [dict(queue) for queue in first]
     for distances, queue in zip(result, other, strict=True):
         for operation, distance in queue.items():

@@ -115,7 +115,7 @@ class Accesses:
         )
 
 
-def reduced(records: Array, instructions: MemoryTable, arrays: ArrayMap) -> Accesses:
+def reduce_records(records: Array, instructions: MemoryTable, arrays: ArrayMap) -> Accesses:
     """What is kept of access records: u64[m, 2 + lanes], the number of the stream (upper half) and
     of the instruction, the lanes that take part, the address of each."""
     number = len(records)
@@ -271,5 +271,5 @@ __all__ = [
     "Accesses",
     "ArrayMap",
     "MemoryTable",
-    "reduced",
+    "reduce_records",
 ]  # fmt: skip

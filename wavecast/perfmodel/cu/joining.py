@@ -10,13 +10,13 @@ import numpy as np
 from wavecast.perfmodel.cu import code as c
 from wavecast.perfmodel.cu.code import Code
 from wavecast.perfmodel.cu.simulation import Simulation
-from wavecast.perfmodel.simulation.joining import leaders, led
+from wavecast.perfmodel.simulation.joining import leaders, merge_into_leaders
 from wavecast.perfmodel.streams import L2, TAGS, Streams
 
 Array = np.ndarray[Any, Any]
 
 
-def joined(simulation: Simulation, selection: Array) -> tuple[Code, Streams]:
+def join_accesses(simulation: Simulation, selection: Array) -> tuple[Code, Streams]:
     """Code and streams in which the memory instructions chosen (bool[n]) of a block are as few as
     move the same bytes with `WIDEST` per lane, contiguous over the lanes. The first of those that
     become one asks for the bytes of all; the others take an issue slot."""
@@ -29,7 +29,7 @@ def joined(simulation: Simulation, selection: Array) -> tuple[Code, Streams]:
     part = selection[of_row]
     rows[part] = np.minimum(rows[part], code.contiguous[of_row[part]])
     rows[part, TAGS] = rows[part, L2] / c.LINE
-    return _without(code, leader >= 0), led(streams, of_row, rows, leader)
+    return _without(code, leader >= 0), merge_into_leaders(streams, of_row, rows, leader)
 
 
 def _without(code: Code, free: Array) -> Code:
@@ -47,4 +47,4 @@ def _without(code: Code, free: Array) -> Code:
     )
 
 
-__all__ = ["joined"]
+__all__ = ["join_accesses"]

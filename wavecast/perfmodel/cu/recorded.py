@@ -11,7 +11,7 @@ import numpy as np
 from wavecast.compile.loops import loop
 from wavecast.perfmodel.cu.code import Code
 from wavecast.perfmodel.fold import FIRST, fold
-from wavecast.perfmodel.streams import Streams, Wave, expanded
+from wavecast.perfmodel.streams import Streams, Wave, expand_blocks
 
 Array = np.ndarray[Any, Any]
 
@@ -32,18 +32,18 @@ def streams(
     steps, weights, rows = [], [], []
     for workgroup in workgroups:
         for wave in workgroup:
-            wave_steps = expanded(wave.blocks, firsts, lengths)
+            wave_steps = expand_blocks(wave.blocks, firsts, lengths)
             wave_rows = _rows(wave_steps, code.slots, wave.instructions, wave.requests)
             shorter = fold(wave.blocks, lengths)
             keep_mask = np.repeat(shorter.kept, lengths[wave.blocks])
             weight = np.repeat(shorter.weights, lengths[wave.blocks]).astype(np.float32)
             steps.append(wave_steps[keep_mask])
             weights.append(weight[keep_mask])
-            rows.append(_shortened(wave_steps, code.slots, keep_mask, weight, wave_rows))
+            rows.append(_rescale_rows(wave_steps, code.slots, keep_mask, weight, wave_rows))
             if rest.carried_by(wave):
                 more = np.repeat(rest.factor(wave.blocks), lengths[wave.blocks])
                 weights[-1] *= more[keep_mask]
-                late = expanded(rest.missing, firsts, lengths)
+                late = expand_blocks(rest.missing, firsts, lengths)
                 share = np.repeat(rest.share, lengths[rest.missing])
                 steps[-1] = np.concatenate([steps[-1], late])
                 weights[-1] = np.concatenate([weights[-1], share.astype(np.float32)])
@@ -106,7 +106,9 @@ class _Rest:
         return np.where(nth >= FIRST, self.factors[blocks], 1.0)
 
 
-def _shortened(steps: Array, slots: Array, keep_mask: Array, weight: Array, rows: Array) -> Array:
+def _rescale_rows(
+    steps: Array, slots: Array, keep_mask: Array, weight: Array, rows: Array
+) -> Array:
     """The rows of the steps kept, scaled so that with their weights every instruction asks for as
     much as it did in full."""
     memory = slots[steps] > 0

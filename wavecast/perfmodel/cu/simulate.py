@@ -24,7 +24,7 @@ from typing import Final
 
 import numpy as np
 
-from wavecast.compile.loops import inlined, loop
+from wavecast.compile.loops import always_inline, loop
 from wavecast.perfmodel import streams as r
 from wavecast.perfmodel.cu import code as c
 from wavecast.perfmodel.cu.state import RING
@@ -171,13 +171,13 @@ def simulate(
     return logged
 
 
-@inlined
+@always_inline
 def _begin(group, number, waves, t):  # pragma: no cover
     """A workgroup takes a room."""
     group.number, group.living, group.arrived, group.freed = number, waves, 0, t
 
 
-@inlined
+@always_inline
 def _enter(wave, at, end, row, t):  # pragma: no cover
     """A wave takes a slot."""
     wave.at, wave.end, wave.row = at, end, row
@@ -186,7 +186,7 @@ def _enter(wave, at, end, row, t):  # pragma: no cover
     wave.issued[:] = 0
 
 
-@inlined
+@always_inline
 def _registers(it, spans, ready, w, earliest, why):  # pragma: no cover
     """When an instruction's operands are there, if that is later than `earliest`."""
     for n in range(it.reads[0], it.reads[1]):
@@ -200,7 +200,7 @@ def _registers(it, spans, ready, w, earliest, why):  # pragma: no cover
     return earliest, why
 
 
-@inlined
+@always_inline
 def _counters(it, wave, limits, completions, reason, w, earliest, why):  # pragma: no cover
     """When the counters it waits for have fallen and those it counts in have room, if later."""
     for counter in range(c.COUNTERS):
@@ -220,7 +220,7 @@ def _counters(it, wave, limits, completions, reason, w, earliest, why):  # pragm
     return earliest, why
 
 
-@inlined
+@always_inline
 def _pipes(it, simd, unit, machine, earliest, why):  # pragma: no cover
     """When its pipe, or room in its queue, is free, if that is later."""
     if it.pipe == c.MATRIX and simd.matrix > earliest:
@@ -238,7 +238,7 @@ def _pipes(it, simd, unit, machine, earliest, why):  # pragma: no cover
     return earliest, why
 
 
-@inlined
+@always_inline
 def _charge(wave, stalls, i, plain, weight, until):  # pragma: no cover
     """Charge a wave's time since it was charged last to its cause."""
     if until > wave.charged:
@@ -247,7 +247,7 @@ def _charge(wave, stalls, i, plain, weight, until):  # pragma: no cover
         wave.charged = until
 
 
-@inlined
+@always_inline
 def _occupy(it, simd, unit, machine, busy, weight, now):  # pragma: no cover
     """Take the pipe of an instruction. Clocks it is taken; a slot for pipes of one slot."""
     unit.fetch = max(unit.fetch, now) + it.size / machine.fetch
@@ -266,7 +266,7 @@ def _occupy(it, simd, unit, machine, busy, weight, now):  # pragma: no cover
     return float(it.issue)
 
 
-@inlined
+@always_inline
 def _lds(it, wave, rows, pair, unit, machine, busy, weight, now):  # pragma: no cover
     """When the LDS has served an instruction and why then: passes of its banks, and the port two
     SIMDs share."""
@@ -284,7 +284,7 @@ def _lds(it, wave, rows, pair, unit, machine, busy, weight, now):  # pragma: no 
     return through + machine.latency_lds, k.LDS_BUSY if late else k.LDS_LATENCY
 
 
-@inlined
+@always_inline
 def _memory(it, wave, rows, unit, machine, busy, weight, now):  # pragma: no cover
     """When memory has served an instruction and why then: the scalar cache, or addresses and tags
     of the vector L1, the way between it and registers, and what they pass on. Nobody waits for the
@@ -343,7 +343,7 @@ def _memory(it, wave, rows, unit, machine, busy, weight, now):  # pragma: no cov
     return last + wait, late if last - now > wait else waiting
 
 
-@inlined
+@always_inline
 def _count(it, wave, completions, reason, w, ends, why):  # pragma: no cover
     """When an instruction's counters fall: they do in the order of their instructions."""
     for side in range(2):
@@ -359,7 +359,7 @@ def _count(it, wave, completions, reason, w, ends, why):  # pragma: no cover
     return ends
 
 
-@inlined
+@always_inline
 def _go_on(it, wave, machine, stalls, i, plain, weight, now, is_taken):  # pragma: no cover
     """When a wave's next instruction may issue: after a no-op's slots, or a `is_taken` branch."""
     following = now + machine.period
@@ -376,7 +376,7 @@ def _go_on(it, wave, machine, stalls, i, plain, weight, now, is_taken):  # pragm
     return following
 
 
-@inlined
+@always_inline
 def _meet(wave, group, over):  # pragma: no cover
     """A wave ended or waits at a barrier."""
     wave.blocked = _NEVER
@@ -388,7 +388,7 @@ def _meet(wave, group, over):  # pragma: no cover
         wave.level |= _WAITS
 
 
-@inlined
+@always_inline
 def _release(waves, group, first, number, moment):  # pragma: no cover
     """All waves left have arrived at a barrier and continue."""
     group.arrived = 0

@@ -74,7 +74,7 @@ class Simulation:
         first `events` issues.
         """
         frequency = self.chip.clock if clock is None else clock
-        result = _simulated(self, frequency, events, steps, changes)
+        result = _simulate(self, frequency, events, steps, changes)
         profile = self.profile
         if clock is None and profile.dtype:
             for _ in range(2):
@@ -83,7 +83,7 @@ class Simulation:
                 slower = float(sustained_clock(self.chip, profile.dtype, activity))
                 if abs(slower / result.clock - 1) < 0.01:
                     break
-                result = _simulated(self, slower, events, steps, changes)
+                result = _simulate(self, slower, events, steps, changes)
         return result
 
 
@@ -103,7 +103,7 @@ def _span(unit: Run) -> float:
     return max(unit.clocks, 1.0)
 
 
-def _simulated(
+def _simulate(
     simulation: Simulation, clock: float, events: int, steps: int, changes: Mapping[str, float]
 ) -> LaunchTiming:
     chip, code, profile = simulation.chip, simulation.code, simulation.profile

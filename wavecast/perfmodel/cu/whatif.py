@@ -12,11 +12,11 @@ import numpy as np
 from wavecast.isa.program import Program
 from wavecast.perfmodel.cu import code as c
 from wavecast.perfmodel.cu.code import Code
-from wavecast.perfmodel.cu.joining import joined
+from wavecast.perfmodel.cu.joining import join_accesses
 from wavecast.perfmodel.cu.simulation import Simulation
 from wavecast.perfmodel.prediction import WhatIf
 from wavecast.perfmodel.profile import LevelTraffic
-from wavecast.perfmodel.simulation.changes import LEAST, PLENTY, Change, requesting, shortened
+from wavecast.perfmodel.simulation.changes import LEAST, PLENTY, Change, requesting, select_steps
 from wavecast.perfmodel.simulation.timing import LaunchTiming
 from wavecast.perfmodel.streams import PASSES, Streams
 
@@ -39,7 +39,9 @@ class Changes:
         A resource made free never costs time: where the simulation without it is slower, its waves
         met in a worse order, and the change is left out.
         """
-        free = (entry for entry in self._entries(now, self._freed()) if entry.time_saved > 0)
+        free = (
+            entry for entry in self._entries(now, self._free_resources()) if entry.time_saved > 0
+        )
         entries = (*free, *self._entries(now, self._settings()))
         return tuple(sorted(entries, key=lambda entry: -entry.time_saved))
 
@@ -60,7 +62,7 @@ class Changes:
             chained=_where(selection, slot, code.chained),
             lds_bytes=_where(selection, 0.0, code.lds_bytes),
         )
-        return self._simulated(free, streams=self._scaled(selection, 0.0))
+        return self._simulate(free, streams=self._scale_requests(selection, 0.0))
 
     def contiguous(self, selection: Array) -> LaunchTiming:
         """With contiguous lanes in memory instructions (bool[n]), and LDS accesses without bank
@@ -73,7 +75,7 @@ class Changes:
 
     def widened(self, selection: Array) -> LaunchTiming:
         """With memory instructions (bool[n]) joined into wide, contiguous ones."""
-        code, streams = joined(self.simulation, selection)
+        code, streams = join_accesses(self.simulation, selection)
         wide = self._requesting(self._contiguous_rows(selection))
         return replace(wide, code=code, profile=replace(wide.profile, streams=streams)).run()
 
@@ -101,16 +103,16 @@ class Changes:
                 issued = int((code.counters[body] == counter).any(axis=1).sum())
                 later = int(waits[index, counter]) + iterations * issued
                 waits[index, counter] = min(MOST_OUTSTANDING, later)
-        return self._simulated(replace(code, waits=waits))
+        return self._simulate(replace(code, waits=waits))
 
     def without_barriers(self, selection: Array) -> LaunchTiming:
         """Without the barriers among instructions (bool[n])."""
-        return self._changed(self._unmet(selection)).run()
+        return self._with_changes(self._unmet(selection)).run()
 
     def without(self, selection: Array) -> LaunchTiming:
         """Without instructions (bool[n]), which waves pass over."""
         code, streams = self.simulation.code, self.simulation.profile.streams
-        return self._simulated(streams=shortened(streams, code.slots, ~selection[streams.steps]))
+        return self._simulate(streams=select_steps(streams, code.slots, ~selection[streams.steps]))
 
     def atomics_in_lds(
         self, selection: Array, passes: float, global_atomics: float
@@ -140,26 +142,26 @@ class Changes:
     def resident(self, workgroups: int) -> LaunchTiming:
         """With that many workgroups resident on a unit."""
         placement = self.simulation.profile.placement
-        return self._simulated(placement=replace(placement, resident=workgroups))
+        return self._simulate(placement=replace(placement, resident=workgroups))
 
     def at(self, clock: float) -> LaunchTiming:
         """At a clock in Hz."""
         return self.simulation.run(clock=clock)
 
-    def _freed(self) -> Iterator[Change]:
+    def _free_resources(self) -> Iterator[Change]:
         """Resources that cost nothing."""
         now, chip, code = self.simulation, self.simulation.chip, self.simulation.code
-        yield "matrix pipes free", partial(self._simulated, self._issue_free(c.MATRIX))
-        yield "vector pipes free", partial(self._simulated, self._issue_free(c.VALU))
+        yield "matrix pipes free", partial(self._simulate, self._issue_free(c.MATRIX))
+        yield "vector pipes free", partial(self._simulate, self._issue_free(c.VALU))
         in_lds = code.category == c.CATEGORIES.index("lds")
         yield "LDS without bank conflicts", partial(self.contiguous, in_lds)
         in_cache = code.category == c.CATEGORIES.index("vmem")
         yield "global accesses all contiguous", partial(self.contiguous, in_cache)
         yield "LDS free", partial(now.run, lds_rate=1e-6, latency_lds=1.0)
         yield "address path free", partial(now.run, tag=1e-6, returned=PLENTY)
-        no_l2 = self._changed(traffic=self._traffic("l2"))
+        no_l2 = self._with_changes(traffic=self._traffic("l2"))
         yield "L2 bandwidth free", partial(no_l2.run, l2=PLENTY)
-        no_memory = self._changed(traffic=self._traffic("mall", "hbm", "updated"))
+        no_memory = self._with_changes(traffic=self._traffic("mall", "hbm", "updated"))
         yield "memory bandwidth free", partial(no_memory.run, mall=PLENTY, hbm=PLENTY)
         near = dict.fromkeys(_LATENCIES, chip.latency["l1"] * chip.clock)
         yield "memory as near as the L1", partial(now.run, **near)
@@ -174,19 +176,19 @@ class Changes:
                 yield f"one workgroup {word} per unit ({number})", partial(self.resident, number)
         yield f"at the peak clock ({peak / 1e9:.2f} GHz)", partial(self.at, peak)
 
-    def _changed(self, code: Code | None = None, **fields: Any) -> Simulation:
+    def _with_changes(self, code: Code | None = None, **fields: Any) -> Simulation:
         """The simulation with other instruction costs, or other fields of the profile."""
         now = self.simulation
         return replace(now, code=code or now.code, profile=replace(now.profile, **fields))
 
-    def _simulated(self, code: Code | None = None, **fields: Any) -> LaunchTiming:
-        return self._changed(code, **fields).run()
+    def _simulate(self, code: Code | None = None, **fields: Any) -> LaunchTiming:
+        return self._with_changes(code, **fields).run()
 
     def _slot(self) -> float:
         """Clocks of an issue slot."""
         return 1.0 if self.simulation.chip.lanes == 32 else 4.0
 
-    def _scaled(self, selection: Array, factor: float) -> Streams:
+    def _scale_requests(self, selection: Array, factor: float) -> Streams:
         """The streams with the requests of some instructions (bool[n]) times a factor."""
         streams, code = self.simulation.profile.streams, self.simulation.code
         of_row = streams.steps[code.slots[streams.steps] > 0]

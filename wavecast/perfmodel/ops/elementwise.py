@@ -27,7 +27,7 @@ from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.memory import Traffic
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.ops.dtypes import KNOWN, element_bytes
-from wavecast.perfmodel.ops.sizes import parse_sizes, predicted, taken, truth, whole
+from wavecast.perfmodel.ops.sizes import check_options, parse_sizes, predict_kernels, truth, whole
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.perfmodel.streaming import Streaming, kernel_parts, lanes
 from wavecast.perfmodel.timing import TIMINGS
@@ -150,7 +150,7 @@ class Elementwise(Op):
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        values = taken(
+        values = check_options(
             cls.kind,
             options,
             OPTIONS,
@@ -205,7 +205,10 @@ class Elementwise(Op):
         """Whether an operand has another shape than the result, and repeats for it."""
         if self.function in RESIZING | SELECTING:
             return False
-        return any(_trimmed(shape) != _trimmed(self.result[0]) for shape, _ in self.operands)
+        return any(
+            _trim_leading_ones(shape) != _trim_leading_ones(self.result[0])
+            for shape, _ in self.operands
+        )
 
     @property
     def casts(self) -> bool:
@@ -284,7 +287,7 @@ class Elementwise(Op):
             threads=threads,
             drain=constants["drain"],
         )
-        return predicted(
+        return predict_kernels(
             self,
             device,
             [kernel_parts(chip, launch)] * launches,
@@ -316,7 +319,7 @@ def _bytes(tensor: Operand) -> float:
     return math.prod(tensor[0]) * element_bytes(tensor[1])
 
 
-def _trimmed(shape: tuple[int, ...]) -> tuple[int, ...]:
+def _trim_leading_ones(shape: tuple[int, ...]) -> tuple[int, ...]:
     """The shape without sizes of one in front: they do not broadcast."""
     start = next((dim for dim, size in enumerate(shape) if size != 1), len(shape))
     return shape[start:]

@@ -31,7 +31,7 @@ from wavecast.perfmodel.memory import Traffic
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.ops.dtypes import KNOWN, element_bytes
 from wavecast.perfmodel.ops.rows import FAMILY, RowSizes, launch
-from wavecast.perfmodel.ops.sizes import parse_sizes, predicted, taken, truth
+from wavecast.perfmodel.ops.sizes import check_options, parse_sizes, predict_kernels, truth
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.perfmodel.streaming import Streaming, kernel_parts, lanes
 from wavecast.perfmodel.timing import TIMINGS
@@ -90,7 +90,7 @@ class Norm(Op):
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        values = taken(
+        values = check_options(
             cls.kind,
             options,
             OPTIONS,
@@ -127,7 +127,7 @@ class Norm(Op):
     def predict(self, device: Device) -> Prediction:
         chip = Chip.of(device)
         kernels = [*self._before(chip), *self._kernels(chip)]
-        return predicted(
+        return predict_kernels(
             self,
             device,
             kernels,

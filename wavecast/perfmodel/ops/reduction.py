@@ -18,7 +18,7 @@ from wavecast.perfmodel.memory import Traffic
 from wavecast.perfmodel.ops.dtypes import element_bytes
 from wavecast.perfmodel.ops.row_op import RowOp
 from wavecast.perfmodel.ops.rows import FAMILY
-from wavecast.perfmodel.ops.sizes import predicted
+from wavecast.perfmodel.ops.sizes import predict_kernels
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.perfmodel.streaming import Streaming, kernel_parts, lanes
 
@@ -58,7 +58,7 @@ class Reduction(RowOp):
             chain=constants["reduction_chain"],
             threads=THREADS,
         )
-        return predicted(
+        return predict_kernels(
             self,
             device,
             [kernel_parts(chip, launch)],

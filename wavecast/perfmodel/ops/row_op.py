@@ -9,7 +9,7 @@ from typing import ClassVar, Final, Self
 from wavecast.errors import UnknownName
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.ops.dtypes import KNOWN, element_bytes
-from wavecast.perfmodel.ops.sizes import parse_sizes, taken
+from wavecast.perfmodel.ops.sizes import check_options, parse_sizes
 from wavecast.perfmodel.timing import TIMINGS
 
 OPTIONS: Final = ("dtype", "timing")
@@ -33,7 +33,9 @@ class RowOp(Op):
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        values = taken(cls.kind, options, OPTIONS, required=("dtype",), values={"dtype": KNOWN})
+        values = check_options(
+            cls.kind, options, OPTIONS, required=("dtype",), values={"dtype": KNOWN}
+        )
         rows, columns = parse_sizes(shape, 2)
         return cls(rows, columns, values["dtype"], values.get("timing", "kernel"))
 

@@ -8,11 +8,11 @@ from wavecast.arch import Device
 from wavecast.errors import UnknownName, UsageError
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.demand import Amount
-from wavecast.perfmodel.intervals import bracketed
+from wavecast.perfmodel.intervals import with_interval
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.perfmodel.streaming import kernel_seconds
-from wavecast.perfmodel.timing import measured
+from wavecast.perfmodel.timing import measurement_time
 
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 NOT_MODELLED = (
@@ -33,7 +33,7 @@ def parse_sizes(shape: str, count: int = 0) -> tuple[int, ...]:
     return sizes
 
 
-def taken(
+def check_options(
     kind: str,
     options: Mapping[str, str],
     names: Sequence[str],
@@ -80,7 +80,7 @@ def _as_option(name: str) -> str:
     return f"--{name}" if name == "dtype" else f"--set {name}=…"
 
 
-def predicted(
+def predict_kernels(
     op: Op,
     device: Device,
     kernels: Sequence[Mapping[str, Amount]],
@@ -94,16 +94,17 @@ def predicted(
     """The prediction of kernels one after another, from their parts (`streaming.kernel_parts`)."""
     chip = Chip.of(device)
     times = [
-        float(measured(chip, timing, kernel_seconds(chip, parts, overlap))) for parts in kernels
+        float(measurement_time(chip, timing, kernel_seconds(chip, parts, overlap)))
+        for parts in kernels
     ]
     bounds: dict[str, float] = {}
     for parts in kernels:
         for name, part in parts.items():
             bounds[name] = bounds.get(name, 0.0) + float(part)
     seconds = sum(times)
-    bounds["launch"] = sum(float(measured(chip, timing, 0.0)) for _ in kernels)
+    bounds["launch"] = sum(float(measurement_time(chip, timing, 0.0)) for _ in kernels)
     limiter = max(bounds, key=lambda name: bounds[name])
-    return bracketed(
+    return with_interval(
         Prediction(
             device=device.id,
             seconds=seconds,
@@ -121,4 +122,4 @@ def predicted(
     )
 
 
-__all__ = ["NOT_MODELLED", "parse_sizes", "predicted", "taken", "truth", "whole"]
+__all__ = ["NOT_MODELLED", "check_options", "parse_sizes", "predict_kernels", "truth", "whole"]

@@ -19,7 +19,7 @@ from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.ops.dtypes import element_bytes
 from wavecast.perfmodel.ops.row_op import RowOp
 from wavecast.perfmodel.ops.rows import FAMILY, RowSizes, launch, next_power_of_two
-from wavecast.perfmodel.ops.sizes import predicted
+from wavecast.perfmodel.ops.sizes import predict_kernels
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.perfmodel.streaming import kernel_parts, lanes, resident
 
@@ -61,7 +61,7 @@ class Softmax(RowOp):
         rows = self._in_wave(chip) if self.in_wave else self._in_workgroup(chip)
         streaming = launch(chip, rows)
         through = "registers" if self.in_wave else "LDS" if self.aligned else "memory"
-        return predicted(
+        return predict_kernels(
             self,
             device,
             [kernel_parts(chip, streaming)],

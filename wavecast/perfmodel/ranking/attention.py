@@ -99,7 +99,7 @@ class AttentionPass(Demand):
         buffers = self.num_stages if direct else 1
         operands = self.rows * (self.head + self.head_v) * self.itemsize
         padding = coefficients.values(FAMILY, device)["lds_padding"]
-        tiles = buffers * self.columns * self._loaded * padding
+        tiles = buffers * self.columns * self._loaded_bytes * padding
         return tiles + (operands if device.vendor == "nvidia" else 0)
 
     def seconds(self, device: Device, num_warps: int) -> float:
@@ -137,12 +137,12 @@ class AttentionPass(Demand):
         rounds = len(spans) * count / chip.units / resident
         tail = 1.0 if self.right >= 0 else math.ceil(rounds) / rounds
         compute = max(float(times.sum()) * count / chip.units * tail, float(times.max()))
-        bytes_moved = float(spans.sum()) * count * self._loaded
+        bytes_moved = float(spans.sum()) * count * self._loaded_bytes
         l2 = chip.l2_bandwidth or k["l2_over_memory"] * chip.hbm
         return compute / chip.clock + k["l2_share"] * bytes_moved / l2
 
     @property
-    def _loaded(self) -> float:
+    def _loaded_bytes(self) -> float:
         """Bytes that are loaded per row looped over."""
         return (self.head + self.head_v) * self.itemsize * (2 if self.twice else 1)
 
@@ -196,15 +196,17 @@ class AttentionPass(Demand):
             + copies * rows * operands * words / threads
             + scores * rows * columns / threads
             + tiles * min(fragment, k["fragment_registers"])
-            + columns * (loads * self._loaded) / 4 / threads
+            + columns * (loads * self._loaded_bytes) / 4 / threads
             + (k["dropout_registers"] if self.dropout else 0.0)
         )
 
     def _keys_of(self, rows: int) -> np.ndarray:
         """Keys that each block of `rows` queries of a head sees."""
-        return self._seen(rows, self.queries, self.keys, self.left, self.right)
+        return self._visible_counts(rows, self.queries, self.keys, self.left, self.right)
 
-    def _seen(self, rows: int, queries: int, keys: int, left: int, right: int) -> np.ndarray:
+    def _visible_counts(
+        self, rows: int, queries: int, keys: int, left: int, right: int
+    ) -> np.ndarray:
         first = np.arange(max(1, -(-queries // rows))) * rows + keys - queries
         last = np.minimum(first + rows, keys) - 1
         hi = np.full(len(first), keys) if right < 0 else np.clip(last + right + 1, 0, keys)
@@ -271,7 +273,7 @@ class AttentionKeyGradients(AttentionPass):
         )  # fmt: skip
 
     def spans(self) -> np.ndarray:
-        queries = self._seen(self.rows, self.keys, self.queries, self.right, self.left)
+        queries = self._visible_counts(self.rows, self.keys, self.queries, self.right, self.left)
         return queries * (self.heads // self.kv_heads)
 
     @property

@@ -9,7 +9,7 @@ from wavecast.arch import Device
 from wavecast.errors import MissingFact
 from wavecast.perfmodel import coefficients
 from wavecast.perfmodel.chip import Chip
-from wavecast.perfmodel.memory import overlapped
+from wavecast.perfmodel.memory import overlap_time
 from wavecast.perfmodel.ranking.demand import Demand
 
 FAMILY: Final = "ranking_decode"
@@ -47,7 +47,7 @@ class CacheLoop(Demand):
         own_rows = max(16, self.rows // num_warps)
         copies = device.capabilities.matrix_operand_copies
         queries = own_rows * self.depth / 2 / lanes * copies if self.queries_in_registers else 0.0
-        loaded = self.columns * self._loaded / threads
+        loaded = self.columns * self._loaded_elements / threads
         tiles = loaded * (1 + self.prefetched) * self.itemsize / 4
         tiles += loaded / 2 if self.itemsize == 1 else 0
         fixed = coefficients.values(FAMILY, device)["fixed_registers"]
@@ -86,7 +86,7 @@ class CacheLoop(Demand):
             self.columns * k["score_operations"] + self.width * k["result_operations"]
         )
         if self.itemsize == 1:
-            vector += self.columns * self._loaded * k["widening_operations"]
+            vector += self.columns * self._loaded_elements * k["widening_operations"]
         vector /= chip.vector_flops / 2
         running = min(self.programs, self._resident(device, num_warps) * chip.units)
         prefetched = 1 + k["prefetch_gain"] * self.prefetched
@@ -104,10 +104,10 @@ class CacheLoop(Demand):
             self.read / chip.hbm,
         ]
         spilled = max(0.0, self.excess(device, num_warps) - 1.0)
-        return float(overlapped(parts, k["overlap"])) * (1 + k["spilling"] * spilled)
+        return float(overlap_time(parts, k["overlap"])) * (1 + k["spilling"] * spilled)
 
     @property
-    def _loaded(self) -> int:
+    def _loaded_elements(self) -> int:
         """Elements that are loaded of a token."""
         return self.depth + (0 if self.values_in_keys else self.width)
 

@@ -31,7 +31,7 @@ class TritonProduct(Demand):
 
     def seconds(self, device: Device, num_warps: int) -> float:
         constants = coefficients.values(FAMILY, device)
-        seconds = self.product.seconds(device, num_warps) * self._exposed(
+        seconds = self.product.seconds(device, num_warps) * self._exposure(
             device, num_warps, constants
         )
         if self.product.splits > 1:
@@ -44,7 +44,7 @@ class TritonProduct(Demand):
         product = self.product
         return math.ceil(product.m / product.tile_m) * math.ceil(product.n / product.tile_n)
 
-    def _exposed(self, device: Device, num_warps: int, constants: Mapping[str, float]) -> float:
+    def _exposure(self, device: Device, num_warps: int, constants: Mapping[str, float]) -> float:
         """How much longer a tile takes where few workgroups share a compute unit: only others, or
         its own steps ahead, hide what one waits for."""
         product = self.product

@@ -50,7 +50,7 @@ def requesting(profile: LaunchProfile, rows: Array, slots: Array, stores: Array)
     )
 
 
-def shortened(streams: Streams, slots: Array, stays: Array) -> Streams:
+def select_steps(streams: Streams, slots: Array, stays: Array) -> Streams:
     """The streams with some of their steps (bool[n]); `slots` is per instruction."""
     asks = slots[streams.steps] > 0
     steps = np.concatenate([[0], np.cumsum(stays)])
@@ -65,4 +65,4 @@ def shortened(streams: Streams, slots: Array, stays: Array) -> Streams:
     )
 
 
-__all__ = ["LEAST", "PLENTY", "Change", "requesting", "shortened"]
+__all__ = ["LEAST", "PLENTY", "Change", "requesting", "select_steps"]

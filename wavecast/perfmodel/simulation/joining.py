@@ -17,7 +17,7 @@ WIDEST: Final = 16.0
 """Bytes per lane of the widest memory instruction."""
 
 
-def led(streams: Streams, of_row: Array, rows: Array, leader: Array) -> Streams:
+def merge_into_leaders(streams: Streams, of_row: Array, rows: Array, leader: Array) -> Streams:
     """The streams with `rows` (of instructions `of_row`) in which the rows of those with a `leader`
     are added to its rows."""
     followers = np.flatnonzero(leader >= 0)
@@ -53,4 +53,4 @@ def leaders(program: Program, kinds: Array, widths: Array, selection: Array) -> 
     return leader
 
 
-__all__ = ["leaders", "led"]
+__all__ = ["leaders", "merge_into_leaders"]

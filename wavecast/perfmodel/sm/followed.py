@@ -25,12 +25,21 @@ from wavecast.perfmodel.placement import LaunchPlacement
 from wavecast.perfmodel.profile import LevelTraffic
 from wavecast.perfmodel.sm import code as c
 from wavecast.perfmodel.sm.code import SmCode
-from wavecast.perfmodel.sm.repeats import renumbered
+from wavecast.perfmodel.sm.repeats import renumber_phases
 from wavecast.perfmodel.sm.requests import passes, repeats, sectors
 from wavecast.perfmodel.sm.row_table import RowTable
 from wavecast.perfmodel.sm.tensor_boxes import TensorBoxes
 from wavecast.perfmodel.sm.traffic import LaunchArrays, Touched, shares
-from wavecast.perfmodel.streams import HBM, L2, PASSES, REQUEST, SERIAL, TAGS, Streams, expanded
+from wavecast.perfmodel.streams import (
+    HBM,
+    L2,
+    PASSES,
+    REQUEST,
+    SERIAL,
+    TAGS,
+    Streams,
+    expand_blocks,
+)
 
 Array = np.ndarray[Any, Any]
 
@@ -46,7 +55,7 @@ LINE: Final = 128.0
 _FROM_SHARED: Final = MemoryKind.STORE_FROM_LDS
 
 
-def sampled(placement: LaunchPlacement) -> Array:
+def sample_workgroups(placement: LaunchPlacement) -> Array:
     """Workgroups at equal distances in the launch."""
     count = min(TEMPLATES, placement.workgroups)
     return np.arange(count) * placement.workgroups // count
@@ -120,9 +129,9 @@ class FollowedWorkgroups:
         for warp in range(self._paths.members.shape[1]):
             numbers = np.flatnonzero(self._paths.members[:, warp])
             blocks = self._paths.blocks[numbers]
-            shorter = self._folded(blocks, lengths)
+            shorter = self._fold_loops(blocks, lengths)
             keep_mask = shorter.kept
-            steps.append(expanded(blocks[keep_mask], firsts, lengths))
+            steps.append(expand_blocks(blocks[keep_mask], firsts, lengths))
             weights.append(np.repeat(shorter.weights[keep_mask], lengths[blocks[keep_mask]]))
             rows.append(table.of_warp(warp, numbers[keep_mask]))
         streams = Streams(
@@ -133,9 +142,9 @@ class FollowedWorkgroups:
             rows=np.concatenate(rows).astype(np.float32),
             rows_start=_starts(rows),
         )
-        return replace(streams, rows=renumbered(self._code, streams)), self._arrivals
+        return replace(streams, rows=renumber_phases(self._code, streams)), self._arrivals
 
-    def _folded(self, blocks: Array, lengths: Array) -> Folded:
+    def _fold_loops(self, blocks: Array, lengths: Array) -> Folded:
         """What a warp executed, with long loops shortened. Where memory barriers order warps, all
         iterations stay unless they are very many: the barriers form rings."""
         synchronised = bool((self._code.kind == c.PHASE_WAIT).any())
@@ -184,7 +193,7 @@ class FollowedWorkgroups:
             assert memory is not None
             addresses, lanes = access.addresses, access.lanes
             if addresses is None:
-                addresses, lanes = self._assumed(access, number, memory.bytes)
+                addresses, lanes = self._assume_contiguous(access, number, memory.bytes)
             parts.append((number, *sectors(addresses, lanes, memory.bytes)))
             if memory.kind is MemoryKind.ATOMIC:
                 self._rows[number][:, SERIAL] = repeats(addresses, lanes)
@@ -253,7 +262,7 @@ class FollowedWorkgroups:
             return 0.0
         pairs, counts = np.unique(np.concatenate(updates), axis=0, return_counts=True)
         addresses, address_index = np.unique(pairs[:, 1], return_inverse=True)
-        groups = len(sampled(self._placement))
+        groups = len(sample_workgroups(self._placement))
         everywhere = np.bincount(address_index, minlength=len(addresses)) == groups
         most = np.bincount(address_index, counts, len(addresses))[everywhere].max(initial=0.0)
         return float(most) * self._placement.workgroups / groups
@@ -276,7 +285,9 @@ class FollowedWorkgroups:
             raise MissingFact(f"{device.id} has no known l1v_size")
         return float(value) * 1024
 
-    def _assumed(self, access: WarpAccess, number: int, width: int) -> tuple[Array, Array]:
+    def _assume_contiguous(
+        self, access: WarpAccess, number: int, width: int
+    ) -> tuple[Array, Array]:
         """Contiguous lanes in memory nothing else touches."""
         base = (np.uint64(1) << np.uint64(60)) + np.uint64(number) * np.uint64(1 << 32)
         warps = base + access.warps.astype(np.uint64) * np.uint64(WARP * width)
@@ -390,4 +401,4 @@ def _starts(parts: list[Array]) -> Array:
     return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
 
 
-__all__ = ["WARP", "FollowedWorkgroups", "sampled", "workgroup_ids"]
+__all__ = ["WARP", "FollowedWorkgroups", "sample_workgroups", "workgroup_ids"]

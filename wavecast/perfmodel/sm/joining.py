@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from wavecast.perfmodel.simulation.joining import leaders, led
+from wavecast.perfmodel.simulation.joining import leaders, merge_into_leaders
 from wavecast.perfmodel.sm import code as c
 from wavecast.perfmodel.sm.code import SmCode
 from wavecast.perfmodel.sm.simulation import SmSimulation
@@ -33,7 +33,7 @@ def contiguous_rows(simulation: SmSimulation, selection: Array) -> Array:
     return rows
 
 
-def joined(simulation: SmSimulation, selection: Array) -> tuple[SmCode, Streams]:
+def join_accesses(simulation: SmSimulation, selection: Array) -> tuple[SmCode, Streams]:
     """Code and streams in which the memory instructions chosen (bool[n]) of a block are as few as
     move the same bytes with `WIDEST` per lane. The first of those that become one asks for the
     bytes of all; the others take an issue slot."""
@@ -46,7 +46,7 @@ def joined(simulation: SmSimulation, selection: Array) -> tuple[SmCode, Streams]
     free = leader >= 0
     changed = without_work(code, free)
     slots = np.where(free, 0, code.slots).astype(np.int32)
-    return replace(changed, slots=slots), led(streams, of_row, rows, leader)
+    return replace(changed, slots=slots), merge_into_leaders(streams, of_row, rows, leader)
 
 
 def without_work(code: SmCode, selection: Array) -> SmCode:
@@ -73,4 +73,4 @@ def _widths(code: SmCode) -> Array:
     return np.array([float(i.memory.bytes) if i.memory else 0.0 for i in code.program.instructions])
 
 
-__all__ = ["contiguous_rows", "joined", "without_work"]
+__all__ = ["contiguous_rows", "join_accesses", "without_work"]

@@ -50,15 +50,15 @@ class Multiprocessor:
         """The SM of a chip whose `active` SMs share L2 and memory evenly."""
         frequency = chip.clock if clock is None else clock
 
-        def known(name: str) -> float:
+        def coefficient(name: str) -> float:
             return chip.coefficient(FAMILY, name)
 
         l2_clocks = chip.latency["l2"] * chip.clock
-        hbm_clocks = max(l2_clocks, chip.latency["hbm"] * frequency * known("memory_wait"))
+        hbm_clocks = max(l2_clocks, chip.latency["hbm"] * frequency * coefficient("memory_wait"))
 
         def share(rate: float | None, latency: float) -> float:
             """An even share, no more than the path takes and outstanding bytes allow."""
-            most = min(known("l2_bytes"), known("misses") / latency)
+            most = min(coefficient("l2_bytes"), coefficient("misses") / latency)
             return most if rate is None else min(most, rate / active / frequency)
 
         return Multiprocessor(
@@ -67,23 +67,23 @@ class Multiprocessor:
             data=chip.lds_rate,
             l2=share(chip.l2_bandwidth, l2_clocks),
             hbm=share(chip.hbm, hbm_clocks),
-            tensor_load=known("tensor_load"),
+            tensor_load=coefficient("tensor_load"),
             latency_lds=chip.latency["lds"] * chip.clock,
             latency_l1=chip.latency["l1"] * chip.clock,
             latency_l2=l2_clocks,
             latency_hbm=hbm_clocks,
-            latency_xu=known("latency_xu"),
-            latency_constant=known("latency_constant"),
-            latency_shuffle=known("latency_shuffle"),
-            latency_fp64=known("latency_fp64"),
-            latency_matrix=known("latency_matrix"),
-            latency_read=known("latency_read"),
-            latency_bulk=known("latency_bulk"),
-            queue_lsu=known("queue_lsu"),
-            queue_matrix=known("queue_matrix"),
-            barrier=known("barrier"),
-            branch=known("branch"),
-            start=known("start"),
+            latency_xu=coefficient("latency_xu"),
+            latency_constant=coefficient("latency_constant"),
+            latency_shuffle=coefficient("latency_shuffle"),
+            latency_fp64=coefficient("latency_fp64"),
+            latency_matrix=coefficient("latency_matrix"),
+            latency_read=coefficient("latency_read"),
+            latency_bulk=coefficient("latency_bulk"),
+            queue_lsu=coefficient("queue_lsu"),
+            queue_matrix=coefficient("queue_matrix"),
+            barrier=coefficient("barrier"),
+            branch=coefficient("branch"),
+            start=coefficient("start"),
         )
 
     def with_(self, **changes: float) -> Multiprocessor:

@@ -23,7 +23,12 @@ from wavecast.isa.program import Program
 from wavecast.perfmodel.placement import LaunchPlacement
 from wavecast.perfmodel.profile import LaunchProfile, ProfileSource
 from wavecast.perfmodel.sm.code import SmCode
-from wavecast.perfmodel.sm.followed import WARP, FollowedWorkgroups, sampled, workgroup_ids
+from wavecast.perfmodel.sm.followed import (
+    WARP,
+    FollowedWorkgroups,
+    sample_workgroups,
+    workgroup_ids,
+)
 
 ISSUE_ONLY: Final = frozenset({"uniform", "tma"})
 """Cost classes without a published rate whose instructions count as an issue slot."""
@@ -54,7 +59,7 @@ def profile_of_sass(
         names = ", ".join(sorted(unknown))
         raise Unpredictable(f"the rate of {names} is not known for {device.id}")
     code = SmCode.of(program, charges, controls(launch.code, program), placement.waves)
-    workgroups = sampled(placement)
+    workgroups = sample_workgroups(placement)
     numbers = np.repeat(workgroups, placement.waves)
     warps = np.tile(np.arange(placement.waves), len(workgroups))
     paths = follow(program, launch, workgroup_ids(launch, numbers), warps)

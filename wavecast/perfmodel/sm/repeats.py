@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from wavecast.perfmodel.profile import LaunchProfile
-from wavecast.perfmodel.simulation.changes import shortened
+from wavecast.perfmodel.simulation.changes import select_steps
 from wavecast.perfmodel.sm import code as c
 from wavecast.perfmodel.sm.code import SmCode
 from wavecast.perfmodel.streams import L2, TAGS, Streams
@@ -41,11 +41,11 @@ def with_fewer_repeats(
             weights[span] *= max(1.0, target_weight) / float(
                 weights[first + entries[:number]].sum()
             )
-    shorter = shortened(replace(streams, weights=weights), code.slots, stays)
-    return replace(profile, streams=replace(shorter, rows=renumbered(code, shorter)))
+    shorter = select_steps(replace(streams, weights=weights), code.slots, stays)
+    return replace(profile, streams=replace(shorter, rows=renumber_phases(code, shorter)))
 
 
-def renumbered(code: SmCode, streams: Streams) -> Array:
+def renumber_phases(code: SmCode, streams: Streams) -> Array:
     """The rows of streams in which each wait for a memory barrier is for the phase of its number
     among those of its warp."""
     rows = streams.rows.copy()
@@ -66,4 +66,4 @@ def _runs(flags: Array) -> list[tuple[int, int]]:
     return list(zip(edges[::2].tolist(), edges[1::2].tolist(), strict=True))
 
 
-__all__ = ["renumbered", "with_fewer_repeats"]
+__all__ = ["renumber_phases", "with_fewer_repeats"]

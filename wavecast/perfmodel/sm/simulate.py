@@ -21,7 +21,7 @@ from typing import Final
 
 import numpy as np
 
-from wavecast.compile.loops import inlined, loop
+from wavecast.compile.loops import always_inline, loop
 from wavecast.perfmodel import streams as r
 from wavecast.perfmodel.simulation import causes as k
 from wavecast.perfmodel.sm import code as c
@@ -172,7 +172,9 @@ def simulate(
                     warp.blocked, warp.cause = _NEVER, k.BARRIER_WAIT
                     warp.waits = _AT_BARRIER + 2 + it.barrier
                 if over or it.kind == c.BARRIER:
-                    release = _met(groups[g], warps, g * per_group, per_group, it, t, machine)
+                    release = _release_barriers(
+                        groups[g], warps, g * per_group, per_group, it, t, machine
+                    )
                     soonest = min(soonest, release)
                 break
         if any_issue:
@@ -184,8 +186,8 @@ def simulate(
     return logged
 
 
-@inlined
-def _met(group, warps, first, number, it, t, machine):  # pragma: no cover
+@always_inline
+def _release_barriers(group, warps, first, number, it, t, machine):  # pragma: no cover
     """Release the warps of barriers at which all have arrived; when, `_NEVER` without any."""
     soonest = _NEVER
     for at in range(BARRIERS):
@@ -203,7 +205,7 @@ def _met(group, warps, first, number, it, t, machine):  # pragma: no cover
     return soonest
 
 
-@inlined
+@always_inline
 def _charge(warp, stalls, i, plain, weight, until):  # pragma: no cover
     """Charge a warp's time since it was charged last to its cause."""
     if until > warp.charged:
@@ -212,7 +214,7 @@ def _charge(warp, stalls, i, plain, weight, until):  # pragma: no cover
         warp.charged = until
 
 
-@inlined
+@always_inline
 def _pipes(it, simd, unit, machine, earliest, why):  # pragma: no cover
     """When its pipe, or room in its queue, is free, if that is later than `earliest`."""
     free = simd.free[it.pipe]
@@ -233,7 +235,7 @@ def _pipes(it, simd, unit, machine, earliest, why):  # pragma: no cover
     return earliest, why
 
 
-@inlined
+@always_inline
 def _start(it, warp, rows, simd, unit, machine, busy, weight, now):  # pragma: no cover
     """Take the pipe of an instruction; when its result is there and why then."""
     ends, why = now + it.stall, k.DEPENDENCY
@@ -272,7 +274,7 @@ def _start(it, warp, rows, simd, unit, machine, busy, weight, now):  # pragma: n
     return ends, why
 
 
-@inlined
+@always_inline
 def _memory(it, warp, rows, unit, machine, busy, weight, now):  # pragma: no cover
     """When memory has served an instruction, and why then."""
     if it.slots == 0:  # shuffles use the path of shared memory
@@ -320,7 +322,7 @@ def _memory(it, warp, rows, unit, machine, busy, weight, now):  # pragma: no cov
     return ends, why
 
 
-@inlined
+@always_inline
 def _bulk_copy(warp, rows, unit, machine, busy, weight, now):  # pragma: no cover
     """When TMA has copied a box, and why then. It passes the L1's tags and the warp's data path
     by: L2 and memory serve it at this SM's share, and shared memory takes or gives its bytes."""
@@ -348,7 +350,7 @@ def _bulk_copy(warp, rows, unit, machine, busy, weight, now):  # pragma: no cove
     return last + machine.latency_l2 + part * (machine.latency_hbm - machine.latency_l2), why
 
 
-@inlined
+@always_inline
 def _count(it, warp, completions, reason, w, ends, why, operands):  # pragma: no cover
     """When an instruction's counters fall: they do in the order of their instructions."""
     for side in range(2):
@@ -367,7 +369,7 @@ def _count(it, warp, completions, reason, w, ends, why, operands):  # pragma: no
         warp.issued[counter] = number + 1
 
 
-@inlined
+@always_inline
 def _arrive(group, phases, g, row, arrivals, moment):  # pragma: no cover
     """Count an arrival at a memory barrier. Whether it completes a phase."""
     barrier = int(row[r.SERIAL]) - 1

@@ -55,7 +55,7 @@ class SmSimulation:
         """Simulate the launch, as `model.simulation.Simulation.run` does; `changes` are fields of
         the `Multiprocessor`."""
         frequency = self.chip.clock if clock is None else clock
-        result = self._simulated(frequency, events, changes)
+        result = self._simulate(frequency, events, changes)
         profile = self.profile
         if clock is None and profile.dtype:
             for _ in range(2):
@@ -64,10 +64,10 @@ class SmSimulation:
                 slower = float(np.asarray(sustained_clock(self.chip, profile.dtype, activity)))
                 if abs(slower / result.clock - 1) < 0.01:
                     break
-                result = self._simulated(slower, events, changes)
+                result = self._simulate(slower, events, changes)
         return result
 
-    def _simulated(self, clock: float, events: int, changes: Mapping[str, float]) -> LaunchTiming:
+    def _simulate(self, clock: float, events: int, changes: Mapping[str, float]) -> LaunchTiming:
         chip, profile = self.chip, self.profile
         placement, streams, traffic = profile.placement, profile.streams, profile.traffic
         machine = Multiprocessor.of(

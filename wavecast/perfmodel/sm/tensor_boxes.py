@@ -119,7 +119,7 @@ class TensorBoxes:
             box = self._box(access)
             size = math.nan if box is None else float(box.bytes)
             if box is None and self._name(access) == t.STORE:
-                size = self._stored(access)
+                size = self._store_bytes(access)
             self._bytes[number] = np.full(len(access.warps), size)
             for key in self._phases(access):
                 box_bytes[key] += 0.0 if box is None else size
@@ -198,7 +198,7 @@ class TensorBoxes:
             raise Unpredictable(f"what {mnemonic} copies is not known")
         return name
 
-    def _stored(self, access: WarpAccess) -> float:
+    def _store_bytes(self, access: WarpAccess) -> float:
         """Bytes of a store whose descriptor the kernel makes, from the blocks in Triton's IR where
         they are all of one size."""
         text = self.launch.code.stages.get("ttgir", "")

@@ -10,11 +10,11 @@ from typing import Any, Final
 import numpy as np
 
 from wavecast.perfmodel.prediction import WhatIf
-from wavecast.perfmodel.simulation.changes import LEAST, PLENTY, Change, requesting, shortened
+from wavecast.perfmodel.simulation.changes import LEAST, PLENTY, Change, requesting, select_steps
 from wavecast.perfmodel.simulation.timing import LaunchTiming
 from wavecast.perfmodel.sm import code as c
 from wavecast.perfmodel.sm.code import SmCode
-from wavecast.perfmodel.sm.joining import contiguous_rows, joined, without_work
+from wavecast.perfmodel.sm.joining import contiguous_rows, join_accesses, without_work
 from wavecast.perfmodel.sm.simulation import SmSimulation
 from wavecast.perfmodel.streams import PASSES
 
@@ -61,7 +61,7 @@ class SmChanges:
     def widened(self, selection: Array) -> LaunchTiming:
         """With memory instructions (bool[n]) joined into wide, contiguous ones."""
         wide = self.with_contiguous(selection)
-        code, streams = joined(self.simulation, selection)
+        code, streams = join_accesses(self.simulation, selection)
         return replace(wide, code=code, profile=replace(wide.profile, streams=streams)).run()
 
     def later_waits(self, selection: Array, iterations: int) -> LaunchTiming:
@@ -72,13 +72,13 @@ class SmChanges:
     def without(self, selection: Array) -> LaunchTiming:
         """Without instructions (bool[n]), which warps pass over."""
         code, streams = self.simulation.code, self.simulation.profile.streams
-        return self._simulated(streams=shortened(streams, code.slots, ~selection[streams.steps]))
+        return self._simulate(streams=select_steps(streams, code.slots, ~selection[streams.steps]))
 
     def without_barriers(self, selection: Array) -> LaunchTiming:
         """Without the barriers among instructions (bool[n])."""
         code = self.simulation.code
         barriers = selection & (code.kind == c.BARRIER)
-        return self._simulated(replace(code, kind=np.where(barriers, c.PLAIN, code.kind)))
+        return self._simulate(replace(code, kind=np.where(barriers, c.PLAIN, code.kind)))
 
     def atomics_in_lds(
         self, selection: Array, passes: float, global_atomics: float
@@ -100,7 +100,7 @@ class SmChanges:
     def resident(self, workgroups: int) -> LaunchTiming:
         """With that many workgroups resident on an SM."""
         placement = self.simulation.profile.placement
-        return self._simulated(placement=replace(placement, resident=workgroups))
+        return self._simulate(placement=replace(placement, resident=workgroups))
 
     def at(self, clock: float) -> LaunchTiming:
         """At a clock in Hz."""
@@ -108,8 +108,8 @@ class SmChanges:
 
     def _changes(self) -> Iterator[Change]:
         now, chip, code = self.simulation, self.simulation.chip, self.simulation.code
-        yield "matrix pipes free", partial(self._simulated, self._issue_free(_MATRIX_PIPES))
-        yield "vector pipes free", partial(self._simulated, self._issue_free(_VECTOR_PIPES))
+        yield "matrix pipes free", partial(self._simulate, self._issue_free(_MATRIX_PIPES))
+        yield "vector pipes free", partial(self._simulate, self._issue_free(_VECTOR_PIPES))
         shared = code.kind == c.SHARED
         yield "LDS without bank conflicts", partial(self.contiguous, shared)
         in_global = np.isin(code.kind, (c.LOAD, c.STORE, c.ATOMIC, c.TO_SHARED))
@@ -134,7 +134,7 @@ class SmChanges:
         now, code = self.simulation, self.simulation.code
         return replace(now, profile=requesting(now.profile, rows, code.slots, code.kind == c.STORE))
 
-    def _simulated(self, code: SmCode | None = None, **fields: Any) -> LaunchTiming:
+    def _simulate(self, code: SmCode | None = None, **fields: Any) -> LaunchTiming:
         now = self.simulation
         changed = replace(now, code=code or now.code, profile=replace(now.profile, **fields))
         return changed.run()

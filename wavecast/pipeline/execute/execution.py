@@ -103,10 +103,10 @@ def execute_code(
         trace=options.trace,
         check=False if options.check is None else options.check,
     )
-    kernel = _chosen(module, plan.kernel)
+    kernel = _select_kernel(module, plan.kernel)
     if plan.grid is None or plan.block is None:
         raise UsageError(f"{kernel.name} needs a grid and a block", hint="--grid 64 --block 256")
-    arguments = ordered(kernel, plan.arguments)
+    arguments = order_arguments(kernel, plan.arguments)
     contents = {name: read(item.value, item.folder) for name, item in arguments.items()}
     expected = {
         name: read(item.expect, item.folder) for name, item in arguments.items() if item.expect
@@ -145,7 +145,7 @@ def _check_memory(
     limits.check_memory(total, f"{kernel.name} with {largest}={arguments[largest].value}")
 
 
-def _chosen(module: Module, name: str) -> Function:
+def _select_kernel(module: Module, name: str) -> Function:
     if name:
         return module[name]
     if len(module) == 1:
@@ -154,7 +154,7 @@ def _chosen(module: Module, name: str) -> Function:
     raise UsageError(f"{module.source} has {len(module)} kernels", hint=f"--kernel: {names}")
 
 
-def ordered(kernel: Function, arguments: Mapping[str, Planned]) -> dict[str, Planned]:
+def order_arguments(kernel: Function, arguments: Mapping[str, Planned]) -> dict[str, Planned]:
     """The arguments in the kernel's order. Raises UnknownName, LaunchError for a missing one."""
     if arguments and all(name.startswith("@") for name in arguments):
         return dict(arguments)
@@ -237,7 +237,7 @@ def _outcome(
 ) -> ArrayResult:
     pairs = zip(blocks_of(value), before.blocks(), strict=True)
     changed = sum(int(np.count_nonzero(~_same(now, was))) for now, was in pairs)
-    comparison = _compared(value, expected, planned) if planned.expect else None
+    comparison = _compare_array(value, expected, planned) if planned.expect else None
     return ArrayResult(name, value, changed, comparison, planned.save)
 
 
@@ -253,7 +253,7 @@ def _same(first: np.ndarray, other: np.ndarray) -> np.ndarray:
     return (first == other) | ((first != first) & (other != other))
 
 
-def _compared(value: Any, expected: Any, planned: Planned) -> Comparison:
+def _compare_array(value: Any, expected: Any, planned: Planned) -> Comparison:
     shape, is_array = tuple(value.shape), isinstance(expected, DescribedArray)
     wanted_blocks = expected.blocks() if is_array else repeat(expected)
     different, largest, first, sample, position = 0, 0.0, 0, None, 0
@@ -283,6 +283,6 @@ __all__ = [
     "Comparison",
     "Execution",
     "execute_code",
-    "ordered",
+    "order_arguments",
     "segment_of",
 ]

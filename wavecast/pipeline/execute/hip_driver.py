@@ -54,7 +54,7 @@ def drive(arguments: Sequence[str]) -> int:
 
     Raises UsageError for options without an equivalent, CompileError, MissingTool, InputError.
     """
-    command_line = _parsed(list(arguments))
+    command_line = _parse(list(arguments))
     target = devices.load(command_line.target or os.environ.get(TARGET) or DEFAULT_TARGET).target
     if not command_line.sources and not command_line.objects:
         raise UsageError("no input file", hint="give a source or an object file")
@@ -65,19 +65,19 @@ def drive(arguments: Sequence[str]) -> int:
         if command_line.output is not None and len(command_line.sources) > 1:
             raise UsageError("-o with -c takes one source")
         for source in command_line.sources:
-            _compiled(source, command_line, target, command_line.output or Path(source.stem + ".o"))
+            _compile(source, command_line, target, command_line.output or Path(source.stem + ".o"))
         return 0
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         objects: list[str | Path] = []
         for number, source in enumerate(command_line.sources):
-            objects.append(_compiled(source, command_line, target, Path(folder) / f"{number}.o"))
+            objects.append(_compile(source, command_line, target, Path(folder) / f"{number}.o"))
         output = command_line.output or Path("a.out")
         flags = [*command_line.objects, *command_line.linked]
         hip_program.link(objects, output, runtime_folder(), flags, target)
     return 0
 
 
-def _compiled(source: Path, command_line: _CommandLine, target: str, output: Path) -> Path:
+def _compile(source: Path, command_line: _CommandLine, target: str, output: Path) -> Path:
     if source.suffix in _C and not command_line.language:
         hip_program.compile_c(source, output, command_line.flags)
     else:
@@ -85,7 +85,7 @@ def _compiled(source: Path, command_line: _CommandLine, target: str, output: Pat
     return output
 
 
-def _parsed(arguments: list[str]) -> _CommandLine:
+def _parse(arguments: list[str]) -> _CommandLine:
     command_line = _CommandLine()
     words = iter(arguments)
     for word in words:

@@ -80,7 +80,7 @@ def _with_arguments(
     """The launch with its argument segment, the memory it may touch, and what owns that memory."""
     from wavecast.capture.module import Function
     from wavecast.emulate.launch import Emulator
-    from wavecast.pipeline.execute.execution import ordered, segment_of
+    from wavecast.pipeline.execute.execution import order_arguments, segment_of
 
     if plan.grid is None or plan.block is None:
         raise UsageError(
@@ -88,7 +88,7 @@ def _with_arguments(
             hint="--grid 64 --block 256",
         )
     kernel = Function(code, device, Emulator(threads=1), None)
-    arguments = ordered(kernel, plan.arguments)
+    arguments = order_arguments(kernel, plan.arguments)
     values = {name: parse(item.value, item.folder) for name, item in arguments.items()}
     call_arguments: tuple[Sequence[Any], Sequence[Any]] = (list(values.values()), ())
     if any(name.startswith("@") for name in values):

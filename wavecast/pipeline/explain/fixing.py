@@ -27,7 +27,7 @@ from wavecast.pipeline.explain.recompiling import recompiled
 from wavecast.rules import RULES
 from wavecast.rules.finding import Finding
 from wavecast.rules.fix import Fix, Outcome, Recompiled, ResourceUse, Simulated
-from wavecast.rules.merging import RANK, joined
+from wavecast.rules.merging import RANK, join_findings
 
 Array = np.ndarray[Any, Any]
 
@@ -61,13 +61,13 @@ class Fixing:
     def outcome(self, fix: Fix) -> Outcome | None:
         """The predicted effect of a fix; None where it cannot be predicted."""
         change = fix.change
-        effect = self._simulated(change) if isinstance(change, Simulated) else self._again(change)
+        effect = self._simulate(change) if isinstance(change, Simulated) else self._again(change)
         saved = self.seconds - effect.seconds if effect is not None else 0.0
         if effect is None or not fix.once_seconds or saved <= 0:
             return effect
         return structs.replace(effect, break_even=math.ceil(fix.once_seconds / saved))
 
-    def _simulated(self, change: Simulated) -> Outcome | None:
+    def _simulate(self, change: Simulated) -> Outcome | None:
         if self._changes is None:
             self._changes = changes_of(self.profile, self.device)
         mask = np.zeros(len(self.profile.program.instructions), bool)
@@ -144,7 +144,7 @@ def with_outcomes(findings: Sequence[Finding], fixing: Fixing) -> tuple[Finding,
     without advice.
     """
     priced = [_with_outcome(finding, fixing) for finding in findings]
-    return tuple(_unequal(ordered(finding for finding in priced if finding is not None)))
+    return tuple(_unequal(sort_findings(finding for finding in priced if finding is not None)))
 
 
 def _with_outcome(finding: Finding, fixing: Fixing) -> Finding | None:
@@ -180,7 +180,7 @@ def _worse(outcomes: Sequence[tuple[Outcome, Fix]], seconds: float) -> str:
     return " ".join(dict.fromkeys(warnings))
 
 
-def ordered(findings: Iterable[Finding]) -> list[Finding]:
+def sort_findings(findings: Iterable[Finding]) -> list[Finding]:
     """Errors, then by the time that fixes save, then by severity; equal ones as they were."""
     return sorted(
         findings,
@@ -197,7 +197,7 @@ def _unequal(findings: Iterable[Finding]) -> list[Finding]:
         key = change.key if isinstance(change, Recompiled) else number
         groups.setdefault(key, []).append(finding)
     rank = {name: number for number, name in enumerate(RULES)}
-    return [joined(sorted(group, key=lambda f: rank[f.rule])) for group in groups.values()]
+    return [join_findings(sorted(group, key=lambda f: rank[f.rule])) for group in groups.values()]
 
 
 __all__ = [
@@ -205,7 +205,7 @@ __all__ = [
     "MOST_COMPILED",
     "MOST_WITH_WHAT_IF",
     "Fixing",
-    "ordered",
     "resources",
+    "sort_findings",
     "with_outcomes",
 ]

@@ -57,7 +57,7 @@ def model_lines(
             except WavecastError as error:
                 notes[f"{call.call.name} on {device.id}: not predicted, {error.message}"] = None
                 seconds = None
-            _add(rows, device, call.lines, _described(call), seconds)
+            _add(rows, device, call.lines, _call_text(call), seconds)
         notes |= dict.fromkeys(price_notes(prices))
         rest = rows.pop((), None)
         times += [*rows.values(), *([rest] if rest else [])]
@@ -87,7 +87,7 @@ def line_changes(
                     rows_of[version].append(row)
                     groups.append((lines, *rows_of))
         for lines, olds, news in groups:
-            old, new = _joined(olds), _joined(news)
+            old, new = _total(olds), _total(news)
             if old is not None and new is not None and old.kernels != new.kernels:
                 changes.append(ModelLineChange(tuple(sorted(lines, key=_location)), old, new))
     return tuple(sorted(changes, key=lambda change: -(change.saved or 0.0)))
@@ -112,7 +112,7 @@ def _both(first: ModelLineTime, other: ModelLineTime) -> ModelLineTime:
     return replace(first, kernels=kernels, seconds=seconds)
 
 
-def _joined(rows: Sequence[ModelLineTime]) -> ModelLineTime | None:
+def _total(rows: Sequence[ModelLineTime]) -> ModelLineTime | None:
     total: ModelLineTime | None = None
     for row in rows:
         total = row if total is None else _both(total, row)
@@ -124,7 +124,7 @@ def _location(line: str) -> tuple[str, int]:
     return path, int(number)
 
 
-def _described(call: GraphLibraryCall) -> str:
+def _call_text(call: GraphLibraryCall) -> str:
     """`aten.mm (64, 256) (256, 512)`."""
     return " ".join([call.call.name, *(str(tensor.shape) for tensor in call.call.inputs)])
 

@@ -19,7 +19,7 @@ def recompiled(launch: Launch, change: Recompiled, device: Device) -> Launch:
     code = _code(launch.code, change, device)
     x, y, z = launch.block
     block = (code.workgroup_size, 1, 1) if launch.code.origin == "triton" else (x, y, z)
-    arguments = tuple(_changed(argument, change) for argument in launch.arguments)
+    arguments = tuple(_change_argument(argument, change) for argument in launch.arguments)
     return replace(
         launch,
         code=replace(code, workgroup_size=block[0] * block[1] * block[2]),
@@ -34,7 +34,7 @@ def recompiled(launch: Launch, change: Recompiled, device: Device) -> Launch:
 
 def _code(code: CodeObject, change: Recompiled, device: Device) -> CodeObject:
     if code.origin == "triton":
-        from wavecast.capture.triton.recompile import recompiled as again
+        from wavecast.capture.triton.recompile import recompile_kernel as again
 
         return again(code, change.text, change.options, device)
     flags = str(code.options.get("flags", "")).split()
@@ -53,7 +53,7 @@ def _code(code: CodeObject, change: Recompiled, device: Device) -> CodeObject:
     raise CompileError(f"{code.kernel}: not in the changed source")
 
 
-def _changed(argument: Argument, change: Recompiled) -> Argument:
+def _change_argument(argument: Argument, change: Recompiled) -> Argument:
     if argument.name in change.scalars:
         return replace(argument, value=change.scalars[argument.name])
     strides = change.strides.get(argument.name)

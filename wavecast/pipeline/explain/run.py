@@ -23,7 +23,7 @@ from wavecast.pipeline.explain.result import (
     Failure,
     ModelLineChange,
 )
-from wavecast.pipeline.explain.same_kernels import matched
+from wavecast.pipeline.explain.same_kernels import match_kernels
 from wavecast.pipeline.explain.selection import Selection
 from wavecast.pipeline.explain.sequences import with_sequences
 from wavecast.pipeline.explain.steps import Given, explain_launch, with_hint
@@ -188,7 +188,7 @@ def _explain_script(
     changes: tuple[ModelLineChange, ...] = ()
     notes = [*selection.notes, *capture.notes, *lines.notes]
     if options.replace:
-        changes, replacement_notes = _replaced(path, selection, options, lines, progress)
+        changes, replacement_notes = _library_changes(path, selection, options, lines, progress)
         notes += replacement_notes
     return ExplainReport(
         explanations, (*failures, *more), tuple(dict.fromkeys(notes)), (str(path),),
@@ -196,7 +196,7 @@ def _explain_script(
     )  # fmt: skip
 
 
-def _replaced(
+def _library_changes(
     path: Path,
     selection: Selection,
     options: SourceOptions,
@@ -264,7 +264,7 @@ def _explain_code(
                 f"{path.name}: a code object has no dynamic LDS; give a launch's with --lds"
             )
     code_launches = CodeLaunches(sample=options.sample)
-    for target, codes in matched(loaded).items():
+    for target, codes in match_kernels(loaded).items():
         code_launches.add(codes, options.launch_plan, selection.on(target)[0])
     failures.extend(code_launches.refused)
     explanations, more = explain_launches(

@@ -14,7 +14,7 @@ from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.names import readable
 
 
-def matched(codes: Mapping[str, Sequence[CodeObject]]) -> dict[str, list[CodeObject]]:
+def match_kernels(codes: Mapping[str, Sequence[CodeObject]]) -> dict[str, list[CodeObject]]:
     """The kernels by target, with the `alias` of each whose symbol differs from that of the only
     kernel of its declaration for the first target."""
     first = next(iter(codes.values()), ())
@@ -40,4 +40,4 @@ def _declaration(code: CodeObject) -> tuple[str, int]:
     return readable(code.kernel) if code.source_line else code.kernel, code.source_line
 
 
-__all__ = ["matched"]
+__all__ = ["match_kernels"]

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from wavecast.isa.instruction import SourceLocation
 from wavecast.perfmodel.launches import launch_timing
-from wavecast.pipeline.explain.fixing import LEAST, ordered, resources
+from wavecast.pipeline.explain.fixing import LEAST, resources, sort_findings
 from wavecast.pipeline.explain.result import Explanation
 from wavecast.rules.fix import Outcome
 from wavecast.rules.sequences import NAME, TimedLaunch, sequence
@@ -25,7 +25,8 @@ def with_sequences(
         timed = {
             number: launch
             for number, explanation in enumerate(results)
-            if explanation.device.id == device and (launch := _timed(explanation)) is not None
+            if explanation.device.id == device
+            and (launch := _timed_launch(explanation)) is not None
         }
         sequence_result = sequence(list(timed.values()))
         if sequence_result is None:
@@ -37,12 +38,12 @@ def with_sequences(
             continue
         outcome = Outcome(fused, "simulated", resources(results[first].analysis))
         finding = replace(finding, time_saved=saved, outcome=outcome)
-        findings = tuple(ordered((finding, *results[first].findings)))
+        findings = tuple(sort_findings((finding, *results[first].findings)))
         results[first] = replace(results[first], findings=findings)
     return results
 
 
-def _timed(explanation: Explanation) -> TimedLaunch | None:
+def _timed_launch(explanation: Explanation) -> TimedLaunch | None:
     prediction, launch = explanation.predicted.prediction, explanation.launch
     profile, code = explanation.predicted.profile, explanation.code
     if prediction is None or launch is None or profile is None:

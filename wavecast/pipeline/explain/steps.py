@@ -126,7 +126,7 @@ def _same_work(first: Launch, other: Launch) -> bool:
     """
     if first.code.common_symbol != other.code.common_symbol:
         return False
-    tuned = _tuned(first) | _tuned(other)
+    tuned = _configuration_names(first) | _configuration_names(other)
     if not tuned and first.grid != other.grid:
         return False
     first_arguments, compared = (
@@ -140,7 +140,7 @@ def _same_work(first: Launch, other: Launch) -> bool:
     return first_arguments == compared
 
 
-def _tuned(launch: Launch) -> set[str]:
+def _configuration_names(launch: Launch) -> set[str]:
     """Names in an autotuned launch's configuration, `BLOCK_M=64, num_warps=4`."""
     parts = (part.partition("=") for part in launch.configuration.split(", "))
     return {name for name, equals, _ in parts if equals}

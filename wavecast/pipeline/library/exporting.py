@@ -10,7 +10,7 @@ from wavecast.compile.call_plan import CallPlan
 from wavecast.errors import UsageError
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.pipeline.explain.result import Explanation
-from wavecast.pipeline.library.library import launched
+from wavecast.pipeline.library.library import explain_call
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ def export(operator: Operator, sizes: Sizes, devices: Sequence[Device]) -> tuple
             raise UsageError(f"{operator.describe(sizes)} launches no kernel on {device.id}")
         explained = {
             (explanation.code.digest, explanation.launch.grid): explanation
-            for explanation in launched(operator, sizes, device)
+            for explanation in explain_call(operator, sizes, device)
             if explanation.launch is not None
         }
         launches = [step.launch for step in plan.kernels]

@@ -87,14 +87,14 @@ class Surveyed:
 def survey(calls: Iterable[Call], *, jobs: int = 1) -> Iterator[Surveyed]:
     """What every call launches, as they come; with several `jobs`, in processes, as they end."""
     if jobs == 1:
-        yield from map(surveyed, calls)
+        yield from map(survey_call, calls)
         return
     arguments = [(name, dict(sizes), device) for name, sizes, device in calls]
-    for (name, sizes, device), result in map_unordered(surveyed, arguments, jobs):
+    for (name, sizes, device), result in map_unordered(survey_call, arguments, jobs):
         yield result or Surveyed(name, sizes, device, failure="its process died")
 
 
-def surveyed(call: Call) -> Surveyed:
+def survey_call(call: Call) -> Surveyed:
     """What one call launches on a device, compiled for it but not run."""
     name, sizes, selector = call
     operator, device = registry.operator(name), arch.load(selector)
@@ -102,8 +102,8 @@ def surveyed(call: Call) -> Surveyed:
     roof = roofline(work, device)
     floor = roof.sustained_seconds or roof.floor_seconds
     try:
-        with choice.watched() as decisions:
-            explained = launched(operator, sizes, device, work.flops)
+        with choice.record_decisions() as decisions:
+            explained = explain_call(operator, sizes, device, work.flops)
     except WavecastError as error:
         return Surveyed(name, sizes, device.id, (), floor, roof.bound, str(error))
     by_kernel = {decision.spec.name: decision for decision in decisions}
@@ -113,7 +113,7 @@ def surveyed(call: Call) -> Surveyed:
     return Surveyed(name, sizes, device.id, kernels, floor, roof.bound)
 
 
-def launched(
+def explain_call(
     operator: Operator, sizes: Sizes, device: Device, flops: Mapping[str, float] | None = None
 ) -> list[Explanation]:
     """The launches of one call on a device, compiled for it and explained, each after those before
@@ -174,4 +174,4 @@ def _facts(explained: Explanation, decision: choice.Decision | None) -> KernelFa
     )
 
 
-__all__ = ["Call", "KernelFacts", "Surveyed", "launched", "survey", "surveyed"]
+__all__ = ["Call", "KernelFacts", "Surveyed", "explain_call", "survey", "survey_call"]

@@ -155,7 +155,9 @@ def engine_report(
         update(f"{len(surveyed)} of {len(unique_calls)} calls: {entry.operator}")
     served = tuple(
         ServedStep(
-            phase, step, tuple(_served(ready, kernels_by_phase[phase], calls[phase], surveyed))
+            phase,
+            step,
+            tuple(_served_kernels(ready, kernels_by_phase[phase], calls[phase], surveyed)),
         )
         for phase, step in steps
     )
@@ -177,7 +179,7 @@ def steps(prompt: int, sequences: int, context: int) -> tuple[tuple[str, Step], 
     return ("prefill", prefill), ("decode", Step(decode=sequences, context=context))
 
 
-def deployed(gpus: int, dtype: str = "", cache: str = "", attention: str = "") -> Deployment:
+def vllm_deployment(gpus: int, dtype: str = "", cache: str = "", attention: str = "") -> Deployment:
     """vLLM with layers divided among `gpus` (tensor parallelism). Formats are as in
     `Deployment`."""
     parallel = Parallelism.filling(gpus, tensor=gpus)
@@ -186,7 +188,7 @@ def deployed(gpus: int, dtype: str = "", cache: str = "", attention: str = "") -
     )
 
 
-def _served(
+def _served_kernels(
     ready: ModelOnSystem,
     kernels: Sequence[tuple[EngineKernel, int]],
     calls: Sequence[tuple[LibraryCall, ...] | Uncovered],
@@ -261,7 +263,7 @@ __all__ = [
     "EngineReport",
     "ServedKernel",
     "ServedStep",
-    "deployed",
     "engine_report",
     "steps",
+    "vllm_deployment",
 ]

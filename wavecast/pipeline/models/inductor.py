@@ -32,7 +32,7 @@ _RESIDENT_STEPS: Final = 4
 """Shares of a tensor in the memory-side cache that launches are distinguished by."""
 
 
-def compiled(
+def predict_compiled(
     module: Any,
     inputs: Any,
     plain: ModuleGraph,
@@ -112,11 +112,11 @@ class _Generated:
                 self._known[key] = error.message
         explained = self._known[key]
         kernel = launch.code.kernel
-        priced = self._priced(kernel, launch, explained)
+        priced = self._price(kernel, launch, explained)
         part = KernelPart("generated", priced.node.op)
         return CallTime(CallKernel(part, number, kernel, "", phase), priced)
 
-    def _priced(self, kernel: str, launch: Launch, explained: Explanation | str) -> Priced:
+    def _price(self, kernel: str, launch: Launch, explained: Explanation | str) -> Priced:
         if isinstance(explained, str):
             return self._bound(kernel, launch, explained)
         self._sequence.ran(launch, explained.analysis.requested_bytes)
@@ -147,4 +147,4 @@ class _Generated:
         return call_time.priced
 
 
-__all__ = ["ENGINE", "compiled"]
+__all__ = ["ENGINE", "predict_compiled"]

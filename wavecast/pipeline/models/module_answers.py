@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Final
 
 from wavecast.arch.systems import System
-from wavecast.pipeline.models.sources import graph, opened
+from wavecast.pipeline.models.sources import graph, open_module
 from wavecast.systems.sources.answer import ModuleAnswer, answer
 from wavecast.systems.sources.framework import framework
 
@@ -34,17 +34,17 @@ def module_answers(
     """
     how = framework(engine)
     if how.name == _INDUCTOR:
-        with opened(source, inputs) as (module, module_inputs, name):
+        with open_module(source, inputs) as (module, module_inputs, name):
             from wavecast.capture.torch_graph import module_graph
-            from wavecast.pipeline.models.inductor import compiled
+            from wavecast.pipeline.models.inductor import predict_compiled
 
             plain = module_graph(module, module_inputs, train=train, optimizer=optimizer, name=name)
-            return tuple(compiled(module, module_inputs, plain, systems, train=train)), ()
+            return tuple(predict_compiled(module, module_inputs, plain, systems, train=train)), ()
     base_graph = graph(source, inputs, train=train, optimizer=optimizer)
     if how.compiled:
-        from wavecast.pipeline.models.replacing import replaced
+        from wavecast.pipeline.models.replacing import replace_calls
 
-        changed = tuple(replaced(base_graph, system, jobs=jobs) for system in systems)
+        changed = tuple(replace_calls(base_graph, system, jobs=jobs) for system in systems)
         return tuple(replacement.after for replacement in changed), changed
     return tuple(answer(base_graph, system, engine) for system in systems), ()
 

@@ -71,7 +71,7 @@ class ReplacedModule:
         return "\n".join([*lines, f"{self.before.graph.name} on {self.before.device.id}: {total}"])
 
 
-def replaced(
+def replace_calls(
     graph: ModuleGraph | DescribedModel, system: System, *, jobs: int = 1
 ) -> ReplacedModule:
     """The forward calls of a graph that the library answers, by its own kernels. Every different
@@ -182,7 +182,7 @@ def _convolution(call: OperatorCall) -> Chosen | None:
     if rank != 2:
         return None
 
-    def joined(values: Any) -> str:
+    def join_sizes(values: Any) -> str:
         extents = tuple(values) * rank if len(values) == 1 else values
         return "x".join(map(str, extents))
 
@@ -190,11 +190,11 @@ def _convolution(call: OperatorCall) -> Chosen | None:
         "batch": source.shape[0],
         "channels": source.shape[1],
         "filters": weight.shape[0],
-        "size": joined(source.shape[2:]),
-        "kernel": joined(weight.shape[2:]),
-        "stride": joined(arguments["stride"]),
-        "padding": joined(arguments["padding"]),
-        "dilation": joined(arguments["dilation"]),
+        "size": join_sizes(source.shape[2:]),
+        "kernel": join_sizes(weight.shape[2:]),
+        "stride": join_sizes(arguments["stride"]),
+        "padding": join_sizes(arguments["padding"]),
+        "dilation": join_sizes(arguments["dilation"]),
         "groups": int(arguments["groups"]),
         "dtype": _dtype(source),
         **({"bias": True} if isinstance(arguments.get("bias"), TensorSizes) else {}),
@@ -254,4 +254,4 @@ def _changes(
     return tuple(sorted(changes, key=lambda change: change.after - change.before))
 
 
-__all__ = ["ENGINE", "ModuleChange", "ReplacedModule", "library_call", "replaced"]
+__all__ = ["ENGINE", "ModuleChange", "ReplacedModule", "library_call", "replace_calls"]

@@ -10,7 +10,7 @@ from typing import Any
 from wavecast.errors import MissingTool, UsageError
 from wavecast.extras import install_hint
 from wavecast.systems.sources.calls import ModuleGraph
-from wavecast.systems.sources.described import DescribedModel, described
+from wavecast.systems.sources.described import DescribedModel, read_description
 
 _DESCRIPTIONS = (".yaml", ".yml")
 _PROGRAM = ".pt2"
@@ -37,7 +37,7 @@ def graph(
     text = str(model) if isinstance(model, str | Path) else ""
     if text.endswith(_DESCRIPTIONS):
         _no_training(train, optimizer, "a YAML file lists the kernels of all phases itself")
-        return described(text)
+        return read_description(text)
     torch_graph = _torch_graph()
     torch_module: Any = model
     if text.endswith(_PROGRAM):
@@ -49,12 +49,12 @@ def graph(
         _no_training(train, optimizer, "an exported program has a forward pass only")
         return torch_graph.exported_graph(model)
     return torch_graph.module_graph(
-        torch_module, _given(model, inputs), train=train, optimizer=optimizer
+        torch_module, _require_inputs(model, inputs), train=train, optimizer=optimizer
     )
 
 
 @contextmanager
-def opened(model: Any, inputs: Any = None) -> Iterator[tuple[Any, Any, str]]:
+def open_module(model: Any, inputs: Any = None) -> Iterator[tuple[Any, Any, str]]:
     """The module of a source, its inputs and a name, to be compiled in the block.
 
     Raises UsageError for a source without code, MissingTool without PyTorch, and as
@@ -70,7 +70,7 @@ def opened(model: Any, inputs: Any = None) -> Iterator[tuple[Any, Any, str]]:
         with _torch_graph().script_module(*_factory(text)) as script:
             yield script
     else:
-        yield model, _given(model, inputs), type(model).__name__
+        yield model, _require_inputs(model, inputs), type(model).__name__
 
 
 def _torch_graph() -> Any:
@@ -90,7 +90,7 @@ def _factory(text: str) -> tuple[str, str]:
     return path, factory
 
 
-def _given(model: Any, inputs: Any) -> Any:
+def _require_inputs(model: Any, inputs: Any) -> Any:
     if inputs is None:
         raise UsageError(
             f"a {type(model).__name__} needs inputs", hint="wavecast.model(module, inputs)"
@@ -103,4 +103,4 @@ def _no_training(train: bool, optimizer: str, why: str) -> None:
         raise UsageError(f"no training: {why}")
 
 
-__all__ = ["graph", "is_source", "opened"]
+__all__ = ["graph", "is_source", "open_module"]

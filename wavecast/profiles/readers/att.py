@@ -55,7 +55,7 @@ def read(folder: Path) -> Profile:
     no times.
     """
     profile = Profile("rocprofv3 thread trace")
-    kernels = _kernels(profile, _decoded(folder / CODE, _Code))
+    kernels = _kernels(profile, _decode_file(folder / CODE, _Code))
     if not kernels:
         raise InputError(f"{folder / CODE}: no instruction was executed by a traced wave")
     waves = list(_waves(profile, _optional(profile, folder / "filenames.json", _Names)))
@@ -75,7 +75,7 @@ def read(folder: Path) -> Profile:
     return profile
 
 
-def _decoded(file: Path, kind: Any) -> Any:
+def _decode_file(file: Path, kind: Any) -> Any:
     try:
         return msgspec.json.decode(files.read(file), type=kind)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -88,7 +88,7 @@ def _optional(profile: Profile, file: Path, kind: Any) -> Any:
         profile.notes.append(f"{file.name} is missing")
         return None
     try:
-        return _decoded(file, kind)
+        return _decode_file(file, kind)
     except InputError as error:
         profile.notes.append(error.message)
         return None

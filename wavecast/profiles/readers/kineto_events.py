@@ -97,17 +97,17 @@ def collective_message(arguments: Arguments) -> CollectiveMessage | None:
 
 def _text(value: msgspec.Raw) -> str:
     """Empty for what is not text."""
-    content = _decoded(value)
+    content = _decode_value(value)
     return content if isinstance(content, str) else ""
 
 
 def non_negative(value: msgspec.Raw) -> int:
     """NONE for what is not a number of elements, bytes or ranks."""
-    number = _decoded(value)
+    number = _decode_value(value)
     return number if isinstance(number, int) and number >= 0 else NONE
 
 
-def _decoded(value: msgspec.Raw) -> object:
+def _decode_value(value: msgspec.Raw) -> object:
     if not value:
         return None
     try:

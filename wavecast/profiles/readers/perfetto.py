@@ -19,7 +19,7 @@ from wavecast.profiles.readers.perfetto_packets import (
     frames,
 )
 from wavecast.profiles.readers.sizes import Axes, blocks
-from wavecast.profiles.readers.times import taken
+from wavecast.profiles.readers.times import activity_duration
 from wavecast.wording import count
 
 _KERNELS: Final = frozenset({"kernel_dispatch", "rocm_kernel_dispatch", "gpu_kernel"})
@@ -106,7 +106,10 @@ def _kernel(profile: Profile, track_slice: PerfettoSlice) -> None:
         scratch_bytes=_whole(track_slice.values.get("private_segment_size")),
     )
     device = _device(track_slice, "agent") if track_slice.device is None else track_slice.device
-    span = track_slice.start, taken(track_slice.start, track_slice.start + track_slice.duration)
+    span = (
+        track_slice.start,
+        activity_duration(track_slice.start, track_slice.start + track_slice.duration),
+    )
     number = profile.kernels.number(kernel)
     profile.launches.add(number, device, _queue(track_slice), *span, _correlation(track_slice))
     counters = {

@@ -91,7 +91,7 @@ class PacketReader:
     def slices(self) -> Iterator[PerfettoSlice]:
         """All slices, in the order of their ends in the file."""
         for text in self._packets():
-            yield from self._decoded(text)
+            yield from self._decode(text)
         for sequence in self._sequences.values():
             self.incomplete += sum(map(len, sequence.open.values()))
 
@@ -112,7 +112,7 @@ class PacketReader:
                 self.truncated |= bool(pending)
                 return
 
-    def _decoded(self, text: bytes) -> Iterator[PerfettoSlice]:
+    def _decode(self, text: bytes) -> Iterator[PerfettoSlice]:
         try:
             packet = schema.messages().TracePacket.FromString(text)
         except Exception as error:  # DecodeError is of a library that may be absent
@@ -121,11 +121,11 @@ class PacketReader:
             self.damaged += 1
             return
         if packet.compressed_packets:
-            yield from self._unpacked(packet.compressed_packets)
+            yield from self._decompress(packet.compressed_packets)
             return
         yield from self._packet(packet)
 
-    def _unpacked(self, packed: bytes) -> Iterator[PerfettoSlice]:
+    def _decompress(self, packed: bytes) -> Iterator[PerfettoSlice]:
         unpacker = zlib.decompressobj()
         try:
             text = unpacker.decompress(packed, LARGEST)
@@ -136,14 +136,14 @@ class PacketReader:
             if end is None:
                 self.damaged += 1
                 return
-            yield from self._decoded(frame)
+            yield from self._decode(frame)
 
     def _packet(self, packet: Any) -> Iterator[PerfettoSlice]:
         sequence = self._sequences.setdefault(packet.trusted_packet_sequence_id, _Sequence())
         if packet.incremental_state_cleared or packet.sequence_flags & schema.CLEARED:
             sequence.clear()
         self.dropped += bool(packet.previous_packet_dropped)
-        self._told(sequence, packet)
+        self._update_sequence(sequence, packet)
         if packet.HasField("clock_snapshot"):
             self._snapshot(sequence, packet.clock_snapshot.clocks)
         if packet.HasField("track_descriptor"):
@@ -162,7 +162,7 @@ class PacketReader:
         else:
             yield from self._stage(sequence, packet.gpu_render_stage_event, now)
 
-    def _told(self, sequence: _Sequence, packet: Any) -> None:
+    def _update_sequence(self, sequence: _Sequence, packet: Any) -> None:
         """Texts and defaults of a packet."""
         if packet.HasField("interned_data"):
             for descriptor, entries in packet.interned_data.ListFields():

@@ -14,7 +14,7 @@ from wavecast.errors import InputError
 from wavecast.profiles.json_stream import read_whole
 from wavecast.profiles.profile import NONE, Profile, ProfiledDevice, ProfiledKernel
 from wavecast.profiles.readers.sizes import blocks
-from wavecast.profiles.readers.times import taken
+from wavecast.profiles.readers.times import activity_duration
 from wavecast.wording import count
 
 ROOT: Final = "rocprofiler-sdk-tool"
@@ -151,7 +151,7 @@ def _process(profile: Profile, process: _Process) -> None:
                 devices.get(launch.agent_id.handle, launch.agent_id.handle),
                 record.stream_id.handle or launch.queue_id.handle,
                 record.start_timestamp,
-                taken(record.start_timestamp, record.end_timestamp),
+                activity_duration(record.start_timestamp, record.end_timestamp),
                 record.correlation_id.internal or NONE,
             )
         except ValueError as error:
@@ -163,7 +163,7 @@ def _process(profile: Profile, process: _Process) -> None:
                 devices.get(copy.dst_agent_id.handle, copy.dst_agent_id.handle),
                 copy.stream_id.handle,
                 copy.start_timestamp,
-                taken(copy.start_timestamp, copy.end_timestamp),
+                activity_duration(copy.start_timestamp, copy.end_timestamp),
                 copy.correlation_id.internal or NONE,
                 copy.bytes,
             )

@@ -25,7 +25,7 @@ from wavecast.profiles.profile import (
     Unfinished,
 )
 from wavecast.profiles.readers.sizes import blocks
-from wavecast.profiles.readers.times import taken
+from wavecast.profiles.readers.times import activity_duration
 
 MAGIC: Final = b"SQLite format 3\0"
 _ROCPD: Final = "rocpd_kernel_dispatch"
@@ -103,12 +103,12 @@ def _between(start: Any, end: Any) -> Any:
     return end - start if isinstance(start, int) and isinstance(end, int) else None
 
 
-def _taken(row: Mapping[str, Any]) -> Any:
+def _row_duration(row: Mapping[str, Any]) -> Any:
     """The duration of an activity; one before 0, which no table takes, without a later end."""
     start, end = row["start"], row["end"]
     if isinstance(start, int) and (end is None or isinstance(end, int)):
         try:
-            return taken(start, end or 0)
+            return activity_duration(start, end or 0)
         except Unfinished:
             return _UNFINISHED
     return None
@@ -187,7 +187,7 @@ def _rocpd_process(
             name=str(agent.get("product_name") or ""), target=str(agent.get("name") or "")
         )
         stream = _whole(row["stream_id"]) or _whole(row["queue_id"])
-        times = row["start"], _taken(row)
+        times = row["start"], _row_duration(row)
         _add(profile, profile.launches, profile.kernels.number(info), device, stream, *times)
     strings = _strings(db, f"rocpd_string{suffix}", "string")
     copies = ("name_id", "dst_agent_id", "stream_id", "start", "end", "size")
@@ -197,7 +197,7 @@ def _rocpd_process(
             profile.copy_names.number(str(strings.get(row["name_id"], "copy"))),
             numbers.number((suffix, row["dst_agent_id"])),
             _whole(row["stream_id"]),
-            *(row["start"], _taken(row), NONE, _bytes(row["size"])),
+            *(row["start"], _row_duration(row), NONE, _bytes(row["size"])),
         )
 
 
@@ -300,7 +300,7 @@ def _activity(row: Mapping[str, Any], correlations: _Correlations) -> tuple[Any,
     """Device, stream, start, duration and correlation of a row of Nsight Systems."""
     return (
         *(row["deviceId"], row["streamId"]),
-        *(row["start"], _taken(row)),
+        *(row["start"], _row_duration(row)),
         correlations.of(row["globalPid"], row["correlationId"]),
     )
 

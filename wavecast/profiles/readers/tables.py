@@ -20,7 +20,7 @@ import numpy as np
 from wavecast.errors import InputError
 from wavecast.profiles.profile import Profile, ProfiledKernel, Unfinished
 from wavecast.profiles.readers.sizes import Axes, blocks
-from wavecast.profiles.readers.times import taken
+from wavecast.profiles.readers.times import activity_duration
 from wavecast.wording import count
 
 _NAME: Final = ("Kernel_Name", "KernelName", "Name")
@@ -161,7 +161,7 @@ def _times(start: str | None, end: str | None) -> tuple[int, int] | None:
     if start_time is None or end_time is None:
         return None
     try:
-        return start_time, start_time + taken(start_time, end_time)
+        return start_time, start_time + activity_duration(start_time, end_time)
     except Unfinished:
         return None
 

@@ -10,7 +10,7 @@ _LONG: Final = 500_000_000
 """Nanoseconds from a start of 0 that are the age of the clock, not the time of an activity."""
 
 
-def taken(start: int, end: int) -> int:
+def activity_duration(start: int, end: int) -> int:
     """The duration. Raises Unfinished where the end is not after the start, because no kernel and
     no copy takes less than a nanosecond, and where a start of 0 stands for none."""
     if end <= start or (not start and end >= _LONG):
@@ -18,4 +18,4 @@ def taken(start: int, end: int) -> int:
     return end - start
 
 
-__all__ = ["taken"]
+__all__ = ["activity_duration"]

@@ -84,12 +84,12 @@ class _Collector(xla.XlaCollector):
         """Names of processes and threads, then their events."""
         for event in events:
             if event.ph == "M":
-                self._named(event)
+                self._add_name(event)
             elif event.ph == "X":
                 self.timed += 1
-                self._timed(event)
+                self._add_activity(event)
 
-    def _named(self, event: _Event) -> None:
+    def _add_name(self, event: _Event) -> None:
         name = str(event.args.get("name", ""))
         if event.name == "process_name":
             self._planes[event.pid] = name
@@ -102,7 +102,7 @@ class _Collector(xla.XlaCollector):
             if stream:
                 self._streams[event.pid, event.tid] = int(stream[1])
 
-    def _timed(self, event: _Event) -> None:
+    def _add_activity(self, event: _Event) -> None:
         device = self._devices.get(event.pid)
         host = device is None and self._planes.get(event.pid) in xla.HOST
         stream = self._streams.get((event.pid, event.tid))

@@ -39,7 +39,7 @@ def render(
     for."""
     for line in headings(sides):
         console.print(line, highlight=False, markup=False)
-    rows = list(comparison.compared) if everything else changed(comparison)
+    rows = list(comparison.compared) if everything else changed_figures(comparison)
     if rows:
         table = Table(box=None, pad_edge=False)
         for name in ("subject", "device", "figure"):
@@ -87,7 +87,7 @@ def side(runs: Sequence[BenchRun]) -> str:
     return " · ".join(parts)
 
 
-def changed(comparison: RunComparison) -> list[Compared]:
+def changed_figures(comparison: RunComparison) -> list[Compared]:
     """All but what is the same."""
     return [row for row in comparison.compared if row.verdict is not FigureVerdict.SAME]
 
@@ -107,7 +107,7 @@ def markdown(comparison: RunComparison, sides: Sides) -> str:
     before, after = headings(sides)
     lines = ["| subject | device | figure | before | after | change | verdict | reasons |"]
     lines.append("|---|---|---|---:|---:|---:|---|---|")
-    for row in changed(comparison):
+    for row in changed_figures(comparison):
         cells = (
             *(row.subject.key, row.device, row.kpi, _value(row, row.before)),
             *(_value(row, row.after), change(row), f"**{row.verdict}**", ", ".join(row.reasons)),
@@ -149,4 +149,13 @@ def _value(row: Compared, value: float | None) -> str:
     return figure(row.kpi, Figure(value, "measured"))
 
 
-__all__ = ["Sides", "change", "changed", "document", "headings", "markdown", "render", "worst"]
+__all__ = [
+    "Sides",
+    "change",
+    "changed_figures",
+    "document",
+    "headings",
+    "markdown",
+    "render",
+    "worst",
+]

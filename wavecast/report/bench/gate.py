@@ -21,7 +21,7 @@ def render(verdict: GateVerdict, console: Console) -> None:
     """What broke, warnings, what is new, then one line that counts everything."""
     broken = verdict.broken
     judgements = [
-        *verdict.reported,
+        *verdict.failures_and_warnings,
         *(judgement for judgement in verdict.of(Status.NEW) if judgement not in broken),
     ]
     if judgements:

@@ -82,7 +82,7 @@ def junit(verdict: GateVerdict) -> str:
 def sarif_log(verdict: GateVerdict) -> dict[str, Any]:
     """What breaks the gate as results of one run, with its warnings; the rule is the KPI, or the
     status where no figure is at fault."""
-    reported = verdict.reported
+    reported = verdict.failures_and_warnings
     names = sorted({_rule(judgement) for judgement in reported})
     rules = []
     for name in names:
@@ -116,7 +116,7 @@ def workflow_commands(verdict: GateVerdict) -> list[str]:
     """Workflow commands that show what broke at its line in a pull request. Properties and text
     are escaped as the actions toolkit does (docs.github.com, workflow commands)."""
     commands = []
-    for judgement in verdict.reported:
+    for judgement in verdict.failures_and_warnings:
         properties = {"title": f"wavecast gate: {judgement.kpi or judgement.status}"}
         if judgement.location.file and not judgement.location.file.startswith("/"):
             properties = {"file": judgement.location.file, **properties}

@@ -99,7 +99,7 @@ def _where(kernel: KernelDiff, console: Console) -> None:
         what = "predicted time" if basis == "seconds" else "cycles, each instruction once"
         console.print(f"  source lines by change of {what}:")
     for line in lines:
-        amount = words.signed(line.spent.difference, basis)
+        amount = words.signed_weight(line.spent.difference, basis)
         console.print(
             f"    {amount:<9} {escape(words.line_position(line))}  {escape(line.text)}",
             highlight=False,

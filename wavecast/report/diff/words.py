@@ -120,7 +120,7 @@ def weight(value: float | None, basis: Basis) -> str:
     return seconds(value) if basis == "seconds" else f"{cycles(value)} cycles"
 
 
-def signed(value: float, basis: Basis) -> str:
+def signed_weight(value: float, basis: Basis) -> str:
     """A difference with its sign."""
     return f"{'+' if value > 0 else '−'}{weight(abs(value), basis)}"
 
@@ -132,7 +132,7 @@ def moved(kernel: KernelDiff, region: DiffRegion) -> str:
         return f"{weight(delta.before, basis)} before and after"
     total = sum(part.spent.difference for part in kernel.regions)
     both = f"{weight(delta.before, basis)} → {weight(delta.after, basis)}"
-    return f"{both}: {signed(delta.difference, basis)} of {signed(total, basis)}"
+    return f"{both}: {signed_weight(delta.difference, basis)} of {signed_weight(total, basis)}"
 
 
 def position(region: DiffRegion) -> str:
@@ -258,7 +258,7 @@ __all__ = [
     "row_words",
     "same_words",
     "shows",
-    "signed",
+    "signed_weight",
     "title",
     "weight",
 ]

@@ -192,18 +192,18 @@ def github(reports: Sequence[Report]) -> str:
     lines = []
     for cause in groups(reports):
         report, more = cause.first, f" ({cause.more})" if cause.others else ""
-        fields = [f"title={_escaped(f'wavecast {report.kind.rule}', True)}"]
+        fields = [f"title={_escape(f'wavecast {report.kind.rule}', True)}"]
         if report.location is not None:
             outer = report.location.outermost
-            fields = [f"file={_escaped(outer.file, True)}", f"line={outer.line}", *fields]
+            fields = [f"file={_escape(outer.file, True)}", f"line={outer.line}", *fields]
         text = (
             f"{readable(report.kernel)} ({report.target}): {_sentence(report)}{_who(report)}{more}"
         )
-        lines.append(f"::{levels[report.severity]} {','.join(fields)}::{_escaped(text)}")
+        lines.append(f"::{levels[report.severity]} {','.join(fields)}::{_escape(text)}")
     return "\n".join(lines)
 
 
-def _escaped(text: str, in_property: bool = False) -> str:
+def _escape(text: str, in_property: bool = False) -> str:
     """As GitHub's workflow commands want it: % and line ends, in properties : and , as well."""
     pairs = [("%", "%25"), ("\r", "%0D"), ("\n", "%0A")]
     if in_property:

@@ -32,7 +32,7 @@ def document(traces: Sequence[Trace]) -> dict[str, Any]:
         for workgroup, streams in groupby(trace.streams, key=lambda stream: stream.workgroup):
             number += 1
             name = f"launch {launch}: {trace.program.name} {workgroup} (instructions, not time)"
-            events.append(named("process_name", number, 0, name))
+            events.append(name_event("process_name", number, 0, name))
             cut = _workgroup(trace, list(streams), number, events) or cut
     return {
         "traceEvents": events,
@@ -65,7 +65,7 @@ def _workgroup(
     stops = [_barriers(trace, block) for block in range(len(trace.program.blocks))]
     waves = []
     for stream in streams:
-        events.append(named("thread_name", number, stream.wave + 1, f"wave {stream.wave}"))
+        events.append(name_event("thread_name", number, stream.wave + 1, f"wave {stream.wave}"))
         waves.append((stream.wave + 1, _slices(trace, stream, stops)))
     now = 0
     while waves:
@@ -151,9 +151,9 @@ def complete(
     }
 
 
-def named(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
+def name_event(what: str, process: int, thread: int, name: str) -> dict[str, Any]:
     """A metadata event that names a process or a thread."""
     return {"name": what, "ph": "M", "pid": process, "tid": thread, "args": {"name": name}}
 
 
-__all__ = ["AXIS", "complete", "document", "dumps", "named"]
+__all__ = ["AXIS", "complete", "document", "dumps", "name_event"]

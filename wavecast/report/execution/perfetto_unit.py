@@ -14,7 +14,7 @@ from typing import Any
 from wavecast.compile.codeobject import CodeObject
 from wavecast.isa.program import Program
 from wavecast.perfmodel.simulation.timing import LaunchTiming
-from wavecast.report.execution.perfetto import complete, named
+from wavecast.report.execution.perfetto import complete, name_event
 from wavecast.report.explain import source
 from wavecast.version import __version__
 
@@ -53,12 +53,12 @@ def _launch(timeline: Timeline, process: int) -> list[dict[str, Any]]:
     device = timing.chip.device
     clock = f"time at {timing.clock / 1e9:.2f} GHz"
     title = f"{timeline.code.kernel} on {device.name}, one compute unit ({clock})"
-    events = [named("process_name", process, 0, title)]
+    events = [name_event("process_name", process, 0, title)]
     micro = 1e6 / timing.clock
     lanes = sorted({(int(simd), int(slot)) for _, simd, slot, *_ in timing.unit.events.tolist()})
     thread = {lane: number for number, lane in enumerate(lanes, 1)}
     for (simd, slot), number in thread.items():
-        events.append(named("thread_name", process, number, f"SIMD {simd}, wave slot {slot}"))
+        events.append(name_event("thread_name", process, number, f"SIMD {simd}, wave slot {slot}"))
     for start, simd, slot, index, clocks in timing.unit.events.tolist():
         instruction = instructions[int(index)]
         event = complete(

@@ -40,18 +40,18 @@ def _cells(entry: KernelEntry) -> tuple[str, ...]:
         lds = units.size(descriptor.lds_bytes) if descriptor.lds_bytes else "-"
         figures = str(descriptor.vgprs), str(descriptor.agprs or "-"), lds
     code = units.size(entry.code_bytes) if entry.code_bytes else "?"
-    return (entry.target, *figures, code, _named(entry))
+    return (entry.target, *figures, code, _entry_name(entry))
 
 
-def _named(entry: KernelEntry) -> str:
+def _entry_name(entry: KernelEntry) -> str:
     name = readable(entry.kernel)
     name = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
-    description = described(entry.kernel)
+    description = describe_kernel(entry.kernel)
     archived = f" ({entry.archived})" if entry.archived else ""
     return safe(f"{name}{archived}") + (f"  [{safe(description)}]" if description else "")
 
 
-def described(kernel: str) -> str:
+def describe_kernel(kernel: str) -> str:
     """What a kernel's name tells, such as `AITER gemm 128x128 fp8`; "" where it tells nothing."""
     kernel_name = recognise(kernel)
     category = "" if kernel_name.category == OTHER else kernel_name.category

@@ -33,7 +33,7 @@ def plot(explanation: Explanation) -> Markup | None:
     points = downsample(curve, _MOST_POINTS)
     top = max(registers.vgpr, *(max(v, a, s) for _, v, a, s in points), 8) * 1.06
     total = len(curve.vgpr)
-    parts = [_pressure_axes(frame, top, total), _allocated(frame, top, registers.vgpr)]
+    parts = [_pressure_axes(frame, top, total), _allocation_line(frame, top, registers.vgpr)]
     for name, column in (("sgpr", 3), ("agpr", 2), ("vgpr", 1)):
         if any(point[column] for point in points):
             parts.append(_curve(frame, points, column, total, top, name))
@@ -75,7 +75,7 @@ def _tick(top: float, about: int) -> int:
     raise AssertionError("unreachable: rough is below ten times its magnitude")
 
 
-def _allocated(frame: PlotFrame, top: float, registers: int) -> Markup:
+def _allocation_line(frame: PlotFrame, top: float, registers: int) -> Markup:
     y = frame.y(registers / top)
     return Markup(
         '<path class="allocated" d="M{x} {y}H{end}">'

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from wavecast.report.explain import source, summary, words
 from wavecast.report.explain import terminal_prediction as time
-from wavecast.report.explain.inventory import described
+from wavecast.report.explain.inventory import describe_kernel
 from wavecast.report.explain.pressure import downsample
 from wavecast.report.explain.terminal_findings import findings
 from wavecast.report.explain.terminal_tables import loops, memory, source_lines
@@ -64,7 +64,7 @@ def _facts(explanation: Explanation, width: int, *, full: bool) -> Table:
 
 def _fact_rows(explanation: Explanation, *, full: bool) -> Iterator[tuple[str, Text]]:
     analysis = explanation.analysis
-    if explanation.code.origin == "elf" and (library := described(explanation.code.kernel)):
+    if explanation.code.origin == "elf" and (library := describe_kernel(explanation.code.kernel)):
         yield "library", Text(safe(library))
     if explanation.launch is not None:
         yield "launch", _launch(explanation)

@@ -35,7 +35,7 @@ def sections(
 ) -> Iterator[RenderableType]:
     """Everything below the line that names the time; `code` has the text of source lines,
     `say` the terms of the device's vendor."""
-    yield heading("Time", _told(prediction))
+    yield heading("Time", _fidelity_text(prediction))
     yield Text("  what each resource needs alone; bounds overlap", style="dim")
     yield Padding(_bounds(prediction, width, say), (0, 0, 0, 2))
     for kind in shown.KINDS if full else _NORMAL:
@@ -78,7 +78,7 @@ def summary(prediction: Prediction, say: Words) -> Text:
     return text
 
 
-def _told(prediction: Prediction) -> str:
+def _fidelity_text(prediction: Prediction) -> str:
     from wavecast.perfmodel.prediction import FIDELITIES
 
     return f"predicted from {FIDELITIES[prediction.fidelity]}"

@@ -281,10 +281,10 @@ def _assumption(name: str, value: object) -> str:
     for suffix, unit in (("_mhz", "MHz"), ("_ghz", "GHz")):
         if name.endswith(suffix) and isinstance(value, (int, float)):
             return f"{name.removesuffix(suffix)} {units.count(value)} {unit}"
-    return f"{name} {_assumed(value)}"
+    return f"{name} {_assumption_text(value)}"
 
 
-def _assumed(value: object) -> str:
+def _assumption_text(value: object) -> str:
     if isinstance(value, (tuple, list)) and all(isinstance(number, int) for number in value):
         return "x".join(map(str, value))
     if isinstance(value, Mapping):

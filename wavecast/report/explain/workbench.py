@@ -59,7 +59,7 @@ def answer(report: ExplainReport) -> dict[str, Any]:
     return {"document": json_report.document(report), "launches": launches}
 
 
-def explained(report: ExplainReport, launch: int, target: int) -> Explanation:
+def explanation_at(report: ExplainReport, launch: int, target: int) -> Explanation:
     """An explanation by the numbers of its launch and target in `answer`. Raises IndexError."""
     return summary.groups(report)[launch].explanations[target]
 
@@ -128,7 +128,7 @@ def _stages(code: CodeObject, kernel_listing: Listing) -> Iterator[dict[str, Any
         if isinstance(text, str):
             lines = text.splitlines()
             positions = llvm_ir.lines_of(lines) if name == "llir" else [None] * len(lines)
-            indices = {at: _listed(kernel_listing, at, code) for at in set(positions)}
+            indices = {at: _listing_line(kernel_listing, at, code) for at in set(positions)}
             yield _pane(title, lines, [indices[at] for at in positions])
     for name, title in _MLIR.items():
         text = code.stages.get(name)
@@ -141,7 +141,9 @@ def _stages(code: CodeObject, kernel_listing: Listing) -> Iterator[dict[str, Any
             yield _pane(title, lines, [by_line.get(n) for n in range(1, len(lines) + 1)])
 
 
-def _listed(kernel_listing: Listing, at: tuple[str, int] | None, code: CodeObject) -> int | None:
+def _listing_line(
+    kernel_listing: Listing, at: tuple[str, int] | None, code: CodeObject
+) -> int | None:
     """The listing's line of a file's name and line."""
     if at is None:
         return None
@@ -168,4 +170,4 @@ def _pane(title: str, lines: Sequence[str], positions: Sequence[int | None]) -> 
     }
 
 
-__all__ = ["EVENTS", "accesses", "answer", "changed_seconds", "explained", "timeline"]
+__all__ = ["EVENTS", "accesses", "answer", "changed_seconds", "explanation_at", "timeline"]

@@ -49,7 +49,7 @@ def columns(*titles: tuple[str, str]) -> Table:
     return table
 
 
-def merged(rows: Iterable[KernelRow]) -> list[KernelRow]:
+def merge_rows(rows: Iterable[KernelRow]) -> list[KernelRow]:
     """Rows of equal kernels as one, the longest together first."""
     by_key: dict[tuple[str, object, str], KernelRow] = {}
     for row in rows:
@@ -109,4 +109,4 @@ def memory(title: str, parts: Mapping[str, float], totals: Mapping[str, float]) 
     return table
 
 
-__all__ = ["KernelRow", "columns", "kernels", "memory", "merged"]
+__all__ = ["KernelRow", "columns", "kernels", "memory", "merge_rows"]

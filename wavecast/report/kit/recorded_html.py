@@ -124,13 +124,13 @@ def _element(renderable: Any, console: Console) -> Markup:
         case Table():
             return Markup('<div class="scroll">{}</div>').format(_table(renderable, console))
     return (
-        Markup("<pre>{}</pre>").format(_rendered(renderable, console))
+        Markup("<pre>{}</pre>").format(_render(renderable, console))
         if renderable is not None
         else Markup()
     )
 
 
-def _rendered(renderable: Any, console: Console) -> str:
+def _render(renderable: Any, console: Console) -> str:
     lines = console.render_lines(renderable, pad=False)
     return "\n".join("".join(part.text for part in line).rstrip() for line in lines)
 
@@ -147,13 +147,13 @@ def _paragraphs(text: Text) -> Markup:
     tag = "h2" if heading else "p"
     paragraphs = []
     for number, line in enumerate(lines):
-        line = _unindented(line)
+        line = _dedent(line)
         kind = tag if number == 0 else "p"
         paragraphs.append(Markup(f"<{kind}>{{}}</{kind}>").format(_inline(line)))
     return Markup("\n").join(paragraphs)
 
 
-def _unindented(line: Text) -> Text:
+def _dedent(line: Text) -> Text:
     return line[len(line.plain) - len(line.plain.lstrip()) :]
 
 
@@ -223,7 +223,7 @@ def _cell(cell: Any, numeric: bool, headed: bool, label: str, console: Console) 
     text = console.render_str(cell, highlight=False) if isinstance(cell, str) else cell
     value = Markup()
     if isinstance(text, Text):
-        lines = [_inline(_unindented(line)) for line in text.split("\n")]
+        lines = [_inline(_dedent(line)) for line in text.split("\n")]
         inner = Markup("<br>").join(lines)
         if numeric and headed:
             number = value_of(text.plain)

@@ -68,7 +68,7 @@ def timeline(
             timeline_slice for timeline_slice in slices if timeline_slice.track == track
         ]
         for block in _blocks(track_slices, first, scale, frame.left):
-            body.append(_drawn(block, top, groups))
+            body.append(_draw_block(block, top, groups))
     present = {timeline_slice.group for timeline_slice in slices}
     legend = tuple(
         (name, f"t{number % COLOURS}") for number, name in enumerate(groups) if name in present
@@ -101,7 +101,7 @@ def _blocks(
         yield block
 
 
-def _drawn(block: _Block, top: float, groups: Sequence[str]) -> Markup:
+def _draw_block(block: _Block, top: float, groups: Sequence[str]) -> Markup:
     first_slice, width = block.slices[0], block.right - block.left
     together = sum(part.seconds for part in block.slices)
     many = len(block.slices) > 1

@@ -81,10 +81,10 @@ def _render_bisection(search: Bisection, console: Console) -> None:
     write = units.seconds if search.figure == "seconds" else _figure
     for each in (search.always, *search.passes):
         signs = each is not search.always
-        row = (_signed(value, write, signs=signs) for value in (each.first, each.second))
-        table.add_row(safe(each.name), *row, _signed(each.apart, write))
+        row = (_signed_text(value, write, signs=signs) for value in (each.first, each.second))
+        table.add_row(safe(each.name), *row, _signed_text(each.apart, write))
     ends = (search.first.values[-1], search.second.values[-1])
-    table.add_row("(all passes)", *(_signed(value, write, signs=False) for value in ends), "")
+    table.add_row("(all passes)", *(_signed_text(value, write, signs=False) for value in ends), "")
     console.print(Padding(table, (0, 0, 0, 2)))
 
 
@@ -92,7 +92,7 @@ def _figure(value: float) -> str:
     return f"{value:,.4g}" if value % 1 else units.count(value)
 
 
-def _signed(value: float | None, write: Callable[[float], str], *, signs: bool = True) -> str:
+def _signed_text(value: float | None, write: Callable[[float], str], *, signs: bool = True) -> str:
     if value is None:
         return "–"
     if not signs:

@@ -82,7 +82,7 @@ def export_files(name: str, calls: Sequence[ExportedCall]) -> dict[str, bytes]:
         "version": __version__,
         "targets": [target.plan.target for target in targets],
         "interface": [_Parameter(parameter) for parameter in plan.interface],
-        "predictions": [_predicted(call) for call in calls],
+        "predictions": [_prediction_text(call) for call in calls],
         "alignment": ALIGNMENT,
         "amd": bool(amd),
         "nvidia": bool(nvidia),
@@ -92,9 +92,9 @@ def export_files(name: str, calls: Sequence[ExportedCall]) -> dict[str, bytes]:
         "most_argument_bytes": max(target.most_argument_bytes for target in targets),
     }
     files = {
-        f"{name}.h": _rendered("export.h.j2", values),
-        f"{name}.c": _rendered("export.c.j2", values),
-        f"{name}_code.h": _rendered("export_code.h.j2", values),
+        f"{name}.h": _render("export.h.j2", values),
+        f"{name}.c": _render("export.c.j2", values),
+        f"{name}_code.h": _render("export_code.h.j2", values),
         f"{name}.json": dumps(_document(name, calls)),
     }
     contents = {file: text.encode() for file, text in files.items()}
@@ -258,7 +258,7 @@ def _file(name: str, plan: CallPlan, code: CodeObject) -> str:
     return f"{name}.{plan.target}.{code.kernel}{number}.{end}"
 
 
-def _predicted(call: ExportedCall) -> str:
+def _prediction_text(call: ExportedCall) -> str:
     estimate = call.seconds
     if estimate is None:
         return f"{call.plan.device}: not known"
@@ -309,7 +309,7 @@ def _launch_json(name: str, call: ExportedCall, step: KernelStep, number: int) -
     )
 
 
-def _rendered(template: str, values: dict[str, Any]) -> str:
+def _render(template: str, values: dict[str, Any]) -> str:
     return _environment().get_template(template).render(values)
 
 

@@ -60,7 +60,7 @@ def document(surveys: Iterable[Surveyed]) -> dict[str, Any]:
     return json_objects.values(OpsDocument(calls=calls))
 
 
-def surveyed(stored: Mapping[str, Any]) -> tuple[Surveyed, ...]:
+def from_document(stored: Mapping[str, Any]) -> tuple[Surveyed, ...]:
     """What `document` was given. Raises InputError for something else."""
     try:
         if stored["schema"] != _SCHEMA:
@@ -163,4 +163,4 @@ def _dtypes(operator: Operator) -> list[str]:
     return list(dtypes)
 
 
-__all__ = ["document", "index", "page", "render", "surveyed"]
+__all__ = ["document", "from_document", "index", "page", "render"]

@@ -31,8 +31,8 @@ def render(
     console.print(Rule(Text(safe(f"{names[0]} against {names[1]}"), "bold cyan"), align="left"))
     console.print(
         f"kernels take {units.seconds(totals[0] * _NANO)} and {units.seconds(totals[1] * _NANO)} "
-        f"({totals[1] / max(1, totals[0]):.2f} x); {comparison.matched[0]:.1%} and "
-        f"{comparison.matched[1]:.1%} are in operators that both have"
+        f"({totals[1] / max(1, totals[0]):.2f} x); {comparison.matched_shares[0]:.1%} and "
+        f"{comparison.matched_shares[1]:.1%} are in operators that both have"
     )
     sides = (("  first", "right"), ("second", "right"), ("ratio", "right"))
     table = columns(*sides, ("by category", "left"))

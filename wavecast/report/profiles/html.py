@@ -10,7 +10,7 @@ from markupsafe import Markup
 
 from wavecast.compile.names import readable
 from wavecast.profiles.kernel_forms import form
-from wavecast.profiles.kernel_names import recognise, shown
+from wavecast.profiles.kernel_names import display_name, recognise
 from wavecast.report.explain import html
 from wavecast.report.explain import summary as findings_of
 from wavecast.report.kit import pages, units
@@ -42,7 +42,7 @@ def render(answers: Sequence[ProfileAnswer], against: ProfileComparison | None =
             version=__version__,
             units=units,
             plot=plot,
-            shown=shown,
+            shown=display_name,
             form=form,
             memory_text=activity.memory_text,
             code=code,
@@ -63,7 +63,7 @@ def render(answers: Sequence[ProfileAnswer], against: ProfileComparison | None =
 def _data(answer: ProfileAnswer) -> dict[str, Any]:
     """The timelines of a profile: names, and columns of slices in nanoseconds from the start."""
     profile, colour = answer.profile, plot.colours(answer)
-    names = [shown(kernel.name) for kernel in profile.kernels.values]
+    names = [display_name(kernel.name) for kernel in profile.kernels.values]
     styles = [colour[recognise(kernel.name).category] for kernel in profile.kernels.values]
     names += profile.copy_names.values
     styles += [colour["copy"]] * len(profile.copy_names)

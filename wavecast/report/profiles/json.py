@@ -73,13 +73,13 @@ def _comparison(comparison: ProfileComparison) -> ComparedProfilesJson:
     return ComparedProfilesJson(
         first=first * _NANO,
         second=second * _NANO,
-        matched_first=comparison.matched[0],
-        matched_second=comparison.matched[1],
-        operators=[_compared(row) for row in comparison.rows],
+        matched_first=comparison.matched_shares[0],
+        matched_second=comparison.matched_shares[1],
+        operators=[_operator_comparison(row) for row in comparison.rows],
     )
 
 
-def _compared(row: ComparedOperator) -> ComparedOperatorJson:
+def _operator_comparison(row: ComparedOperator) -> ComparedOperatorJson:
     return ComparedOperatorJson.of(
         row,
         name=row.op,

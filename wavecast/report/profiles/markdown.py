@@ -30,11 +30,11 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
     """Lines of a Markdown table. Columns that begin with `>` are right-aligned."""
     heads = [name.removeprefix(">") for name in columns]
     sides = ["---:" if name.startswith(">") else "---" for name in columns]
-    lines = [heads, sides, *([_escaped(text) for text in row] for row in rows)]
+    lines = [heads, sides, *([_escape(text) for text in row] for row in rows)]
     return [f"| {' | '.join(line)} |" for line in lines] + [""]
 
 
-def _escaped(text: str) -> str:
+def _escape(text: str) -> str:
     """Text that is one cell, and not HTML."""
     for character, instead in (("|", "\\|"), ("\n", " "), ("<", "&lt;")):
         text = text.replace(character, instead)
@@ -78,7 +78,7 @@ def _profile(answer: ProfileAnswer) -> list[str]:
             ),
         )
     for kernel in answer.code.kernels:
-        lines += _explained(kernel)
+        lines += _explanation_lines(kernel)
     for projection in answer.moved:
         changes = f", {projection.changes.text}" if projection.changes.text else ""
         lines += [
@@ -103,9 +103,9 @@ def _profile(answer: ProfileAnswer) -> list[str]:
     return lines + [f"> {note}\n" for note in answer.notes]
 
 
-def _explained(kernel: ExplainedKernel) -> list[str]:
+def _explanation_lines(kernel: ExplainedKernel) -> list[str]:
     """Counters next to their predictions, for a kernel whose code is at hand."""
-    name = _escaped(readable(kernel.explanation.code.kernel))
+    name = _escape(readable(kernel.explanation.code.kernel))
     lines = [f"{name} ({kernel.source.name}): {code.headline(kernel)}.", ""]
     lines += [f"> {note}\n" for note in kernel.notes]
     rows = (

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from wavecast.profiles.kernel_names import recognise, shown
+from wavecast.profiles.kernel_names import display_name, recognise
 from wavecast.profiles.launching import queue_changes
 from wavecast.profiles.memory import outline
 from wavecast.profiles.profile import NONE
-from wavecast.report.execution.perfetto import complete, named
+from wavecast.report.execution.perfetto import complete, name_event
 from wavecast.version import __version__
 
 if TYPE_CHECKING:
@@ -71,7 +71,7 @@ def _activities(
     """Add the kernels and copies of a timeline; False where some are left out."""
     profile = answer.profile
     launches, copies = profile.launches, profile.copies
-    events.append(named("process_name", process, 0, title))
+    events.append(name_event("process_name", process, 0, title))
     tracks: dict[tuple[int, int], int] = {}
     origin = answer.origin
     ratios = (
@@ -87,7 +87,7 @@ def _activities(
         if key not in tracks:
             tracks[key] = len(tracks) + 1
             events.append(
-                named("thread_name", process, tracks[key], f"device {key[0]} stream {key[1]}")
+                name_event("thread_name", process, tracks[key], f"device {key[0]} stream {key[1]}")
             )
         name = (
             profile.kernels[table.info[at]].name if kernel else profile.copy_names[table.info[at]]
@@ -95,7 +95,12 @@ def _activities(
         category = recognise(name).category if kernel else "copy"
         start, end = int(timeline.starts[number]), int(timeline.ends[number])
         event = complete(
-            shown(name), category, process, tracks[key], (start - origin) / 1e3, (end - start) / 1e3
+            display_name(name),
+            category,
+            process,
+            tracks[key],
+            (start - origin) / 1e3,
+            (end - start) / 1e3,
         )
         about: dict[str, Any] = {}
         if table.op[at] != NONE:
@@ -112,7 +117,7 @@ def _counters(answer: ProfileAnswer, process: int, events: list[dict[str, Any]])
     for device in sorted({*profile.launches.device}):
         for stream, times, lengths in queue_changes(profile, device):
             name = f"launches queued, device {device} stream {stream}"
-            at = _sampled(len(times))
+            at = _sample_indices(len(times))
             for time, length in zip(times[at].tolist(), lengths[at].tolist(), strict=True):
                 events.append(_counter(name, process, time - origin, {"launches": length}))
     for device, samples in sorted(profile.memory.items()):
@@ -122,7 +127,7 @@ def _counters(answer: ProfileAnswer, process: int, events: list[dict[str, Any]])
             events.append(_counter(name, process, time - origin, value))
 
 
-def _sampled(number: int) -> NDArray[np.int64]:
+def _sample_indices(number: int) -> NDArray[np.int64]:
     """At most `_MOST_SAMPLES` of so many samples, evenly."""
     return np.unique(np.linspace(0, number - 1, min(number, _MOST_SAMPLES)).astype(np.int64))
 
@@ -133,7 +138,7 @@ def _counter(name: str, process: int, time: int, values: dict[str, int]) -> dict
 
 def _host(answer: ProfileAnswer, process: int, events: list[dict[str, Any]]) -> bool:
     profile, origin = answer.profile, answer.origin
-    events.append(named("process_name", process, 0, f"{answer.path.name}: host, measured"))
+    events.append(name_event("process_name", process, 0, f"{answer.path.name}: host, measured"))
     for table, names in (
         (profile.ops, [info.name for info in profile.op_infos.values]),
         (profile.calls, profile.call_names.values),

@@ -134,7 +134,7 @@ def treemap(answer: ProfileAnswer) -> Markup:
             )
         )
         if head:
-            text = _fitted(f"{name} {share:.0%}", box.width - 6, _BOLD)
+            text = _fit_text(f"{name} {share:.0%}", box.width - 6, _BOLD)
             parts.append(
                 Markup('<text class="head" x="{}" y="{}">{}<title>{}</title></text>').format(
                     n(box.x + 4), n(box.y + 11), text, name
@@ -164,14 +164,14 @@ def _rectangle(box: Box, style: str, title: str, text: str) -> Markup:
     label = Markup("")
     if box.width > _LEAST_WIDTH and box.height > _LINE:
         label = Markup('<text x="{}" y="{}">{}</text>').format(
-            n(box.x + 4), n(box.y + 12), _fitted(text, box.width - 6)
+            n(box.x + 4), n(box.y + 12), _fit_text(text, box.width - 6)
         )
     return Markup(
         '<g class="{}"><rect x="{}" y="{}" width="{}" height="{}"><title>{}</title></rect>{}</g>'
     ).format(style, n(box.x), n(box.y), n(box.width), n(box.height), title, label)
 
 
-def _fitted(text: str, width: float, character: float = _CHARACTER) -> str:
+def _fit_text(text: str, width: float, character: float = _CHARACTER) -> str:
     """The end of a path is what tells modules apart, so the beginning is left out."""
     most = max(2, int(width / character))
     return text if len(text) <= most else f"…{text[1 - most :]}"

@@ -26,12 +26,12 @@ def columns(*heads: tuple[str, str]) -> Table:
 
 def with_form(name: str, text: str) -> Text:
     """A name of a kernel or an operator, then what its form is, dim."""
-    return Text.assemble(safe(shortened(name, 100)), (f"  {safe(text)}", "dim"))
+    return Text.assemble(safe(shorten(name, 100)), (f"  {safe(text)}", "dim"))
 
 
-def shortened(name: str, longest: int = 120) -> str:
+def shorten(name: str, longest: int = 120) -> str:
     """`name`, cut to `longest` characters."""
     return name if len(name) <= longest else f"{name[: longest - 1]}…"
 
 
-__all__ = ["ROWS", "columns", "shortened", "with_form"]
+__all__ = ["ROWS", "columns", "shorten", "with_form"]

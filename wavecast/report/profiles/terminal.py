@@ -16,12 +16,12 @@ from rich.text import Text
 from wavecast.profiles.counters import known_figures
 from wavecast.profiles.elsewhere import RatioBasis
 from wavecast.profiles.kernel_forms import form
-from wavecast.profiles.kernel_names import shown
+from wavecast.profiles.kernel_names import display_name
 from wavecast.profiles.ranks import skew
 from wavecast.report.kit import units
 from wavecast.report.kit.terminal import safe
 from wavecast.report.profiles import activity, code, trace
-from wavecast.report.profiles.tables import ROWS, columns, shortened, with_form
+from wavecast.report.profiles.tables import ROWS, columns, shorten, with_form
 from wavecast.wording import count
 
 if TYPE_CHECKING:
@@ -46,10 +46,10 @@ def render(answers: Sequence[ProfileAnswer], console: Console, *, detail: str = 
         slowest = max(answers, key=lambda answer: max(d.span for d in answer.summary.devices))
         answers = [slowest] if detail != "full" else answers
     for answer in answers:
-        _one(answer, console, ROWS[detail])
+        _print_answer(answer, console, ROWS[detail])
 
 
-def _one(answer: ProfileAnswer, console: Console, rows: int) -> None:
+def _print_answer(answer: ProfileAnswer, console: Console, rows: int) -> None:
     profile, summary = answer.profile, answer.summary
     console.print(Rule(Text(safe(Path(answer.path).name), "bold cyan"), align="left"))
     console.print(
@@ -85,7 +85,7 @@ def _one(answer: ProfileAnswer, console: Console, rows: int) -> None:
             console.print(part)
     _findings(answer.findings, console, rows)
     for projection in answer.moved:
-        _moved(projection, console, rows)
+        _print_moved(projection, console, rows)
     for note in answer.notes:
         console.print(Text.assemble(("note ", "cyan"), safe(note)))
     console.print()
@@ -137,7 +137,7 @@ def _findings(findings: Sequence[ProfileFinding], console: Console, rows: int) -
         return
     table = columns(("  saves", "right"), ("could be faster", "left"), ("what to do", "left"))
     for finding in findings[:rows]:
-        what = Text(safe(shortened(finding.what, 60))).append(f": {safe(finding.evidence)}", "dim")
+        what = Text(safe(shorten(finding.what, 60))).append(f": {safe(finding.evidence)}", "dim")
         table.add_row(units.seconds(finding.seconds), what, finding.advice)
     console.print()
     console.print(table)
@@ -202,7 +202,7 @@ def _kernels(answer: ProfileAnswer, console: Console, rows: int) -> None:
             f"{share.count:,}",
             f"{blocks:,}" if blocks else units.UNKNOWN,
             str(kernel.registers) if kernel.registers else units.UNKNOWN,
-            with_form(shown(kernel.name), form(kernel.name).text),
+            with_form(display_name(kernel.name), form(kernel.name).text),
         )
     _kernel_rest(table, list(summary.by_kernel.values())[rows:], total, 4 if varied else 2)
     console.print()
@@ -222,7 +222,7 @@ def _counters(answer: ProfileAnswer, console: Console, rows: int) -> None:
         return
     console.print(Text("\n  counters of all launches", "bold"))
     for number, figures in list(figures_by_kernel.items())[:rows]:
-        console.print(Text(f"  {safe(shortened(shown(profile.kernels[number].name), 100))}"))
+        console.print(Text(f"  {safe(shorten(display_name(profile.kernels[number].name), 100))}"))
         cells = (
             f"{figure.name} {code.figure_text(figure.unit, figures[figure.name])}"
             for figure in known_figures()
@@ -257,7 +257,7 @@ def _operators(predicted: PredictedProfile, console: Console, rows: int) -> None
     for operator in predicted.operators[:rows]:
         has_prediction = not operator.why_not
         name = Text(
-            safe(f"{operator.name} {shortened(operator.sizes, 48)}"),
+            safe(f"{operator.name} {shorten(operator.sizes, 48)}"),
             "" if has_prediction else "dim",
         )
         interval = (
@@ -299,7 +299,7 @@ def _rate(amount: float, operator: OperatorTime) -> str:
     return units.si(amount / operator.measured) if amount and operator.measured else "–"
 
 
-def _moved(target: MovedProfile, console: Console, rows: int) -> None:
+def _print_moved(target: MovedProfile, console: Console, rows: int) -> None:
     here = target.here
     console.print()
     title = f"  on {target.device.id}" + (f", {target.changes.text}" if target.changes.text else "")
@@ -327,7 +327,7 @@ def _moved(target: MovedProfile, console: Console, rows: int) -> None:
         ("operator", "left"),
     )
     for operator in target.operators[:rows]:
-        name = f"{operator.here.name} {shortened(operator.here.sizes, 48)}"
+        name = f"{operator.here.name} {shorten(operator.here.sizes, 48)}"
         table.add_row(
             units.seconds(operator.here.measured),
             units.seconds(operator.seconds),

@@ -44,7 +44,7 @@ def sections(kernel: TracedKernel, rows: int) -> Iterator[RenderableType]:
         table.add_column(head, justify="right", no_wrap=True)
     table.add_column("instruction", overflow="fold")
     for instruction in kernel.longest[:rows]:
-        table.add_row(*_cells(kernel, instruction), _named(instruction))
+        table.add_row(*_cells(kernel, instruction), _instruction_text(instruction))
     yield Padding(table, (0, 0, 0, 2))
 
 
@@ -54,7 +54,7 @@ def _cells(kernel: TracedKernel, instruction: InstructionCycles) -> tuple[str, .
     return *measured, *simulated, f"{instruction.traced.executions:,}"
 
 
-def _named(instruction: InstructionCycles) -> Text:
+def _instruction_text(instruction: InstructionCycles) -> Text:
     source = instruction.traced.source.rpartition("/")[2]
     return Text(safe(instruction.traced.text)).append(f"  {safe(source)}" if source else "", "dim")
 

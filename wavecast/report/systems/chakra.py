@@ -41,7 +41,7 @@ class RankedRun:
     nodes: Callable[[int], Iterator[ChakraNode]]
 
 
-def served(answers: Sequence[ModelAnswer]) -> list[RankedRun]:
+def serving_runs(answers: Sequence[ModelAnswer]) -> list[RankedRun]:
     """The decode and the prefill step of every load on every system, on all GPUs."""
     runs = []
     for answer in answers:
@@ -54,18 +54,19 @@ def served(answers: Sequence[ModelAnswer]) -> list[RankedRun]:
                 ("prefill", serving.prefill, serving.prefill_kernels),
             ):
                 slices = timeline(time, kernels, answer.engine)
-                runs.append(_sliced(f"{of}-{step}", slices, answer.parallel.gpus))
+                runs.append(_run_of_slices(f"{of}-{step}", slices, answer.parallel.gpus))
     return runs
 
 
 def modules(answers: Sequence[ModuleAnswer]) -> list[RankedRun]:
     """A run on every GPU."""
     return [
-        _sliced(f"{answer.graph.name}-{answer.device.id}", answer.slices, 1) for answer in answers
+        _run_of_slices(f"{answer.graph.name}-{answer.device.id}", answer.slices, 1)
+        for answer in answers
     ]
 
 
-def trained(answers: Sequence[TrainingAnswer]) -> list[RankedRun]:
+def training_runs(answers: Sequence[TrainingAnswer]) -> list[RankedRun]:
     """A step of every training that fits, on all its GPUs. Raises UsageError for too many nodes."""
     runs = []
     for answer in answers:
@@ -108,7 +109,7 @@ def write(runs: Iterable[RankedRun], folder: Path) -> list[Path]:
     return [*paths, path]
 
 
-def _sliced(name: str, slices: Sequence[TimelineSlice], ranks: int) -> RankedRun:
+def _run_of_slices(name: str, slices: Sequence[TimelineSlice], ranks: int) -> RankedRun:
     return RankedRun(_slug(name), ranks, lambda rank: of_slices(slices, rank, ranks))
 
 
@@ -121,9 +122,9 @@ def _messages(run: RankedRun, rank: int, groups: dict[Group, int]) -> Iterator[b
     metadata = schema.messages().GlobalMetadata(
         version=schema.VERSION, attr=schema.attributes(about)
     )
-    yield schema.delimited(metadata)
+    yield schema.encode_delimited(metadata)
     for number, node in enumerate(run.nodes(rank)):
-        yield schema.delimited(_message(number, node, groups))
+        yield schema.encode_delimited(_message(number, node, groups))
 
 
 def _message(number: int, node: ChakraNode, groups: dict[Group, int]) -> Any:
@@ -146,4 +147,4 @@ def _slug(text: str) -> str:
     return re.sub(r"[^A-Za-z0-9.+_-]+", "-", text).strip("-")
 
 
-__all__ = ["GROUPS", "RankedRun", "modules", "served", "trained", "write"]
+__all__ = ["GROUPS", "RankedRun", "modules", "serving_runs", "training_runs", "write"]

@@ -90,7 +90,7 @@ def attributes(values: Mapping[str, bool | int | float | str]) -> list[Any]:
     return attribute_protos
 
 
-def delimited(message: Any) -> bytes:
+def encode_delimited(message: Any) -> bytes:
     """A message after its length (a base-128 varint), as files have one after the other."""
     content = message.SerializeToString()
     length, prefix = len(content), bytearray()
@@ -106,6 +106,6 @@ __all__ = [
     "PACKAGE",
     "VERSION",
     "attributes",
-    "delimited",
+    "encode_delimited",
     "messages",
 ]

@@ -28,13 +28,13 @@ if TYPE_CHECKING:
     from wavecast.systems.training.answer import TrainingAnswer
 
 
-def served(answers: Sequence[ModelAnswer]) -> str:
+def serving_page(answers: Sequence[ModelAnswer]) -> str:
     """The page of a served model."""
     title = answers[0].architecture.name
     return _page("systems", answers, title, words=serving_words, plot=serving_plot)
 
 
-def trained(answers: Sequence[TrainingAnswer]) -> str:
+def training_page(answers: Sequence[TrainingAnswer]) -> str:
     """The page of a training."""
     title = f"training {answers[0].architecture.name}"
     return _page("training", answers, title, words=training_words, plot=training_plot)
@@ -100,8 +100,8 @@ def _fragment(template: str, answers: Sequence[Any], *, words: ModuleType) -> st
 __all__ = [
     "modules",
     "modules_fragment",
-    "served",
     "served_fragment",
-    "trained",
+    "serving_page",
     "trained_fragment",
+    "training_page",
 ]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from wavecast.report.kit import units
-from wavecast.report.kit.kernel_tables import KernelRow, merged
+from wavecast.report.kit.kernel_tables import KernelRow, merge_rows
 
 if TYPE_CHECKING:
     from wavecast.systems.answer import ModelAnswer
@@ -75,7 +75,7 @@ def rates(interval: Interval) -> str:
 
 def rows(kernels: Sequence[LayerKernel]) -> list[KernelRow]:
     """The kernels of a step; those of several forms of layers, or twice in a layer, as one."""
-    return merged(
+    return merge_rows(
         KernelRow(
             kernel.priced.node.name,
             kernel.count,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from wavecast.report.execution.perfetto import complete, named
+from wavecast.report.execution.perfetto import complete, name_event
 from wavecast.report.systems import serving_words
 from wavecast.systems.slices import TimelineSlice
 from wavecast.systems.timeline import timeline
@@ -29,7 +29,7 @@ class TracedRun:
     slices: tuple[TimelineSlice, ...]
 
 
-def served(answers: Sequence[ModelAnswer]) -> list[TracedRun]:
+def serving_runs(answers: Sequence[ModelAnswer]) -> list[TracedRun]:
     """The decode and the prefill step of every load on every system."""
     runs: list[TracedRun] = []
     for answer in answers:
@@ -45,7 +45,7 @@ def served(answers: Sequence[ModelAnswer]) -> list[TracedRun]:
     return runs
 
 
-def trained(answers: Sequence[TrainingAnswer]) -> list[TracedRun]:
+def training_runs(answers: Sequence[TrainingAnswer]) -> list[TracedRun]:
     """The first micro-batches on the stages of every system on which the training fits."""
     return [
         TracedRun(
@@ -70,10 +70,10 @@ def dumps(runs: Iterable[TracedRun]) -> str:
     """The trace of the runs as JSON text, a process each."""
     events: list[dict[str, Any]] = []
     for process, run in enumerate(runs, 1):
-        events.append(named("process_name", process, 0, run.title))
+        events.append(name_event("process_name", process, 0, run.title))
         tracks = list(dict.fromkeys(timeline_slice.track for timeline_slice in run.slices))
         for thread, track in enumerate(tracks):
-            events.append(named("thread_name", process, thread, track))
+            events.append(name_event("thread_name", process, thread, track))
         for timeline_slice in run.slices:
             thread, start, length = (
                 tracks.index(timeline_slice.track),
@@ -103,4 +103,4 @@ def _about(timeline_slice: TimelineSlice) -> dict[str, str]:
     }
 
 
-__all__ = ["TracedRun", "dumps", "modules", "served", "trained"]
+__all__ = ["TracedRun", "dumps", "modules", "serving_runs", "training_runs"]

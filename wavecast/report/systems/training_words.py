@@ -6,7 +6,7 @@ from collections import defaultdict
 from typing import TYPE_CHECKING
 
 from wavecast.report.kit import units
-from wavecast.report.kit.kernel_tables import KernelRow, merged
+from wavecast.report.kit.kernel_tables import KernelRow, merge_rows
 
 if TYPE_CHECKING:
     from wavecast.systems.training.answer import TrainingAnswer, TrainingFigures
@@ -69,7 +69,7 @@ def _days(seconds: float) -> str:
 
 def rows(figures: TrainingFigures) -> list[KernelRow]:
     """The kernels of a micro-batch by phase, those computed again marked."""
-    return merged(
+    return merge_rows(
         KernelRow(
             f"{kernel.priced.node.name}{' (again)' if kernel.phase == 'recompute' else ''}",
             kernel.count,

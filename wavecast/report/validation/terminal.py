@@ -85,7 +85,7 @@ def _scores(validation: Validation, detail: Detail) -> Iterator[RenderableType]:
         ("WMAPE", True), ("bias", True), ("log2 spread", True), ("in interval", True),
         *((f"{BASELINES.get(name, name)} median", True) for name in others),
     )  # fmt: skip
-    for row in _shown(validation.scores, detail):
+    for row in _visible_rows(validation.scores, detail):
         error = row.score.error
         baselines = row.score.baselines
         style = "" if row.by else "bold"
@@ -113,7 +113,7 @@ def _scores(validation: Validation, detail: Detail) -> Iterator[RenderableType]:
     )
 
 
-def _shown(rows: Sequence[ScoreRow], detail: Detail) -> Iterator[ScoreRow]:
+def _visible_rows(rows: Sequence[ScoreRow], detail: Detail) -> Iterator[ScoreRow]:
     """All ops; of their parts the usual ones and the most frequent values."""
     counts: dict[tuple[str, str], int] = {}
     for row in rows:

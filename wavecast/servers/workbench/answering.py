@@ -122,7 +122,7 @@ class Answers:
         from wavecast.pipeline.explain.steps import Given, with_advice
         from wavecast.report.explain import json as json_report
 
-        report = self._explained()
+        report = self._require_report()
         advised = tuple(with_advice(explanation, Given()) for explanation in report.explanations)
         self._report = replace(report, explanations=advised)
         return json_report.document(self._report)
@@ -131,13 +131,13 @@ class Answers:
         """The accesses of the kernel `launch` on the device `target`."""
         from wavecast.report.explain import workbench
 
-        return workbench.accesses(self._chosen(question))
+        return workbench.accesses(self._explanation(question))
 
     def _timeline(self, question: Mapping[str, Any]) -> dict[str, Any]:
         """The timeline of the launch `launch` on the device `target`."""
         from wavecast.report.explain import workbench
 
-        return workbench.timeline(self._chosen(question))
+        return workbench.timeline(self._explanation(question))
 
     def _what_if(self, question: Mapping[str, Any]) -> list[float | None]:
         """Seconds of the launch `launch` on each device, with rates times `factors`."""
@@ -146,18 +146,18 @@ class Answers:
         factors = {str(name): float(factor) for name, factor in question["factors"].items()}
         if any(not 0.01 <= factor <= 100 for factor in factors.values()):
             raise ValueError("factors are from 0.01 to 100")
-        group = summary.groups(self._explained())[int(question["launch"])]
+        group = summary.groups(self._require_report())[int(question["launch"])]
         return [
             workbench.changed_seconds(explanation, factors) for explanation in group.explanations
         ]
 
-    def _chosen(self, question: Mapping[str, Any]) -> Any:
+    def _explanation(self, question: Mapping[str, Any]) -> Any:
         from wavecast.report.explain import workbench
 
         numbers = int(question["launch"]), int(question["target"])
-        return workbench.explained(self._explained(), *numbers)
+        return workbench.explanation_at(self._require_report(), *numbers)
 
-    def _explained(self) -> Any:
+    def _require_report(self) -> Any:
         if self._report is None:
             raise ValueError("nothing is explained yet")
         return self._report

@@ -74,7 +74,7 @@ class Workbench:
         with self._lock:
             if self.session.watched is not None:
                 raise UsageError("a watched file is not replaced")
-            self.session = sessions.opened(text, "", self.session.folder)
+            self.session = sessions.open_session(text, "", self.session.folder)
         return self.state()
 
     def ask(self, question: dict[str, Any]) -> Any:
@@ -104,17 +104,17 @@ def application(workbench: Workbench, token: str, port: int) -> Starlette:
         return JSONResponse(workbench.state())
 
     async def explain(request: Request) -> Response:
-        return await _answered(workbench.explain, await _body(request))
+        return await _answer(workbench.explain, await _body(request))
 
-    async def opened(request: Request) -> Response:
+    async def open_source(request: Request) -> Response:
         body = await _body(request)
-        return await _answered(workbench.open, json.dumps(body))
+        return await _answer(workbench.open, json.dumps(body))
 
     async def ask(request: Request) -> Response:
         question = await _body(request)
         if question.get("question") not in _QUESTIONS:
             raise HTTPException(400, f"questions are {', '.join(_QUESTIONS)}")
-        return await _answered(workbench.ask, question)
+        return await _answer(workbench.ask, question)
 
     async def changes(request: Request) -> Response:
         return StreamingResponse(_changes(workbench, request), media_type="text/event-stream")
@@ -123,12 +123,12 @@ def application(workbench: Workbench, token: str, port: int) -> Starlette:
         Route("/", page),
         Route("/api/session", state),
         Route("/api/explain", explain, methods=["POST"]),
-        Route("/api/open", opened, methods=["POST"]),
+        Route("/api/open", open_source, methods=["POST"]),
         Route("/api/ask", ask, methods=["POST"]),
         Route("/api/changes", changes),
     ]
     guard = Middleware(_Guard, token=token, port=port)  # type: ignore[arg-type]
-    handlers: Any = {HTTPException: _refused}
+    handlers: Any = {HTTPException: _error_response}
     return Starlette(routes=routes, middleware=[guard], exception_handlers=handlers)
 
 
@@ -187,7 +187,7 @@ _HEADERS: Final = [
 ]
 
 
-async def _refused(_: Request, error: HTTPException) -> Response:
+async def _error_response(_: Request, error: HTTPException) -> Response:
     return JSONResponse({"error": error.detail}, error.status_code)
 
 
@@ -207,7 +207,7 @@ async def _body(request: Request) -> dict[str, Any]:
     return body
 
 
-async def _answered(work: Callable[[Any], Any], argument: Any) -> Response:
+async def _answer(work: Callable[[Any], Any], argument: Any) -> Response:
     try:
         return JSONResponse({"answer": await run_in_threadpool(work, argument)})
     except ReplacedVersion as error:

@@ -68,7 +68,7 @@ class WorkbenchEngine:
             previous, self._answering = self._answering, None
             if previous is not None:
                 previous.end()
-            started = self._answering = self._started()
+            started = self._answering = self._start_answering()
         return started.ask(request)
 
     def ask(self, question: Mapping[str, Any]) -> dict[str, Any]:
@@ -90,14 +90,14 @@ class WorkbenchEngine:
             self._process.kill()
             self._process.wait()
 
-    def _started(self) -> _Answering:
+    def _start_answering(self) -> _Answering:
         try:
             self._socket.sendall(b"f")
             message, descriptors, _, _ = socket.recv_fds(self._socket, 64, 1)
         except OSError as error:
             raise NoAnswer(f"the process of the workbench ended: {error}") from None
         if not descriptors:
-            raise NoAnswer(_ended(self._process))
+            raise NoAnswer(_exit_message(self._process))
         return _Answering(int(message), Connection(descriptors[0]))
 
 
@@ -132,7 +132,7 @@ class _Answering:
         processes.kill(self._process)
 
 
-def _ended(process: subprocess.Popen[bytes]) -> str:
+def _exit_message(process: subprocess.Popen[bytes]) -> str:
     code = process.poll()
     return f"the process of the workbench ended (exit code {code}): see its messages above"
 

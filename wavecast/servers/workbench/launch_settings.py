@@ -72,9 +72,9 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
                 yield key.value, value
     elif isinstance(node, ast.Assign):
         for target in node.targets:
-            yield from _assigned(target, node.value)
+            yield from _assignments(target, node.value)
     elif isinstance(node, ast.AnnAssign) and node.value is not None:
-        yield from _assigned(node.target, node.value)
+        yield from _assignments(node.target, node.value)
     elif isinstance(node, ast.arguments):
         parameters = [*node.posonlyargs, *node.args]
         values = [None] * (len(parameters) - len(node.defaults)) + [*node.defaults]
@@ -86,12 +86,12 @@ def _bindings(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
                 yield parameter.arg, value
 
 
-def _assigned(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
+def _assignments(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, ast.expr]]:
     if isinstance(target, ast.Name):
         yield target.id, value
     elif isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
         for part, assigned in zip(target.elts, value.elts, strict=False):
-            yield from _assigned(part, assigned)
+            yield from _assignments(part, assigned)
 
 
 def _constant(value: ast.expr) -> ast.Constant | None:
@@ -120,7 +120,7 @@ def _names(tree: ast.Module) -> frozenset[str]:
             positions = constants.get(_last_name(node.func.value))
             if positions is None:  # a kernel of another file: what it is told by name
                 names.update(keyword.arg for keyword in node.keywords if keyword.arg)
-            for value in _passed(node, positions or (), names):
+            for value in _constant_arguments(node, positions or (), names):
                 argument_names.update(
                     name.id for name in ast.walk(value) if isinstance(name, ast.Name)
                 )
@@ -136,7 +136,9 @@ def _constants(kernel: ast.FunctionDef) -> Sequence[str]:
     ]
 
 
-def _passed(launch: ast.Call, positions: Sequence[str], names: set[str]) -> Iterator[ast.expr]:
+def _constant_arguments(
+    launch: ast.Call, positions: Sequence[str], names: set[str]
+) -> Iterator[ast.expr]:
     """The values that a launch passes as constants and options."""
     for name, value in zip(positions, launch.args, strict=False):
         if name:

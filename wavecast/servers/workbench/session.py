@@ -96,7 +96,7 @@ def of_file(path: Path, arch: str, arguments: tuple[str, ...], folder: Path) -> 
     """The session of a source file, or of a permalink (`.json`). Raises InputError where it is
     neither."""
     if path.suffix == ".json":
-        return opened(files.read_text(path), arch, folder)
+        return open_session(files.read_text(path), arch, folder)
     if path.suffix not in SUFFIXES:
         raise InputError(f"{path}: the workbench edits {', '.join(SUFFIXES)}")
     text = files.read_text(path)
@@ -113,7 +113,7 @@ def watching(path: Path, arch: str, arguments: tuple[str, ...], folder: Path) ->
     return replace(session, watched=path.resolve(), imports="")
 
 
-def opened(text: str, arch: str, folder: Path) -> WorkbenchSession:
+def open_session(text: str, arch: str, folder: Path) -> WorkbenchSession:
     """The session of a permalink; `arch` replaces its GPUs unless "". Raises InputError for other
     text."""
     try:
@@ -147,6 +147,6 @@ __all__ = [
     "SCHEMA",
     "WorkbenchSession",
     "of_file",
-    "opened",
+    "open_session",
     "watching",
 ]

@@ -15,7 +15,7 @@ from wavecast.systems.slices import TimelineSlice
 from wavecast.systems.sources.calls import ModuleGraph
 from wavecast.systems.sources.described import DescribedModel
 from wavecast.systems.sources.framework import Framework, framework
-from wavecast.systems.sources.fusion import RULE, fused
+from wavecast.systems.sources.fusion import RULE, fuse_graph
 from wavecast.systems.sources.kernels import kernels
 from wavecast.systems.sources.memory import ModuleMemory, module_memory
 from wavecast.systems.sources.price import CallTime, GraphPrices
@@ -75,7 +75,7 @@ def answer(
     if isinstance(source, DescribedModel):
         graph, launched = source.graph, iter(source.kernels)
     else:
-        graph, launched = source, fused(source) if how.fuse else kernels(source)
+        graph, launched = source, fuse_graph(source) if how.fuse else kernels(source)
     times = prices.of(launched)
     if not times:
         raise NothingAnalysed(f"{graph.name} launches no kernel")
@@ -100,9 +100,9 @@ def added_up(
         total=_interval(time, times),
         time=time,
         times=tuple(times),
-        by_phase=_summed((t.kernel.phase, t.seconds) for t in times),
-        by_operator=_summed((t.kernel.operator, t.seconds) for t in times),
-        by_module=_summed((t.kernel.module, t.seconds) for t in times),
+        by_phase=_totals_by_name((t.kernel.phase, t.seconds) for t in times),
+        by_operator=_totals_by_name((t.kernel.operator, t.seconds) for t in times),
+        by_module=_totals_by_name((t.kernel.module, t.seconds) for t in times),
         memory=module_memory(graph, device),
         notes=notes,
     )
@@ -119,7 +119,7 @@ def _interval(time: GraphTime, times: Sequence[CallTime]) -> Interval:
     return Interval(time.seconds, min(time.seconds, low + time.idle), high + time.idle, BASIS)
 
 
-def _summed(items: Iterable[tuple[str, float]]) -> dict[str, float]:
+def _totals_by_name(items: Iterable[tuple[str, float]]) -> dict[str, float]:
     totals: dict[str, float] = defaultdict(float)
     for name, seconds in items:
         totals[name] += seconds

@@ -45,18 +45,18 @@ class DescribedModel:
     kernels: tuple[CallKernel, ...]
 
 
-def described(path: str | Path) -> DescribedModel:
+def read_description(path: str | Path) -> DescribedModel:
     """The kernels of a YAML file, in order.
 
     Raises InputError that names the field: for a file that is not YAML, and for fields that are
     missing, unknown, or of another type.
     """
     path = Path(path)
-    root = _loaded(path)
+    root = _load_yaml(path)
     _check(root, _ROOT, f"{path.name}")
     calls: list[OperatorCall] = []
     kernels: list[CallKernel] = []
-    entries = _required(root, "kernels", path.name)
+    entries = _require_field(root, "kernels", path.name)
     if not entries:
         raise InputError(f"{path.name}: kernels is empty")
     for number, entry in enumerate(entries, 1):
@@ -80,7 +80,7 @@ def described(path: str | Path) -> DescribedModel:
     return DescribedModel(graph, tuple(kernels))
 
 
-def _loaded(path: Path) -> Mapping[str, Any]:
+def _load_yaml(path: Path) -> Mapping[str, Any]:
     import yaml
 
     try:
@@ -99,30 +99,32 @@ def _check(document: Mapping[Any, Any], schema: Mapping[str, Any], where: str) -
         if name not in schema:
             near = difflib.get_close_matches(str(name), schema, 1)
             hint = f"nearest known: {near[0]}" if near else f"known: {', '.join(schema)}"
-            raise InputError(f"{where}: unknown field {_shown(name)}", hint=hint)
+            raise InputError(f"{where}: unknown field {_short_repr(name)}", hint=hint)
         if not isinstance(value, schema[name]) or isinstance(value, bool):
             field_type = schema[name] if isinstance(schema[name], type) else float
-            raise InputError(f"{where}: {name} is {_shown(value)}, not a {field_type.__name__}")
+            raise InputError(
+                f"{where}: {name} is {_short_repr(value)}, not a {field_type.__name__}"
+            )
 
 
-def _shown(value: Any) -> str:
+def _short_repr(value: Any) -> str:
     """A value in a message. YAML's aliases make values of any size, so its beginning."""
     short = reprlib.Repr()
     short.maxlevel = 2
     return short.repr(value)
 
 
-def _required(document: Mapping[str, Any], name: str, where: str) -> Any:
+def _require_field(document: Mapping[str, Any], name: str, where: str) -> Any:
     if name not in document:
         raise InputError(f"{where}: no field {name}")
     return document[name]
 
 
 def _part(entry: Mapping[str, Any], dtype: str, where: str) -> KernelPart:
-    kind = _required(entry, "op", where)
+    kind = _require_field(entry, "op", where)
     if kind == _BYTES:
         for name in ("read", "written"):
-            _required(entry, name, where)
+            _require_field(entry, name, where)
         sizes = [_number(entry, name, where) for name in ("read", "written")]
         rate = entry.get("dtype") or dtype or "fp32"
         flops = _number(entry, "flops", where) if "flops" in entry else None
@@ -135,7 +137,7 @@ def _part(entry: Mapping[str, Any], dtype: str, where: str) -> KernelPart:
     if dtype or "dtype" in entry:
         options["dtype"] = entry.get("dtype") or dtype
     try:
-        return KernelPart(kind, op(kind).parse(_required(entry, "shape", where), options))
+        return KernelPart(kind, op(kind).parse(_require_field(entry, "shape", where), options))
     except InputError:
         raise
     except WavecastError as error:
@@ -157,8 +159,8 @@ def _text(value: Any, where: str) -> str:
     if isinstance(value, list) and not any(isinstance(element, (list, dict)) for element in value):
         return ",".join(_text(element, where) for element in value)
     if not isinstance(value, (str, int, float)):
-        raise InputError(f"{where}: set has {_shown(value)}, not a number or text")
+        raise InputError(f"{where}: set has {_short_repr(value)}, not a number or text")
     return str(value)
 
 
-__all__ = ["DescribedModel", "described"]
+__all__ = ["DescribedModel", "read_description"]

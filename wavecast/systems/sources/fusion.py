@@ -52,7 +52,7 @@ def generated(call: OperatorCall) -> bool:
     return call.name in ELEMENTS or plain in POINTWISE or call.pointwise
 
 
-def fused(graph: ModuleGraph) -> Iterator[CallKernel]:
+def fuse_graph(graph: ModuleGraph) -> Iterator[CallKernel]:
     """The kernels of a graph by the rule, in order."""
     groups = _groups(graph)
     of = {number: group for group in groups for number in group.calls}
@@ -130,4 +130,4 @@ def _ends(call: OperatorCall) -> bool:
     return call.name in _ENDS and bool(training)
 
 
-__all__ = ["RULE", "fused", "generated"]
+__all__ = ["RULE", "fuse_graph", "generated"]

@@ -32,11 +32,11 @@ def module_memory(graph: ModuleGraph, device: Device) -> ModuleMemory:
     lives to the end."""
     capacity = device.get("mem_size")
     available = None if capacity is None else float(device.facts.integer("mem_size", "B"))
-    parts = {"weights": graph.parameter_bytes, "inputs": graph.input_bytes, **_made(graph)}
+    parts = {"weights": graph.parameter_bytes, "inputs": graph.input_bytes, **_dynamic_parts(graph)}
     return ModuleMemory({name: size for name, size in parts.items() if size}, available)
 
 
-def _made(graph: ModuleGraph) -> dict[str, float]:
+def _dynamic_parts(graph: ModuleGraph) -> dict[str, float]:
     size: dict[int, float] = {}
     first: dict[int, int] = {}
     last: dict[int, int] = {}

@@ -89,7 +89,7 @@ def _scaled_mm(call: OperatorCall) -> Iterator[KernelPart]:
     )
 
 
-def _grouped(call: OperatorCall) -> Iterator[KernelPart]:
+def _grouped_mm(call: OperatorCall) -> Iterator[KernelPart]:
     """Products of groups of rows, each with its own matrix; groups are taken to be equal."""
     a, b = tensor(call, "self"), tensor(call, "mat2")
     if len(a.shape) != 2 or len(b.shape) != 3:
@@ -108,7 +108,7 @@ def _convolution(call: OperatorCall) -> Iterator[KernelPart]:
     source, weight = tensor(call, "input"), tensor(call, "weight")
     transposed = bool(call.arguments.get("transposed"))
     direction = "data" if transposed else "forward"
-    yield _convolved(call, source, call.outputs[0], weight, direction, transposed=transposed)
+    yield _convolution_part(call, source, call.outputs[0], weight, direction, transposed=transposed)
     if isinstance(call.arguments.get("bias"), TensorSizes):
         size = call.outputs[0].bytes
         yield KernelPart("add bias", SameBytes("bias of a convolution", size, size))
@@ -120,9 +120,9 @@ def _convolution_backward(call: OperatorCall) -> Iterator[KernelPart]:
     output_mask = call.arguments.get("output_mask") or (True, True, True)
     if output_mask[0]:
         direction = "forward" if transposed else "data"
-        yield _convolved(call, source, grad, weight, direction, transposed=transposed)
+        yield _convolution_part(call, source, grad, weight, direction, transposed=transposed)
     if output_mask[1]:
-        yield _convolved(call, source, grad, weight, "weights", transposed=transposed)
+        yield _convolution_part(call, source, grad, weight, "weights", transposed=transposed)
     if output_mask[2]:
         channels = grad.shape[1]
         yield KernelPart(
@@ -130,7 +130,7 @@ def _convolution_backward(call: OperatorCall) -> Iterator[KernelPart]:
         )
 
 
-def _convolved(
+def _convolution_part(
     call: OperatorCall,
     source: TensorSizes,
     result: TensorSizes,
@@ -250,7 +250,7 @@ PRODUCTS: Final[Mapping[str, Kernels]] = {
     "aten.addmv": _vector,
     "aten.dot": _vector,
     "aten._scaled_mm": _scaled_mm,
-    "aten._grouped_mm": _grouped,
+    "aten._grouped_mm": _grouped_mm,
     "aten.convolution": _convolution,
     "aten.convolution_backward": _convolution_backward,
     **dict.fromkeys(

@@ -87,7 +87,7 @@ def train(
     if not memory.fits:
         more = f"; a micro-batch of {largest} fits"
         if not largest:
-            more = _recomputed(architecture, setup, device)
+            more = _least_recompute(architecture, setup, device)
         why_not = (
             f"{config.name} needs {memory.needed / 2**30:.1f} GiB of every GPU, training may take "
             f"{memory.available / 2**30:.1f} GiB of {device.id}{more}"
@@ -105,7 +105,7 @@ def train(
     )
 
 
-def _recomputed(architecture: ModelArchitecture, setup: TrainingSetup, device: Device) -> str:
+def _least_recompute(architecture: ModelArchitecture, setup: TrainingSetup, device: Device) -> str:
     """The least recomputation with which the training fits, if any does."""
     order = list(RECOMPUTE)
     for recompute in order[order.index(setup.recompute) + 1 :]:
@@ -124,7 +124,7 @@ def figures(model: TrainingModel, tokens: float = 0.0) -> TrainingFigures:
     seconds = bracketed_step(step.seconds, device, architecture, (fast.seconds, slow.seconds))
     each = setup.tokens / setup.gpus
     ranges = "overlap of communication from its least to its most"
-    peak = device.peak_flops(dtypes.lookup(_multiplied(setup)).rate)
+    peak = device.peak_flops(dtypes.lookup(_peak_dtype(setup)).rate)
     required_flops = model_flops(architecture, setup) / setup.gpus
     return TrainingFigures(
         step=step,
@@ -133,14 +133,16 @@ def figures(model: TrainingModel, tokens: float = 0.0) -> TrainingFigures:
         seconds=seconds,
         rate=_per_second(each, seconds),
         mfu=_per_second(required_flops / peak.number, seconds) if peak is not None else None,
-        peak_dtype=_multiplied(setup),
+        peak_dtype=_peak_dtype(setup),
         exposed=Interval(_share(step), _share(fast), _share(slow), ranges),
-        bubble=_ordered(step.pipeline.bubble, fast.pipeline.bubble, slow.pipeline.bubble, ranges),
+        bubble=_sorted_interval(
+            step.pipeline.bubble, fast.pipeline.bubble, slow.pipeline.bubble, ranges
+        ),
         training=_times(seconds, tokens / setup.tokens) if tokens else None,
     )
 
 
-def _multiplied(setup: TrainingSetup) -> str:
+def _peak_dtype(setup: TrainingSetup) -> str:
     """The dtype whose peak MFU is a share of."""
     return "bf16" if setup.dtype == "bf16" else "fp8"
 
@@ -149,7 +151,7 @@ def _share(step: TrainingStep) -> float:
     return sum(step.exposed.values()) / step.seconds
 
 
-def _ordered(value: float, bound: float, other: float, basis: str) -> Interval:
+def _sorted_interval(value: float, bound: float, other: float, basis: str) -> Interval:
     return Interval(value, min(value, bound, other), max(value, bound, other), basis)
 
 

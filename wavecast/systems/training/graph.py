@@ -84,7 +84,7 @@ class TrainingGraph:
                 parts = iter((self._share(node, layer),))
             for part in parts:
                 kernels += list(self._cast(part, fused=isinstance(before, Norm)))
-                kernel = self._trained(part)
+                kernel = self._with_backward(part)
                 if isinstance(part.op, Gemm) and before is not None and _cheap(before):
                     kernel = replace(kernel, avoidable=kernel.saved)
                 kernels.append(kernel)
@@ -95,7 +95,9 @@ class TrainingGraph:
     def embedding(self) -> list[TrainedKernel]:
         """The lookup of the first stage."""
         shape = (self.setup.rows // self.setup.norm_ranks, self.architecture.hidden)
-        return [self._trained(Node("embedding", "head", Elementwise.of("copy", shape, "bf16")))]
+        return [
+            self._with_backward(Node("embedding", "head", Elementwise.of("copy", shape, "bf16")))
+        ]
 
     def head(self) -> list[TrainedKernel]:
         """The last norm, the output projection and the loss of the last stage."""
@@ -107,7 +109,7 @@ class TrainingGraph:
             Node("lm_head", "head", Gemm(m=rows, n=part, k=hidden, dtype="bf16")),
             Node("loss", "head", Elementwise.of("exp", (rows, part), "fp32")),
         )
-        return [self._trained(node) for node in nodes]
+        return [self._with_backward(node) for node in nodes]
 
     # --- forward -------------------------------------------------------------------------------
 
@@ -213,11 +215,13 @@ class TrainingGraph:
             return
         for name, n, k in (("A", rank, op.k), ("B", op.n, rank)):
             product = Gemm(m=op.m, n=n, k=k, dtype="bf16")
-            yield self._trained(Node(f"{node.name} LoRA {name}", node.module, product), lora=True)
+            yield self._with_backward(
+                Node(f"{node.name} LoRA {name}", node.module, product), lora=True
+            )
 
     # --- backward ------------------------------------------------------------------------------
 
-    def _trained(self, node: Node, *, lora: bool = False) -> TrainedKernel:
+    def _with_backward(self, node: Node, *, lora: bool = False) -> TrainedKernel:
         op = node.op
         frozen = bool(self.setup.lora) and not lora
         name, module = f"{node.name} backward", node.module
@@ -247,11 +251,13 @@ class TrainingGraph:
                 grads = (Node(name, module, Elementwise.of(function, shape, "bf16")),)
                 return TrainedKernel((node,), grads, (), op.rows * op.columns * _WIDE)
             case Elementwise():
-                return TrainedKernel((node,), (_elementwise(op, name, module),), (), self._kept(op))
+                return TrainedKernel(
+                    (node,), (_elementwise(op, name, module),), (), self._saved_bytes(op)
+                )
             case _:
                 raise AssertionError(f"no gradient of {op}")
 
-    def _kept(self, op: Elementwise) -> float:
+    def _saved_bytes(self, op: Elementwise) -> float:
         """Bytes of operands that the gradient of an element-wise function needs."""
         if op.function in ("copy", "add", "scale"):
             return 0.0

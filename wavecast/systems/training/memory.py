@@ -11,7 +11,7 @@ from wavecast.systems.architecture import ModelArchitecture
 from wavecast.systems.training.assumptions import assumptions
 from wavecast.systems.training.graph import TrainingGraph
 from wavecast.systems.training.parameters import RankParameters, of_layer, of_stage
-from wavecast.systems.training.schedule import stored
+from wavecast.systems.training.schedule import peak_activations
 from wavecast.systems.training.setup import TrainingSetup
 from wavecast.systems.training.stages import chunk_layers
 
@@ -42,7 +42,7 @@ def training_memory(
         raise MissingFact(f"the memory of {device.id} is not known")
     available = device.facts.integer("mem_size", "B") * assumptions().usable_memory
     layers = chunk_layers(architecture.depth, setup.pipeline * setup.chunks)
-    in_flight = stored(setup.schedule, setup.pipeline, setup.micro_batches, setup.chunks)
+    in_flight = peak_activations(setup.schedule, setup.pipeline, setup.micro_batches, setup.chunks)
     stages = []
     for rank in range(setup.pipeline):
         rank_layers = layers[rank :: setup.pipeline]
@@ -77,7 +77,7 @@ def _stage(
     owned = of_stage(architecture, setup, sum(layers), embeddings=tied)
     dense, experts = setup.shards, setup.expert_shards
 
-    def sharded(at: int, parameters: tuple[float, float]) -> float:
+    def shard(at: int, parameters: tuple[float, float]) -> float:
         """Elements on a GPU where the sharding of level `at` applies."""
         if setup.sharding < at:
             return sum(parameters)
@@ -88,12 +88,12 @@ def _stage(
     frozen_bytes = 1.0 if setup.lora and setup.dtype != "bf16" else constants.weight_bytes
     last = rank == setup.pipeline - 1
     return {
-        "weights": sharded(3, everything) * frozen_bytes,
-        "gradients": sharded(2, trained) * setup.gradient_bytes,
-        "optimizer states": sharded(1, trained) * constants.state_bytes,
+        "weights": shard(3, everything) * frozen_bytes,
+        "gradients": shard(2, trained) * setup.gradient_bytes,
+        "optimizer states": shard(1, trained) * constants.state_bytes,
         "activations": _activations(architecture, setup, max(layers), in_flight),
         "logits": _logits(architecture, setup) if last else 0.0,
-        "gathered weights": _gathered(architecture, setup) * constants.weight_bytes,
+        "gathered weights": _gathered_elements(architecture, setup) * constants.weight_bytes,
         "communication": constants.communication_buffers if setup.gpus > 1 else 0.0,
     }
 
@@ -128,7 +128,7 @@ def _logits(architecture: ModelArchitecture, setup: TrainingSetup) -> float:
     return setup.rows * architecture.vocabulary / setup.tensor * 6
 
 
-def _gathered(architecture: ModelArchitecture, setup: TrainingSetup) -> float:
+def _gathered_elements(architecture: ModelArchitecture, setup: TrainingSetup) -> float:
     """Elements of the layer that is computed and of the one that is gathered ahead."""
     if setup.sharding < 3:
         return 0.0

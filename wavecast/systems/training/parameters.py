@@ -44,7 +44,7 @@ class RankParameters:
         )
 
     @property
-    def trained(self) -> float:
+    def trained_total(self) -> float:
         """Elements that are updated."""
         return self.trained_dense + self.trained_experts
 

@@ -67,10 +67,10 @@ class _Stage:
             before, after = chunk - step, chunk + step
             arrived: tuple[int, ...] = ()
             if action != WEIGHT_GRAD and 0 <= before <= self.last:
-                arrived = self._moved(RECEIVE, action, before, chunk, micro, ())
+                arrived = self._transfer(RECEIVE, action, before, chunk, micro, ())
             computed = self._add(StageAction(name, computed + arrived, times[chunk].of(action)))
             if action != WEIGHT_GRAD and 0 <= after <= self.last:
-                self._moved(SEND, action, chunk, after, micro, computed)
+                self._transfer(SEND, action, chunk, after, micro, computed)
         for message in self.model.communication.gradient_messages(self.model.rank):
             if message.ranks > 1 and message.size >= 1:
                 name = f"{message.function} of gradients or weights"
@@ -78,7 +78,7 @@ class _Stage:
         self._add(StageAction("optimizer", computed, self.model.optimizer()))
         return self.found
 
-    def _moved(
+    def _transfer(
         self, how: str, action: str, source: int, to: int, micro: int, after: tuple[int, ...]
     ) -> tuple[int, ...]:
         """What a chunk sends to the next one, where that is of another stage."""

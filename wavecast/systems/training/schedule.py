@@ -71,7 +71,7 @@ def orders(schedule: str, stages: int, micro_batches: int, chunks: int = 1) -> l
         ]
     if schedule == "zero-bubble":
         return [_zero_bubble(rank, stages, micro_batches) for rank in range(stages)]
-    return [_interleaved(rank, stages, micro_batches, chunks) for rank in range(stages)]
+    return [_interleaved_1f1b(rank, stages, micro_batches, chunks) for rank in range(stages)]
 
 
 def _warmup(rank: int, stages: int, micro_batches: int, chunks: int) -> int:
@@ -81,18 +81,18 @@ def _warmup(rank: int, stages: int, micro_batches: int, chunks: int) -> int:
     return min(micro_batches * chunks, (chunks - 1) * stages + 2 * (stages - 1 - rank))
 
 
-def _interleaved(rank: int, stages: int, micro_batches: int, chunks: int) -> list[Action]:
+def _interleaved_1f1b(rank: int, stages: int, micro_batches: int, chunks: int) -> list[Action]:
     warmup = _warmup(rank, stages, micro_batches, chunks)
     total = micro_batches * chunks
-    forward = _numbered(FORWARD, rank, stages, total, chunks, last_first=False)
-    backward = _numbered(BACKWARD, rank, stages, total, chunks, last_first=True)
+    forward = _interleave_chunks(FORWARD, rank, stages, total, chunks, last_first=False)
+    backward = _interleave_chunks(BACKWARD, rank, stages, total, chunks, last_first=True)
     actions = forward[:warmup]
     for ahead, behind in zip(forward[warmup:], backward, strict=False):
         actions += [ahead, behind]
     return actions + backward[total - warmup :]
 
 
-def _numbered(
+def _interleave_chunks(
     work: str, rank: int, stages: int, total: int, chunks: int, *, last_first: bool
 ) -> list[Action]:
     """Groups of `stages` micro-batches pass through a chunk before the next chunk."""
@@ -128,13 +128,13 @@ def simulate(
     seconds from one GPU to the next. Raises as `timed`.
     """
     seconds, busy = 0.0, [0.0] * len(work)
-    for rank, _, start, took in timed(work, times, transfer):
+    for rank, _, start, took in action_times(work, times, transfer):
         busy[rank] += took
         seconds = max(seconds, start + took)
-    return PipelineTime(seconds, max(busy, default=0.0), tuple(map(_stored, work)))
+    return PipelineTime(seconds, max(busy, default=0.0), tuple(map(_peak_activations, work)))
 
 
-def timed(
+def action_times(
     work: Sequence[Sequence[Action]], times: Sequence[ChunkTimes], transfer: float
 ) -> Iterator[tuple[int, Action, float, float]]:
     """GPU, action, start and seconds of every action, those of a GPU in order.
@@ -182,7 +182,7 @@ def _input(name: str, chunk: int, micro: int, last: int) -> Action | None:
     return (BACKWARD, chunk + 1, micro) if chunk < last else (FORWARD, chunk, micro)
 
 
-def _stored(actions: Sequence[Action]) -> int:
+def _peak_activations(actions: Sequence[Action]) -> int:
     """Most micro-batches of chunks whose activations a GPU stores at once. Activations are kept to
     the gradients of the weights."""
     live = most = 0
@@ -193,12 +193,14 @@ def _stored(actions: Sequence[Action]) -> int:
 
 
 @cache
-def stored(schedule: str, stages: int, micro_batches: int, chunks: int) -> tuple[int, ...]:
+def peak_activations(
+    schedule: str, stages: int, micro_batches: int, chunks: int
+) -> tuple[int, ...]:
     """Most micro-batches of chunks with stored activations, by GPU."""
     fewer = min(micro_batches, 4 * stages)  # constant once the pipeline is full, except in GPipe
     if schedule == "gpipe":
         return (micro_batches,) * stages
-    return tuple(map(_stored, orders(schedule, stages, fewer, chunks)))
+    return tuple(map(_peak_activations, orders(schedule, stages, fewer, chunks)))
 
 
-__all__ = ["ChunkTimes", "PipelineTime", "orders", "simulate", "stored", "timed"]
+__all__ = ["ChunkTimes", "PipelineTime", "action_times", "orders", "peak_activations", "simulate"]

@@ -32,9 +32,9 @@ from wavecast.systems.training.schedule import (
     WEIGHT_GRAD,
     ChunkTimes,
     PipelineTime,
+    action_times,
     orders,
     simulate,
-    timed,
 )
 from wavecast.systems.training.setup import TrainingSetup
 from wavecast.systems.training.stages import chunk_layers
@@ -116,9 +116,9 @@ class TrainingModel:
         kernels: list[TrainingKernel] = []
         stages = self.setup.pipeline
         for layer, count in self.architecture.layers:
-            kernels += self._priced(self.graph.layer(layer), count / stages, self._again)
+            kernels += self._price(self.graph.layer(layer), count / stages, self._again)
         for part in (self.graph.embedding(), self.graph.head()):
-            kernels += self._priced(part, 1 / stages, 0.0)
+            kernels += self._price(part, 1 / stages, 0.0)
         return kernels
 
     def step(self, overlaps: Mapping[str, Overlap] | None = None) -> TrainingStep:
@@ -135,7 +135,7 @@ class TrainingModel:
             compute = max(time.input_grad + time.weight_grad for time in times) * self.setup.chunks
             if self.setup.sharding == 2:
                 compute *= self.setup.micro_batches
-            visible = _exposed(reduced, compute, overlap_shares["data"].value)
+            visible = _exposed_seconds(reduced, compute, overlap_shares["data"].value)
             exposed["data"] += visible
             hidden["data"] += reduced - visible
         else:
@@ -171,7 +171,7 @@ class TrainingModel:
                 PASSES[action],
                 f"chunk {chunk}" if setup.chunks > 1 else "",
             )
-            for rank, (action, chunk, number), start, seconds in timed(
+            for rank, (action, chunk, number), start, seconds in action_times(
                 work, times, self.communication.boundary()
             )
         ]
@@ -205,7 +205,7 @@ class TrainingModel:
         stage_layers = self.architecture.depth / setup.pipeline
         return min(1.0, (setup.recompute_layers or stage_layers) / stage_layers)
 
-    def _priced(
+    def _price(
         self, kernels: Iterable[TrainedKernel], count: float, again: float
     ) -> list[TrainingKernel]:
         training_kernels: list[TrainingKernel] = []
@@ -241,7 +241,7 @@ class TrainingModel:
         backward: dict[str, float] = defaultdict(float)
         for layer, count in self.architecture.layers:
             share = count / depth
-            kernels += self._priced(self.graph.layer(layer), share, self._again)
+            kernels += self._price(self.graph.layer(layer), share, self._again)
             sharded = self.communication.weights_per_pass(
                 of_layer(self.architecture, self.setup, layer)
             )
@@ -256,7 +256,7 @@ class TrainingModel:
 
     def _ends(self, *, first: bool) -> _Pass:
         kernels = self.graph.embedding() if first else self.graph.head()
-        return self._pass(self._priced(kernels, 1.0, 0.0), Exchanges({}, {}))
+        return self._pass(self._price(kernels, 1.0, 0.0), Exchanges({}, {}))
 
     def _chunks(
         self, layer: _Pass, overlaps: Mapping[str, Overlap]
@@ -292,7 +292,7 @@ class TrainingModel:
                 ("input_grad", part.exchanges.backward),
             ):
                 for name, value in exchanges.items():
-                    visible = _exposed(value, compute[phase], overlaps[name].value)
+                    visible = _exposed_seconds(value, compute[phase], overlaps[name].value)
                     seconds[phase] += visible * number
         backward = ("recompute", "input_grad")
         forward = max(seconds["forward"], host["forward"])
@@ -332,7 +332,7 @@ class TrainingModel:
     def optimizer(self) -> float:
         """AdamW of the parameters of a GPU as one kernel with its traffic."""
         rank, setup = self.rank, self.setup
-        parameters = rank.trained
+        parameters = rank.trained_total
         if setup.sharding:
             parameters = (
                 rank.trained_dense / setup.shards + rank.trained_experts / setup.expert_shards
@@ -353,13 +353,13 @@ class TrainingModel:
         )
         for exchanges, compute in passes:
             for name, value in exchanges.items():
-                visible = _exposed(value, compute, overlaps[name].value)
+                visible = _exposed_seconds(value, compute, overlaps[name].value)
                 exposed[name] += visible * number
                 hidden[name] += (value - visible) * number
         return exposed, hidden
 
 
-def _exposed(seconds: float, compute: float, overlap: float) -> float:
+def _exposed_seconds(seconds: float, compute: float, overlap: float) -> float:
     """Communication that is not hidden: the share that does not overlap, and what is longer than
     the compute it overlaps with."""
     return max(seconds * (1 - overlap), seconds - compute)

@@ -71,11 +71,11 @@ def _sources(item: Traits) -> int:
     return item.sources
 
 
-def _moved(item: Traits) -> int:
+def _vector_sources(item: Traits) -> int:
     return item.moved
 
 
-def _touched(item: Traits) -> int:
+def _touched_registers(item: Traits) -> int:
     return item.sources | (item.writes & VECTOR)
 
 
@@ -86,7 +86,7 @@ def _exec(_: Traits) -> int:
 _RULES: Final = (
     HazardRule("a memory instruction reads an SGPR a vector instruction wrote",
         VALU, VMEM, _scalars, 5),
-    HazardRule("DPP reads a VGPR a vector instruction wrote", VALU, DPP, _moved, 2),
+    HazardRule("DPP reads a VGPR a vector instruction wrote", VALU, DPP, _vector_sources, 2),
     HazardRule("DPP after a vector instruction wrote EXEC", VALU, DPP, _exec, 5),
     HazardRule("v_div_fmas reads VCC a vector instruction wrote", VALU, DIV_FMAS, lambda _: VCC, 4),
     HazardRule(
@@ -114,7 +114,8 @@ _RULES: Final = (
          ACCUMULATOR, VMEM | DS, _sources, 2, "separate_accumulators"),
     HazardRule("the result of a transcendental is read", TRANS, VALU, _sources, 1,
          "trans_forwarding", not_user=TRANS),
-    HazardRule("a result was placed in part of its register", PART_WRITE, VALU, _touched, 1,
+    HazardRule("a result was placed in part of its register", PART_WRITE, VALU, _touched_registers,
+    1,
          "dst_sel_forwarding"),
     HazardRule("a vector instruction reads an SGPR or VCC one wrote", VALU, VALU, _scalars, 2,
          "vdec_co_exec"),
@@ -272,9 +273,9 @@ class _Checker:
                 continue
             written = self.code.traits[cause].writes
             if self.code.decoded(cause).mnemonic == user.mnemonic:
-                registers = written & _multiplied(self.code, index)
+                registers = written & _multiplicand_registers(self.code, index)
             else:
-                registers = written & _touched(item)
+                registers = written & _touched_registers(item)
             if registers:
                 why = "the result of a dot product"
                 yield self.code.too_close(index, cause, registers, _DOT_STATES, states, why)
@@ -361,7 +362,7 @@ def _of_others(code: HazardCode, index: int, cause: int) -> Dependences:
     )
 
 
-def _multiplied(code: HazardCode, index: int) -> int:
+def _multiplicand_registers(code: HazardCode, index: int) -> int:
     """Source registers of a dot product but for its accumulator, the last operand."""
     bits = 0
     for operand in code.decoded(index).operands[1:3]:

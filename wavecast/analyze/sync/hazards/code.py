@@ -22,7 +22,7 @@ from wavecast.analyze.sync.hazards.traits import (
     VALU,
     Traits,
 )
-from wavecast.analyze.sync.violation import Violation, listed
+from wavecast.analyze.sync.violation import Violation, list_registers
 from wavecast.arch import capabilities
 from wavecast.isa.instruction import Decoded
 from wavecast.isa.program import Program
@@ -90,7 +90,7 @@ class HazardCode:
 
     @cached_property
     def _exposures(self) -> tuple[Exposure, Exposure]:
-        exposures = {item: _exposed(item) for item in set(self.traits)}
+        exposures = {item: _exposed_registers(item) for item in set(self.traits)}
         pairs = [exposures[item] for item in self.traits]
         return Exposure([pair[0] for pair in pairs]), Exposure([pair[1] for pair in pairs])
 
@@ -207,7 +207,7 @@ class HazardCode:
     ) -> Violation:
         """`index` comes `states` wait states after `cause` where `least` are due."""
         names = tuple(register_names(registers))
-        on = f" on {listed(names)}" if names else ""
+        on = f" on {list_registers(names)}" if names else ""
         missing = least - states
         return Violation(
             instruction=index,
@@ -225,7 +225,7 @@ class HazardCode:
     ) -> Violation:
         """`index` depends on `cause` and there is no `remedy` in between."""
         names = tuple(register_names(registers))
-        on = f" on {listed(names)}" if names else ""
+        on = f" on {list_registers(names)}" if names else ""
         return Violation(
             instruction=index,
             registers=names,
@@ -242,7 +242,7 @@ def _states_between(item: tuple[int, int]) -> int:
     return item[1]
 
 
-def _exposed(item: Traits) -> tuple[int, int]:
+def _exposed_registers(item: Traits) -> tuple[int, int]:
     """Registers most later instructions must wait for, and all that some must."""
     flags = item.flags
     if flags & VALU:

@@ -123,7 +123,7 @@ class _Solver:
             if not scalar | vector:
                 return state
             if flags & WAIT_ALU:
-                return self._waited(state, self.code.decoded(index))
+                return self._apply_waits(state, self.code.decoded(index))
             return read, 0, 0
         access = self.accesses[index]
         assert access is not None
@@ -152,7 +152,7 @@ class _Solver:
                     vector &= ~(bits & VCC)
         return read, scalar, vector
 
-    def _waited(self, state: _State, decoded: Decoded) -> _State:
+    def _apply_waits(self, state: _State, decoded: Decoded) -> _State:
         read, scalar, vector = state
         if alu_wait(decoded, "sa_sdst") == 0:
             scalar = 0

@@ -106,7 +106,7 @@ class Traits:
             if decoded.memory.kind is MemoryKind.LOAD_TO_LDS:
                 flags |= READS_M0_LATE
             elif decoded.memory.kind is MemoryKind.STORE and decoded.memory.bytes > _WIDE:
-                self.data = _stored(decoded)
+                self.data = _store_data(decoded)
         elif flags & DS and "gds" in modifiers:
             flags |= READS_M0_LATE
         elif flags & MESSAGE and "DEALLOC_VGPRS" in decoded.text:
@@ -222,7 +222,7 @@ def _selects_part(decoded: Decoded) -> bool:
     return "1" in selected[sources:]
 
 
-def _stored(decoded: Decoded) -> int:
+def _store_data(decoded: Decoded) -> int:
     """The data registers of a store, 0 where it has fewer than three."""
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):
         if role.kind is OperandKind.VECTOR and operand.count > _WIDE // 4:

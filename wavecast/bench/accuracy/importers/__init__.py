@@ -33,7 +33,7 @@ BUILT_IN: Final[dict[str, str]] = {
 """Importers of this package."""
 
 
-def registered() -> tuple[Importer, ...]:
+def all_importers() -> tuple[Importer, ...]:
     """All importers, those of the package first.
 
     Raises InputError for a plug-in that cannot be imported or is not an importer.
@@ -63,4 +63,4 @@ def by_columns(importers: Sequence[Importer], columns: Collection[str], path: Pa
     )
 
 
-__all__ = ["BUILT_IN", "GROUP", "Importer", "by_columns", "importer", "registered"]
+__all__ = ["BUILT_IN", "GROUP", "Importer", "all_importers", "by_columns", "importer"]

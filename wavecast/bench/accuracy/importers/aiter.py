@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wavecast.bench.accuracy.importers.base import MeasurementTable, collected
+from wavecast.bench.accuracy.importers.base import MeasurementTable, convert_rows
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -68,7 +68,7 @@ def gemm(frame: pd.DataFrame, path: Path) -> MeasurementTable:
     dtype, scaling = next((d, s) for part, d, s in _FORMATS if part in name)
     shuffled = "preshuffle" in name or dtype == "mxfp4"
 
-    def converted(row: Mapping[Any, Any]) -> dict[str, Any]:
+    def convert_row(row: Mapping[Any, Any]) -> dict[str, Any]:
         dtype_name = row.get("q_dtype_w") or row.get("dtype")
         operands = _dtype(dtype_name) if isinstance(dtype_name, str) else dtype
         kernel = _text(row, "kernelName")
@@ -92,7 +92,7 @@ def gemm(frame: pd.DataFrame, path: Path) -> MeasurementTable:
             "time_us": float(row["us"]),
         }
 
-    return _table(frame, converted)
+    return _table(frame, convert_row)
 
 
 def moe(frame: pd.DataFrame, path: Path) -> MeasurementTable:
@@ -103,7 +103,7 @@ def moe(frame: pd.DataFrame, path: Path) -> MeasurementTable:
     """
     candidates = "stage" in frame.columns
 
-    def converted(row: Mapping[Any, Any]) -> dict[str, Any]:
+    def convert_row(row: Mapping[Any, Any]) -> dict[str, Any]:
         return {
             **_origin(row, path),
             "op": "moe",
@@ -132,7 +132,7 @@ def moe(frame: pd.DataFrame, path: Path) -> MeasurementTable:
             "kind": "candidate" if candidates else "winner",
         }
 
-    return _table(frame, converted)
+    return _table(frame, convert_row)
 
 
 def _table(
@@ -140,7 +140,7 @@ def _table(
 ) -> MeasurementTable:
     import pandas as pd
 
-    records, rejected = collected(frame.to_dict("records"), converted)
+    records, rejected = convert_rows(frame.to_dict("records"), converted)
     return MeasurementTable(pd.DataFrame(records), rejected)
 
 

@@ -90,7 +90,7 @@ def each(every: Iterable[Cells], case: Callable[[Any], Item]) -> Iterator[Item |
             yield Case(kind="", op=None, device="", seconds=math.nan, reason=why(error))
 
 
-def collected(
+def convert_rows(
     every: Iterable[Any], convert: Callable[[Any], Cells]
 ) -> tuple[list[Cells], Counter[str]]:
     """`convert` of every row, and how many rows it cannot read, by reason.
@@ -131,7 +131,7 @@ __all__ = [
     "Cells",
     "Importer",
     "MeasurementTable",
-    "collected",
+    "convert_rows",
     "each",
     "rows",
     "truth",

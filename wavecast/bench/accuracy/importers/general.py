@@ -55,10 +55,10 @@ class General(Importer):
 
     def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
         """One case per row."""
-        yield from each(map(_filled, frame.to_dict("records")), _case)
+        yield from each(map(_drop_missing, frame.to_dict("records")), _case)
 
 
-def _filled(row: Mapping[Any, Any]) -> dict[str, Any]:
+def _drop_missing(row: Mapping[Any, Any]) -> dict[str, Any]:
     return {str(name): value for name, value in row.items() if _present(value)}
 
 

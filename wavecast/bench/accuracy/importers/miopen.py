@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from wavecast.arch import capabilities
-from wavecast.bench.accuracy.importers.base import MeasurementTable, collected
+from wavecast.bench.accuracy.importers.base import MeasurementTable, convert_rows
 from wavecast.errors import ParseError
 
 _KEY = re.compile(
@@ -45,7 +45,7 @@ def find_db(path: Path) -> MeasurementTable:
     packed = path.name.endswith(".bz2")
     with bz2.open(path, "rt") if packed else path.open(encoding="utf-8") as file:
         lines = [line.strip() for line in file if line.strip()]
-    records, rejected = collected(lines, _solvers)
+    records, rejected = convert_rows(lines, _solvers)
     about = {"arch": target, "cu_count": units, "source_path": path.name}
     rows = [{**about, **row} for line in records for row in line["solvers"]]
     return MeasurementTable(pd.DataFrame(rows), rejected)

@@ -88,7 +88,7 @@ _EACH: Final = ("trtllm",)
 
 
 @cache
-def published() -> tuple[Pools, ...]:
+def load_pools() -> tuple[Pools, ...]:
     """The configurations of `pools.csv`."""
     path = resources.files("wavecast.bench.accuracy.importers") / "pools.csv"
     text = path.read_text(encoding="utf-8")
@@ -146,7 +146,7 @@ def pools_of(
     where it does not say. Raises Unpredictable where none is known, or several."""
     candidates = {
         pools
-        for pools in published()
+        for pools in load_pools()
         if (pools.gpu, pools.engine, pools.lengths) == (gpu, engine, lengths)
         and dtype.endswith(pools.dtype)
         and concurrency in pools.requests
@@ -160,4 +160,4 @@ def pools_of(
     return candidates.pop()
 
 
-__all__ = ["Pools", "Workers", "pools_of", "published"]
+__all__ = ["Pools", "Workers", "load_pools", "pools_of"]

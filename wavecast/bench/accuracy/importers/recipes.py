@@ -37,7 +37,7 @@ class Recipe:
     one_prompt: bool = False
 
 
-def _polled(few: int, **fields: object) -> tuple[Recipe, Recipe]:
+def _poll_recipes(few: int, **fields: object) -> tuple[Recipe, Recipe]:
     """SGLang reads new requests every 10 decode steps below a concurrency, every 30 from it."""
     settings = fields.pop("settings")
     assert isinstance(settings, tuple)
@@ -62,7 +62,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
             ("memory_fraction", 0.95),
         ),
     ),
-    *_polled(
+    *_poll_recipes(
         16,
         script="dsr1_fp8_b200.sh",
         gpus=("b200",),
@@ -71,7 +71,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         dtypes=("", "fp8"),
         settings=(("batched_tokens", 32768), ("captured", 128)),
     ),
-    *_polled(
+    *_poll_recipes(
         16,
         script="dsr1_fp4_b200.sh",
         gpus=("b200",),
@@ -80,7 +80,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         dtypes=("nvfp4", "mxfp4"),
         settings=(("batched_tokens", 16384), ("captured", 256)),
     ),
-    *_polled(
+    *_poll_recipes(
         16,
         script="qwen3.5_bf16_b200.sh",
         gpus=("b200",),
@@ -89,7 +89,7 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         dtypes=("", "bf16", "fp8"),
         settings=(("batched_tokens", 32768),),
     ),
-    *_polled(
+    *_poll_recipes(
         5,
         script="qwen3.5_fp4_b200.sh",
         gpus=("b200",),

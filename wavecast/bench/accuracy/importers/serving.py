@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from wavecast import arch
 from wavecast.bench.accuracy.cases import Case
 from wavecast.bench.accuracy.importers.base import Importer, rows, why
-from wavecast.bench.accuracy.importers.pools import pools_of, published
+from wavecast.bench.accuracy.importers.pools import load_pools, pools_of
 from wavecast.bench.accuracy.importers.recipes import settings_of
 from wavecast.bench.accuracy.importers.serving_checks import (
     CONFIGURATION,
@@ -29,8 +29,8 @@ from wavecast.bench.accuracy.importers.serving_checks import (
     TooFast,
     check_rate,
     check_weights,
-    derived,
-    disaggregated,
+    has_derived_rate,
+    is_disaggregated,
     key_of,
     mixtures,
     repeats,
@@ -156,7 +156,7 @@ def _cases(
         model = known_model(str(row["model"]))
         load = _load(row)
         deployment = _deployment(row, model, device, load)
-        if derived(row):
+        if has_derived_rate(row):
             replace_throughput(metrics, row, deployment)
         check_weights(model, device, deployment)
         check_rate(metrics, model, device, load, deployment)
@@ -200,7 +200,7 @@ def _deployment(row: Mapping[str, Any], model: str, device: str, load: Load) -> 
         raise UnknownName("engine", framework, [engine for _, engine in ENGINES])
     match = _TENSOR.search(name)
     tensor = int(match[1]) if match else int(row.get("tp") or row.get("n_gpus") or 1)
-    if disaggregated(row) and not row.get("tp"):
+    if is_disaggregated(row) and not row.get("tp"):
         tensor = 8  # instances of whole nodes
     replicas = int(row.get("dp") or 1)
     attention_data = replicas > 1 and tensor == 1 and row.get("n_gpus") == replicas
@@ -211,13 +211,15 @@ def _deployment(row: Mapping[str, Any], model: str, device: str, load: Load) -> 
     dtype = next((dtype for part, dtype in FORMATS if part in text), "")
     dtype = "" if _STORED in text else dtype
     stored = huggingface.models()[model].get("quantization_config", {}).get("quant_method")
-    if engine == "trtllm" and not disaggregated(row) and row.get("dp") is None:
+    if engine == "trtllm" and not is_disaggregated(row) and row.get("dp") is None:
         # Of aiconfigurator. Requests wait although the memory has room for all of them.
         raise Unpredictable("the row states neither all parallelism nor the engine's limits")
     lengths = (load.prompt, load.output)
-    engine_pools = [pools for pools in published() if (pools.gpu, pools.engine) == (device, engine)]
+    engine_pools = [
+        pools for pools in load_pools() if (pools.gpu, pools.engine) == (device, engine)
+    ]
     if model == "DeepSeek-R1" and engine_pools:
-        if disaggregated(row):
+        if is_disaggregated(row):
             return _known_pools(row, device, engine, dtype, load)
         if tensor in {pools.gpus for pools in engine_pools}:
             # Tables of aiconfigurator repeat such runs as those of one instance.
@@ -288,7 +290,7 @@ def _known_pools(
 def _pools(row: Mapping[str, Any], tensor: int, dtype: str) -> Disaggregation | None:
     """Raises Unpredictable where the row does not say which GPUs prefill, or the format: tables of
     disaggregated runs have the fp4 and the fp8 checkpoint under one name."""
-    if not disaggregated(row):
+    if not is_disaggregated(row):
         return None
     if not dtype:
         raise Unpredictable("disaggregated: the row does not say the format of the weights")
@@ -303,11 +305,11 @@ def _load(row: Mapping[str, Any]) -> Load:
     return Load(
         *lengths,
         concurrency=max(1, int(row["batch_or_concurrency"])),
-        shortest=0.8 if _drawn(row, lengths) else 1.0,
+        shortest=0.8 if _has_random_lengths(row, lengths) else 1.0,
     )
 
 
-def _drawn(row: Mapping[str, Any], lengths: tuple[int, int]) -> bool:
+def _has_random_lengths(row: Mapping[str, Any], lengths: tuple[int, int]) -> bool:
     """Whether lengths are drawn: the ratio of tokens tells, else the usual ones are."""
     for ending in ("", "_per_gpu"):
         every, output = (row.get(f"{name}_throughput{ending}") for name in ("total", "output"))

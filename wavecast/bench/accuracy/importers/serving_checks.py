@@ -45,7 +45,7 @@ def key_of(row: Mapping[str, Any], names: Sequence[str]) -> tuple[str, ...]:
     return tuple(str(row.get(name, "")) for name in names)
 
 
-def disaggregated(row: Mapping[str, Any]) -> bool:
+def is_disaggregated(row: Mapping[str, Any]) -> bool:
     """Whether a run is disaggregated."""
     return str(row.get("disagg", "false")).lower() == "true"
 
@@ -56,7 +56,7 @@ def repeats(records: Sequence[Mapping[str, Any]]) -> set[int]:
     first: set[tuple[object, ...]] = set()
     repeated = set()
     for number, row in sorted(enumerate(records), key=lambda pair: not pair[1].get("n_gpus")):
-        if not disaggregated(row) or not row.get("mean_tpot") or not row.get("mean_ttft"):
+        if not is_disaggregated(row) or not row.get("mean_tpot") or not row.get("mean_ttft"):
             continue
         names = ("gpu", "isl", "osl", "batch_or_concurrency")
         times = (round(float(row[name]), 3) for name in ("mean_ttft", "mean_tpot"))
@@ -73,7 +73,7 @@ def mixtures(records: Iterable[Mapping[str, Any]]) -> set[tuple[str, ...]]:
     runs do not say their configurations."""
     times: dict[tuple[str, ...], dict[float, list[float]]] = {}
     for row in records:
-        if not disaggregated(row) and row.get("mean_tpot") and row.get("batch_or_concurrency"):
+        if not is_disaggregated(row) and row.get("mean_tpot") and row.get("batch_or_concurrency"):
             runs = times.setdefault(key_of(row, CONFIGURATION), {})
             runs.setdefault(row["batch_or_concurrency"], []).append(row["mean_tpot"])
     return {
@@ -84,10 +84,10 @@ def mixtures(records: Iterable[Mapping[str, Any]]) -> set[tuple[str, ...]]:
     }
 
 
-def derived(row: Mapping[str, Any]) -> bool:
+def has_derived_rate(row: Mapping[str, Any]) -> bool:
     """Whether the output tokens per second are computed from the time per token."""
     rate, each = row.get("output_throughput"), row.get("mean_tpot")
-    if not disaggregated(row) or not rate or not each:
+    if not is_disaggregated(row) or not rate or not each:
         return False
     return abs(rate * each * 1e-3 / float(row["batch_or_concurrency"]) - 1) < _DERIVED
 
@@ -150,8 +150,8 @@ __all__ = [
     "TooFast",
     "check_rate",
     "check_weights",
-    "derived",
-    "disaggregated",
+    "has_derived_rate",
+    "is_disaggregated",
     "key_of",
     "mixtures",
     "repeats",

@@ -11,7 +11,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from wavecast.bench.accuracy.importers.base import MeasurementTable, collected
+from wavecast.bench.accuracy.importers.base import MeasurementTable, convert_rows
 from wavecast.errors import ParseError
 
 _LEAST = 8  # elements up to the winners
@@ -65,7 +65,7 @@ def logic(path: Path) -> MeasurementTable:
     about = _about(data, path)
     kernels = [str(solution.get("SolutionNameMin", "")) for solution in data[5] or ()]
     efficiency = any(isinstance(item, str) and "Efficiency" in item for item in data[8:])
-    records, rejected = collected(
+    records, rejected = convert_rows(
         data[7] or (), lambda winner: _row(winner, about, kernels, efficiency)
     )
     return MeasurementTable(pd.DataFrame(records), rejected)

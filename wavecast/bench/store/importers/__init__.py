@@ -40,7 +40,7 @@ def read_file(path: Path, name: str = "", labels: ImportLabels | None = None) ->
     labels = labels or ImportLabels()
     source = ImportedFile(path)
     if not name:
-        name = next((candidate for candidate in FORMATS if _recognised(candidate, source)), "")
+        name = next((candidate for candidate in FORMATS if _matches_format(candidate, source)), "")
     if not name:
         what = f": {source.not_json}" if source.not_json else ""
         hint = f"known: {', '.join(FORMATS)}; see wavecast store import --formats"
@@ -53,7 +53,7 @@ def read_file(path: Path, name: str = "", labels: ImportLabels | None = None) ->
         ) from None
 
 
-def _recognised(name: str, source: ImportedFile) -> bool:
+def _matches_format(name: str, source: ImportedFile) -> bool:
     try:
         return _module(name).recognise(source)
     except _OTHER_CONTENT:

@@ -15,7 +15,12 @@ from typing import Any, Final
 from wavecast.bench.accuracy.importers import aiter
 from wavecast.bench.records import BenchSubject, Scalar
 from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
-from wavecast.bench.store.importers.timings import About, ImportedTiming, grouped, imported
+from wavecast.bench.store.importers.timings import (
+    About,
+    ImportedTiming,
+    group_timings,
+    import_timings,
+)
 from wavecast.errors import MissingTool
 from wavecast.extras import install_hint
 
@@ -51,7 +56,7 @@ def read(source: ImportedFile, labels: ImportLabels) -> Imported:
             failed += 1
     notes = [f"{count} rows: {reason}" for reason, count in table.rejected.items()]
     notes += [f"{failed} rows of kernels that failed"] if failed else []
-    return imported(source, "aiter", grouped(times), labels, About(notes=tuple(notes)))
+    return import_timings(source, "aiter", group_timings(times), labels, About(notes=tuple(notes)))
 
 
 def _timing(row: Mapping[Any, Any]) -> ImportedTiming:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from wavecast.bench.store.importers.profiled import recognised, runs
+from wavecast.bench.store.importers.profiled import matches_reader, runs
 from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
 from wavecast.profiles.readers import kineto
 
 
 def recognise(source: ImportedFile) -> bool:
     """A document with trace events, or a list of them."""
-    return recognised(source, kineto)
+    return matches_reader(source, kineto)
 
 
 def read(source: ImportedFile, labels: ImportLabels) -> Imported:

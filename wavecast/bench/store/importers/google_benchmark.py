@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from wavecast.bench.records import BenchSubject
 from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
-from wavecast.bench.store.importers.timings import HOST_TIME, About, ImportedTiming, imported
+from wavecast.bench.store.importers.timings import HOST_TIME, About, ImportedTiming, import_timings
 
 _UNITS: Final = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}
 
@@ -47,7 +47,7 @@ def read(source: ImportedFile, labels: ImportLabels) -> Imported:
     about = About(
         context.get("date") or "", host=context.get("host_name") or "", notes=tuple(notes)
     )
-    return imported(source, "google-benchmark", timings, labels, about)
+    return import_timings(source, "google-benchmark", timings, labels, about)
 
 
 def _timing(name: str, samples: tuple[float, ...], value: float | None) -> ImportedTiming:

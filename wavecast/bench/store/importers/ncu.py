@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from wavecast.bench.store.importers.profiled import recognised, runs
+from wavecast.bench.store.importers.profiled import matches_reader, runs
 from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
 from wavecast.profiles.readers import ncu
 
 
 def recognise(source: ImportedFile) -> bool:
     """A CSV file with kernels and metrics."""
-    return recognised(source, ncu)
+    return matches_reader(source, ncu)
 
 
 def read(source: ImportedFile, labels: ImportLabels) -> Imported:

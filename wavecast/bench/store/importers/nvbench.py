@@ -15,7 +15,7 @@ from typing import Any, Final
 from wavecast import files
 from wavecast.bench.records import BenchSubject, Scalar
 from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
-from wavecast.bench.store.importers.timings import About, ImportedTiming, imported
+from wavecast.bench.store.importers.timings import About, ImportedTiming, import_timings
 from wavecast.errors import InputError
 
 _TIMES: Final = ("nv/cold/time/gpu/median", "nv/cold/time/gpu/mean")
@@ -60,7 +60,7 @@ def read(source: ImportedFile, labels: ImportLabels) -> Imported:
                     notes=() if samples or name == _TIMES[0] else ("mean, no median was kept",),
                 )
             )
-    return imported(source, "nvbench", timings, labels, About(notes=tuple(notes)))
+    return import_timings(source, "nvbench", timings, labels, About(notes=tuple(notes)))
 
 
 def _axes(state: Mapping[str, Any]) -> dict[str, Scalar]:

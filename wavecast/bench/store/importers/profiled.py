@@ -13,19 +13,19 @@ from wavecast.bench.store.importers.source import Imported, ImportedFile, Import
 from wavecast.bench.store.importers.timings import (
     About,
     ImportedTiming,
-    grouped,
-    imported,
+    group_timings,
+    import_timings,
     kernel,
     launch,
 )
 from wavecast.errors import InputError
 from wavecast.profiles.profile import Profile, ProfiledDevice
-from wavecast.profiles.reading import checked
+from wavecast.profiles.reading import clean_profile
 
 _HEAD: Final = 1 << 16
 
 
-def recognised(source: ImportedFile, reader: ModuleType) -> bool:
+def matches_reader(source: ImportedFile, reader: ModuleType) -> bool:
     """Whether `reader` of `wavecast.profiles.readers` reads the file."""
     return reader.recognise(source.content[:_HEAD])
 
@@ -50,9 +50,9 @@ def runs(
             profile = reader.read(io.BytesIO(source.content))
     except InputError as error:
         raise InputError(f"{source.path}: {error.message}", hint=error.hint) from error
-    checked(profile)
-    times = grouped(_times(profile, in_work_items))
-    return imported(source, name, times, labels, About(notes=tuple(profile.notes)))
+    clean_profile(profile)
+    times = group_timings(_times(profile, in_work_items))
+    return import_timings(source, name, times, labels, About(notes=tuple(profile.notes)))
 
 
 def _times(profile: Profile, in_work_items: bool) -> Iterator[tuple[ImportedTiming, float]]:
@@ -71,4 +71,4 @@ def _times(profile: Profile, in_work_items: bool) -> Iterator[tuple[ImportedTimi
         yield timing, launches.duration[number] * 1e-9
 
 
-__all__ = ["recognised", "runs"]
+__all__ = ["matches_reader", "runs"]

@@ -11,7 +11,7 @@ from typing import Any
 
 from wavecast.bench.records import BenchSubject, Scalar
 from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
-from wavecast.bench.store.importers.timings import HOST_TIME, About, ImportedTiming, imported
+from wavecast.bench.store.importers.timings import HOST_TIME, About, ImportedTiming, import_timings
 
 
 def recognise(source: ImportedFile) -> bool:
@@ -31,7 +31,7 @@ def read(source: ImportedFile, labels: ImportLabels) -> Imported:
         host=document["machine_info"].get("node") or "",
     )
     timings = [_timing(benchmark) for benchmark in document["benchmarks"]]
-    return imported(source, "pytest-benchmark", timings, labels, about)
+    return import_timings(source, "pytest-benchmark", timings, labels, about)
 
 
 def _timing(benchmark: Mapping[str, Any]) -> ImportedTiming:

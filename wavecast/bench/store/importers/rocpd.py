@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from wavecast.bench.store.importers.profiled import recognised, runs
+from wavecast.bench.store.importers.profiled import matches_reader, runs
 from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
 from wavecast.profiles.readers import sqlite
 
 
 def recognise(source: ImportedFile) -> bool:
     """A database with a table of dispatches."""
-    return recognised(source, sqlite) and sqlite.has_rocpd(source.path)
+    return matches_reader(source, sqlite) and sqlite.has_rocpd(source.path)
 
 
 def read(source: ImportedFile, labels: ImportLabels) -> Imported:

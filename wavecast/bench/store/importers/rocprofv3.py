@@ -6,14 +6,14 @@ The grid is in work-items. The GPU's name is in another file (`agent_info.csv`):
 
 from __future__ import annotations
 
-from wavecast.bench.store.importers.profiled import recognised, runs
+from wavecast.bench.store.importers.profiled import matches_reader, runs
 from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
 from wavecast.profiles.readers import tables
 
 
 def recognise(source: ImportedFile) -> bool:
     """A CSV file with kernels and when they began and ended."""
-    return recognised(source, tables)
+    return matches_reader(source, tables)
 
 
 def read(source: ImportedFile, labels: ImportLabels) -> Imported:

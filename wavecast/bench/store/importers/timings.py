@@ -55,7 +55,7 @@ class About:
     notes: tuple[str, ...] = ()
 
 
-def imported(
+def import_timings(
     source: ImportedFile,
     name: str,
     timings: Sequence[ImportedTiming],
@@ -139,7 +139,7 @@ def by_name(board: str) -> arch.Device | None:
     return None
 
 
-def grouped(times: Iterable[tuple[ImportedTiming, float]]) -> list[ImportedTiming]:
+def group_timings(times: Iterable[tuple[ImportedTiming, float]]) -> list[ImportedTiming]:
     """Single times by subject and GPU, in the order they were first seen."""
     groups: dict[tuple[str, str, str], tuple[ImportedTiming, list[float]]] = {}
     for timing, seconds in times:
@@ -185,8 +185,8 @@ __all__ = [
     "About",
     "ImportedTiming",
     "by_name",
-    "grouped",
-    "imported",
+    "group_timings",
+    "import_timings",
     "kernel",
     "launch",
 ]

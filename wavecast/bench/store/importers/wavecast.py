@@ -8,7 +8,7 @@ from typing import Any
 from wavecast import files
 from wavecast.bench.store.export import SCHEMA, arrow_modules
 from wavecast.bench.store.importers.source import Imported, ImportedFile, ImportLabels
-from wavecast.bench.store.rows import COLUMNS, Kind, Row, measured
+from wavecast.bench.store.rows import COLUMNS, Kind, Row, from_rows
 from wavecast.errors import InputError, UsageError
 
 _MARKS = frozenset({"run_id", "kpi"})
@@ -32,7 +32,7 @@ def read(source: ImportedFile, labels: ImportLabels) -> Imported:
             "an export names what was measured: --label, --device and --commit do not apply"
         )
     return Imported(
-        "wavecast", tuple((run, tuple(records)) for run, records in measured(_rows(source)))
+        "wavecast", tuple((run, tuple(records)) for run, records in from_rows(_rows(source)))
     )
 
 

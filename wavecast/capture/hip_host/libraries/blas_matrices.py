@@ -8,11 +8,11 @@ from wavecast.capture.hip_host.libraries.call import (
     CalledFunction,
     Function,
     InvalidCall,
-    transposed,
+    apply_operation,
 )  # fmt: skip
 from wavecast.capture.hip_host.libraries.elements import BY_PREFIX, Element, of_type
 from wavecast.capture.hip_host.libraries.triangles import (
-    solved,
+    solve_triangular,
     symmetric,
     triangle,
     write_triangle,
@@ -29,7 +29,7 @@ def product(a: np.ndarray, b: np.ndarray, dtype: np.dtype) -> np.ndarray:
     return a.astype(dtype, copy=False) @ b.astype(dtype, copy=False)
 
 
-def updated(
+def scale_and_add(
     c: np.ndarray, element: Element, alpha: complex, values: np.ndarray, beta: complex
 ) -> np.ndarray:
     """alpha values + beta c; with a beta of zero c is not read, as it may be NaN."""
@@ -69,10 +69,10 @@ def gemm(call: CalledFunction) -> None:
     if len({len(stack) for stack in stacks}) > 1:  # not all of them are one array
         stacks = [[matrix[None] for part in stack for matrix in part] for stack in stacks]
     for a_one, b_one, c_one, d_one in zip(*stacks, strict=True):
-        a = transposed(a_element.loaded(a_one), op_a)
-        b = transposed(b_element.loaded(b_one), op_b)
+        a = apply_operation(a_element.loaded(a_one), op_a)
+        b = apply_operation(b_element.loaded(b_one), op_b)
         values = product(a, b, np.dtype(kind))
-        c_element.store(d_one, updated(c_one, c_element, alpha, values, beta))
+        c_element.store(d_one, scale_and_add(c_one, c_element, alpha, values, beta))
 
 
 def symm(call: CalledFunction) -> None:
@@ -87,7 +87,7 @@ def symm(call: CalledFunction) -> None:
     a = symmetric(call.matrix(a_at, count, count, lda, element), fill, ".hemm." in call.name)
     b = call.matrix(b_at, m, n, ldb, element)
     c = call.matrix(c_at, m, n, ldc, element)
-    c[...] = updated(c, element, alpha, a @ b if side == _LEFT else b @ a, beta)
+    c[...] = scale_and_add(c, element, alpha, a @ b if side == _LEFT else b @ a, beta)
 
 
 def syrk(call: CalledFunction) -> None:
@@ -101,7 +101,7 @@ def syrk(call: CalledFunction) -> None:
     c_at, ldc = call.numbers(2)
     c = call.matrix(c_at, n, n, ldc, element)
     values = a @ (a.conj().T if hermitian else a.T)
-    write_triangle(c, updated(c, element, alpha, values, beta), fill, hermitian)
+    write_triangle(c, scale_and_add(c, element, alpha, values, beta), fill, hermitian)
 
 
 def syr2k(call: CalledFunction) -> None:
@@ -113,13 +113,13 @@ def syr2k(call: CalledFunction) -> None:
     beta = call.scalar(element)
     c_at, ldc = call.numbers(2)
     c = call.matrix(c_at, n, n, ldc, element)
-    write_triangle(c, updated(c, element, alpha, a @ b.T + b @ a.T, beta), fill, False)
+    write_triangle(c, scale_and_add(c, element, alpha, a @ b.T + b @ a.T, beta), fill, False)
 
 
 def _factor(call: CalledFunction, operation: int, n: int, k: int, element: Element) -> np.ndarray:
     address, leading = call.numbers(2)
     shape = (n, k) if operation == _NO_TRANSPOSE else (k, n)
-    return transposed(call.matrix(address, *shape, leading, element), operation)
+    return apply_operation(call.matrix(address, *shape, leading, element), operation)
 
 
 def trmm(call: CalledFunction) -> None:
@@ -129,7 +129,7 @@ def trmm(call: CalledFunction) -> None:
     alpha = element.computed.type(call.scalar(element))
     a_at, lda, b_at, ldb, c_at, ldc = call.numbers(6)
     count = m if side == _LEFT else n
-    a = transposed(
+    a = apply_operation(
         triangle(call.matrix(a_at, count, count, lda, element), fill, diagonal), operation
     )
     b = call.matrix(b_at, m, n, ldb, element)
@@ -150,9 +150,9 @@ def trsm(call: CalledFunction) -> None:
     )
     for a_one, b_one in addresses:
         a = triangle(call.matrix(a_one, count, count, lda, element), fill, diagonal)
-        a = transposed(a, operation)
+        a = apply_operation(a, operation)
         b = call.matrix(b_one, m, n, ldb, element)
-        b[...] = alpha * (solved(a, b) if side == _LEFT else solved(a.T, b.T).T)
+        b[...] = alpha * (solve_triangular(a, b) if side == _LEFT else solve_triangular(a.T, b.T).T)
 
 
 def geam(call: CalledFunction) -> None:
@@ -166,7 +166,7 @@ def geam(call: CalledFunction) -> None:
         if not factor:
             continue
         shape = (m, n) if operation == _NO_TRANSPOSE else (n, m)
-        term = factor * transposed(call.matrix(address, *shape, leading, element), operation)
+        term = factor * apply_operation(call.matrix(address, *shape, leading, element), operation)
         total = term if total is None else total + term
     c_at, ldc = call.numbers(2)
     call.matrix(c_at, m, n, ldc, element)[...] = 0 if total is None else total
@@ -195,4 +195,4 @@ FUNCTIONS: dict[str, Function] = {
 }
 """By the name of the function without library and type."""
 
-__all__ = ["FUNCTIONS", "product", "updated"]
+__all__ = ["FUNCTIONS", "product", "scale_and_add"]

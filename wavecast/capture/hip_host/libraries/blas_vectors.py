@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from wavecast.capture.hip_host.libraries.call import CalledFunction, Function, transposed
+from wavecast.capture.hip_host.libraries.call import CalledFunction, Function, apply_operation
 from wavecast.capture.hip_host.libraries.elements import BY_PREFIX, Element, of_type
 from wavecast.capture.hip_host.libraries.triangles import (
-    solved,
+    solve_triangular,
     symmetric,
     triangle,
     write_triangle,
@@ -22,7 +22,7 @@ def _vector(call: CalledFunction, count: int, element: Element) -> np.ndarray:
     return call.vector(address, count, step, element)
 
 
-def _packed(element: Element, value: complex) -> bytes:
+def _pack_scalar(element: Element, value: complex) -> bytes:
     to = np.zeros(1, element.stored)
     element.store(to, np.array([value]).astype(element.computed))
     return to.tobytes()
@@ -80,7 +80,7 @@ def asum(call: CalledFunction) -> bytes:
     element, count = BY_PREFIX[call.kind], call.number()
     x = _vector(call, count, element)
     total = np.abs(np.real(x)).sum() + (np.abs(np.imag(x)).sum() if np.iscomplexobj(x) else 0)
-    return _packed(element.real, total)
+    return _pack_scalar(element.real, total)
 
 
 def nrm2(call: CalledFunction) -> bytes:
@@ -88,7 +88,7 @@ def nrm2(call: CalledFunction) -> bytes:
     element, count = BY_PREFIX[call.kind], call.number()
     x = _vector(call, count, element)
     wide = x.astype(np.result_type(x.dtype, np.float64))
-    return _packed(element.real, np.sqrt(np.vdot(wide, wide).real))
+    return _pack_scalar(element.real, np.sqrt(np.vdot(wide, wide).real))
 
 
 def _sum_of_products(x: np.ndarray, y: np.ndarray) -> complex:
@@ -102,14 +102,14 @@ def dot(call: CalledFunction) -> bytes:
     """The sum of x y."""
     element, count = BY_PREFIX[call.kind], call.number()
     x, y = (element.loaded(_vector(call, count, element)) for _ in range(2))
-    return _packed(element, _sum_of_products(x, y))
+    return _pack_scalar(element, _sum_of_products(x, y))
 
 
 def dotc(call: CalledFunction) -> bytes:
     """The sum of conj(x) y."""
     element, count = BY_PREFIX[call.kind], call.number()
     x, y = _vector(call, count, element), _vector(call, count, element)
-    return _packed(element, _sum_of_products(x.conj(), y))
+    return _pack_scalar(element, _sum_of_products(x.conj(), y))
 
 
 def rot(call: CalledFunction) -> None:
@@ -139,7 +139,7 @@ def dot_ex(call: CalledFunction) -> bytes:
         pairs.append(element.loaded(call.vector(address, count, step, element)))
     result, compute = (of_type(number) for number in call.numbers(2))
     x, y = (vector.astype(compute.computed, copy=False) for vector in pairs)
-    return _packed(result, _sum_of_products(x, y))
+    return _pack_scalar(result, _sum_of_products(x, y))
 
 
 def nrm2_ex(call: CalledFunction) -> bytes:
@@ -148,7 +148,9 @@ def nrm2_ex(call: CalledFunction) -> bytes:
     address, kind, step, result, _ = call.numbers(5)
     element = of_type(kind)
     x = element.loaded(call.vector(address, count, step, element))
-    return _packed(of_type(result), float(np.linalg.norm(x.astype(np.result_type(x.dtype, "f8")))))
+    return _pack_scalar(
+        of_type(result), float(np.linalg.norm(x.astype(np.result_type(x.dtype, "f8"))))
+    )
 
 
 def axpy_ex(call: CalledFunction) -> None:
@@ -185,7 +187,7 @@ def gemv(call: CalledFunction) -> None:
     operation, rows, columns = call.numbers(3)
     alpha = call.scalar(element)
     address, leading = call.numbers(2)
-    a = transposed(call.matrix(address, rows, columns, leading, element), operation)
+    a = apply_operation(call.matrix(address, rows, columns, leading, element), operation)
     x = _vector(call, a.shape[1], element)
     beta = call.scalar(element)
     y = _vector(call, a.shape[0], element)
@@ -255,14 +257,14 @@ def trmv(call: CalledFunction) -> None:
 def trsv(call: CalledFunction) -> None:
     """x = op(a)^-1 x with a triangle."""
     a, x = _triangular(call)
-    x[...] = solved(a, x[:, None])[:, 0]
+    x[...] = solve_triangular(a, x[:, None])[:, 0]
 
 
 def _triangular(call: CalledFunction) -> tuple[np.ndarray, np.ndarray]:
     element = BY_PREFIX[call.kind]
     fill, operation, diagonal, count, address, leading = call.numbers(6)
     a = triangle(call.matrix(address, count, count, leading, element), fill, diagonal)
-    return transposed(a, operation), _vector(call, count, element)
+    return apply_operation(a, operation), _vector(call, count, element)
 
 
 FUNCTIONS: dict[str, Function] = {

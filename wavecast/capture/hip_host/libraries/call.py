@@ -159,11 +159,18 @@ Function = Callable[[CalledFunction], bytes | None]
 """Executes a call; what the program's result pointer gets."""
 
 
-def transposed(matrix: np.ndarray, operation: int) -> np.ndarray:
+def apply_operation(matrix: np.ndarray, operation: int) -> np.ndarray:
     """A matrix, or each of a stack, as `hipblasOperation_t` says."""
     if operation == TRANSPOSED:
         return matrix.swapaxes(-1, -2)
     return matrix.conj().swapaxes(-1, -2) if operation == CONJUGATED else matrix
 
 
-__all__ = ["CONJUGATED", "TRANSPOSED", "CalledFunction", "Function", "InvalidCall", "transposed"]
+__all__ = [
+    "CONJUGATED",
+    "TRANSPOSED",
+    "CalledFunction",
+    "Function",
+    "InvalidCall",
+    "apply_operation",
+]

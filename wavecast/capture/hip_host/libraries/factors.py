@@ -8,10 +8,10 @@ from wavecast.capture.hip_host.libraries.call import (
     TRANSPOSED,
     CalledFunction,
     Function,
-    transposed,
+    apply_operation,
 )  # fmt: skip
 from wavecast.capture.hip_host.libraries.elements import BY_PREFIX
-from wavecast.capture.hip_host.libraries.triangles import solved
+from wavecast.capture.hip_host.libraries.triangles import solve_triangular
 
 
 def lu(a: np.ndarray, pivots: np.ndarray | None) -> int:
@@ -41,8 +41,10 @@ def lu_solved(
     lower = np.tril(a, -1) + np.eye(len(a), dtype=a.dtype)
     upper, order = np.triu(a), _permutation(pivots, len(a))
     if operation not in (TRANSPOSED, TRANSPOSED + 1):
-        return solved(upper, solved(lower, b[order]))
-    solution = solved(transposed(lower, operation), solved(transposed(upper, operation), b))
+        return solve_triangular(upper, solve_triangular(lower, b[order]))
+    solution = solve_triangular(
+        apply_operation(lower, operation), solve_triangular(apply_operation(upper, operation), b)
+    )
     back = np.empty_like(solution)
     back[order] = solution
     return back
@@ -103,7 +105,7 @@ def gels(call: CalledFunction) -> None:
     addresses = zip(call.batch(a_at, 0, batch, 1, 0), call.batch(b_at, 0, batch, 1, 0), strict=True)
     for number, (a_one, b_one) in enumerate(addresses):
         stored = call.matrix(a_one, m, n, lda, element)
-        a = transposed(stored, operation)
+        a = apply_operation(stored, operation)
         b = call.matrix(b_one, max(m, n), columns, ldb, element)
         solution, _, rank, _ = np.linalg.lstsq(a, b[: a.shape[0]], rcond=None)
         b[: a.shape[1]] = solution

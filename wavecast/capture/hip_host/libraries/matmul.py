@@ -7,12 +7,12 @@ from typing import Final
 
 import numpy as np
 
-from wavecast.capture.hip_host.libraries.blas_matrices import product, updated
+from wavecast.capture.hip_host.libraries.blas_matrices import product, scale_and_add
 from wavecast.capture.hip_host.libraries.call import (
     CalledFunction,
     Function,
     InvalidCall,
-    transposed,
+    apply_operation,
 )  # fmt: skip
 from wavecast.capture.hip_host.libraries.elements import BY_PREFIX, Element, of_type
 from wavecast.emulate.errors import Unsupported
@@ -62,14 +62,14 @@ def matmul(call: CalledFunction) -> None:
         bias = element.loaded(call.array(bias_at, d.rows, element))[:, None]
     largest = 0.0
     for number in range(batch):
-        left = transposed(a.element.loaded(a.matrix(call, number)), op_a)
-        right = transposed(b.element.loaded(b.matrix(call, number)), op_b)
+        left = apply_operation(a.element.loaded(a.matrix(call, number)), op_a)
+        right = apply_operation(b.element.loaded(b.matrix(call, number)), op_b)
         if left.shape[1] != right.shape[0]:
             raise InvalidCall
         values = product(left, right, np.dtype(kind))
         to = d.matrix(call, number)
         before = c.matrix(call, number) if beta else to
-        output = updated(before, c.element, alpha * scale_a * scale_b, values, beta * scale_c)
+        output = scale_and_add(before, c.element, alpha * scale_a * scale_b, values, beta * scale_c)
         output = output if bias is None else output + bias
         if epilogue & _RELU:
             output = np.maximum(output, 0)

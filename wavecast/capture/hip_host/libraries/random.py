@@ -36,7 +36,7 @@ def _normal(words: np.ndarray, double: bool) -> np.ndarray:
     return np.sqrt(-2 * np.log(pairs[:, 0])) * np.cos(2 * np.pi * pairs[:, 1])
 
 
-def _generated(call: CalledFunction, element: Element, distribution: str) -> bytes:
+def _generate(call: CalledFunction, element: Element, distribution: str) -> bytes:
     seed, position, count = call.numbers(3)
     first, second, address = call.real(), call.real(), call.number()
     if count < 0 or second < 0 or (distribution == "poisson" and first <= 0):
@@ -66,7 +66,7 @@ def _element(kind: str) -> Element:
 
 
 def _function(distribution: str) -> Function:
-    return lambda call: _generated(call, _element(call.kind), distribution)
+    return lambda call: _generate(call, _element(call.kind), distribution)
 
 
 FUNCTIONS: dict[str, Function] = {

@@ -11,7 +11,7 @@ from wavecast.capture.hip_host.libraries.elements import BY_PREFIX
 from wavecast.capture.hip_host.libraries.factors import lu, lu_solved
 from wavecast.capture.hip_host.libraries.triangles import (
     UPPER,
-    solved,
+    solve_triangular,
     symmetric,
     write_triangle,
 )  # fmt: skip
@@ -61,7 +61,7 @@ def potrs(call: CalledFunction) -> None:
     a = call.matrix(a_at, n, n, lda, element)
     lower = np.triu(a).conj().T if fill == UPPER else np.tril(a)
     b = call.matrix(b_at, n, columns, ldb, element)
-    b[...] = solved(lower.conj().T, solved(lower, b))
+    b[...] = solve_triangular(lower.conj().T, solve_triangular(lower, b))
     _report(call, info, 0)
 
 

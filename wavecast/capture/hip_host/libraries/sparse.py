@@ -7,7 +7,7 @@ from typing import Final
 
 import numpy as np
 
-from wavecast.capture.hip_host.libraries.blas_matrices import updated
+from wavecast.capture.hip_host.libraries.blas_matrices import scale_and_add
 from wavecast.capture.hip_host.libraries.call import CalledFunction, Function
 from wavecast.capture.hip_host.libraries.elements import Element, of_type
 
@@ -132,7 +132,7 @@ def product(call: CalledFunction) -> None:
     values = values.astype(compute.computed, copy=False)
     for column in range(b.shape[1]):
         np.add.at(sums[:, column], rows, values * b[columns, column])
-    c_element.store(c, updated(c, c_element, alpha, sums, beta))
+    c_element.store(c, scale_and_add(c, c_element, alpha, sums, beta))
 
 
 def sampled_product(call: CalledFunction) -> None:
@@ -150,7 +150,7 @@ def sampled_product(call: CalledFunction) -> None:
     rows, columns = c.coordinates()
     values = c.values()
     products = np.einsum("ek,ek->e", a[rows], b[:, columns].T)
-    c.element.store(values, updated(values, c.element, alpha, products, beta))
+    c.element.store(values, scale_and_add(values, c.element, alpha, products, beta))
 
 
 def dot(call: CalledFunction) -> bytes:

@@ -37,7 +37,7 @@ def write_triangle(to: np.ndarray, values: np.ndarray, fill: int, hermitian: boo
         to[at, at] = np.real(values[at, at])
 
 
-def solved(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def solve_triangular(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """a^-1 b for a triangle [n, n] and b [n, m], by blocks."""
     size, block = len(a), 64
     lower = not np.any(np.triu(a, 1))
@@ -61,4 +61,4 @@ def _block_solved(a: np.ndarray, b: np.ndarray, lower: bool) -> np.ndarray:
     return x
 
 
-__all__ = ["UNIT", "UPPER", "solved", "symmetric", "triangle", "write_triangle"]
+__all__ = ["UNIT", "UPPER", "solve_triangular", "symmetric", "triangle", "write_triangle"]

@@ -27,7 +27,7 @@ from wavecast.emulate.check.clocks.vector_clock import (
     UNKNOWING,
     Clock,
     Observed,
-    joined,
+    join_clocks,
 )
 from wavecast.emulate.check.counters import STORE, WAVES
 
@@ -167,7 +167,7 @@ class WorkgroupClock:
     @property
     def total(self) -> Clock:
         """What any of its waves has acquired."""
-        return joined((self.shared, *(fresh for _, fresh in self.fresh.values())))
+        return join_clocks((self.shared, *(fresh for _, fresh in self.fresh.values())))
 
 
 @dataclass(slots=True)

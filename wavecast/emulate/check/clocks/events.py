@@ -46,7 +46,7 @@ from wavecast.emulate.check.clocks.vector_clock import (
     Clock,
     Observed,
     Release,
-    joined,
+    join_clocks,
     joined_observed,
 )
 from wavecast.emulate.check.counters import (
@@ -159,7 +159,7 @@ class ClockEvents:
             pending = thread.group.pending.setdefault(wave, {})
             before = pending.get(dwords)
             system = self._is_system(thread.group.observed[dwords[0]])
-            released = self._released(dwords, system) if before is None else before.released
+            released = self._visible_releases(dwords, system) if before is None else before.released
             phase = int(thread.context[state.PHASE])
             pending[dwords] = Observation(phase, number, released, system)
             thread.words[KEY_READ + wave] = 0
@@ -174,13 +174,13 @@ class ClockEvents:
             fresh = {wave: stamp for wave, stamp in group.fresh.items() if stamp[0] >= phase}
             if len(fresh) < len(group.fresh):
                 old = (clock for when, clock in group.fresh.values() if when < phase)
-                group.shared, group.fresh = joined((group.shared, *old)), fresh
+                group.shared, group.fresh = join_clocks((group.shared, *old)), fresh
             observations = [group.seen]
             for pending in group.pending.values():
                 for dwords in [
                     at for at, observation in pending.items() if observation.phase < phase
                 ]:
-                    observations += self._observed(dwords, pending.pop(dwords))
+                    observations += self._observable_releases(dwords, pending.pop(dwords))
                     group.before.update(dwords)
             group.seen = joined_observed(observations)
         if not group.write_backs:
@@ -211,7 +211,7 @@ class ClockEvents:
         """What the wave at hand has acquired."""
         group, wave = thread.group, int(thread.context[state.WAVE])
         fresh = group.fresh.get(wave)
-        return group.shared if fresh is None else joined((fresh[1], group.shared))
+        return group.shared if fresh is None else join_clocks((fresh[1], group.shared))
 
     def observable(self, thread: ResidentClock) -> Observed:
         """What the wave at hand has observed and waited for, and what others had before the last
@@ -221,17 +221,17 @@ class ClockEvents:
         completions = int(thread.progress[DONE + wave * STREAMS + LOAD])
         for dwords, observation in group.pending.get(wave, {}).items():
             if observation.number <= completions:
-                observations += self._observed(dwords, observation)
+                observations += self._observable_releases(dwords, observation)
         return joined_observed(observations)
 
-    def _observed(
+    def _observable_releases(
         self, dwords: tuple[int, ...], observation: Observation
     ) -> tuple[Observed, Observed]:
         """What a load may have read: events come before their loads, so that another host thread
         may have released in between."""
-        return observation.released, self._released(dwords, observation.system)
+        return observation.released, self._visible_releases(dwords, observation.system)
 
-    def _released(self, dwords: tuple[int, ...], system: bool) -> Observed:
+    def _visible_releases(self, dwords: tuple[int, ...], system: bool) -> Observed:
         """The releases of dwords that no plain store has ended, as a load of agent or `system`
         scope observes them."""
         system = system and bool(self.launch.number)
@@ -243,8 +243,8 @@ class ClockEvents:
     def _acquire(self, thread: ResidentClock, *, system: bool) -> None:
         group, wave = thread.group, int(thread.context[state.WAVE])
         previous_clock, observed = self.known(thread), self.observable(thread)
-        clock = joined((previous_clock, observed.near, *((observed.far,) if system else ())))
-        if self._learned(group.number, previous_clock, clock):
+        clock = join_clocks((previous_clock, observed.near, *((observed.far,) if system else ())))
+        if self._knows_more(group.number, previous_clock, clock):
             thread.words[CLEAN + wave] = 0
         group.fresh[wave] = int(thread.context[state.PHASE]), clock
         completions = int(thread.progress[DONE + wave * STREAMS + LOAD])
@@ -266,7 +266,7 @@ class ClockEvents:
         settled = not outstanding and not others and not narrow
         thread.words[ACQUIRED + wave] = thread.words[OBSERVED] if settled else 0
 
-    def _learned(self, group: int, previous_clock: Clock, clock: Clock) -> bool:
+    def _knows_more(self, group: int, previous_clock: Clock, clock: Clock) -> bool:
         """Whether a later clock of a wave knows more of other workgroups: what it has to pass on.
         A wave that polls by atomic operations acquires its own ones."""
         if clock is previous_clock:
@@ -284,7 +284,7 @@ class ClockEvents:
         phase = int(thread.context[state.PHASE])
         pending = group.pending.setdefault(wave, {})
         system = self._is_system(instruction)
-        pending[dwords] = Observation(phase, number, self._released(dwords, system), system)
+        pending[dwords] = Observation(phase, number, self._visible_releases(dwords, system), system)
         group.observed.update(dict.fromkeys(dwords, instruction))
         thread.words[OBSERVED] += np.uint64(1)
 

@@ -93,11 +93,11 @@ def explanation(
     program = theirs.program
     target, scope = program.target, "agent" if mine.gpu == theirs.gpu else "system"
     if reason.lack is Lack.NOTHING_SHARED:
-        return _unrelated(mine, theirs, access, other, scope)
+        return _missing_order(mine, theirs, access, other, scope)
     able = capabilities(isa_target(target))
-    release = _named(program.instructions[reason.release])
-    earlier = _named(program.instructions[other])
-    observer = _named(mine.program.instructions[reason.observer])
+    release = _instruction_text(program.instructions[reason.release])
+    earlier = _instruction_text(program.instructions[other])
+    observer = _instruction_text(mine.program.instructions[reason.observer])
     if reason.lack is Lack.LATER:
         return f"{earlier} follows the {release}, which does not release it: release after it"
     if reason.lack is Lack.BARRIER:
@@ -133,19 +133,20 @@ def explanation(
     return f"nothing is acquired after the {observer}: no {instructions}; use {_acquire(scope)}"
 
 
-def _unrelated(mine: RaceSide, theirs: RaceSide, access: int, other: int, scope: str) -> str:
+def _missing_order(mine: RaceSide, theirs: RaceSide, access: int, other: int, scope: str) -> str:
     accesses = mine.accesses
     sides = ((mine, access), (theirs, other))
     plain = [(side, index) for side, index in sides if not _atomic(side, index)]
     if len(plain) == 1 and mine is not theirs:
         ((side, index),) = plain
-        return f"the {_named(side.program.instructions[index])} is not atomic, the other access is"
+        return f"the {_instruction_text(side.program.instructions[index])} is not atomic, the "
+        "other access is"
     if any(atomicity is Atomicity.WORKGROUP for atomicity in accesses.atomicity.values()):
         return (
             f"the scope of the kernel's atomic accesses is the workgroup; use that of the {scope}"
         )
     if accesses.observing and not accesses.ordered:
-        first = _named(mine.program.instructions[min(accesses.observing)])
+        first = _instruction_text(mine.program.instructions[min(accesses.observing)])
         return f"nothing is acquired after the {first}; use {_acquire(scope)}"
     if scope == "system":
         return (
@@ -161,7 +162,7 @@ def _atomic(side: RaceSide, index: int) -> bool:
     return side.accesses.atomicity.get(index) in ATOMIC
 
 
-def _named(instruction: Instruction) -> str:
+def _instruction_text(instruction: Instruction) -> str:
     """An instruction by its source line."""
     memory = instruction.memory
     what = memory.kind.value if memory is not None else "instruction"

@@ -65,7 +65,7 @@ class ClockQueries:
         self.events.catch_up(thread)
         clock = self.events.known(thread)
         foreign = self.history is not None and record.launch != self.events.launch.number
-        if foreign and self._ended(thread, clock, record):
+        if foreign and self._launch_has_ended(thread, clock, record):
             return 0
         if record.group is None and not foreign:
             return int(not clock)
@@ -82,14 +82,14 @@ class ClockQueries:
             rows = self.events.observable(thread).far.rows(record.group)
             if rows is not None and _reaches(rows, record, stored):
                 return 0
-        if self._synchronised(thread.group, record, address & ~3, coherent=coherent):
+        if self._is_synchronised(thread.group, record, address & ~3, coherent=coherent):
             return 0
         key = instruction, record.instruction, record.launch
         if key not in self.unordered:
             self.unordered[key] = self._explain(thread, record, stored)
         return 1
 
-    def _ended(self, thread: ResidentClock, clock: Clock, record: MemoryRecord) -> bool:
+    def _launch_has_ended(self, thread: ResidentClock, clock: Clock, record: MemoryRecord) -> bool:
         """Whether the launch of a record ended before the wave at hand continues."""
         history, launch = self.history, self.events.launch.number
         assert history is not None
@@ -134,7 +134,7 @@ class ClockQueries:
         fresh = thread.group.fresh
         return [wave for wave in range(self.events.waves) if wave not in fresh]
 
-    def _synchronised(
+    def _is_synchronised(
         self, group: WorkgroupClock, record: MemoryRecord, address: int, *, coherent: bool
     ) -> bool:
         """Whether a record is of the store that released, or one before, at the same address."""

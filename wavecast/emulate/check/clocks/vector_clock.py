@@ -249,7 +249,7 @@ def joined_rows(first: Rows, second: Mapping[int, np.ndarray]) -> Rows:
     return first if total is None else total
 
 
-def joined(clocks: Iterable[Clock]) -> Clock:
+def join_clocks(clocks: Iterable[Clock]) -> Clock:
     """What any of some clocks of one GPU knows; the first that knows something where the others
     know no more."""
     first = UNKNOWING
@@ -305,10 +305,10 @@ def joined_observed(observed: Iterable[Observed]) -> Observed:
     )
     if len(distinct) < 2:
         return distinct[0] if distinct else NOT_OBSERVED
-    near = joined(observation.near for observation in distinct)
+    near = join_clocks(observation.near for observation in distinct)
     if all(observation.far is observation.near for observation in distinct):
         return Observed(near, near)
-    return Observed(near, joined(observation.far for observation in distinct))
+    return Observed(near, join_clocks(observation.far for observation in distinct))
 
 
 @dataclass(slots=True)
@@ -400,7 +400,7 @@ __all__ = [
     "Rows",
     "after",
     "all_rows",
-    "joined",
+    "join_clocks",
     "joined_observed",
     "joined_rows",
     "observed_of",

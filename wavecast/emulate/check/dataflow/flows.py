@@ -14,7 +14,7 @@ from typing import Any, Final
 from wavecast.emulate.check.dataflow.influence import Bits, InfluenceOps, Reach, UndefinedSource
 from wavecast.emulate.lower.operands import constant_bits
 from wavecast.emulate.lower.packed import evaluate, modifier_value, plain
-from wavecast.emulate.lower.vector import mixed_role, own_inputs, placed, selected
+from wavecast.emulate.lower.vector import insert_result, mixed_role, own_inputs, select_sdwa
 from wavecast.emulate.scratch_accesses import MOST_LOADED
 from wavecast.isa import semantics
 from wavecast.isa.defuse import bits_of
@@ -236,7 +236,7 @@ class _Evaluation:
             return (self.ops.mixed(64, *flat),) * count
         if "dpp" in self.decoded.encoding:
             index = own_inputs(self.decoded)
-            values[index] = _permuted(values[index])
+            values[index] = _permute(values[index])
         return evaluate(self.ops, self.meaning, self.decoded, values)
 
     def _inputs(self, mask: int | None) -> list[Any]:
@@ -285,7 +285,7 @@ class _Evaluation:
             if operand.half == "h":
                 value = ops.lshr(value, ops.const(16, 32), 32)
             select = self.decoded.modifiers.get(f"src{source}_sel", "")
-            return selected(ops, value, select, operand.sign_extend)
+            return select_sdwa(ops, value, select, operand.sign_extend)
         return ops.join(*rows) if len(rows) == 2 else tuple(rows)
 
     def _scalar(self, registers: int, bits: int) -> Bits:
@@ -317,7 +317,9 @@ class _Evaluation:
                 part = value[index]
             elif operand.count > 1:
                 part = ops.truncate(ops.lshr(value, ops.const(32 * index, 64), 64), 64, 32)
-            part = placed(ops, self.decoded, operand, part, lambda at=position: _row(at, Reach.OLD))
+            part = insert_result(
+                ops, self.decoded, operand, part, lambda at=position: _row(at, Reach.OLD)
+            )
             for half in range(2):
                 cell = 2 * position + half
                 yield Flow(cell, form, _half_sources(part, half))
@@ -363,10 +365,10 @@ def _sources(value: Any) -> tuple[UndefinedSource, ...]:
     )
 
 
-def _permuted(value: Any) -> Any:
+def _permute(value: Any) -> Any:
     """A value that comes from the lane a fixed permutation names."""
     if isinstance(value, tuple):
-        return tuple(_permuted(part) for part in value)
+        return tuple(_permute(part) for part in value)
     depends = {
         UndefinedSource(source.cell, Reach.PERMUTED) if source.reach is Reach.OWN else source: mask
         for source, mask in value.depends.items()

@@ -91,7 +91,7 @@ class InfluenceOps(Ops[Bits]):
         """Every bit depends on all that the values depend on."""
         return Bits({source: _ones(bits) for value in values for source in value.depends})
 
-    def _moved(
+    def _map_masks(
         self, move: Callable[[int], int], *values: Bits, known_bits: int = 0, value: int = 0
     ) -> Bits:
         """Dependencies of several values merged, their masks moved; none in known bits."""
@@ -106,18 +106,18 @@ class InfluenceOps(Ops[Bits]):
     # integers
 
     def add(self, a: Bits, b: Bits, bits: int) -> Bits:
-        return self._carried(a, b, bits, a.value + b.value)
+        return self._propagate_carry(a, b, bits, a.value + b.value)
 
     def sub(self, a: Bits, b: Bits, bits: int) -> Bits:
-        return self._carried(a, b, bits, a.value - b.value)
+        return self._propagate_carry(a, b, bits, a.value - b.value)
 
     def mul(self, a: Bits, b: Bits, bits: int) -> Bits:
-        return self._carried(a, b, bits, a.value * b.value)
+        return self._propagate_carry(a, b, bits, a.value * b.value)
 
-    def _carried(self, a: Bits, b: Bits, bits: int, result: int) -> Bits:
+    def _propagate_carry(self, a: Bits, b: Bits, bits: int, result: int) -> Bits:
         if a.known == b.known == _ones(bits):
             return self.const(result, bits)
-        return self._moved(lambda mask: _upward(mask, bits), a, b)
+        return self._map_masks(lambda mask: _upward(mask, bits), a, b)
 
     def mul_high(self, a: Bits, b: Bits, bits: int) -> Bits:
         return self.mixed(bits, a, b)
@@ -125,20 +125,20 @@ class InfluenceOps(Ops[Bits]):
     def and_(self, a: Bits, b: Bits, bits: int) -> Bits:
         zeros = (a.known & ~a.value) | (b.known & ~b.value)
         known_bits = zeros | (a.known & b.known)
-        return self._moved(
+        return self._map_masks(
             lambda mask: mask, a, b, known_bits=known_bits, value=a.value & b.value & known_bits
         )
 
     def or_(self, a: Bits, b: Bits, bits: int) -> Bits:
         ones = (a.known & a.value) | (b.known & b.value)
         known_bits = ones | (a.known & b.known)
-        return self._moved(
+        return self._map_masks(
             lambda mask: mask, a, b, known_bits=known_bits, value=(a.value | b.value) & known_bits
         )
 
     def xor(self, a: Bits, b: Bits, bits: int) -> Bits:
         known_bits = a.known & b.known
-        return self._moved(
+        return self._map_masks(
             lambda mask: mask, a, b, known_bits=known_bits, value=(a.value ^ b.value) & known_bits
         )
 
@@ -146,16 +146,16 @@ class InfluenceOps(Ops[Bits]):
         if amount.known == _ones(bits):
             by = amount.value
             filled = a.known << by | _ones(by)
-            return self._shifted(a, lambda mask: mask << by, filled, a.value << by, bits)
-        smear = self._moved(lambda mask: _upward(mask, bits), a)
-        return self._chosen(smear, amount, bits)
+            return self._shift(a, lambda mask: mask << by, filled, a.value << by, bits)
+        smear = self._map_masks(lambda mask: _upward(mask, bits), a)
+        return self._with_dependencies(smear, amount, bits)
 
     def lshr(self, a: Bits, amount: Bits, bits: int) -> Bits:
         if amount.known == _ones(bits):
             by = amount.value
             filled = a.known >> by | _ones(bits) & ~(_ones(bits) >> by)
-            return self._shifted(a, lambda mask: mask >> by, filled, a.value >> by, bits)
-        return self._chosen(self._moved(_downward, a), amount, bits)
+            return self._shift(a, lambda mask: mask >> by, filled, a.value >> by, bits)
+        return self._with_dependencies(self._map_masks(_downward, a), amount, bits)
 
     def ashr(self, a: Bits, amount: Bits, bits: int) -> Bits:
         sign = 1 << (bits - 1)
@@ -166,26 +166,26 @@ class InfluenceOps(Ops[Bits]):
             def move(mask: int) -> int:
                 return mask >> by | (top if mask & sign else 0)
 
-            return self._shifted(a, move, move(a.known), move(a.value), bits)
-        smear = self._moved(
+            return self._shift(a, move, move(a.known), move(a.value), bits)
+        smear = self._map_masks(
             lambda mask: _ones(bits) if mask & sign else _downward(mask), a
         )  # fmt: skip
-        return self._chosen(smear, amount, bits)
+        return self._with_dependencies(smear, amount, bits)
 
-    def _shifted(
+    def _shift(
         self, a: Bits, move: Callable[[int], int], known_bits: int, value: int, bits: int
     ) -> Bits:
         known_bits &= _ones(bits)
-        return self._moved(
+        return self._map_masks(
             lambda mask: move(mask) & _ones(bits),
             a,
             known_bits=known_bits,
             value=value & known_bits,
         )
 
-    def _chosen(self, value: Bits, by: Bits, bits: int) -> Bits:
+    def _with_dependencies(self, value: Bits, by: Bits, bits: int) -> Bits:
         """`value`, and every bit depends on what `by` does."""
-        return self._moved(lambda mask: mask, value, self.mixed(bits, by))
+        return self._map_masks(lambda mask: mask, value, self.mixed(bits, by))
 
     def eq(self, a: Bits, b: Bits, bits: int) -> Bits:
         both = a.known & b.known
@@ -208,7 +208,7 @@ class InfluenceOps(Ops[Bits]):
         if condition.known & 1:
             return a if condition.value & 1 else b
         known_bits = a.known & b.known & ~(a.value ^ b.value)
-        merged = self._moved(
+        merged = self._map_masks(
             lambda mask: mask, a, b, self.mixed(bits, condition), known_bits=known_bits
         )
         return Bits(merged.depends, known_bits, a.value & known_bits)
@@ -224,11 +224,11 @@ class InfluenceOps(Ops[Bits]):
         def move(mask: int) -> int:
             return mask | (top if mask & sign else 0)
 
-        return self._moved(move, a, known_bits=move(a.known), value=move(a.value))
+        return self._map_masks(move, a, known_bits=move(a.known), value=move(a.value))
 
     def truncate(self, a: Bits, bits: int, narrower: int) -> Bits:
         low_bits = _ones(narrower)
-        return self._moved(
+        return self._map_masks(
             lambda mask: mask & low_bits, a, known_bits=a.known & low_bits, value=a.value & low_bits
         )  # fmt: skip
 
@@ -245,7 +245,7 @@ class InfluenceOps(Ops[Bits]):
         def move(mask: int) -> int:
             return int(f"{mask:0{bits}b}"[::-1], 2)
 
-        return self._moved(move, a, known_bits=move(a.known), value=move(a.value))
+        return self._map_masks(move, a, known_bits=move(a.known), value=move(a.value))
 
     # floating point: every bit of a result depends on the whole of its operands
 
@@ -292,18 +292,18 @@ class InfluenceOps(Ops[Bits]):
         return self._from(a, Reach.FIRST)
 
     def read_lane(self, a: Bits, lane: Bits) -> Bits:
-        return self._chosen(self._from(a, Reach.CHOSEN), lane, 32)
+        return self._with_dependencies(self._from(a, Reach.CHOSEN), lane, 32)
 
     def write_lane(self, old: Bits, value: Bits, lane: Bits) -> Bits:
         """What the lane that is written depends on; the others stay as they are."""
         self.writes_lane = True
-        return self._chosen(value, lane, 32)
+        return self._with_dependencies(value, lane, 32)
 
     def gather(self, a: Bits, lane: Bits) -> Bits:
-        return self._chosen(self._from(a, Reach.ACTIVE), lane, 32)
+        return self._with_dependencies(self._from(a, Reach.ACTIVE), lane, 32)
 
     def shuffle(self, a: Bits, lane: Bits) -> Bits:
-        return self._chosen(self._from(a, Reach.ANY), lane, 32)
+        return self._with_dependencies(self._from(a, Reach.ANY), lane, 32)
 
     def lane_active(self, lane: Bits) -> Bits:
         return self.const(1, 1) if self.all_active else self.mixed(1, lane)

@@ -36,7 +36,7 @@ def covers(larger: int, smaller: int) -> bool:
     return not smaller & ~larger
 
 
-def evaluated(decoded: Decoded, lanes: int, inputs: Sequence[int | None]) -> list[int] | None:
+def evaluate_masks(decoded: Decoded, lanes: int, inputs: Sequence[int | None]) -> list[int] | None:
     """The masks a scalar row computes from masks: one signature per output, None for a row or
     inputs (in the order semantics take them) other than masks. Constant operands need no input."""
     meaning = semantics.of(decoded.opcode)
@@ -79,4 +79,4 @@ def _values(decoded: Decoded, inputs: Sequence[int | None]) -> list[tuple[int, b
     return values
 
 
-__all__ = ["EVERY", "NONE", "covers", "evaluated", "unknown"]
+__all__ = ["EVERY", "NONE", "covers", "evaluate_masks", "unknown"]

@@ -48,7 +48,7 @@ def masks_written(instruction: Instruction, state: Known) -> list[tuple[int | No
         targets.append(None if name == "exec" else -1)
     if all(target == -1 for target in targets):
         return []
-    values = lane_sets.evaluated(decoded, state.wave, list(_inputs(instruction, state, kind)))
+    values = lane_sets.evaluate_masks(decoded, state.wave, list(_inputs(instruction, state, kind)))
     if values is None:
         values = [unknown("scalar", instruction.index, index) for index in range(len(targets))]
     return [

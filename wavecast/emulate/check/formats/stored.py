@@ -92,11 +92,11 @@ class StoredFormats:
         """The reads of a launch that is about to begin, of bytes stored in another format."""
         self._before = {
             (tensor.first, tensor.end): bytes_at(tensor.first, tensor.end).copy()
-            for _, tensor in _matched(uses, tensors, stores=True)
+            for _, tensor in _pair_with_tensors(uses, tensors, stores=True)
         }
         reports = []
         strides = {argument.name: argument.strides for argument in launch.arguments}
-        for use, tensor in _matched(uses, tensors, stores=False) if self._stored else ():
+        for use, tensor in _pair_with_tensors(uses, tensors, stores=False) if self._stored else ():
             steps = {1, *(abs(step) for step in strides.get(tensor.name, ()) if step)}
             origins = self._origins(tensor, sorted(steps))
             stored = next(iter(origins), None)
@@ -108,7 +108,7 @@ class StoredFormats:
         self, code: CodeObject, uses: Sequence[FormatUse], tensors: Sequence[LaunchTensor]
     ) -> None:
         """Remember what a launch that has ended stored."""
-        for use, tensor in _matched(uses, tensors, stores=True):
+        for use, tensor in _pair_with_tensors(uses, tensors, stores=True):
             content = bytes_at(tensor.first, tensor.end)
             before = self._before.get((tensor.first, tensor.end))
             changed = np.ones(content.size, np.bool_) if before is None else content != before
@@ -128,7 +128,7 @@ class StoredFormats:
         origins = self._at_address(content, tensor.first)
         for step in steps:
             origins = origins or self._elsewhere(content, step)
-        return origins or self._permuted(content)
+        return origins or self._permutations(content)
 
     def _at_address(self, content: np.ndarray, first: int) -> list[StoredBytes]:
         """The copies at an address some blocks of which are still there, the newest first. A block
@@ -158,7 +158,7 @@ class StoredFormats:
             origins += having
         return _of_one_format(origins)
 
-    def _permuted(self, content: np.ndarray) -> list[StoredBytes]:
+    def _permutations(self, content: np.ndarray) -> list[StoredBytes]:
         """The copies whose bytes a tensor has in another order, if all are of one format."""
         counts = _counts(content)
         return _of_one_format([stored for stored in self._stored if stored.is_permutation(counts)])
@@ -194,7 +194,7 @@ def _probes(content: np.ndarray, step: int) -> Iterator[bytes]:
                 yield block.tobytes()
 
 
-def _matched(
+def _pair_with_tensors(
     uses: Sequence[FormatUse], tensors: Sequence[LaunchTensor], *, stores: bool
 ) -> Iterator[tuple[FormatUse, LaunchTensor]]:
     """The uses of one direction with the tensor that their argument points to."""

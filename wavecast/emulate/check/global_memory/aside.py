@@ -68,7 +68,7 @@ class AsideRecords:
                 if stores:
                     self._judge(judge, PLAIN_READ, bytes_, WRITE_AFTER_READ)
             with plain:
-                free = self._decided(last) if stores else I1(0)
+                free = self._branches_on_atomic(last) if stores else I1(0)
                 with builder.if_then(builder.not_(free)):
                     for which in (OTHER_GROUP, OTHER_WAVE):
                         first = WRITE_AFTER_WRITE if stores else READ_AFTER_WRITE
@@ -126,7 +126,7 @@ class AsideRecords:
         loader = LOADER.mask << LOADER.first  # says nothing of a replicated load here
         judge((who, builder.and_(number, I64(~loader))), clash, order_)
 
-    def _decided(self, last: Any) -> Any:
+    def _branches_on_atomic(self, last: Any) -> Any:
         """Whether this workgroup branches on what its atomic operation, the last store, returned
         (i1): a store behind it is behind the atomic operations before it, as all are of one
         dword."""

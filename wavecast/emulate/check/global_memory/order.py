@@ -55,7 +55,7 @@ def barrier_orders(shadow: Watched, who: Any, number: Any) -> Any:
     return visible(builder, progress, shadow.phase, author, stream, number)
 
 
-def acquired(
+def has_acquired(
     shadow: Watched, who: Any, number: Any, mine: Any, address: Any, *, stored: bool
 ) -> Any:
     """Whether this wave has acquired what a record tells of (i1); `stored`: it is one of a store.
@@ -63,7 +63,7 @@ def acquired(
     if clocks.ORDERS not in shadow.traits:
         return I1(0)
     out, builder = shadow.out, shadow.out.builder
-    flag = _kept(shadow, who, number, stored=stored)
+    flag = _rows_reach(shadow, who, number, stored=stored)
     if clocks.ACROSS in shadow.traits:
         launch = LAUNCH.of(builder, number)
         is_ordered = builder.or_(out.get(flag, I1), behind(shadow, launch))
@@ -106,15 +106,15 @@ def _slot(shadow: Watched, launch: Any) -> Any:
     return builder.add(first, builder.and_(launch, I64(clocks.SLOTS - 1)))
 
 
-def known(shadow: Watched, who: Any, number: Any, *, stored: bool = True) -> Any:
+def orders_record(shadow: Watched, who: Any, number: Any, *, stored: bool = True) -> Any:
     """Whether the rows that this wave keeps order a record, of a store if `stored` (i1). Asks no
     query, which would be between a poll and its event."""
     if clocks.ORDERS not in shadow.traits:
         return I1(0)
-    return shadow.out.get(_kept(shadow, who, number, stored=stored), I1)
+    return shadow.out.get(_rows_reach(shadow, who, number, stored=stored), I1)
 
 
-def _kept(shadow: Watched, who: Any, number: Any, *, stored: bool) -> Any:
+def _rows_reach(shadow: Watched, who: Any, number: Any, *, stored: bool) -> Any:
     """A variable (i1): whether the rows of the last workgroup that was asked for are of this
     record's, and reach it."""
     builder = shadow.out.builder
@@ -155,4 +155,12 @@ def _column(builder: ir.IRBuilder, who: Any, *, stored: bool) -> Any:
     return builder.select(plain, I64(clocks.WRITTEN), atomic)
 
 
-__all__ = ["EVENT", "QUERY", "acquired", "barrier_orders", "behind", "conflicts", "known"]
+__all__ = [
+    "EVENT",
+    "QUERY",
+    "barrier_orders",
+    "behind",
+    "conflicts",
+    "has_acquired",
+    "orders_record",
+]

@@ -110,12 +110,12 @@ class QuickRecords:
         builder, kind = self.out.builder, written.type
         numbers = builder.load(slots[WRITE_NUMBERS], align=8, typ=kind)
         good = builder.and_(
-            self._hides_nothing(written), self._ordered(0, written, numbers, stored=True)
+            self._hides_nothing(written), self._is_ordered(0, written, numbers, stored=True)
         )
         if not self.access.watched.stores:
             return good
         numbers = builder.load(slots[READ_NUMBERS], align=8, typ=kind)
-        good = builder.and_(good, self._ordered(1, read, numbers, stored=False))
+        good = builder.and_(good, self._is_ordered(1, read, numbers, stored=False))
         builder.store(good, self.every)
         if self.access.peers:
             peers = builder.inttoptr(self.out.get(self.access.arrays[PEERS], I64), PTR)
@@ -128,7 +128,7 @@ class QuickRecords:
                     for at in (arrays, element(builder, arrays, 1, I64))
                 )
                 approved = builder.add(peer, I64(2))
-                ordered = self._ordered(approved, who, number, stored=False)
+                ordered = self._is_ordered(approved, who, number, stored=False)
                 builder.store(builder.and_(self.out.get(self.every, I1), ordered), self.every)
         return self.out.get(self.every, I1)
 
@@ -141,7 +141,7 @@ class QuickRecords:
         odd = builder.and_(bits, splat(builder, I64(1), count))
         return builder.icmp_unsigned("==", self._any(odd), I64(0))
 
-    def _ordered(self, which: Any, who: Any, numbers: Any, *, stored: bool) -> Any:
+    def _is_ordered(self, which: Any, who: Any, numbers: Any, *, stored: bool) -> Any:
         """Whether the records of some dwords are all the same, and happened before, or are of one
         launch that ended before (i1). Keeps the answer for the next lane."""
         builder, count = self.out.builder, who.type.count
@@ -170,7 +170,7 @@ class QuickRecords:
                         builder.store(first_who, kept_who, align=8)
                         builder.store(number, kept_number, align=8)
             with different:
-                builder.store(self._ended(numbers), answer_slot)
+                builder.store(self._launch_has_ended(numbers), answer_slot)
         return self.out.get(answer_slot, I1)
 
     def _happened_before(self, who: Any, number: Any, *, stored: bool) -> Any:
@@ -188,11 +188,11 @@ class QuickRecords:
             before = builder.or_(
                 order.behind(shadow, LAUNCH.of(builder, number)), builder.and_(same_group, within)
             )
-            before = builder.or_(before, order.known(shadow, who, number, stored=stored))
+            before = builder.or_(before, order.orders_record(shadow, who, number, stored=stored))
             builder.store(before, self.before)
         return self.out.get(self.before, I1)
 
-    def _ended(self, numbers: Any) -> Any:
+    def _launch_has_ended(self, numbers: Any) -> Any:
         """Whether the records with these second words are of one launch that ended before (i1)."""
         builder = self.out.builder
         first = builder.extract_element(numbers, I32(0))

@@ -92,7 +92,7 @@ class GlobalRaces:
         mine = self._effective(lane)
         last = written, write_number
         aside = AsideRecords(self.access, builder.ptrtoint(arrays[ASIDE], I64), dword)
-        self._written(lane, dword_address, last, read, bytes_, changes, mine)
+        self._check_last_store(lane, dword_address, last, read, bytes_, changes, mine)
         self._compare_aside(aside, lane, dword_address, last, bytes_, changes, mine)
         if not shadow.stores:
             aside.replace_load((read, read_number), mine)
@@ -190,7 +190,7 @@ class GlobalRaces:
         loads = self.access.only_loads(lane)
         return builder.select(loads, I64(Atomicity.AGENT), self.access.atomicity)
 
-    def _written(
+    def _check_last_store(
         self,
         lane: Any,
         dword_address: Any,
@@ -281,19 +281,19 @@ class GlobalRaces:
                 with foreign:
                     able = order.conflicts(builder, mine, theirs, within=False)
                     volatile = VOLATILE.of(builder, who)
-                    mixed = self._mixed(volatile, order_)
+                    mixed = self._mixes_volatile(volatile, order_)
                     able = builder.or_(able, self._unordered_data(volatile, theirs, mine, order_))
                     if self.access.watched.stores:
                         able = builder.or_(able, mixed)
                     else:
                         mixed = builder.and_(mixed, builder.not_(able))
-                        before = order.known(self.access.watched, who, number)
+                        before = order.orders_record(self.access.watched, who, number)
                         mixed = builder.and_(mixed, builder.not_(before))
                         detail = self._detail(group, number, order_)
                         self.between.when(mixed, lane, dword_address, other, detail)
                     with builder.if_then(able):
                         race = builder.not_(
-                            order.acquired(
+                            order.has_acquired(
                                 self.access.watched,
                                 who,
                                 number,
@@ -315,7 +315,7 @@ class GlobalRaces:
             return detail
         return builder.or_(detail, builder.shl(LAUNCH.of(builder, number), I64(LAUNCH_SHIFT)))
 
-    def _mixed(self, theirs: Any, order_: int) -> Any:
+    def _mixes_volatile(self, theirs: Any, order_: int) -> Any:
         """Whether of a volatile store and another access only one is volatile (i1). A volatile load
         may read what atomic operations store: it is a relaxed one of system scope."""
         builder, mine = self.out.builder, self.access.volatile

@@ -43,7 +43,7 @@ def synchronise(access: GlobalAccess) -> None:
             condition = builder.and_(condition, marked)
         builder.store(I64(0), _word(access, clocks.CLEAN), align=8)
     with builder.if_then(condition, likely=False):
-        is_polled = _polled(access) if OBSERVES in shadow.traits else I1(0)
+        is_polled = _is_repeated_poll(access) if OBSERVES in shadow.traits else I1(0)
         with builder.if_then(builder.not_(is_polled)):
             for event in events:
                 _tell(access, event)
@@ -85,7 +85,7 @@ def _word(access: GlobalAccess, first: int) -> Any:
     return element(builder, words, builder.add(access.watched.wave, I64(first)), I64)
 
 
-def _polled(access: GlobalAccess) -> Any:
+def _is_repeated_poll(access: GlobalAccess) -> Any:
     """Whether all lanes access the dwords of this wave's last event, nothing has been released
     to them since and, for an atomic operation, nothing has to be released (i1)."""
     shadow, out, builder = access.watched, access.out, access.out.builder

@@ -69,7 +69,7 @@ class GpuMemory:
         self._read = np.zeros((gpus, gpus), np.int64)
         self._written = np.zeros((gpus, gpus), np.int64)
 
-    def launched(self, number: int, gpu: int) -> None:
+    def on_launch(self, number: int, gpu: int) -> None:
         """A launch by its number is a GPU's."""
         self._launched[number] = gpu
 

@@ -84,7 +84,7 @@ class GpuOrder:
                 replace(side, gpu=work.gpu), launch, ended_launches,
             )  # fmt: skip
             self._launches[number] = checked_launch
-            self.memory.launched(number, checked_launch.gpu)
+            self.memory.on_launch(number, checked_launch.gpu)
             self._firsts.append(self._groups)
             self._numbers.append(number)
             self._groups += groups

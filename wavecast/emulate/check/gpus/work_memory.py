@@ -93,7 +93,7 @@ class WorkMemory:
             if stores:
                 other += [(reader, False) for queue, reader in allocation.readers.items()]
             for (works, theirs), stored in other:
-                pairs = self._unordered(work, works[dwords], theirs[dwords], sites)
+                pairs = self._racing_pairs(work, works[dwords], theirs[dwords], sites)
                 for at, number, site, mine in pairs:
                     address = memory[0] + 4 * int(dwords[at])
                     how = (stores, stored)
@@ -123,7 +123,7 @@ class WorkMemory:
         sites = np.full(len(dwords), _WHOLE, np.uint32)
         return self.touch(work, within, [(stores, dwords, sites)], _hexadecimal)
 
-    def launched(
+    def on_launch(
         self,
         work: StreamWork,
         ranges: Sequence[AddressInterval],
@@ -198,7 +198,7 @@ class WorkMemory:
                     site = int(sites[run[0]])
                     self.pending.append(PendingBytes(first, end, stores, work, site))
 
-    def _unordered(
+    def _racing_pairs(
         self, work: StreamWork, works: np.ndarray, sites: np.ndarray, mine: np.ndarray
     ) -> Iterator[tuple[int, int, int, int]]:
         """The first dword of each pair of sites that race: its index, the other work and site,
@@ -230,7 +230,7 @@ class WorkMemory:
         verb = work.verb or ("overwrites" if how[0] else "reads")
         did = "writes" if how[1] else "reads"
 
-        def made(where: str, address: int) -> Report:
+        def report_at(where: str, address: int) -> Report:
             return Report(
                 kind=Kind.LAUNCH_RACE,
                 kernel=work.name,
@@ -247,7 +247,7 @@ class WorkMemory:
                 other_kernel=other.name,
             )
 
-        return made
+        return report_at
 
 
 def _sites(records: np.ndarray) -> np.ndarray:

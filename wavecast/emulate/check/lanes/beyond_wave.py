@@ -59,7 +59,7 @@ class BeyondWaveChecks(Observer):
         if lane is not None:
             numbers = constant(lane, 32, _LANES)
             self._report(emitter, instruction, emitter.exec_mask(), numbers)
-        elif marked(decoded):
+        elif is_mark(decoded):
             self._report(emitter, instruction, emitter.exec_mask(), _row(emitter, decoded, 2))
         elif _of_header(instruction):
             return
@@ -135,11 +135,11 @@ def _tested_lanes(program: Program) -> dict[int, int]:
             which = decoded.operands[-1].value
             if OpcodeFlag.BIT_FIELD in decoded.opcode.flags and which is not None:
                 lanes[user] = _LANES + which % _LANES
-        lanes |= dict.fromkeys(_compared(uses, mark.index), 2 * _LANES - 1)
+        lanes |= dict.fromkeys(_ballot_comparisons(uses, mark.index), 2 * _LANES - 1)
     return lanes
 
 
-def _compared(uses: DefUse, mark: int) -> Iterator[int]:
+def _ballot_comparisons(uses: DefUse, mark: int) -> Iterator[int]:
     """Comparisons of a ballot with lanes that a wave of 32 does not have: of its halves, where one
     is combined with the other and all bits must be set, or of both with a constant."""
     instructions = uses.program.instructions
@@ -199,7 +199,7 @@ def _copies(decoded: Decoded) -> bool:
     return same and meaning.evaluate(IntegerOps(), _SAMPLE)[0] == _SAMPLE
 
 
-def marked(decoded: Decoded) -> bool:
+def is_mark(decoded: Decoded) -> bool:
     """Whether an instruction is a mark."""
     return len(decoded.operands) == 3 and decoded.operands[1].value in MARKS
 
@@ -213,7 +213,7 @@ def message(instruction: Instruction, number: int) -> str:
         what = "compares lane {} of a ballot"
     if OpcodeFlag.BIT_FIELD in instruction.opcode.flags:
         what = "tests lane {} of a ballot"
-    if marked(instruction.decoded):
+    if is_mark(instruction.decoded):
         what = MARKS[instruction.decoded.operands[1].value or 0]
     effect = "the number counts modulo the wave, or a lane gets its own value"
     if what.endswith("ballot"):
@@ -246,4 +246,4 @@ def _first(emitter: WaveEmitter, row: Any) -> Any:
     return emitter.builder.extract_element(row, _lowest(emitter, emitter.exec_mask()))
 
 
-__all__ = ["MARKS", "BeyondWaveChecks", "marked", "message"]
+__all__ = ["MARKS", "BeyondWaveChecks", "is_mark", "message"]

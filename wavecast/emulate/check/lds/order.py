@@ -64,7 +64,7 @@ class LdsOrder:
         is_done = visible(builder, self.progress, self.watched.phase, author, stream, number)
         if POLLED not in self.watched.traits:
             return is_done
-        last_poll = load(builder, self._seen(wave), I64, 8)
+        last_poll = load(builder, self._polled_slot(wave), I64, 8)
         polled = builder.and_(
             builder.icmp_unsigned(">=", last_poll, number),
             builder.icmp_unsigned("==", stream, I64(DS)),
@@ -76,7 +76,7 @@ class LdsOrder:
         executes the operations of a wave in order."""
         builder = self.out.builder
         with builder.if_then(foreign):
-            slot = self._seen(wave)
+            slot = self._polled_slot(wave)
             number = NUMBER.of(builder, written)
             before = load(builder, slot, I64, 8)
             later = builder.icmp_unsigned(">", number, before)
@@ -103,7 +103,7 @@ class LdsOrder:
             number = builder.or_(end_bits, number)
             builder.store(builder.select(later, number, word), slot, align=8)
 
-    def _seen(self, wave: Any) -> Any:
+    def _polled_slot(self, wave: Any) -> Any:
         """The slot of the last operation of another wave (+ 1) that this one has polled for."""
         shadow, builder = self.watched, self.out.builder
         author = builder.and_(builder.sub(wave, I64(1)), I64(WAVES - 1))

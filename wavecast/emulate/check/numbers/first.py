@@ -81,7 +81,7 @@ class NumberChecks(Observer):
             self._operand(emitter, decoded, index, written=False)
             for decoded in parts(instruction)
             for index, role in enumerate(decoded.roles)
-            if role.access is not OperandAccess.WRITE and not _replaced(decoded, index)
+            if role.access is not OperandAccess.WRITE and not _is_division_quotient(decoded, index)
         ]
         mask = emitter.exec_mask()
         self._before = _either(emitter, specials), mask
@@ -148,7 +148,7 @@ class NumberChecks(Observer):
         return result
 
 
-def _replaced(decoded: Decoded, index: int) -> bool:
+def _is_division_quotient(decoded: Decoded, index: int) -> bool:
     """Whether an operand is the quotient that the last step of a division replaces where divisor
     or dividend are special."""
     return OpcodeFlag.DIVISION_END in decoded.opcode.flags and index == first_source(decoded)
@@ -187,7 +187,7 @@ def _lanes(emitter: WaveEmitter, operand: Operand, element: NumberElement) -> _F
 
     low = row(first)
     high = row(first + 1) if element.fmt.bits == 64 else None
-    return _compared(emitter, low, high, element, lanes)
+    return _compare_with_infinity(emitter, low, high, element, lanes)
 
 
 def _uniform(
@@ -209,13 +209,15 @@ def _uniform(
         high = builder.trunc(builder.lshr(value, value.type(32)), I32)
     else:
         low, high = value, None
-    special = _compared(emitter, low, high if element.fmt.bits == 64 else None, element, 0)
+    special = _compare_with_infinity(
+        emitter, low, high if element.fmt.bits == 64 else None, element, 0
+    )
     return _Found(
         builder.sext(special.nan, nothing.type), builder.sext(special.infinite, nothing.type)
     )
 
 
-def _compared(
+def _compare_with_infinity(
     emitter: WaveEmitter, low: Any, high: Any, element: NumberElement, lanes: int
 ) -> _Found:
     """Patterns beyond that of infinity, and equal to it, without their signs."""

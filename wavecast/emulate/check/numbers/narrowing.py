@@ -86,7 +86,7 @@ def narrowings(program: Program, uses: NumberUses) -> dict[int, Narrowing]:
             continue
         narrowing = (
             _native(instruction, uses, native)
-            or _marked(decoded)
+            or _mark_narrowing(decoded)
             or _software(instruction, uses, constants)
         )
         if narrowing is not None and narrowing.operands:
@@ -168,7 +168,7 @@ def is_mark(decoded: Decoded) -> bool:
     return len(decoded.operands) == 3 and decoded.operands[1].value in PROBES
 
 
-def _marked(decoded: Decoded) -> Narrowing | None:
+def _mark_narrowing(decoded: Decoded) -> Narrowing | None:
     """A mark of the HIP headers."""
     if not is_mark(decoded):
         return None

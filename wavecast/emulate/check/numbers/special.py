@@ -58,7 +58,7 @@ class NumberMemory:
         context[log.NUMBER_VALUES] = self._values.ctypes.data
         return self.numbers.decisions.attach(context, self._lists)
 
-    def united(self, records: Sequence[CheckRecord]) -> list[CheckRecord]:
+    def merge_by_line(self, records: Sequence[CheckRecord]) -> list[CheckRecord]:
         """The records with one of each source line whose values are too large, for all of them."""
         by_line: dict[object, CheckRecord] = {}
         for record in records:

@@ -72,7 +72,7 @@ class _Slice:
     inverting: set[tuple[int, int]] = field(default_factory=set)
     replaced: bool = False
 
-    def unfollowed(self) -> set[tuple[int, int]]:
+    def unused_nodes(self) -> set[tuple[int, int]]:
         """Nodes without a use: their value stays in lanes that the next writer leaves alone."""
         nodes = {node for targets in self.edges.values() for node in targets}
         return nodes - self.edges.keys() - self.stores - self.others
@@ -95,10 +95,10 @@ class NumberUses:
         graph = self._slice(start, written)
         if graph is None:
             return None
-        graph.others |= graph.unfollowed()
+        graph.others |= graph.unused_nodes()
         if not graph.stores and not graph.others:
             return FATE_NONE if graph.replaced else None
-        return self._decided(graph, start)
+        return self._fate(graph, start)
 
     def _slice(self, start: tuple[int, int], registers: int) -> _Slice | None:
         """None for one that is too large."""
@@ -148,11 +148,12 @@ class NumberUses:
             return operand.value
         (bit,) = bits_of(operand.bits)
         values = {
-            self._moved(definition, bit) for definition in self.defuse.definitions(index, bit)
+            self._move_constant(definition, bit)
+            for definition in self.defuse.definitions(index, bit)
         }
         return values.pop() if len(values) == 1 else None
 
-    def _moved(self, index: int, bit: int) -> int | None:
+    def _move_constant(self, index: int, bit: int) -> int | None:
         """The constant that an instruction moves to a register."""
         if index < 0:
             return None
@@ -210,7 +211,7 @@ class NumberUses:
             return True
         return any(self.constant(index, operand) in _INFINITIES for operand in (first, second))
 
-    def _decided(self, graph: _Slice, start: tuple[int, int]) -> Fate | None:
+    def _fate(self, graph: _Slice, start: tuple[int, int]) -> Fate | None:
         groups = self._groups(graph)
         ends = graph.others or graph.stores
         infinite = self._infinite(graph, start)
@@ -262,16 +263,16 @@ def parts(instruction: Instruction) -> list[Decoded]:
 
 def _writes(decoded: Decoded) -> int:
     """The registers that an instruction, or one of a pair, writes."""
-    return _accessed(decoded, decoded.writes, OperandAccess.READ)
+    return _registers_by_access(decoded, decoded.writes, OperandAccess.READ)
 
 
 def _reads(decoded: Decoded) -> int:
     """The registers that an instruction, or one of a pair, reads."""
-    registers = _accessed(decoded, decoded.reads, OperandAccess.WRITE)
+    registers = _registers_by_access(decoded, decoded.reads, OperandAccess.WRITE)
     return registers | (VCC if "vcc" in decoded.opcode.implicit_reads else 0)
 
 
-def _accessed(decoded: Decoded, registers: int, other: OperandAccess) -> int:
+def _registers_by_access(decoded: Decoded, registers: int, other: OperandAccess) -> int:
     """Of registers those of operands with another access than `other`. The first of a pair has the
     registers of both."""
     if decoded.second is None:

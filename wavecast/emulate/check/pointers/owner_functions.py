@@ -14,7 +14,7 @@ from wavecast.emulate.check.log import KINDS, log_function
 from wavecast.emulate.check.pointers import owners
 from wavecast.emulate.check.pointers.owners import SEVERAL
 from wavecast.emulate.check.pointers.provenance import POINTER_BYTES
-from wavecast.emulate.check.pointers.reach import BoundsRow, allowed, within
+from wavecast.emulate.check.pointers.reach import BoundsRow, is_in_bounds, within
 from wavecast.emulate.check.shadow import Findings
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import is_known, resolve
@@ -63,7 +63,7 @@ def build_compare(out: Outlined) -> None:
         tag = load(builder, element(builder, out.rows, lane, I32), I32)
         has_owner, owner = _known_owner(builder, tag)
         mine = _within_owner(builder, out.context, owner, address, size, rounded)
-        good = builder.select(has_owner, mine, allowed(out, row, address, size))
+        good = builder.select(has_owner, mine, is_in_bounds(out, row, address, size))
         beyond.when(builder.not_(good), lane, address, None, builder.zext(owner, I64))
     beyond.log(instruction)
     builder.ret(I32(0))

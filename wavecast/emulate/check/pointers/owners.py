@@ -32,7 +32,7 @@ class Owners:
     ) -> None:
         """The first of the `ranges` a launch may touch is a packet and the argument segment."""
         self.tensors = tensors
-        self._owners = [*tensors, *_unnamed(tensors, ranges)]
+        self._owners = [*tensors, *_indirect_tensors(tensors, ranges)]
         bounds = [(0, 0), *((owner.first, owner.end) for owner in self._owners)]
         starts, numbers = _segments(bounds)
         first, end = ranges[0]
@@ -53,7 +53,7 @@ class Owners:
         return self._owners[number - 1]
 
 
-def _unnamed(
+def _indirect_tensors(
     tensors: Sequence[LaunchTensor], ranges: Sequence[AddressInterval]
 ) -> list[LaunchTensor]:
     """Memory that no argument points to: what pointers in memory lead to."""

@@ -216,7 +216,7 @@ class PointerTags(Observer):
         del rows
         if target.mode in _GLOBAL and instruction.index in self.found.accesses:
             self._compare(emitter, instruction, access, target)
-        self._loaded(emitter, instruction, access, target)
+        self._tag_load(emitter, instruction, access, target)
 
     def _compare(
         self,
@@ -233,7 +233,7 @@ class PointerTags(Observer):
         request = MemoryAccess("owner", target.mode, lanes, access.bytes, _rounding(instruction))
         self._call(emitter, request, target, room, instruction.index)
 
-    def _loaded(
+    def _tag_load(
         self,
         emitter: WaveEmitter,
         instruction: Instruction,

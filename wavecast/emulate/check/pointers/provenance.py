@@ -65,10 +65,10 @@ class PointerFlows:
         """The flows of an instruction; none for one that makes no address."""
         flows = self._known.get(id(decoded))
         if flows is None:
-            flows = self._known[id(decoded)] = tuple(self._made(decoded))
+            flows = self._known[id(decoded)] = tuple(self._compute_flows(decoded))
         return flows
 
-    def _made(self, decoded: Decoded) -> list[PointerFlow]:
+    def _compute_flows(self, decoded: Decoded) -> list[PointerFlow]:
         opcode = decoded.opcode
         if decoded.memory is not None or opcode.matrix is not None:
             return []
@@ -91,8 +91,8 @@ class PointerFlows:
             is_known = not any(s.reach in _ANYWHERE for s in (*flow.sources, *flow.otherwise))
             other = by_register.get(position)
             if other is not None:
-                sources = _united(other.sources, sources)
-                otherwise = _united(other.otherwise, otherwise)
+                sources = _union(other.sources, sources)
+                otherwise = _union(other.otherwise, otherwise)
                 is_known = is_known and other.known and choice == other.choice
             by_register[position] = PointerFlow(
                 position, flow.form, sources, otherwise, choice, is_known
@@ -159,7 +159,7 @@ def _registers(sources: Iterable[UndefinedSource]) -> tuple[UndefinedSource, ...
     return tuple(dict.fromkeys(registers))
 
 
-def _united(
+def _union(
     first: tuple[UndefinedSource, ...], other: tuple[UndefinedSource, ...]
 ) -> tuple[UndefinedSource, ...]:
     return tuple(dict.fromkeys((*first, *other)))
@@ -245,7 +245,7 @@ class _Search:
                     continue
                 writer = self.program.instructions[definition]
                 if writer.memory is not None:
-                    self._loaded(slice_, writer, position)
+                    self._visit_load(slice_, writer, position)
                     continue
                 for flow in self.flows.of(writer.decoded):
                     if flow.target == position:
@@ -263,7 +263,7 @@ class _Search:
     def _is_pointer(self, dword: int) -> bool:
         return self.pointers is None or dword in self.pointers
 
-    def _loaded(self, slice_: _Slice, load: Instruction, position: int) -> None:
+    def _visit_load(self, slice_: _Slice, load: Instruction, position: int) -> None:
         """A register that a load writes: a pointer, if the next register has its high half."""
         memory = load.memory
         assert memory is not None

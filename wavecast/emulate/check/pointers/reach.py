@@ -276,10 +276,10 @@ def _each_outside(out: Outlined, row: BoundsRow, lanes: Resolved, beyond: Findin
     builder, size = out.builder, I64(out.access.bytes)
     with out.each_lane(lanes.live) as lane:
         address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
-        beyond.when(builder.not_(allowed(out, row, address, size)), lane, address)
+        beyond.when(builder.not_(is_in_bounds(out, row, address, size)), lane, address)
 
 
-def allowed(out: Outlined, row: BoundsRow, address: Any, size: Any) -> Any:
+def is_in_bounds(out: Outlined, row: BoundsRow, address: Any, size: Any) -> Any:
     """Whether an access may touch `size` bytes from a lane's address on (i1)."""
     builder = out.builder
     good = builder.or_(row.contains(address, size), row.listed(address, size))
@@ -405,4 +405,4 @@ def _log_when(
         builder.call(log_function(builder.module), values)
 
 
-__all__ = ["BoundsRow", "ReachChecks", "allowed", "source_access", "within"]
+__all__ = ["BoundsRow", "ReachChecks", "is_in_bounds", "source_access", "within"]

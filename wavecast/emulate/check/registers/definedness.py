@@ -155,9 +155,9 @@ class _Forward:
         )  # fmt: skip
 
     def _may_be_undefined(self, state: Known, source: UndefinedSource) -> bool:
-        return not covers(self._covered(state, source), state.execute)
+        return not covers(self._defined_lanes(state, source), state.execute)
 
-    def _covered(self, state: Known, source: UndefinedSource) -> int:
+    def _defined_lanes(self, state: Known, source: UndefinedSource) -> int:
         """The lanes of a result for which a source is known to be written."""
         if source.reach in (Reach.UNIFORM, Reach.MASK):
             return EVERY if state.scalars >> (source.cell >> 1) & 1 else NONE
@@ -245,7 +245,7 @@ class _Forward:
                     self._define(step, state, registers & ~EXEC)
                 else:
                     state.scalars &= ~(registers & ~EXEC)
-                    still_open.append(self._narrowed(state, flow))
+                    still_open.append(self._narrow(state, flow))
                 continue
             good = covers(lanes, EVERY if flow.form is FlowForm.WHOLE else state.execute)
             if flow.form in (FlowForm.PART, FlowForm.ONE_LANE):
@@ -253,7 +253,7 @@ class _Forward:
             if good:
                 step.defined |= bit
             else:
-                still_open.append(self._narrowed(state, flow))
+                still_open.append(self._narrow(state, flow))
         for flow, lanes in results:
             if flow.form in (FlowForm.MASK, FlowForm.SCALAR):
                 continue
@@ -298,18 +298,24 @@ class _Forward:
     def _all_covered(self, state: Known, sources: Iterable[UndefinedSource]) -> int:
         lanes = EVERY
         for source in sources:
-            lanes &= self._covered(state, source)
+            lanes &= self._defined_lanes(state, source)
         return lanes
 
-    def _narrowed(self, state: Known, flow: Flow) -> Flow:
+    def _narrow(self, state: Known, flow: Flow) -> Flow:
         """The flow with only those sources that may be undefined."""
 
-        def undefined(sources: tuple[UndefinedSource, ...]) -> tuple[UndefinedSource, ...]:
+        def possibly_undefined(sources: tuple[UndefinedSource, ...]) -> tuple[UndefinedSource, ...]:
             required_lanes = EVERY if flow.form is FlowForm.WHOLE else state.execute
-            return tuple(s for s in sources if not covers(self._covered(state, s), required_lanes))
+            return tuple(
+                s for s in sources if not covers(self._defined_lanes(state, s), required_lanes)
+            )
 
         return Flow(
-            flow.target, flow.form, undefined(flow.sources), undefined(flow.otherwise), flow.choice
+            flow.target,
+            flow.form,
+            possibly_undefined(flow.sources),
+            possibly_undefined(flow.otherwise),
+            flow.choice,
         )
 
     # scalar registers

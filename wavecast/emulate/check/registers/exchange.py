@@ -27,7 +27,7 @@ def _constant(emitter: WaveEmitter, bits: list[bool]) -> Any:
     return ir.IntType(emitter.layout.lanes)(value)
 
 
-def _shuffled(emitter: WaveEmitter, value: Any, sources: list[int]) -> Any:
+def _shuffle(emitter: WaveEmitter, value: Any, sources: list[int]) -> Any:
     builder, lanes = emitter.builder, emitter.layout.lanes
     kind = ir.VectorType(I1, lanes)
     order = ir.Constant(ir.VectorType(I32, lanes), [max(lane, 0) for lane in sources])
@@ -43,13 +43,13 @@ def permuted_bits(emitter: WaveEmitter, decoded: Decoded, value: Any) -> Any:
     sources = _sources(emitter, decoded)
     if "fi" not in decoded.modifiers:
         value = builder.and_(value, emitter.exec_mask())
-    bits = _shuffled(emitter, value, sources)
+    bits = _shuffle(emitter, value, sources)
     exists = _constant(emitter, [lane != dpp.INVALID for lane in sources])
     return builder.and_(bits, exists)
 
 
 def written_lanes(emitter: WaveEmitter, decoded: Decoded) -> Any:
-    """The lanes a permutation writes (`lower.dpp.permuted`)."""
+    """The lanes a permutation writes (`lower.dpp.permute`)."""
     builder = emitter.builder
     active = emitter.exec_mask()
     if decoded.memory is not None:
@@ -66,7 +66,7 @@ def written_lanes(emitter: WaveEmitter, decoded: Decoded) -> Any:
     written = builder.and_(written, exists)
     if "fi" in decoded.modifiers:
         return written
-    return builder.and_(written, _shuffled(emitter, active, sources))
+    return builder.and_(written, _shuffle(emitter, active, sources))
 
 
 def moved_bits(emitter: WaveEmitter, decoded: Decoded, value: Any) -> Any:

@@ -44,7 +44,7 @@ class ExchangeChecks(RegisterChecks):
     def analyse(self) -> Definedness:
         return analyse(self.kernel, inactive=True)
 
-    def undefined(self, cell: int) -> bool:
+    def is_undefined(self, cell: int) -> bool:
         del cell
         return False
 

@@ -51,19 +51,19 @@ class ShadowOps(Ops[Pair]):
 
     # integers
 
-    def _carried(self, result: Any, a: Pair, b: Pair) -> Pair:
+    def _propagate_carry(self, result: Any, a: Pair, b: Pair) -> Pair:
         """Undefined from the lowest undefined bit on."""
         shadow = self._either(a, b)
         return result, self.builder.or_(shadow, self.builder.neg(shadow))
 
     def add(self, a: Pair, b: Pair, bits: int) -> Pair:
-        return self._carried(self.values.add(a[0], b[0], bits), a, b)
+        return self._propagate_carry(self.values.add(a[0], b[0], bits), a, b)
 
     def sub(self, a: Pair, b: Pair, bits: int) -> Pair:
-        return self._carried(self.values.sub(a[0], b[0], bits), a, b)
+        return self._propagate_carry(self.values.sub(a[0], b[0], bits), a, b)
 
     def mul(self, a: Pair, b: Pair, bits: int) -> Pair:
-        return self._carried(self.values.mul(a[0], b[0], bits), a, b)
+        return self._propagate_carry(self.values.mul(a[0], b[0], bits), a, b)
 
     def mul_high(self, a: Pair, b: Pair, bits: int) -> Pair:
         return self._whole(self.values.mul_high(a[0], b[0], bits), a, b)
@@ -82,21 +82,21 @@ class ShadowOps(Ops[Pair]):
     def xor(self, a: Pair, b: Pair, bits: int) -> Pair:
         return self.values.xor(a[0], b[0], bits), self._either(a, b)
 
-    def _shifted(self, result: Any, shadow: Any, amount: Pair) -> Pair:
+    def _shift(self, result: Any, shadow: Any, amount: Pair) -> Pair:
         _, all_of_it = self._whole(result, amount)
         return result, self.builder.or_(shadow, all_of_it)
 
     def shl(self, a: Pair, amount: Pair, bits: int) -> Pair:
         shadow = self.builder.shl(a[1], amount[0])
-        return self._shifted(self.values.shl(a[0], amount[0], bits), shadow, amount)
+        return self._shift(self.values.shl(a[0], amount[0], bits), shadow, amount)
 
     def lshr(self, a: Pair, amount: Pair, bits: int) -> Pair:
         shadow = self.builder.lshr(a[1], amount[0])
-        return self._shifted(self.values.lshr(a[0], amount[0], bits), shadow, amount)
+        return self._shift(self.values.lshr(a[0], amount[0], bits), shadow, amount)
 
     def ashr(self, a: Pair, amount: Pair, bits: int) -> Pair:
         shadow = self.builder.ashr(a[1], amount[0])
-        return self._shifted(self.values.ashr(a[0], amount[0], bits), shadow, amount)
+        return self._shift(self.values.ashr(a[0], amount[0], bits), shadow, amount)
 
     def eq(self, a: Pair, b: Pair, bits: int) -> Pair:
         """Undefined unless bits that are defined on both sides differ already."""

@@ -34,7 +34,7 @@ from wavecast.emulate.check.registers.relevance import Definedness, DefinednessS
 from wavecast.emulate.check.registers.scalar_shadow import Pair, ShadowOps
 from wavecast.emulate.check.registers.uses import Purpose, Use
 from wavecast.emulate.lower import buffers, jumps, state
-from wavecast.emulate.lower.access_targets import named
+from wavecast.emulate.lower.access_targets import operand_of_kind
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.operands import scalar_operand
@@ -79,7 +79,7 @@ class RegisterChecks(Observer):
         """What is followed."""
         return analyse(self.kernel)
 
-    def undefined(self, cell: int) -> bool:
+    def is_undefined(self, cell: int) -> bool:
         """Whether a cell holds nothing when a wave starts."""
         return cell not in self._defined
 
@@ -96,7 +96,7 @@ class RegisterChecks(Observer):
         entry = load(builder, element(builder, emitter.state, state.ENTRY, I32), I32)
         with builder.if_then(builder.icmp_unsigned("==", entry, I32(0))):
             for cell in bits_of(self.found.entry):
-                undefined = -1 if self.undefined(cell) else 0
+                undefined = -1 if self.is_undefined(cell) else 0
                 builder.store(I64(undefined), self._slot(emitter, cell), align=8)
 
     def _slot(self, emitter: WaveEmitter, cell: int) -> Any:
@@ -378,7 +378,7 @@ class RegisterChecks(Observer):
         value = builder.and_(value, emitter.exec_mask())
         if instruction.opcode.form == "SMEM":
             value = self._all_sources(emitter, instruction, use.sources)
-        resource = named(instruction.decoded, OperandKind.RESOURCE)
+        resource = operand_of_kind(instruction.decoded, OperandKind.RESOURCE)
         if use.unless_scratch and resource is not None and buffers.may_be_scratch(emitter):
             descriptor = buffers.descriptor(emitter, resource[0])
             scratch = buffers.is_scratch(emitter, descriptor)

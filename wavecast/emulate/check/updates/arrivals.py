@@ -84,7 +84,7 @@ def _counts(instruction: Instruction) -> bool:
 
 def _arrivals(chains: DefUse, atomic: Instruction) -> Iterator[Arrival]:
     assert atomic.memory is not None
-    derived = _derived(chains, atomic.index)
+    derived = _dependents(chains, atomic.index)
     step = _step(chains, atomic)
     for index in sorted({user for definition in derived for user in chains.uses(definition)}):
         comparison = chains.program.instructions[index]
@@ -99,7 +99,7 @@ def _arrivals(chains: DefUse, atomic: Instruction) -> Iterator[Arrival]:
             yield Arrival(atomic.index, index, target, step, atomic.memory.bytes)
 
 
-def _derived(chains: DefUse, atomic: int) -> set[int]:
+def _dependents(chains: DefUse, atomic: int) -> set[int]:
     """The instructions that make values of what one returns, itself included."""
     instructions = chains.program.instructions
     loads = [i.index for i in instructions if _is_lds(i, MemoryKind.LOAD)]

@@ -177,7 +177,7 @@ def _compare(out: Outlined) -> None:
                 if MOVED in shadow.traits:
                     source = _loaded_by_two(out, address)
                 else:
-                    source = _loaded(out, (lane, other), address)
+                    source = _feeding_load(out, (lane, other), address)
                 where = address
                 if out.access.mode == "local":
                     where = builder.sub(address, shadow.word(state.LDS_BASE))
@@ -210,7 +210,7 @@ def _ascending(out: Outlined, accessed: Any) -> Any:
     return out.get(good, I1)
 
 
-def _loaded(out: Outlined, lanes: tuple[Any, Any], address: Any) -> Any:
+def _feeding_load(out: Outlined, lanes: tuple[Any, Any], address: Any) -> Any:
     """The instruction + 1 of a load that feeds this store, by which both lanes have loaded from an
     address; 0 for none (i64)."""
     builder = out.builder

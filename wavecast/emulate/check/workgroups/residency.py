@@ -50,7 +50,7 @@ def residency(
     return ResidentGroups(device.id, occupancy.workgroups, units, occupancy.unit, occupancy.limiter)
 
 
-def crowded(kernel: Kernel, launch: Launch, limit: ResidentGroups, index: int) -> Report:
+def starvation_report(kernel: Kernel, launch: Launch, limit: ResidentGroups, index: int) -> Report:
     """The report of workgroups that wait at an instruction for others that cannot start."""
     instruction = kernel.program.instructions[index]
     groups = math.prod(launch.grid)
@@ -68,4 +68,4 @@ def crowded(kernel: Kernel, launch: Launch, limit: ResidentGroups, index: int) -
     )
 
 
-__all__ = ["ResidentGroups", "crowded", "residency"]
+__all__ = ["ResidentGroups", "residency", "starvation_report"]

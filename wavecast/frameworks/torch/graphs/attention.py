@@ -21,7 +21,7 @@ from wavecast.frameworks.torch.graphs.nodes import (
     uncast,
     value,
 )
-from wavecast.frameworks.torch.substitutes import floating, lowered
+from wavecast.frameworks.torch.substitutes import autocast_operands, floating
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +38,7 @@ class Band:
         return Band(self.causal or other.causal, min(lefts, default=-1))
 
 
-def masked(graph: Graph, node: Node, report: Report) -> bool:
+def fuse_masked_attention(graph: Graph, node: Node, report: Report) -> bool:
     """scaled_dot_product_attention with a mask made of positions -> attention, causal or in a
     window."""
     if node.target is not F.scaled_dot_product_attention:
@@ -51,12 +51,12 @@ def masked(graph: Graph, node: Node, report: Report) -> bool:
     if not _takes(q, k, v):
         return False
     scale = node.kwargs.get("scale")
-    put(graph, node, banded, (q, k, v, band.causal, band.left, scale, 0.0))
+    put(graph, node, banded_attention, (q, k, v, band.causal, band.left, scale, 0.0))
     report(node, "attention with a mask of positions", "attention")
     return True
 
 
-def written(graph: Graph, node: Node, report: Report) -> bool:
+def fuse_attention(graph: Graph, node: Node, report: Report) -> bool:
     """softmax(q · kᵀ · scale, with a soft cap, plus a mask of positions) · v -> attention."""
     if name(node) != "matmul" or len(node.args) != 2:
         return False
@@ -64,29 +64,29 @@ def written(graph: Graph, node: Node, report: Report) -> bool:
     softmax = _through_dropout(probabilities)
     if name(softmax) != "softmax" or argument(softmax, 1, "dim") != -1:
         return False
-    logits, band = _unmasked(softmax.args[0])
+    logits, band = _split_mask(softmax.args[0])
     if band is None:
         return False
-    logits, cap = _uncapped(logits)
-    product, scale = _unscaled(logits)
+    logits, cap = _split_soft_cap(logits)
+    product, scale = _split_scale(logits)
     if name(product) != "matmul":
         return False
     q, k = product.args
     if name(k) != "transpose" or set(k.args[1:]) not in ({2, 3}, {-1, -2}):
         return False
-    q, k, v = q, _unrepeated(k.args[0]), _unrepeated(v)
+    q, k, v = q, _strip_repeat(k.args[0]), _strip_repeat(v)
     if not _takes(q, k, v) or value(node).dtype != value(q).dtype:
         return False
-    put(graph, node, banded, (q, k, v, band.causal, band.left, scale, cap))
+    put(graph, node, banded_attention, (q, k, v, band.causal, band.left, scale, cap))
     report(node, "softmax(q · kᵀ) · v", "attention")
     return True
 
 
-def banded(
+def banded_attention(
     q: Tensor, k: Tensor, v: Tensor, causal: bool, left: int, scale: float | None, soft_cap: float
 ) -> Tensor:
     """Attention of [batch, heads, tokens, width]."""
-    q, k, v = (tensor.transpose(1, 2) for tensor in lowered(q, k, v))
+    q, k, v = (tensor.transpose(1, 2) for tensor in autocast_operands(q, k, v))
     out, _ = torch.ops.wavecast.attention(
         q, k, v, causal=causal, scale=scale, left=left, soft_cap=soft_cap
     )
@@ -109,7 +109,7 @@ def _through_dropout(node: Any) -> Any:
     return node
 
 
-def _unmasked(node: Any) -> tuple[Any, Band | None]:
+def _split_mask(node: Any) -> tuple[Any, Band | None]:
     """(logits, the band that was added to them as a mask), None for another mask."""
     node = uncast(node)
     if name(node) == "add":
@@ -121,7 +121,7 @@ def _unmasked(node: Any) -> tuple[Any, Band | None]:
     return node, Band()
 
 
-def _uncapped(node: Any) -> tuple[Any, float]:
+def _split_soft_cap(node: Any) -> tuple[Any, float]:
     """(logits, c) of c · tanh(logits / c)."""
     for tanh, cap in pairs(node) if name(node) == "mul" else ():
         ratio: Any = tanh.args[0] if name(tanh) == "tanh" else None
@@ -130,7 +130,7 @@ def _uncapped(node: Any) -> tuple[Any, float]:
     return node, 0.0
 
 
-def _unscaled(node: Any) -> tuple[Any, float]:
+def _split_scale(node: Any) -> tuple[Any, float]:
     """(product, what it is multiplied by)."""
     for product, scale in pairs(node) if name(node) == "mul" else ():
         if isinstance(scale, (int, float)):
@@ -140,7 +140,7 @@ def _unscaled(node: Any) -> tuple[Any, float]:
     return node, 1.0
 
 
-def _unrepeated(node: Any) -> Any:
+def _strip_repeat(node: Any) -> Any:
     """Keys before each head was repeated for the queries that share it."""
     wide: Any = node.args[0] if name(node) == "reshape" else None
     narrow: Any = wide.args[0] if name(wide) == "expand" else None
@@ -153,7 +153,7 @@ def _unrepeated(node: Any) -> Any:
 def read_mask(node: Any) -> Band | None:
     """The band that a mask is: a tensor of booleans made of the positions of queries and keys, or
     of zeros and least values chosen by one. None for any other mask."""
-    node = _unexpanded(node)
+    node = _strip_expand(node)
     if name(node) == "where":
         visible, hidden = node.args[1:]
         zero = name(visible) == "zeros" or visible == 0
@@ -166,11 +166,11 @@ def read_mask(node: Any) -> Band | None:
     if name(node) in ("new_ones", "ones"):
         return Band()
     if name(node) in ("le", "ge", "gt", "lt"):
-        return _compared(node)
+        return _comparison_band(node)
     return None
 
 
-def _unexpanded(node: Any) -> Any:
+def _strip_expand(node: Any) -> Any:
     every = slice(None, None, None)
     while name(node) in ("expand", "to", "contiguous") or (
         name(node) == "getitem" and all(index == every for index in node.args[1])
@@ -179,7 +179,7 @@ def _unexpanded(node: Any) -> Any:
     return node
 
 
-def _compared(node: Any) -> Band | None:
+def _comparison_band(node: Any) -> Band | None:
     """The band of a comparison of the positions of keys and queries."""
     operand, other = node.args
     relation = name(node)
@@ -213,4 +213,4 @@ def _positions(node: Any, dimension: int) -> tuple[int, int] | None:
     return (first, node.args[0]) if is_arange else None
 
 
-__all__ = ["Band", "banded", "masked", "read_mask", "written"]
+__all__ = ["Band", "banded_attention", "fuse_attention", "fuse_masked_attention", "read_mask"]

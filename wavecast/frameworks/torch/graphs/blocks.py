@@ -23,10 +23,10 @@ from wavecast.frameworks.torch.graphs.nodes import (
     uncast,
     value,
 )
-from wavecast.frameworks.torch.substitutes import lowered
+from wavecast.frameworks.torch.substitutes import autocast_operands
 
 
-def gated(graph: Graph, node: Node, report: Report) -> bool:
+def fuse_gated_activation(graph: Graph, node: Node, report: Report) -> bool:
     """silu(gate) * up -> silu_mul, gelu(gate) * up -> gelu_mul."""
     if name(node) != "mul":
         return False
@@ -67,7 +67,7 @@ def rotary(graph: Graph, node: Node, report: Report) -> bool:
         if not _precedes(graph, rotation[0], node):
             continue
         tables = cos.args[0], sin.args[0]
-        put_parts(graph, node, rotated, (x, rotation[0], *tables), node, other)
+        put_parts(graph, node, apply_rotary, (x, rotation[0], *tables), node, other)
         report(node, "x * cos + rotate_half(x) * sin", "rope")
         return True
     return False
@@ -83,7 +83,7 @@ def _precedes(graph: Graph, earlier: Node, other: Node) -> bool:
     return False
 
 
-def rotated(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
+def apply_rotary(q: Tensor, k: Tensor, cos: Tensor, sin: Tensor) -> tuple[Tensor, Tensor]:
     """Queries and keys [batch, heads, tokens, width] rotated by tables [batch or 1, tokens, width],
     whose halves are equal."""
     half = cos.shape[-1] // 2
@@ -148,16 +148,16 @@ def experts(graph: Graph, node: Node, report: Report) -> bool:
     arguments = _experts(node)
     if arguments is None:
         return False
-    put(graph, node, mixed, arguments)
+    put(graph, node, mixture_of_experts, arguments)
     report(node, "grouped products of experts", "moe_experts")
     return True
 
 
-def mixed(
+def mixture_of_experts(
     hidden: Tensor, weights: Tensor, indices: Tensor, w1: Tensor, w2: Tensor, activation: str
 ) -> Tensor:
     """The experts of a model of transformers: weights [experts, out, in]."""
-    hidden_cast, w1, w2 = lowered(hidden, w1, w2)
+    hidden_cast, w1, w2 = autocast_operands(hidden, w1, w2)
     output = torch.ops.wavecast.moe_experts(
         hidden_cast, weights.float(), indices.to(torch.int32), w1, w2, None, None, activation
     )
@@ -235,4 +235,4 @@ def _gate(node: Any) -> tuple[Any, str] | None:
     return None
 
 
-__all__ = ["experts", "gated", "mixed", "rotary", "rotated"]
+__all__ = ["apply_rotary", "experts", "fuse_gated_activation", "mixture_of_experts", "rotary"]

@@ -12,10 +12,10 @@ from wavecast.frameworks.torch.graphs.nodes import Report, argument, name, value
 from wavecast.frameworks.torch.substitutes import FLOATS
 
 
-def cached(graph: Graph, node: Node, report: Report) -> bool:
+def fuse_cache_write(graph: Graph, node: Node, report: Report) -> bool:
     """keys.index_copy_(2, positions, k) and, next to it, the same of values -> kv_cache_write, of
     both at once."""
-    first, second = _copied(node), _copied(node.next)
+    first, second = _match_index_copy(node), _match_index_copy(node.next)
     if first is None or second is None or first[1] is not second[1]:
         return False
     keys, values = value(first[0]), value(second[0])
@@ -44,7 +44,7 @@ def cache_write_(keys: Tensor, values: Tensor, positions: Tensor, k: Tensor, v: 
     torch.ops.wavecast.kv_cache_write(*new, keys.transpose(1, 2), values.transpose(1, 2), slots)
 
 
-def _copied(node: Any) -> tuple[Any, Any, Any] | None:
+def _match_index_copy(node: Any) -> tuple[Any, Any, Any] | None:
     """(cache, positions, new rows) of an index_copy_ along the tokens of a cache [batch, heads,
     length, width] of the dtype of the rows."""
     if name(node) != "index_copy_" or len(node.args) != 4 or argument(node, 1, "dim") != 2:
@@ -58,4 +58,4 @@ def _copied(node: Any) -> tuple[Any, Any, Any] | None:
     return cache, positions, rows
 
 
-__all__ = ["cache_write_", "cached"]
+__all__ = ["cache_write_", "fuse_cache_write"]

@@ -78,7 +78,7 @@ SCORE: Final = ("score", "b", "h", "q", "kv")
 MASK: Final = SCORE[1:]
 
 
-def traced(modifier: Callable[..., Any], names: Sequence[str]) -> ModifierGraph:
+def trace_modifier(modifier: Callable[..., Any], names: Sequence[str]) -> ModifierGraph:
     """The graph of a modifier. Raises UsageError for one that looks at values."""
     tracer = Tracer()
     try:
@@ -250,4 +250,12 @@ def _text(node: Any) -> str:
     return f"{name(node)}({', '.join(name(operand) or str(operand) for operand in node.args)})"
 
 
-__all__ = ["MASK", "SCORE", "Modified", "ModifierGraph", "read_mask", "read_score", "traced"]
+__all__ = [
+    "MASK",
+    "SCORE",
+    "Modified",
+    "ModifierGraph",
+    "read_mask",
+    "read_score",
+    "trace_modifier",
+]

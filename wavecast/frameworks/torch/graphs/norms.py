@@ -37,12 +37,12 @@ def written_norm(graph: Graph, node: Node, report: Report) -> bool:
     if name(node) != "mul":
         return False
     for scale, normal in pairs(node):
-        norm = _normalised(normal)
+        norm = _match_normalise(normal)
         weight, offset = _scale(scale)
         if norm is None or not isinstance(weight, Node):
             continue
         x, eps = norm
-        end = _rounded(node, value(x))
+        end = _result_node(node, value(x))
         if end is None or not _fits(value(x), value(weight)):
             continue
         _put(graph, end, (x, weight, eps, offset), "x * rsqrt(mean(x²)) * weight", report)
@@ -67,9 +67,9 @@ def called_norm(graph: Graph, node: Node, report: Report) -> bool:
 def _put(graph: Graph, end: Node, args: tuple[Any, ...], what: str, report: Report) -> None:
     """rms_norm(*args) instead of a node, together with what becomes of it or what x is."""
     y = put(graph, end, torch.ops.wavecast.rms_norm.default, args)
-    if _quantised(graph, y):
+    if _fuse_quantise(graph, y):
         report(end, "rms_norm quantised by rows", "rms_norm_quantised")
-    elif _added(graph, y):
+    elif _fuse_residual(graph, y):
         report(end, "rms_norm(x + residual)", "rms_norm_residual")
     else:
         report(end, what, "rms_norm")
@@ -85,7 +85,7 @@ def _fits(x: Any, weight: Any) -> bool:
     )
 
 
-def _rounded(node: Node, x: Any) -> Node | None:
+def _result_node(node: Node, x: Any) -> Node | None:
     """The node of the dtype of x: this one, or the cast that alone uses it."""
     result = value(node)
     if not isinstance(result, Tensor) or not isinstance(x, Tensor):
@@ -107,7 +107,7 @@ def _scale(node: Any) -> tuple[Any, float]:
     return node, 0.0
 
 
-def _normalised(node: Any) -> tuple[Node, float] | None:
+def _match_normalise(node: Any) -> tuple[Node, float] | None:
     """(x, eps) of x · rsqrt(mean(x²) + eps), casts aside."""
     node = uncast(node)
     if name(node) != "mul":
@@ -132,7 +132,7 @@ def _is_square(node: Any, of: Any) -> bool:
     return name(node) in ("mul", "square") and all(operand is of for operand in node.args)
 
 
-def _added(graph: Graph, node: Node) -> bool:
+def _fuse_residual(graph: Graph, node: Node) -> bool:
     """rms_norm(x + residual), whose sum others may read, -> rms_norm_residual."""
     total, weight, *numbers = node.args
     if name(total) != "add" or not isinstance(total, Node) or not is_given(weight):
@@ -145,7 +145,7 @@ def _added(graph: Graph, node: Node) -> bool:
     return True
 
 
-def _quantised(graph: Graph, y: Node) -> bool:
+def _fuse_quantise(graph: Graph, y: Node) -> bool:
     """An rms_norm of which only rows quantised to fp8 are used, by the largest magnitude of each:
     (y / scale).clamp(…).to(fp8), scale = amax(|y|) / 448, -> rms_norm_quantised."""
     for node in calls(graph):

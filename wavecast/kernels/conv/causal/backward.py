@@ -153,7 +153,7 @@ def causal_conv1d_backward(
     dx, (_, dw, db, ds) = forward.like(x), TENSORS.empty(operands, bound)
     if not x.numel():
         return dx, dw.zero_(), db.zero_(), dnext.to(x.dtype).clone()
-    problem = forward.described(operands, activation)
+    problem = forward.describe_problem(operands, activation)
     blocks = triton.cdiv(channels, _SHARED_CHANNELS if problem["last"] else 1)
     target_shares = triton.cdiv(_PROGRAMS_PER_UNIT * gpu.launching().compute_units, blocks)
     shares = problem["shares"] = min(target_shares, triton.cdiv(batch * length, _LEAST_TIMES))
@@ -203,7 +203,7 @@ def _read(problem: Problem, settings: Settings) -> float:
     return forward.size(problem, settings) * (2 + 3 * forward.beyond(problem, settings))
 
 
-def _written(problem: Problem, settings: Settings) -> float:
+def _written_bytes(problem: Problem, settings: Settings) -> float:
     parts = 4.0 * problem["channels"] * problem["shares"]
     return forward.size(problem, settings) + (problem["taps"] + 1) * parts
 
@@ -229,7 +229,7 @@ BACKWARD = KernelSpec.streaming(
     axes=forward.AXES,
     fits=_fits,
     read=_read,
-    written=_written,
+    written=_written_bytes,
     elements="BLOCK_D * EACH * GROUPS",
     instructions=_instructions,
     live_registers=6.0,

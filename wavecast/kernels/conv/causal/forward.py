@@ -100,7 +100,7 @@ def causal_conv1d(
     y, after = like(x), TENSORS.empty(operands, bound)[1]
     if not x.numel():
         return y, after.zero_() if state is None else after.copy_(state)
-    problem = described(operands, activation)
+    problem = describe_problem(operands, activation)
     choice.run(FORWARD, problem, **operands, y=y, next=after, **arguments(operands, problem))
     return y, after
 
@@ -135,7 +135,7 @@ def like(x: Tensor) -> Tensor:
     return torch.empty_like(x) if dense else torch.empty(x.shape, dtype=x.dtype, device=x.device)
 
 
-def described(operands: Mapping[str, Any], activation: str) -> dict[str, Any]:
+def describe_problem(operands: Mapping[str, Any], activation: str) -> dict[str, Any]:
     """All that a configuration and the code depend on."""
     x, weight = operands["x"], operands["weight"]
     batch, channels, length = x.shape

@@ -61,7 +61,7 @@ def causal_conv1d_update(
     name = "causal_conv1d_update"
     operands = {"x": x, "state": state, "weight": weight, "bias": bias}
     bound = forward.check(TENSORS, name, operands, activation)
-    checks.written(name, "state", state)
+    checks.check_no_overlap(name, "state", state)
     checks.require(x.numel() < 2**31, name, "x has 2**31 elements or more")
     y = TENSORS.empty(operands, bound)
     if not x.numel():

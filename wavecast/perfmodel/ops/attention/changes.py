@@ -13,13 +13,15 @@ _SOFTMAX = ("_forward", "_backward", "_decode")
 
 def changes(machine: AttentionRates) -> Iterator[tuple[str, AttentionRates]]:
     """The change in words, and the changed machine."""
-    hidden = _scaled(
+    hidden = _scale_coefficients(
         machine, lambda name: name.startswith("vector_") and name.endswith(_SOFTMAX), 0.0
     )
     yield "softmax hidden behind the products", replace(hidden, exponentials=math.inf)
     yield (
         "launched without a call each (graph)",
-        _scaled(machine, lambda name: name.startswith("call_") and name != "call_decode", 0.0),
+        _scale_coefficients(
+            machine, lambda name: name.startswith("call_") and name != "call_decode", 0.0
+        ),
     )
     fast = replace(machine.chip, hbm=machine.chip.hbm_peak)
     shares = {name: 1.0 for name in machine.k if name.startswith("bandwidth_")}
@@ -29,7 +31,7 @@ def changes(machine: AttentionRates) -> Iterator[tuple[str, AttentionRates]]:
     )
 
 
-def _scaled(
+def _scale_coefficients(
     machine: AttentionRates, predicate: Callable[[str], bool], factor: float
 ) -> AttentionRates:
     constants = {name: v * factor if predicate(name) else v for name, v in machine.k.items()}

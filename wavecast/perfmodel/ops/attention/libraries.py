@@ -141,7 +141,7 @@ def choices() -> Mapping[str, LibraryChoice]:
     return programs
 
 
-def named(name: str, generation: str) -> tuple[Library, ...]:
+def resolve_libraries(name: str, generation: str) -> tuple[Library, ...]:
     """The libraries a name stands for on a generation of chips, in the order they are tried.
 
     A name is that of a library, an alias of one, a choice (`sdpa`, `vllm`), or `best`: all fused
@@ -199,6 +199,6 @@ __all__ = [
     "Tile",
     "choices",
     "libraries",
-    "named",
     "names",
+    "resolve_libraries",
 ]

@@ -10,18 +10,18 @@ from typing import ClassVar, Self
 from wavecast.arch import Device
 from wavecast.errors import MissingFact, UnknownName, Unpredictable, UsageError
 from wavecast.perfmodel.bounds import Work
-from wavecast.perfmodel.intervals import bracketed
+from wavecast.perfmodel.intervals import with_interval
 from wavecast.perfmodel.ops.attention import libraries
 from wavecast.perfmodel.ops.attention.changes import changes
 from wavecast.perfmodel.ops.attention.libraries import Library
 from wavecast.perfmodel.ops.attention.machine import AttentionRates, TimeBreakdown
 from wavecast.perfmodel.ops.attention.sizes import BITS, AttentionSizes
 from wavecast.perfmodel.ops.attention.streaming import streaming
-from wavecast.perfmodel.ops.attention.tiled import tiled
-from wavecast.perfmodel.ops.attention.unfused import unfused
+from wavecast.perfmodel.ops.attention.tiled import tiled_time
+from wavecast.perfmodel.ops.attention.unfused import unfused_time
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.ops.dtypes import OF_MATRICES
-from wavecast.perfmodel.ops.sizes import parse_sizes, taken, truth, whole
+from wavecast.perfmodel.ops.sizes import check_options, parse_sizes, truth, whole
 from wavecast.perfmodel.prediction import Prediction, Share, WhatIf
 
 OPTIONS = (
@@ -100,7 +100,7 @@ class Attention(Op):
         if self.latent and (self.backward or self.kv_heads != 1):
             raise UsageError("attention: latent keys have one head and no backward pass")
         if self.library:
-            libraries.named(self.library, "")
+            libraries.resolve_libraries(self.library, "")
         if self.timing not in TIMINGS:
             raise UnknownName("way of timing", self.timing, TIMINGS)
 
@@ -108,7 +108,9 @@ class Attention(Op):
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
         """From `16x64x8x4096x4096x128` and options by name. Raises UsageError."""
         numbers = _numbers(shape)
-        options = taken(cls.kind, options, OPTIONS, ("dtype",), values={"dtype": OF_MATRICES})
+        options = check_options(
+            cls.kind, options, OPTIONS, ("dtype",), values={"dtype": OF_MATRICES}
+        )
         direction = options.get("direction", "forward")
         if direction not in ("forward", "backward"):
             raise UsageError(f"attention: direction is forward or backward, not {direction}")
@@ -185,7 +187,7 @@ class Attention(Op):
             not_modelled=_NOT_MODELLED,
             notes=_notes(device, best),
         )
-        return bracketed(prediction, self.subject, device)
+        return with_interval(prediction, self.subject, device)
 
     def candidates(self, library: Library, generation: str) -> Iterator[Candidate]:
         """Every kernel of a library that applies to a generation of chips."""
@@ -193,12 +195,12 @@ class Attention(Op):
         if not library.runs_on(generation):
             return
         if not library.fused:
-            yield partial(unfused, sizes, backward=self.backward)
+            yield partial(unfused_time, sizes, backward=self.backward)
             return
         kernel = library.tile(sizes, generation, backward=self.backward)
         if kernel and not self.splits:
             yield partial(
-                tiled,
+                tiled_time,
                 sizes,
                 kernel=kernel,
                 library=library,
@@ -226,16 +228,16 @@ class Attention(Op):
         return self.sizes.group * self.sizes.longest[0]
 
     @property
-    def _chosen(self) -> str:
+    def _library_name(self) -> str:
         """The name of the library, or of the choice that is the default for such sizes."""
         decodes = self.sizes.latent or self._rows <= _DECODE_ROWS < self.sizes.longest[1]
         default = libraries.SERVING if decodes and not self.backward else libraries.TRAINING
         return self.library or default
 
     def _best(self, machine: AttentionRates) -> tuple[TimeBreakdown, Candidate]:
-        device, name = machine.chip.device, self._chosen
+        device, name = machine.chip.device, self._library_name
         timings: list[tuple[TimeBreakdown, Candidate]] = []
-        for library in libraries.named(name, device.generation):
+        for library in libraries.resolve_libraries(name, device.generation):
             runs = self.candidates(library, device.generation)
             timings += [(run(machine=machine), run) for run in runs]
             if timings and name != libraries.BEST:
@@ -266,7 +268,7 @@ class Attention(Op):
 
 def _what_if(device: Device, best: TimeBreakdown, run: Candidate) -> tuple[WhatIf, ...]:
     """Changes of the machine that make the chosen kernel at least 1 % faster."""
-    times = ((words, run(machine=changed).seconds) for words, changed in _changed(device))
+    times = ((words, run(machine=changed).seconds) for words, changed in _what_if_rates(device))
     return tuple(
         WhatIf(words, seconds, 1 - seconds / best.seconds)
         for words, seconds in times
@@ -284,7 +286,7 @@ def _notes(device: Device, best: TimeBreakdown) -> tuple[str, ...]:
 
 
 @cache
-def _changed(device: Device) -> tuple[tuple[str, AttentionRates], ...]:
+def _what_if_rates(device: Device) -> tuple[tuple[str, AttentionRates], ...]:
     return tuple(changes(_machine(device)))
 
 

@@ -30,7 +30,7 @@ from wavecast.perfmodel.ops.attention.sizes import AttentionSizes
 _FP32 = 4.0
 
 
-def tiled(
+def tiled_time(
     sizes: AttentionSizes,
     *,
     machine: AttentionRates,
@@ -110,7 +110,7 @@ def _score(
     exponentials = 2.0 if products == _SPLIT else 1.0
     direction = "backward" if backward else "forward"
     operations = machine.coefficient("vector", kernel.kernel, kernel.schedule, direction)
-    masks = kernel.mask_operations * _masked(sizes, kernel, backward=backward)
+    masks = kernel.mask_operations * _masked_share(sizes, kernel, backward=backward)
     extra_operations = masks * machine.lanes / machine.selects
     if sizes.dtype == "bf16" and not chip.device.capabilities.bf16_conversion:
         extra_operations += k["bf16_operations"] * (2 if backward else 1)
@@ -166,7 +166,7 @@ def _scores(
     return workgroups, max(longest, scores / units + tail)
 
 
-def _masked(sizes: AttentionSizes, kernel: Tile, *, backward: bool) -> float:
+def _masked_share(sizes: AttentionSizes, kernel: Tile, *, backward: bool) -> float:
     """Share of the scores in tiles of columns that the diagonal or the end crosses."""
     masked = every = 0.0
     for queries, keys, count in sizes.lengths:
@@ -217,4 +217,4 @@ def _bytes(sizes: AttentionSizes, kernel: Tile, *, backward: bool) -> tuple[floa
     return 2 * kv, 2 * out + 2 * gradient + query, query + out + 2 * kv + gradient
 
 
-__all__ = ["tiled"]
+__all__ = ["tiled_time"]

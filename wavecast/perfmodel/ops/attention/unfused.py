@@ -17,7 +17,9 @@ _TILE = 16
 _FP32 = 4.0
 
 
-def unfused(sizes: AttentionSizes, *, machine: AttentionRates, backward: bool) -> TimeBreakdown:
+def unfused_time(
+    sizes: AttentionSizes, *, machine: AttentionRates, backward: bool
+) -> TimeBreakdown:
     """The time of all kernels in a row. Raises MissingFact for a dtype the chip does not have."""
     k, chip = machine.k, machine.chip
     direction = "backward" if backward else "forward"
@@ -46,4 +48,4 @@ def unfused(sizes: AttentionSizes, *, machine: AttentionRates, backward: bool) -
     return TimeBreakdown(sum(parts.values()), parts, parts, {**assumed, "direction": direction})
 
 
-__all__ = ["unfused"]
+__all__ = ["unfused_time"]

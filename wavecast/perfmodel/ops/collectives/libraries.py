@@ -67,14 +67,14 @@ def estimates(
         if library == OWN:
             yield from own_reads(size, group, device, constants, channels=channels)
             return
-        estimate = _own(size, group, device, constants, library)
+        estimate = _custom_kernel_time(size, group, device, constants, library)
         if estimate is not None:
             yield estimate
             return
     yield from library_estimates(function, size, group, constants)
 
 
-def _own(
+def _custom_kernel_time(
     size: float, group: GpuGroup, device: Device, constants: Known, library: str
 ) -> CollectiveTime | None:
     ranks = group.local

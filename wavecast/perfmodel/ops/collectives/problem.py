@@ -19,8 +19,8 @@ from wavecast.errors import MissingFact, UnknownName, UsageError
 from wavecast.perfmodel import coefficients
 from wavecast.perfmodel.bounds import Work
 from wavecast.perfmodel.chip import of_device
-from wavecast.perfmodel.intervals import bracketed
-from wavecast.perfmodel.memory import overlapped
+from wavecast.perfmodel.intervals import with_interval
+from wavecast.perfmodel.memory import overlap_time
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.ops.collectives.algorithms import (
     EXCHANGES,
@@ -31,7 +31,7 @@ from wavecast.perfmodel.ops.collectives.algorithms import (
     wire,
 )
 from wavecast.perfmodel.ops.collectives.libraries import check, estimates, own_kernels
-from wavecast.perfmodel.ops.sizes import parse_sizes, taken, whole
+from wavecast.perfmodel.ops.sizes import check_options, parse_sizes, whole
 from wavecast.perfmodel.prediction import Prediction
 
 FAMILY = "collectives"
@@ -97,7 +97,7 @@ class Collective(Op):
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        values = taken(
+        values = check_options(
             cls.kind,
             options,
             OPTIONS,
@@ -135,20 +135,20 @@ class Collective(Op):
             candidates = estimates(
                 self.function, self.bytes, where, device, constants, self.library, channels
             )
-        best, times = _fastest(candidates, self._limited(constants))
+        best, times = _fastest(candidates, self._link_limits(constants))
         seconds = sum(times.values())
         if self.timing == "launch":
             times["launch"] = constants["launch"]
             seconds += constants["launch"]
         elif self.timing == "torch":
             times["host"] = constants["host_call"]
-            seconds = float(overlapped([seconds, constants["host_call"]], 2.0))
+            seconds = float(overlap_time([seconds, constants["host_call"]], 2.0))
         notes = []
         if where.nodes > 1:
             notes.append("no collective over nodes was measured")
         if own_kernels(self.function, self.library):
             notes.append("the kernels of wavecast.ops.distributed were not measured")
-        return bracketed(
+        return with_interval(
             Prediction(
                 device=device.id,
                 seconds=seconds,
@@ -170,7 +170,7 @@ class Collective(Op):
             widen=NETWORK_WIDENING if where.nodes > 1 else 1.0,
         )
 
-    def _limited(self, constants: Known) -> tuple[float, float, float]:
+    def _link_limits(self, constants: Known) -> tuple[float, float, float]:
         """Factor of the time on the links, seconds of the channels, and their exponent."""
         share = constants["concurrent_gemm"] if self.concurrent else 1.0
         has_limit = self.channels and not own_kernels(self.function, self.library)
@@ -244,7 +244,7 @@ def _fastest(
         name = max(estimate.bounds, key=lambda bound: estimate.bounds[bound])
         transfer = estimate.bounds[name] * (slower if name == "links" else 1.0)
         if copying:
-            transfer = float(overlapped([transfer, copying], exponent))
+            transfer = float(overlap_time([transfer, copying], exponent))
         timings.append((estimate, {"latency": estimate.latency, name: transfer}))
     return min(timings, key=lambda entry: sum(entry[1].values()))
 

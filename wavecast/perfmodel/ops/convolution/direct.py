@@ -23,9 +23,9 @@ from wavecast.perfmodel.ops.convolution.timing import (
     Tiles,
     TileWork,
     Timing,
-    overlapped,
+    best_tile_time,
+    overlap_time,
     plus,
-    tiled,
 )
 from wavecast.perfmodel.ops.convolution.units import vector_rate
 
@@ -64,7 +64,7 @@ def direct(geometry: ConvolutionBatch, chip: Chip, constants: Coefficients) -> T
         padded=False,
     )
     tiles = _WEIGHTS if geometry.direction == "weights" else _DATA
-    return plus(tiled(work, tiles, chip, constants), "launch", constants["launch"])
+    return plus(best_tile_time(work, tiles, chip, constants), "launch", constants["launch"])
 
 
 def anything(geometry: ConvolutionBatch, device: Device) -> bool:  # noqa: ARG001
@@ -105,7 +105,7 @@ def naive(geometry: ConvolutionBatch, chip: Chip, constants: Coefficients) -> Ti
         "memory": (geometry.input_bytes + geometry.output_bytes + geometry.filter_bytes)
         / (chip.hbm * constants["memory"]),
     }
-    seconds = overlapped(*parts.values())
+    seconds = overlap_time(*parts.values())
     flat = {name: part[:, 0] for name, part in parts.items()}
     return plus(Timing(seconds[:, 0], flat, {}), "launch", constants["launch"])
 

@@ -21,8 +21,8 @@ from wavecast.perfmodel.ops.convolution.timing import (
     Tiles,
     TileWork,
     Timing,
+    best_tile_time,
     plus,
-    tiled,
 )
 from wavecast.perfmodel.ops.convolution.units import has_matrix, multiply_rate
 
@@ -66,7 +66,7 @@ def gemm(geometry: ConvolutionBatch, chip: Chip, constants: Coefficients) -> Tim
         edge=constants["edge"],
         dtype=geometry.dtype if has_matrix(chip.device) else "",
     )
-    iteration = tiled(product, _TILES, chip, constants)
+    iteration = best_tile_time(product, _TILES, chip, constants)
     repeated = Timing(
         iteration.seconds * loops[:, 0],
         {name: part * loops[:, 0] for name, part in iteration.parts.items()},

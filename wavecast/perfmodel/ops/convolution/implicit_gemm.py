@@ -20,9 +20,9 @@ from wavecast.perfmodel.ops.convolution.timing import (
     Tiles,
     TileWork,
     Timing,
+    best_tile_time,
     fastest,
     plus,
-    tiled,
 )
 from wavecast.perfmodel.ops.convolution.units import has_matrix, multiply_rate, vector_rate
 
@@ -93,7 +93,7 @@ def _gather(geometry: ConvolutionBatch, chip: Chip, constants: Coefficients) -> 
         ),
         splits=geometry.direction == "weights",
     )
-    return tiled(work, _tiles(geometry), chip, constants)
+    return best_tile_time(work, _tiles(geometry), chip, constants)
 
 
 def _nhwc(geometry: ConvolutionBatch, chip: Chip, constants: Coefficients) -> Timing:
@@ -104,7 +104,7 @@ def _nhwc(geometry: ConvolutionBatch, chip: Chip, constants: Coefficients) -> Ti
         loads=(constants["dense"], constants["dense"]),
         splits=True,
     )
-    timing = tiled(work, _tiles(geometry), chip, constants)
+    timing = best_tile_time(work, _tiles(geometry), chip, constants)
     if geometry.layout == "nhwc":
         return timing
     bytes_ = 2.0 * (geometry.input_bytes + geometry.output_bytes + geometry.filter_bytes)
@@ -122,7 +122,7 @@ def _vector(geometry: ConvolutionBatch, chip: Chip, constants: Coefficients) -> 
         edge=0.0,
         dtype="",
     )
-    return tiled(work, _tiles(geometry), chip, constants)
+    return best_tile_time(work, _tiles(geometry), chip, constants)
 
 
 def _work(

@@ -12,7 +12,7 @@ from wavecast.errors import MissingFact, UsageError
 from wavecast.perfmodel import coefficients
 from wavecast.perfmodel.bounds import Work
 from wavecast.perfmodel.chip import Chip
-from wavecast.perfmodel.intervals import bracketed
+from wavecast.perfmodel.intervals import with_interval
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.ops.convolution.algorithms import timings
 from wavecast.perfmodel.ops.convolution.geometry import BYTES, ConvolutionBatch
@@ -170,7 +170,7 @@ class Convolution(Op):
             not_modelled=("FFT", "data that caches keep from one call to the next"),
             notes=_notes(device),
         )
-        return bracketed(prediction, self.subject, device)
+        return with_interval(prediction, self.subject, device)
 
     def __str__(self) -> str:
         sizes = [(self.n, self.c, *self.image), (self.k, *self.filter)]

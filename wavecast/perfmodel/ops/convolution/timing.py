@@ -104,7 +104,7 @@ class TileWork:
     dtype: str = ""
 
 
-def tiled(work: TileWork, tiles: Tiles, chip: Chip, constants: Coefficients) -> Timing:
+def best_tile_time(work: TileWork, tiles: Tiles, chip: Chip, constants: Coefficients) -> Timing:
     """The time of the best tile of a kernel, without its launch."""
     depth = STEP_BYTES / work.element
     steps = work.k / (depth * tiles.split)
@@ -129,15 +129,15 @@ def tiled(work: TileWork, tiles: Tiles, chip: Chip, constants: Coefficients) -> 
         "memory": (work.moved + (tiles.split > 1) * 2.0 * tiles.split * work.result)
         / (chip.hbm * constants["memory"]),
     }
-    busy = overlapped(*parts.values())
+    busy = overlap_time(*parts.values())
     latency = resident_rounds * (work.start + steps * work.step)
-    computed = overlapped(parts["matrix"], parts["address"])
+    computed = overlap_time(parts["matrix"], parts["address"])
     clock = sustained_clock(
         chip, work.dtype, constants["power"] * computed / np.maximum(busy + latency, computed)
     )
     for name in ("matrix", "address"):
         parts[name] = parts[name] * (chip.clock / clock)
-    busy = overlapped(*parts.values())
+    busy = overlap_time(*parts.values())
     seconds = busy + latency + (tiles.split > 1) * constants["split"]
     if not work.splits:
         seconds = np.where(tiles.split > 1, np.inf, seconds)
@@ -157,7 +157,7 @@ def tiled(work: TileWork, tiles: Tiles, chip: Chip, constants: Coefficients) -> 
     )
 
 
-def overlapped(*parts: Array) -> Array:
+def overlap_time(*parts: Array) -> Array:
     """Seconds of parts that work at once: (Σ part⁴)^¼, as `kernel.overlap` in `solve`."""
     total = 0.0
     for part in parts:
@@ -194,4 +194,13 @@ def plus(timing: Timing, name: str, seconds: Array | float) -> Timing:
     return Timing(timing.seconds + extra, parts, timing.choice)
 
 
-__all__ = ["Coefficients", "TileWork", "Tiles", "Timing", "fastest", "overlapped", "plus", "tiled"]
+__all__ = [
+    "Coefficients",
+    "TileWork",
+    "Tiles",
+    "Timing",
+    "best_tile_time",
+    "fastest",
+    "overlap_time",
+    "plus",
+]

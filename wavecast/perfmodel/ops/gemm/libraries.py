@@ -102,7 +102,9 @@ def candidates(
     return _columns(list(configurations)) if configurations else None
 
 
-def given(library: str, tile: tuple[int, int, int], splits: int, generation: str) -> Candidates:
+def fixed_configuration(
+    library: str, tile: tuple[int, int, int], splits: int, generation: str
+) -> Candidates:
     """The one configuration a caller states: rows, columns and bytes of K per step."""
     rows = [row for row in kernels() if row.library == library]
     kernel = next((row for row in rows if generation in row.generations), rows[0])
@@ -157,4 +159,12 @@ def _columns(configurations: list[tuple[Any, ...]]) -> Candidates:
     )
 
 
-__all__ = ["LAYOUTS", "Candidates", "candidates", "check", "given", "kernels", "libraries"]
+__all__ = [
+    "LAYOUTS",
+    "Candidates",
+    "candidates",
+    "check",
+    "fixed_configuration",
+    "kernels",
+    "libraries",
+]

@@ -12,14 +12,14 @@ from wavecast.errors import UnknownName, Unpredictable, UsageError
 from wavecast.perfmodel import coefficients
 from wavecast.perfmodel.bounds import Work
 from wavecast.perfmodel.chip import Chip
-from wavecast.perfmodel.intervals import bracketed
+from wavecast.perfmodel.intervals import with_interval
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.ops.gemm import formats, libraries
 from wavecast.perfmodel.ops.gemm.tiles import GemmSizes, OperandFormats, demand, stored_bytes
-from wavecast.perfmodel.ops.sizes import parse_sizes, taken, truth, whole
+from wavecast.perfmodel.ops.sizes import check_options, parse_sizes, truth, whole
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.perfmodel.solve import Bounds, solve
-from wavecast.perfmodel.timing import TIMINGS, measured
+from wavecast.perfmodel.timing import TIMINGS, measurement_time
 
 FAMILY = "gemm"
 _OPTIONS = (
@@ -106,7 +106,9 @@ class Gemm(Op):
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
         """From `4096x4096x4096` and options by name. Raises UsageError, UnknownName."""
-        values = taken("gemm", options, _OPTIONS, ("dtype",), values={"dtype": formats.FORMATS})
+        values = check_options(
+            "gemm", options, _OPTIONS, ("dtype",), values={"dtype": formats.FORMATS}
+        )
         sizes = parse_sizes(shape)
         if len(sizes) not in (3, 4):
             raise UsageError(f"gemm: no shape {shape!r}", hint=cls.shape_help)
@@ -163,7 +165,9 @@ class Gemm(Op):
     def candidates(self, generation: str) -> libraries.Candidates:
         """The configurations to choose from. Raises Unpredictable where no library has a kernel."""
         if self.tile:
-            return libraries.given(self.library, self.tile, self.splits or 1, generation)
+            return libraries.fixed_configuration(
+                self.library, self.tile, self.splits or 1, generation
+            )
         scaling = self.scaling or formats.default_scaling(self.dtype)
         configurations = libraries.candidates(
             self.dtype, scaling, self.layout, generation, self.library
@@ -187,8 +191,8 @@ class Gemm(Op):
         library = tiles.names[tiles.library[best]]
         seconds = float(times.seconds.flat[best])
         if self.timing != "kernel":
-            seconds = float(measured(chip, self.timing, seconds - constants["call"]))
-            parts["launch"] = float(measured(chip, self.timing, 0.0))
+            seconds = float(measurement_time(chip, self.timing, seconds - constants["call"]))
+            parts["launch"] = float(measurement_time(chip, self.timing, 0.0))
         limiter = max((n for n in parts if n != "launch"), key=lambda name: parts[name])
         if parts["launch"] > seconds / 2:
             limiter = "launch"
@@ -209,7 +213,7 @@ class Gemm(Op):
             },
             not_modelled=_NOT_MODELLED,
         )
-        return bracketed(prediction, self.subject, device)
+        return with_interval(prediction, self.subject, device)
 
     def __str__(self) -> str:
         sizes = f"{self.m}x{self.n}x{self.k}"

@@ -105,7 +105,7 @@ def demand(
         resident=resident,
         dtype=dtype,
         matrix=2.0 * elements * inner / rate,
-        serial=tiles.per_library(constants, "serial") * _exposed(operands.waves, constants),
+        serial=tiles.per_library(constants, "serial") * _exposure(operands.waves, constants),
         vector=_vector(operands, elements, columns, inner, constants) / chip.vector_flops,
         lds=through_lds * inner,
         lds_rate=NARROW_READ if a.narrow_reads else 1.0,
@@ -116,7 +116,7 @@ def demand(
         asynchronous=tiles.asynchronous,
         read=per_k * sizes.k * sizes.batch,
         written=m * sizes.n * sizes.batch * operands.output,
-        refetched=_refetched(sizes, outputs * splits, down, across, tiles, chip, a, b),
+        refetched=_refetch_bytes(sizes, outputs * splits, down, across, tiles, chip, a, b),
         combined=np.where(splits > 1, outputs * splits * elements * 2 * ACCUMULATOR, 0.0),
         combining=np.where(splits > 1, 1.0, 0.0),
     )
@@ -163,7 +163,7 @@ def _square(waves: int) -> tuple[int, int]:
     return down, waves // down
 
 
-def _exposed(waves: int, constants: Mapping[str, float]) -> float:
+def _exposure(waves: int, constants: Mapping[str, float]) -> float:
     """How much more of its other pipes a workgroup shows with fewer waves than two per SIMD, what
     the kernels of libraries have where their waves are not known."""
     return (8 / waves) ** constants["wave_overlap"] if waves else 1.0
@@ -183,7 +183,7 @@ def _vector(
     return scaled + widened
 
 
-def _refetched(
+def _refetch_bytes(
     sizes: GemmSizes,
     workgroups: Amount,
     down: Amount,

@@ -13,7 +13,7 @@ from wavecast.errors import UnknownName, UsageError
 from wavecast.perfmodel import coefficients
 from wavecast.perfmodel.bounds import Work
 from wavecast.perfmodel.chip import Chip
-from wavecast.perfmodel.intervals import bracketed
+from wavecast.perfmodel.intervals import with_interval
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.ops.dtypes import OF_MATRICES
 from wavecast.perfmodel.ops.gemm.formats import canonical
@@ -21,7 +21,7 @@ from wavecast.perfmodel.ops.moe.formats import MoeFormats
 from wavecast.perfmodel.ops.moe.routing import active_experts
 from wavecast.perfmodel.ops.moe.stages import FAMILY, MoeModel
 from wavecast.perfmodel.ops.moe.strategies import PARTS, TiledProblems
-from wavecast.perfmodel.ops.sizes import parse_sizes, taken, truth, whole
+from wavecast.perfmodel.ops.sizes import check_options, parse_sizes, truth, whole
 from wavecast.perfmodel.prediction import Prediction
 
 NOT_MODELLED = (
@@ -86,7 +86,7 @@ class FusedMoe(Op):
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
         """From `TOKENSxMODELxINTERxEXPERTSxTOPK` and options by field name. Raises UsageError."""
-        taken(cls.kind, options, tuple(_OPTIONS), ("dtype",), values={"dtype": OF_MATRICES})
+        check_options(cls.kind, options, tuple(_OPTIONS), ("dtype",), values={"dtype": OF_MATRICES})
         values: dict[str, Any] = {
             name: _OPTIONS[name](name, text) for name, text in options.items()
         }
@@ -119,7 +119,7 @@ class FusedMoe(Op):
         best = batch.best(_machine(device, self.form, self.part, self.assembly))
         bounds = {name: part for name, part in best.parts.items() if part > 0}
         notes = []
-        if self.form.compute not in _measured(device.generation):
+        if self.form.compute not in _measured_dtypes(device.generation):
             notes.append(f"{self.form} was not measured on {device.generation}")
         prediction = Prediction(
             device=device.id,
@@ -133,7 +133,7 @@ class FusedMoe(Op):
             not_modelled=NOT_MODELLED,
             notes=tuple(notes),
         )
-        return bracketed(prediction, self.subject, device, widen=1.5 if notes else 1.0)
+        return with_interval(prediction, self.subject, device, widen=1.5 if notes else 1.0)
 
     def __str__(self) -> str:
         sizes = f"{self.tokens}x{self.model}x{self.inter} experts {self.experts} top {self.topk}"
@@ -151,7 +151,7 @@ class FusedMoe(Op):
 
 
 @cache
-def _measured(generation: str) -> tuple[str, ...]:
+def _measured_dtypes(generation: str) -> tuple[str, ...]:
     """Dtypes of matrix products that were measured on a generation."""
     rows = pattern_table.read(Path(__file__).with_name("measured.toml"), ["dtypes"])
     return pattern_table.value(rows["dtypes"], generation)

@@ -72,7 +72,7 @@ class TiledProblems:
             first, second = (launch.seconds.min(axis=2) for launch in self._two(machine))
             times.append((first + second).min(axis=1))
         if self.part in ("gate-up", "down"):
-            times.append(self._one(machine).seconds.min(axis=(1, 2)))
+            times.append(self._stage_time(machine).seconds.min(axis=(1, 2)))
         if self._fuses(machine):
             times.append(machine.fused(self.fused).seconds.min(axis=(1, 2)))
         return np.minimum.reduce(times)
@@ -83,7 +83,7 @@ class TiledProblems:
         if self.part == "layer":
             strategies.append(_two_kernels(*self._two(machine), self.stages))
         if self.part in ("gate-up", "down"):
-            strategies.append(_one_kernel(self._one(machine), self.stages, {}))
+            strategies.append(_one_kernel(self._stage_time(machine), self.stages, {}))
         if self._fuses(machine):
             strategies.append(_one_kernel(machine.fused(self.fused), self.fused, {"kernels": 1}))
         return min(strategies, key=lambda strategy: strategy.seconds)
@@ -91,7 +91,7 @@ class TiledProblems:
     def _fuses(self, machine: MoeModel) -> bool:
         return self.part == "one-kernel" or (self.part == "layer" and machine.form.fusible)
 
-    def _one(self, machine: MoeModel) -> StageTime:
+    def _stage_time(self, machine: MoeModel) -> StageTime:
         return machine.gate_up(self.stages) if self.part == "gate-up" else self._down(machine)
 
     def _two(self, machine: MoeModel) -> tuple[StageTime, StageTime]:
