@@ -25,12 +25,12 @@ from wavecast.bench.measure.gpu import cache_bytes, too_fast
 from wavecast.bench.measure.gpu_environment import LocalGpuState, here
 from wavecast.bench.measure.sampling import SamplingBudget, half_width, sample
 from wavecast.bench.records import Scalar
-from wavecast.capture.gpu import timing
-from wavecast.capture.gpu.inputs import MakeThere
 from wavecast.errors import NothingAnalysed, WavecastError
 from wavecast.kernels import registry
 from wavecast.kernels.operator import Operator
 from wavecast.perfmodel.roofline import roofline
+from wavecast.runtimes.gpu import timing
+from wavecast.runtimes.gpu.inputs import MakeThere
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 

@@ -11,8 +11,6 @@ from typing import ClassVar, Self
 
 from calibration import hip_suite
 from wavecast.arch import Device
-from wavecast.capture.module.function import Function
-from wavecast.capture.module.loading import Module, load
 from wavecast.compile.digest import digest
 from wavecast.compile.parsing import parse_kernel
 from wavecast.errors import InputError, MissingFact, UsageError
@@ -25,6 +23,8 @@ from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.predict import kernel_subject
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.perfmodel.profile import LaunchProfile, ProfileSource
+from wavecast.runtimes.module.function import Function
+from wavecast.runtimes.module.loading import Module, load
 from wavecast.sampling.sample import Sample
 
 FOLDER = "gpu_perf_scripts"

@@ -20,9 +20,9 @@ import pandas as pd
 import torch
 
 from wavecast.arch.systems import system
-from wavecast.capture.torch_graph import module_graph
 from wavecast.errors import WavecastError
 from wavecast.perfmodel.roofline import roofline
+from wavecast.runtimes.torch_graph import module_graph
 from wavecast.systems.sources.answer import answer
 from wavecast.systems.sources.calls import ModuleGraph
 

@@ -32,7 +32,6 @@ from calibration.cells import Cell, LeftOutTable
 from calibration.left_out import measured, sketch
 from wavecast import arch
 from wavecast.analyze import analyze_nvidia, sass_program
-from wavecast.capture.triton import capture_script
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import WavecastError
 from wavecast.perfmodel import intervals
@@ -43,6 +42,7 @@ from wavecast.perfmodel.predict import subject_of
 from wavecast.perfmodel.profile import LaunchProfile
 from wavecast.perfmodel.sm.profile import profile_of_sass
 from wavecast.pipeline.explain.reading import with_sass
+from wavecast.runtimes.triton import capture_script
 
 SCRIPT: Final = Path(__file__).with_name("liger_kernels.py")
 CONFIGURATION: Final = "extra_benchmark_config_str"

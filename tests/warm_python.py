@@ -34,7 +34,7 @@ from importlib import import_module
 channel = socket.socket(fileno={channel})
 gc.disable()
 import torch, triton
-import wavecast.capture.triton.hooks, wavecast.capture.triton.worker
+import wavecast.runtimes.triton.hooks, wavecast.runtimes.triton.worker
 gc.freeze()
 gc.enable()
 
@@ -74,7 +74,7 @@ def work(job, streams):
         if "capture" in job:
             import_module(job["capture"][0]).main(job["capture"][1])
         else:
-            from wavecast.capture.triton import capture_process
+            from wavecast.runtimes.triton import capture_process
             capture_process.prepare()  # without GPUs from here on
             os.environ.update({**job["environment"], **{hidden}})
             run(*job["command"])
@@ -180,7 +180,7 @@ def _server(process: int) -> _Server:
 
 
 class _Capture:
-    """A capture in a fork (`wavecast.capture.triton.capture_process.CaptureProcess`)."""
+    """A capture in a fork (`wavecast.runtimes.triton.capture_process.CaptureProcess`)."""
 
     def __init__(self, server: _Server, child: int) -> None:
         self._server, self._child = server, child
@@ -264,7 +264,7 @@ def _start_capture(worker: str, folder: Path) -> _Capture:
 def captures() -> Iterator[Callable[..., object]]:
     """Within, scripts are captured in forks; gives what captured them before, in new processes. At
     the end the process that forks ends."""
-    from wavecast.capture.triton import capture_process
+    from wavecast.runtimes.triton import capture_process
 
     before = capture_process.start
     with pytest.MonkeyPatch.context() as patch:

@@ -42,21 +42,21 @@ if TYPE_CHECKING:
     from wavecast.api.run import run
     from wavecast.api.validate import validate
     from wavecast.api.vllm_report import vllm_report
-    from wavecast.capture.module import load
-    from wavecast.capture.triton import capture, device
+    from wavecast.runtimes.module import load
+    from wavecast.runtimes.triton import capture, device
 
 _MODULES = ("ops", "testing")
 _LAZY = {
     "estimate": "wavecast.api.estimate",
     "explain": "wavecast.api.explain",
     "export": "wavecast.api.export",
-    "capture": "wavecast.capture.triton",
+    "capture": "wavecast.runtimes.triton",
     "compare": "wavecast.api.compare",
-    "device": "wavecast.capture.triton",
+    "device": "wavecast.runtimes.triton",
     "diff": "wavecast.api.diff",
     "gate": "wavecast.api.gate",
     "history": "wavecast.api.history",
-    "load": "wavecast.capture.module",
+    "load": "wavecast.runtimes.module",
     "model": "wavecast.api.model",
     "profile": "wavecast.api.profile",
     "run": "wavecast.api.run",

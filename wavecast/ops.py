@@ -117,8 +117,8 @@ def predicted(model: Any, inputs: Any, system: str = "mi300x", *, jobs: int = 1)
     other arguments, CaptureError where the module does not run on tensors without values.
     """
     from wavecast.arch.systems import system as find_system
-    from wavecast.capture.torch_graph import module_graph
     from wavecast.pipeline.models.replacing import replace_calls
+    from wavecast.runtimes.torch_graph import module_graph
 
     machine = find_system(system)
     return replace_calls(module_graph(model, inputs), machine, jobs=jobs)

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from wavecast.capture.devices import DeviceFacts
+from wavecast.runtimes.devices import DeviceFacts
 
 # Inductor compiles a program for each vector extension of the CPU, to see which it may use
 os.environ.setdefault("TORCHINDUCTOR_VEC_ISA_OK", "0")

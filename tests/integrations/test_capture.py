@@ -7,8 +7,8 @@ import struct
 import pytest
 
 from tests.integrations.conftest import GFX942, GFX1100, SM_90
-from wavecast.capture.triton import capture, capture_call
 from wavecast.errors import CompileError, UsageError
+from wavecast.runtimes.triton import capture, capture_call
 
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")

@@ -12,13 +12,13 @@ import pytest
 
 from tests.integrations.conftest import ADD, GFX942
 from wavecast import processes
-from wavecast.capture.patching import Patches
-from wavecast.capture.triton import Capture, capture_cache, capture_script
-from wavecast.capture.triton.capture_cache import CaptureCache
-from wavecast.capture.triton.dependencies import RunDependencies, merge_dependencies
-from wavecast.capture.triton.job import Job
-from wavecast.capture.triton.observed_run import RunObserver
 from wavecast.compile.codeobject import Launch
+from wavecast.runtimes.patching import Patches
+from wavecast.runtimes.triton import Capture, capture_cache, capture_script
+from wavecast.runtimes.triton.capture_cache import CaptureCache
+from wavecast.runtimes.triton.dependencies import RunDependencies, merge_dependencies
+from wavecast.runtimes.triton.job import Job
+from wavecast.runtimes.triton.observed_run import RunObserver
 
 pytest.importorskip("torch")
 pytest.importorskip("triton")

@@ -6,9 +6,9 @@ import pytest
 
 from tests.integrations.conftest import GFX942, GFX1100, SM_90
 from tests.targets import thorough_beyond
-from wavecast.capture.triton import capture_script
 from wavecast.compile.cache import DiskCache
 from wavecast.errors import CaptureError, InputError, NothingAnalysed, UsageError
+from wavecast.runtimes.triton import capture_script
 
 pytest.importorskip("torch")
 pytest.importorskip("triton")

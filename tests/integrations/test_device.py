@@ -17,9 +17,9 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast  # noqa: E402
 from tests.warm_python import run_module  # noqa: E402
-from wavecast.capture.triton import run_script  # noqa: E402
 from wavecast.emulate.errors import ExecutionError, Unsupported  # noqa: E402
 from wavecast.errors import LaunchError, UsageError  # noqa: E402
+from wavecast.runtimes.triton import run_script  # noqa: E402
 from wavecast.sampling.estimate import CodeEstimate, Resources  # noqa: E402
 
 kernels = pytest.importorskip("tests.integrations.kernels")

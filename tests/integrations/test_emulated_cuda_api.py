@@ -12,10 +12,10 @@ triton = pytest.importorskip("triton", reason="needs Triton")
 import wavecast  # noqa: E402
 from tests.integrations.conftest import GFX942, SM_90  # noqa: E402
 from wavecast import arch  # noqa: E402
-from wavecast.capture.devices import facts_of  # noqa: E402
-from wavecast.capture.torch_cpu import emulated_cuda  # noqa: E402
-from wavecast.capture.torch_cpu.random import CudaGenerator  # noqa: E402
-from wavecast.capture.triton.driver import CaptureUtils  # noqa: E402
+from wavecast.runtimes.devices import facts_of  # noqa: E402
+from wavecast.runtimes.torch_cpu import emulated_cuda  # noqa: E402
+from wavecast.runtimes.torch_cpu.random import CudaGenerator  # noqa: E402
+from wavecast.runtimes.triton.driver import CaptureUtils  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -114,7 +114,7 @@ def test_generators_of_the_gpu() -> None:
 
 @pytest.mark.usefixtures("cuda")
 def test_the_oldest_states_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("wavecast.capture.torch_cpu.random._KEPT", 3)
+    monkeypatch.setattr("wavecast.runtimes.torch_cpu.random._KEPT", 3)
     generator = CudaGenerator()
     for _ in range(20):
         torch.rand(1, device="cuda", generator=generator)

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wavecast.capture.imported import when_imported
-from wavecast.capture.patching import Patches
+from wavecast.runtimes.imported import when_imported
+from wavecast.runtimes.patching import Patches
 
 
 @pytest.fixture

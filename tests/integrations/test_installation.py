@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from wavecast.capture.patching import Patches
-from wavecast.capture.triton import installation
+from wavecast.runtimes.patching import Patches
+from wavecast.runtimes.triton import installation
 
 
 def test_it_is_made_again_when_a_file_changes(

@@ -21,10 +21,10 @@ import triton.language as tl  # noqa: E402
 
 import wavecast  # noqa: E402
 from tests.waiting import runs, sleeps, until  # noqa: E402
-from wavecast.capture.triton import capture, isolation  # noqa: E402
-from wavecast.capture.triton.isolation import Crashed, diagnostic, rehearse  # noqa: E402
 from wavecast.errors import CompileError  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
+from wavecast.runtimes.triton import capture, isolation  # noqa: E402
+from wavecast.runtimes.triton.isolation import Crashed, diagnostic, rehearse  # noqa: E402
 
 GOOD, ABORTS = "=v,v", "=v,5"
 """Constraints of inline assembly. The second is one that LLVM aborts on, in every build of it."""
@@ -222,7 +222,7 @@ def test_an_interrupt_takes_the_fork_with_it(forks: list[int]) -> None:
 _WAITING = """
 import os, sys, time
 from pathlib import Path
-from wavecast.capture.triton.isolation import rehearse
+from wavecast.runtimes.triton.isolation import rehearse
 def wait():
     Path(sys.argv[1]).write_text(str(os.getpid()))
     time.sleep(60)

@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from wavecast.capture.module.language import parse, to_numpy
 from wavecast.errors import InputError, UsageError
+from wavecast.runtimes.module.language import parse, to_numpy
 
 
 @pytest.mark.parametrize(

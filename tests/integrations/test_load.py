@@ -13,8 +13,6 @@ import pytest
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast
-from wavecast.capture.module.arguments import ArgumentSlot, pack
-from wavecast.capture.module.memory import Memory
 from wavecast.compile import bundle, toolchain
 from wavecast.compile.codeobject import Parameter
 from wavecast.emulate.errors import ExecutionError
@@ -27,6 +25,8 @@ from wavecast.errors import (
     WavecastError,
 )
 from wavecast.isa.program import KernelArgument
+from wavecast.runtimes.module.arguments import ArgumentSlot, pack
+from wavecast.runtimes.module.memory import Memory
 
 ROOT = Path(__file__).parents[2]
 SAXPY = ROOT / "tests/compile/data/saxpy.gfx942.s"
@@ -63,12 +63,12 @@ def compiler() -> None:
 
 
 @pytest.fixture(scope="module")
-def module(compiler: None) -> wavecast.capture.module.Module:
+def module(compiler: None) -> wavecast.runtimes.module.Module:
     return wavecast.load(MODULE)
 
 
 @pytest.fixture(scope="module")
-def saxpy() -> wavecast.capture.module.Function:
+def saxpy() -> wavecast.runtimes.module.Function:
     return wavecast.load(SAXPY)["saxpy"]
 
 

@@ -114,7 +114,7 @@ def suite(tmp_path: Path) -> Path:
 
 def run(folder: Path, *arguments: str) -> tuple[int, str]:
     """Exit code and output of pytest in another process, with no plugin but ours."""
-    plugins = ("-p", "wavecast.capture.pytest.plugin")
+    plugins = ("-p", "wavecast.runtimes.pytest.plugin")
     if "-n2" in arguments:
         plugins += ("-p", "xdist")
     environment = {**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
@@ -133,7 +133,7 @@ def test_without_the_option_nothing_happens(suite: Path) -> None:
 
 def test_the_plugin_imports_nothing_until_asked() -> None:
     heavy = "('torch', 'triton', 'llvmlite', 'numpy', 'wavecast.errors')"
-    code = "import wavecast.capture.pytest.plugin, sys\n"
+    code = "import wavecast.runtimes.pytest.plugin, sys\n"
     code += f"print([name for name in {heavy} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "[]"

@@ -11,9 +11,9 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 import triton.language as tl  # noqa: E402
 
 import wavecast  # noqa: E402
-from wavecast.capture.triton.reach import reachable  # noqa: E402
 from wavecast.compile.triton import Slot  # noqa: E402
 from wavecast.emulate.errors import ExecutionError  # noqa: E402
+from wavecast.runtimes.triton.reach import reachable  # noqa: E402
 
 pytestmark = pytest.mark.torch
 TARGETS = ("gfx90a", "gfx942", "gfx950", "gfx1100", "gfx1201")

@@ -12,8 +12,8 @@ pytest.importorskip("triton", reason="needs Triton")
 import wavecast  # noqa: E402
 from tests.integrations import kernels  # noqa: E402
 from wavecast import arch  # noqa: E402
-from wavecast.capture.triton import recompile  # noqa: E402
 from wavecast.errors import CompileError  # noqa: E402
+from wavecast.runtimes.triton import recompile  # noqa: E402
 
 
 def test_a_kernel_is_compiled_again_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

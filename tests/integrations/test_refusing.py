@@ -13,11 +13,11 @@ def test_configurations_are_refused_before_llvm(tmp_path, monkeypatch) -> None:
 
     from tests.integrations import kernels
     from tests.integrations.conftest import GFX942
-    from wavecast.capture.patching import Patches
-    from wavecast.capture.triton import capture
-    from wavecast.capture.triton.complaints import Refused
-    from wavecast.capture.triton.isolation import in_this_process
-    from wavecast.capture.triton.refusing import refuse_early
+    from wavecast.runtimes.patching import Patches
+    from wavecast.runtimes.triton import capture
+    from wavecast.runtimes.triton.complaints import Refused
+    from wavecast.runtimes.triton.isolation import in_this_process
+    from wavecast.runtimes.triton.refusing import refuse_early
 
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path / "cache"))
     lowered = []

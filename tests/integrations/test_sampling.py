@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wavecast import arch
-from wavecast.capture.triton import capture
+from wavecast.runtimes.triton import capture
 
 torch = pytest.importorskip("torch")
 triton = pytest.importorskip("triton")

@@ -8,8 +8,8 @@ import warnings
 import pytest
 
 from tests.integrations.conftest import GFX942, SM_90
-from wavecast.capture.torch_cpu import emulated_cuda, products
 from wavecast.errors import CaptureError
+from wavecast.runtimes.torch_cpu import emulated_cuda, products
 
 torch = pytest.importorskip("torch")
 from torch._subclasses import CrossRefFakeMode  # noqa: E402

@@ -14,9 +14,9 @@ import pytest
 from tests.integrations.conftest import GFX942
 from tests.targets import thorough_beyond
 from tests.waiting import until
-from wavecast.capture.triton import capture_script
-from wavecast.capture.triton.program import ending, run_as_main
 from wavecast.errors import CaptureError, NothingAnalysed
+from wavecast.runtimes.triton import capture_script
+from wavecast.runtimes.triton.program import ending, run_as_main
 
 pytest.importorskip("torch")
 pytest.importorskip("triton")

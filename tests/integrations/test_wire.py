@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 
 from tests.integrations.samples import LAUNCH
-from wavecast.capture.triton import wire
-from wavecast.capture.triton.recorder import Recorder
+from wavecast.runtimes.triton import wire
+from wavecast.runtimes.triton.recorder import Recorder
 from wavecast.systems.sources.calls import GraphLibraryCall, OperatorCall, TensorSizes
 
 

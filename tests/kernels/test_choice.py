@@ -14,11 +14,11 @@ import triton.language as tl  # noqa: E402
 
 from tests.targets import thorough_beyond  # noqa: E402
 from wavecast import arch  # noqa: E402
-from wavecast.capture.triton import capture  # noqa: E402
 from wavecast.errors import CompileError, ParseError  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.spec import KernelSpec  # noqa: E402
 from wavecast.perfmodel.ranking import Constant  # noqa: E402
+from wavecast.runtimes.triton import capture  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

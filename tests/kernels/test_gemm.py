@@ -8,13 +8,13 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from tests.targets import thorough_beyond  # noqa: E402
-from wavecast.capture.triton import device  # noqa: E402
 from wavecast.frameworks.torch.verify import difference, verify  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
 from wavecast.kernels.configuration import Configuration  # noqa: E402
 from wavecast.kernels.gemm import matmul, scaled  # noqa: E402
 from wavecast.kernels.operator import Tolerance  # noqa: E402
+from wavecast.runtimes.triton import device  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

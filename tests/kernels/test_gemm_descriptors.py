@@ -16,11 +16,11 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from tests.targets import swept, thorough_beyond  # noqa: E402
 from wavecast import arch  # noqa: E402
-from wavecast.capture.triton import capture  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.gemm import matmul, scaled  # noqa: E402
 from wavecast.kernels.inputs import Make  # noqa: E402
 from wavecast.kernels.operator import Operator  # noqa: E402
+from wavecast.runtimes.triton import capture  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

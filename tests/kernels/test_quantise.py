@@ -10,9 +10,9 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from tests.targets import thorough_beyond  # noqa: E402
 from wavecast import ops  # noqa: E402
-from wavecast.capture.triton import device  # noqa: E402
 from wavecast.kernels.checks import ArgumentError  # noqa: E402
 from wavecast.kernels.quantise.common import same_codes  # noqa: E402
+from wavecast.runtimes.triton import device  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -11,8 +11,8 @@ import triton  # noqa: E402
 import triton.language as tl  # noqa: E402
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
-from wavecast.capture.triton import device  # noqa: E402
 from wavecast.kernels import random  # noqa: E402
+from wavecast.runtimes.triton import device  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -12,11 +12,11 @@ triton = pytest.importorskip("triton", reason="needs Triton")
 import triton.language as tl  # noqa: E402
 
 from wavecast import arch  # noqa: E402
-from wavecast.capture.triton import capture  # noqa: E402
 from wavecast.errors import MissingFact  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.spec import KernelSpec, Workspace  # noqa: E402
 from wavecast.perfmodel.ranking import Constant, StreamingKernel  # noqa: E402
+from wavecast.runtimes.triton import capture  # noqa: E402
 
 pytestmark = pytest.mark.torch
 MI300X = arch.load("mi300x")

@@ -28,7 +28,7 @@ def captured() -> Captured:
     torch = pytest.importorskip("torch")
     pytest.importorskip("triton")
     from tests.lab.kernels import scaled
-    from wavecast.capture.triton import capture
+    from wavecast.runtimes.triton import capture
 
     x, out = torch.randn(1000), torch.zeros(1000)
     with capture("gfx942") as launches:

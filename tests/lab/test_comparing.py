@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 
 from tests.lab.conftest import Captured
-from wavecast.capture.triton.generate import assemble
 from wavecast.compile.codeobject import Launch
 from wavecast.dtypes import lookup
 from wavecast.lab import comparing
 from wavecast.lab.comparing import compare_launches
+from wavecast.runtimes.triton.generate import assemble
 
 
 def changed(captured: Captured, before: str, after: str) -> Launch:

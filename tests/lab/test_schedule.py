@@ -70,7 +70,7 @@ def product(request: pytest.FixtureRequest) -> Product:
     torch = pytest.importorskip("torch")
     pytest.importorskip("triton")
     from tests.lab import kernels
-    from wavecast.capture.triton import capture
+    from wavecast.runtimes.triton import capture
 
     target: str = request.param
     a = torch.randn(32, 96, dtype=torch.bfloat16)

@@ -11,8 +11,8 @@ import pytest
 
 import wavecast
 from wavecast import compile as compilers
-from wavecast.capture.module import Function
 from wavecast.compile.codeobject import Parameter
+from wavecast.runtimes.module import Function
 
 OBJECTS = Path(__file__).resolve().parents[3] / "shared" / "library_objects"
 

@@ -11,11 +11,11 @@ import triton
 import triton.language as tl
 
 from wavecast import analyze, arch
-from wavecast.capture.triton import capture
 from wavecast.compile.parsing import parse_kernel
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.placement import LaunchPlacement
 from wavecast.perfmodel.reuse import Reuse, reuse
+from wavecast.runtimes.triton import capture
 
 TILE, STEP = 256, 256
 Order = Callable[[int], tuple[int, int]]

@@ -11,12 +11,12 @@ import pytest
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 from wavecast import limits
-from wavecast.capture.module import described_array
 from wavecast.emulate.check.collected import Reports
 from wavecast.errors import UsageError
 from wavecast.pipeline.execute.execution import Execution, execute_code
 from wavecast.pipeline.execute.options import ExecutionOptions
 from wavecast.pipeline.plan import Plan, Planned
+from wavecast.runtimes.module import described_array
 
 pytestmark = pytest.mark.hip
 SOURCE = """

@@ -185,7 +185,7 @@ def test_patterns_of_a_graph_without_tensors_are_matched_on_the_cpu() -> None:
     """Inductor takes a GPU where a graph that it compiles first has no tensors."""
     from torch._inductor import compile_fx
 
-    from wavecast.capture.torch_graph.compiled import LaunchRecorder, _without_trials
+    from wavecast.runtimes.torch_graph.compiled import LaunchRecorder, _without_trials
 
     graph = torch.fx.GraphModule({}, torch.fx.Graph())
     assert compile_fx.get_inputs_devices((), graph) == [None]
@@ -208,7 +208,7 @@ def test_launches_of_an_autotuner_are_left_out(monkeypatch) -> None:
     """A reduction over many elements is timed in several configurations, on copies of tensors."""
     from torch._inductor.utils import fresh_cache
 
-    from wavecast.capture.torch_graph import compiled
+    from wavecast.runtimes.torch_graph import compiled
 
     monkeypatch.setattr(compiled, "_SETTINGS", {"max_autotune_pointwise": True})
 

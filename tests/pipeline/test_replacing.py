@@ -31,7 +31,7 @@ class Block(nn.Module):
 
 @pytest.fixture(scope="module")
 def graph() -> ModuleGraph:
-    from wavecast.capture.torch_graph import module_graph
+    from wavecast.runtimes.torch_graph import module_graph
 
     return module_graph(Block().half(), torch.empty(2, 8, 16, 16, dtype=torch.half))
 
@@ -53,7 +53,7 @@ def test_calls_become_operators_with_the_sizes_that_these_take(graph) -> None:
 
 
 def test_calls_of_other_dtypes_and_phases_stay() -> None:
-    from wavecast.capture.torch_graph import module_graph
+    from wavecast.runtimes.torch_graph import module_graph
 
     wide = module_graph(nn.Linear(8, 8).double(), torch.empty(4, 8, dtype=torch.double))
     assert not any(map(library_call, wide.calls))

@@ -11,7 +11,6 @@ import pytest
 pytest.importorskip("torch")
 
 from wavecast.arch.select import load
-from wavecast.capture.torch_graph.profiled import UnknownCall, calls
 from wavecast.perfmodel.intervals import HALF_WIDTH
 from wavecast.perfmodel.ops.gemm import Gemm
 from wavecast.profiles.changes import parse
@@ -19,6 +18,7 @@ from wavecast.profiles.elsewhere import RatioBasis, elsewhere
 from wavecast.profiles.nesting import adopt
 from wavecast.profiles.predicted import predict
 from wavecast.profiles.profile import NONE, Profile, ProfiledKernel, ProfiledOp
+from wavecast.runtimes.torch_graph.profiled import UnknownCall, calls
 
 pytestmark = pytest.mark.torch
 

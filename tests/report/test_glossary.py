@@ -30,7 +30,7 @@ error evidence expected figure file first found from gpu in instr. instruction
 interval kernel limited line loop mean measured median name not now of op over
 per predicted ratio rates reached reason record responsible row second seen set
 share source step tenth time times to triton unit value verdict what why worst
-high low and class difference for host launches library module the there
+high low and class id difference for host launches library module the there
 """
 EVERYDAY: Final = frozenset(_EVERYDAY.split())
 """Words of column heads that need no explanation."""

@@ -9,7 +9,7 @@ import pytest
 
 from tests.bench.history.sample import nightly
 from tests.report.browser import CHROMIUM, Page
-from wavecast.bench.history.series import History, Wanted, history
+from wavecast.bench.history.series import History, SeriesFilter, history
 from wavecast.report.bench import history as words
 from wavecast.report.bench import history_html
 
@@ -19,7 +19,7 @@ def found(tmp_path_factory: pytest.TempPathFactory) -> History:
     runs = nightly([""] * 20)
     records = {run.id: records for run, records in runs}
     folder = tmp_path_factory.mktemp("nowhere")
-    return history(records, [run for run, _ in runs], Wanted(), folder)
+    return history(records, [run for run, _ in runs], SeriesFilter(), folder)
 
 
 def test_the_page_needs_nothing_else(found: History) -> None:
@@ -35,7 +35,7 @@ def test_the_page_needs_nothing_else(found: History) -> None:
 def test_names_are_text_not_markup() -> None:
     ((run, (record, _)),) = nightly(["0123456789<b>"])
     object.__setattr__(record.subject, "name", "<script>alert(1)</script>[red]")
-    told = history({run.id: [record]}, [run], Wanted(), Path("/"))
+    told = history({run.id: [record]}, [run], SeriesFilter(), Path("/"))
     page = history_html.render(told)
     assert "<script>alert" not in page
     assert "&lt;script&gt;" in page

@@ -6,11 +6,11 @@ import io
 
 from rich.console import Console
 
-from wavecast.capture.triton.recorder import CaptureFailure
 from wavecast.kernels.configuration import Configuration
 from wavecast.pipeline.explain.result import ConfigurationChoice
 from wavecast.report.explain.terminal_choices import choices
 from wavecast.report.lab import tuning
+from wavecast.runtimes.triton.recorder import CaptureFailure
 from wavecast.tune.records import Result, TuningProblem
 from wavecast.tune.run import TuneResult
 from wavecast.tune.table import TuningTable

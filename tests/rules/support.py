@@ -115,7 +115,7 @@ def captured(
 ) -> RuleInput:
     """A Triton kernel compiled for a device through a captured launch, with its analysis."""
     pytest.importorskip("torch")
-    from wavecast.capture.triton import capture_call
+    from wavecast.runtimes.triton import capture_call
 
     loaded = arch.load(device)
     (launch,) = capture_call(kernel, args, options, grid=grid, device=loaded)

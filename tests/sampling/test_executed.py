@@ -10,8 +10,6 @@ import pytest
 import wavecast
 from tests.perfmodel.interval import interval_of
 from wavecast import analyze, arch
-from wavecast.capture.module.function import Function
-from wavecast.capture.module.loading import Module
 from wavecast.compile.codeobject import Launch
 from wavecast.compile.parsing import parse_kernel
 from wavecast.emulate.errors import ExecutionError
@@ -19,6 +17,8 @@ from wavecast.errors import UsageError
 from wavecast.perfmodel.placement import LaunchPlacement
 from wavecast.perfmodel.predict import kernel_subject
 from wavecast.perfmodel.profile import ProfileSource
+from wavecast.runtimes.module.function import Function
+from wavecast.runtimes.module.loading import Module
 from wavecast.sampling import sample
 
 SOURCE = """

@@ -121,7 +121,7 @@ FLOORS: Final[tuple[tuple[Room, ...], ...]] = (
     ),
     (
         Room(
-            ("capture",),
+            ("runtimes",),
             "programs under the name of a GPU that is not there: Triton's launches, PyTorch on the "
             "CPU, HIP programs, kernels in files, several GPUs, a pytest plugin",
             "`Launch`, results in memory",

@@ -9,7 +9,7 @@ import pytest
 
 from tests.structure.sources import ROOT, files, nodes
 
-FOLDERS = {"capture/hip_host/library.py"}
+FOLDERS = {"runtimes/hip_host/library.py"}
 """What renames a folder that it has filled."""
 
 

@@ -18,8 +18,8 @@ import pytest
 from tests.structure.sources import ROOT, files, module_names, nodes, tree
 from wavecast.arch import Device
 from wavecast.arch.fields import fields
-from wavecast.capture.devices import DeviceFacts
 from wavecast.perfmodel.chip import Chip
+from wavecast.runtimes.devices import DeviceFacts
 
 FIELDS = fields().keys()
 QUANTITIES = frozenset(

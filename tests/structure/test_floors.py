@@ -16,8 +16,8 @@ from tests.structure.sources import ROOT, files, imports
 TOP = {"__init__": 99, "__main__": 99}
 
 OPTIONAL = {
-    "torch": {"kernels", "capture", "frameworks"},
-    "triton": {"kernels", "capture", "frameworks"},
+    "torch": {"kernels", "runtimes", "frameworks"},
+    "triton": {"kernels", "runtimes", "frameworks"},
     "llvmlite": {"compile", "emulate"},
     "numba": {"compile"},
     "pandas": {"bench"},
@@ -41,7 +41,7 @@ OPTIONAL = {
     "lsprotocol": {"servers"},
     "starlette": {"servers"},
     "uvicorn": {"servers"},
-    "pytest": {"capture"},
+    "pytest": {"runtimes"},
 }
 
 

@@ -349,10 +349,10 @@ _OF_CALLS: Final = ("arch", "arch_files", "flops", "bytes", "dtype", "what_if", 
 
 
 def _explain_call(kernel: Any, args: Sequence[Any], options: Mapping[str, Any]) -> Explained:
-    from wavecast.capture.triton import capture_call
     from wavecast.errors import WavecastError
     from wavecast.pipeline.explain.result import ExplainReport, Failure
     from wavecast.pipeline.explain.run import explain_launches
+    from wavecast.runtimes.triton import capture_call
 
     option_names = [name for name in _OF_CALLS if name not in getattr(kernel, "arg_names", ())]
     explain_options = ExplainOptions.of(

@@ -19,11 +19,11 @@ from wavecast.options.values import PROCESSES, Integers, Numbers, Regex
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wavecast.capture.hip_host.launching import LaunchedKernel
     from wavecast.emulate.trace.result import Trace
     from wavecast.pipeline.execute.execution import Execution
     from wavecast.pipeline.execute.options import ExecutionOptions
     from wavecast.pipeline.plan import Plan
+    from wavecast.runtimes.hip_host.launching import LaunchedKernel
 
 DEFAULT_ARCH: Final = "gfx942"
 """What scripts and HIP source are compiled for where nothing is stated."""
@@ -264,7 +264,7 @@ def _partial_report(report: RunReport) -> RunReport:
 
 
 def _script(report: RunReport, arguments: tuple[str, ...], settings: ExecutionOptions) -> RunReport:
-    from wavecast.capture.triton import run_script
+    from wavecast.runtimes.triton import run_script
 
     streams = sys.stdout, sys.stderr
     try:

@@ -44,7 +44,7 @@ def script_exit(script: Path) -> int | None:
 
 
 def _crash(script: Path, ended: Ended, dump: str) -> str:
-    from wavecast.capture.triton.program import crash_line
+    from wavecast.runtimes.triton.program import crash_line
 
     where = crash_line(dump, script)
     return f"{script} ended by {ended.signal_name}" + (f" ({where})" if where else "")

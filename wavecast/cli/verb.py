@@ -143,8 +143,8 @@ class Verb:
 
     def _form(self, context: click.Context) -> str:
         """The format that is stated, or that of the output's name. Raises UsageError."""
-        if len(self.show.formats) < 2:
-            return "text"
+        if len(self.show.formats) == 1:
+            return self.show.formats[0]
         form, output = context.params["format"], context.params.get("output")
         if context.params["open"] and form != "html" and by_user(context, "format"):
             raise UsageError(f"--open shows HTML, not {form}")

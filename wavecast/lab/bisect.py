@@ -53,7 +53,7 @@ class CoreLlvm:
         return "Triton's core LLVM"
 
     def limited(self, launch: Launch, limit: int) -> tuple[str, str]:
-        from wavecast.capture.triton.dumps import machine_dump
+        from wavecast.runtimes.triton.dumps import machine_dump
 
         log, text = machine_dump(launch.code, self.device, [f"-opt-bisect-limit={limit}"])
         return text, log

@@ -73,7 +73,7 @@ class TritonGenerator:
         return f"the stage amdgcn of {self.compiler} for {self.device.target}"
 
     def assembly(self, text: str) -> str:
-        from wavecast.capture.triton.generate import CodeGeneratorCrash, generated_assembly
+        from wavecast.runtimes.triton.generate import CodeGeneratorCrash, generated_assembly
 
         try:
             return generated_assembly(text, self.device)

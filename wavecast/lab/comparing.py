@@ -19,7 +19,6 @@ from typing import Any, Final
 
 import numpy as np
 
-from wavecast.capture.module.types import scalar_dtype
 from wavecast.compile.codeobject import Argument, Launch
 from wavecast.dtypes import Dtype, Spelling, is_dtype, lookup
 from wavecast.emulate import engine
@@ -32,6 +31,7 @@ from wavecast.emulate.native import native_kernel
 from wavecast.errors import WavecastError
 from wavecast.lab import elements
 from wavecast.pipeline.explain.recompiling import with_scalars
+from wavecast.runtimes.module.types import scalar_dtype
 from wavecast.sampling.isolation import run_in_fork
 
 Array = np.ndarray[Any, Any]

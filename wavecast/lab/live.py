@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 
 from wavecast import arch
 from wavecast.arch import Device
-from wavecast.capture.triton.reach import makes_pointers, reachable
-from wavecast.capture.triton.sampling import Sampler
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import WavecastError
 from wavecast.lab.evaluation import LabSubject, SubjectSearch
+from wavecast.runtimes.triton.reach import makes_pointers, reachable
+from wavecast.runtimes.triton.sampling import Sampler
 
 if TYPE_CHECKING:
-    from wavecast.capture.triton.hooks import Hooks
     from wavecast.compile.triton import Slot
     from wavecast.perfmodel.profile import LaunchProfile
+    from wavecast.runtimes.triton.hooks import Hooks
 
 
 class LiveSampler(Sampler):

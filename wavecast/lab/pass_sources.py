@@ -50,19 +50,19 @@ class TritonPasses:
             raise CompileError(f"{self.launch.code.kernel}: it is not a kernel of Triton")
 
     def mlir(self) -> str:
-        from wavecast.capture.triton import compat
-        from wavecast.capture.triton.dumps import mlir_dump
+        from wavecast.runtimes.triton import compat
+        from wavecast.runtimes.triton.dumps import mlir_dump
 
         compat.warm_up()
         return mlir_dump(self.launch.code, self.device)
 
     def machine(self, options: Sequence[str]) -> tuple[str, str]:
-        from wavecast.capture.triton.dumps import machine_dump
+        from wavecast.runtimes.triton.dumps import machine_dump
 
         return machine_dump(self.launch.code, self.device, options)
 
     def launch_of(self, assembly: str) -> Launch:
-        from wavecast.capture.triton.generate import assemble
+        from wavecast.runtimes.triton.generate import assemble
 
         return replace(self.launch, code=assemble(self.launch.code, assembly, self.device))
 

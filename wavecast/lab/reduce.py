@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from typing import Final
 
 from wavecast import isa
-from wavecast.capture.triton.isolation import diagnostic
 from wavecast.errors import CompileError, UsageError, WavecastError
 from wavecast.isa.program import Kernel
 from wavecast.lab.codegen import CodeGenerator, CrashedCompiler
 from wavecast.lab.figures import faults
+from wavecast.runtimes.triton.isolation import diagnostic
 
 _RESULT: Final = re.compile(r"^\s+(?P<name>%[\w.$-]+|%\"[^\"]*\") = ")
 _CONDITIONAL: Final = re.compile(

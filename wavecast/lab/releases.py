@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 from wavecast.arch import Device
-from wavecast.capture.triton.release_server import MODULE
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import CompileError
 from wavecast.lab.codegen import BROKEN, CrashedCompiler, portable
+from wavecast.runtimes.triton.release_server import MODULE
 
 _SERVERS: Final[dict[tuple[int, Path], subprocess.Popen[str]]] = {}
 """One per process that asks and interpreter: forks do not share one."""

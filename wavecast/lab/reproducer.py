@@ -6,12 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from wavecast import isa
-from wavecast.capture.triton.isolation import diagnostic
 from wavecast.errors import CompileError, WavecastError
 from wavecast.lab.codegen import CodeGenerator
 from wavecast.lab.figures import faults
 from wavecast.lab.llvm_reduce import is_machine_ir
 from wavecast.lab.reduce import Condition
+from wavecast.runtimes.triton.isolation import diagnostic
 from wavecast.version import __version__
 
 _EXPECTED = {

@@ -10,7 +10,6 @@ from pathlib import Path
 from msgspec import structs
 
 from wavecast import files
-from wavecast.capture.triton import CaptureFailure
 from wavecast.compile import FileKind, kind_of, map_file
 from wavecast.errors import InputError, UsageError
 from wavecast.json_objects import dumps
@@ -19,6 +18,7 @@ from wavecast.lab.saved import LabSettingsDocument, SavedSetting
 from wavecast.lab.searching import LabSource, Progress, run_search
 from wavecast.lab.table import LabEntry, entries, settings_of
 from wavecast.pipeline.explain.selection import Selection
+from wavecast.runtimes.triton import CaptureFailure
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Generic, TypeVar
 
 from wavecast.arch import Device
-from wavecast.capture.triton import capture_script
-from wavecast.capture.triton.script import NOT_COMPUTED
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import NothingAnalysed, UsageError, WavecastError
 from wavecast.lab.pass_sources import PassSource, sources_of
 from wavecast.pipeline.explain.selection import Selection
+from wavecast.runtimes.triton import capture_script
+from wavecast.runtimes.triton.script import NOT_COMPUTED
 
 Report = TypeVar("Report")
 

@@ -14,8 +14,6 @@ from typing import Any, Generic, TypeVar
 
 from wavecast import compile as compilers
 from wavecast.arch import Device
-from wavecast.capture.triton import CaptureFailure, capture_script
-from wavecast.capture.triton.script import NOT_COMPUTED
 from wavecast.errors import NothingAnalysed, UsageError, WavecastError
 from wavecast.lab.evaluation import LabSubject
 from wavecast.lab.journal import LabProblem, records
@@ -23,6 +21,8 @@ from wavecast.lab.searches import SEARCHES
 from wavecast.pipeline.explain.code_launches import CodeLaunches
 from wavecast.pipeline.explain.selection import Selection
 from wavecast.pipeline.plan import Plan
+from wavecast.runtimes.triton import CaptureFailure, capture_script
+from wavecast.runtimes.triton.script import NOT_COMPUTED
 
 WORKER = "wavecast.lab.worker"
 """The module of the capturing process."""

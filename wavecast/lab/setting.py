@@ -105,8 +105,8 @@ def compile_with_setting(code: CodeObject, setting: Setting, device: Device) -> 
     """
     if code.origin == "hip":
         return hip.recompile(code, setting.words)
-    from wavecast.capture.triton.generate import compile_llir
-    from wavecast.capture.triton.recompile import recompile_kernel
+    from wavecast.runtimes.triton.generate import compile_llir
+    from wavecast.runtimes.triton.recompile import recompile_kernel
 
     text = code.stages.get("ttir")
     if not isinstance(text, str):

@@ -6,13 +6,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from wavecast.capture.triton import compat, worker
 from wavecast.lab.live import LiveSampler, devices_of
 from wavecast.lab.searches import SEARCHES
+from wavecast.runtimes.triton import compat, worker
 
 if TYPE_CHECKING:
-    from wavecast.capture.triton.hooks import Hooks
-    from wavecast.capture.triton.job import Job
+    from wavecast.runtimes.triton.hooks import Hooks
+    from wavecast.runtimes.triton.job import Job
 
 
 def main(folder: str) -> None:

@@ -217,7 +217,7 @@ class _Predictor:
         if find_spec("torch") is None:
             hint = install_hint("torch")
             raise MissingTool("predicting a profile needs PyTorch", hint=hint)
-        from wavecast.capture.torch_graph.profiled import UnknownCall, calls
+        from wavecast.runtimes.torch_graph.profiled import UnknownCall, calls
 
         unknown = self._unpriced_time(group)
         why = ""

@@ -7,15 +7,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wavecast.arch import Device
-from wavecast.capture.triton.complaints import Refused
 from wavecast.errors import WavecastError
 from wavecast.kernels.configuration import Configuration
 from wavecast.perfmodel.prediction import Prediction
+from wavecast.runtimes.triton.complaints import Refused
 from wavecast.sampling.estimate import estimate, simulate
 from wavecast.tune.records import Result
 
 if TYPE_CHECKING:
-    from wavecast.capture.triton.trials import Trials
+    from wavecast.runtimes.triton.trials import Trials
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from wavecast.capture.triton import CaptureFailure
 from wavecast.errors import InputError, NothingAnalysed, UsageError
 from wavecast.pipeline.explain.selection import Selection
+from wavecast.runtimes.triton import CaptureFailure
 from wavecast.tune import records
 from wavecast.tune.script import TuneScript, capture
 from wavecast.tune.search import strategy

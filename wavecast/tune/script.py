@@ -6,9 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from wavecast.capture.triton import CaptureFailure, capture_script
-from wavecast.capture.triton.script import NOT_COMPUTED
 from wavecast.pipeline.explain.selection import Selection
+from wavecast.runtimes.triton import CaptureFailure, capture_script
+from wavecast.runtimes.triton.script import NOT_COMPUTED
 from wavecast.tune.settings import TuneSettings
 
 WORKER = "wavecast.tune.worker"

@@ -87,8 +87,8 @@ class TuningTable:
         names the GPU (default: the one Triton runs on). Raises UsageError if the table has several
         devices of the target and no `device` is given, UnknownName for an unknown device.
         """
-        from wavecast.capture.triton import compat
-        from wavecast.capture.triton.trials import describe_call
+        from wavecast.runtimes.triton import compat
+        from wavecast.runtimes.triton.trials import describe_call
 
         target, name = _here(device)
         call = json.loads(json.dumps(asdict(describe_call(kernel, args, kwargs))))
@@ -114,7 +114,7 @@ class TuningTable:
 
         Raises the errors of `find`.
         """
-        from wavecast.capture.triton.trials import make_config
+        from wavecast.runtimes.triton.trials import make_config
 
         entry = self.find(kernel, *args, device=device, **kwargs)
         if entry is None or entry.best is None:
@@ -191,7 +191,7 @@ def _here(device: str) -> tuple[str, str]:
     if device:
         gpu = arch.load(device)
         return gpu.target, gpu.id
-    from wavecast.capture.triton.compat import active_device
+    from wavecast.runtimes.triton.compat import active_device
 
     target, name = active_device()
     try:

@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING, Any
 
 from wavecast import arch
 from wavecast.arch import Device
-from wavecast.capture.triton import compat
-from wavecast.capture.triton.isolation import diagnostic
-from wavecast.capture.triton.trials import Trials
 from wavecast.kernels.configuration import Configuration
+from wavecast.runtimes.triton import compat
+from wavecast.runtimes.triton.isolation import diagnostic
+from wavecast.runtimes.triton.trials import Trials
 from wavecast.tune import records
 from wavecast.tune.evaluation import EvaluationTask, evaluate
 from wavecast.tune.pool import Died, Pool
@@ -27,7 +27,7 @@ from wavecast.tune.settings import TuneSettings
 from wavecast.tune.space import wide
 
 if TYPE_CHECKING:
-    from wavecast.capture.triton.hooks import Hooks
+    from wavecast.runtimes.triton.hooks import Hooks
 
 _FOR_SEARCH = 0.75
 """Share of a time budget for the search. The rest is for simulating the best configurations."""

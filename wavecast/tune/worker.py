@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from wavecast.capture.triton import worker
+from wavecast.runtimes.triton import worker
 
 if TYPE_CHECKING:
-    from wavecast.capture.triton.hooks import Hooks
-    from wavecast.capture.triton.job import Job
+    from wavecast.runtimes.triton.hooks import Hooks
+    from wavecast.runtimes.triton.job import Job
     from wavecast.tune.tuner import Tuner
 
 

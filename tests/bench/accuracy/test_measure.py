@@ -10,11 +10,11 @@ import pytest
 
 from tests.bench.accuracy.sample import Copy
 from wavecast.bench.accuracy import measure
-from wavecast.capture import gpu
-from wavecast.capture.gpu import KernelRun, LocalGpu
-from wavecast.capture.gpu.profile import kernel_runs
 from wavecast.errors import InputError, NothingAnalysed, UnknownName, UsageError
 from wavecast.perfmodel import ops
+from wavecast.runtimes import gpu
+from wavecast.runtimes.gpu import KernelRun, LocalGpu
+from wavecast.runtimes.gpu.profile import kernel_runs
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch

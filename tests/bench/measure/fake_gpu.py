@@ -18,10 +18,10 @@ import torch
 
 import wavecast
 from wavecast import arch
-from wavecast.capture.devices import facts_of
-from wavecast.capture.torch_cpu import emulated_cuda
 from wavecast.kernels.operator import Operator
 from wavecast.perfmodel.bounds import Work
+from wavecast.runtimes.devices import facts_of
+from wavecast.runtimes.torch_cpu import emulated_cuda
 
 SLEEP_HZ = 1e9
 

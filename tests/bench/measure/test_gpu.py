@@ -25,11 +25,11 @@ from wavecast.bench.measure.sampling import SamplingBudget
 from wavecast.bench.measure.session import SessionResult
 from wavecast.bench.measure.workload import FunctionWorkload, OperatorWorkload
 from wavecast.bench.records import BenchRecord
-from wavecast.capture.gpu.inputs import MakeThere
-from wavecast.capture.gpu.timing import Stopwatch
 from wavecast.errors import NothingAnalysed, UsageError
 from wavecast.kernels import registry
 from wavecast.perfmodel.bounds import Work
+from wavecast.runtimes.gpu.inputs import MakeThere
+from wavecast.runtimes.gpu.timing import Stopwatch
 
 pytestmark = pytest.mark.torch
 

@@ -14,7 +14,7 @@ from wavecast.bench.measure import script
 from wavecast.bench.measure.gpu_environment import LocalGpuState
 from wavecast.bench.measure.sensors import Absent
 from wavecast.bench.records import Environment
-from wavecast.capture.gpu import KernelRun, LocalGpu
+from wavecast.runtimes.gpu import KernelRun, LocalGpu
 
 pytestmark = pytest.mark.torch
 

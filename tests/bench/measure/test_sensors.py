@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from wavecast.bench.measure.sensors import AmdSmi, Nvml, SensorWatch, sensors
-from wavecast.capture.gpu import LocalGpu
+from wavecast.runtimes.gpu import LocalGpu
 
 H200 = LocalGpu("NVIDIA H200", "sm_90", 132, "torch", uuid="7f3e", bus="0000:3b:00")
 MI300X = LocalGpu("AMD Instinct MI300X", "gfx942", 304, "torch", bus="0000:3b:00")

@@ -17,9 +17,6 @@ from typing import Any
 
 from tests.emulate.corpus import arguments, chosen, executed, load_kernels
 from wavecast.analyze.sync import missing_waits
-from wavecast.capture.torch_cpu import emulated_cuda
-from wavecast.capture.triton.execute import ExecutingHooks
-from wavecast.capture.triton.session import device_facts
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.parsing import parse_kernel
 from wavecast.emulate.check.collected import Reports
@@ -27,6 +24,9 @@ from wavecast.emulate.check.mode import CheckMode
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.launch import Emulator
 from wavecast.isa.opcode import Role
+from wavecast.runtimes.torch_cpu import emulated_cuda
+from wavecast.runtimes.triton.execute import ExecutingHooks
+from wavecast.runtimes.triton.session import device_facts
 
 Site = tuple[str, int]
 """Digest of a kernel and the line (from 0) of an instruction in its assembly."""

@@ -18,7 +18,7 @@ gl: Any = pytest.importorskip("triton.experimental.gluon.language")
 
 from triton.experimental.gluon.language import constexpr  # noqa: E402
 
-from wavecast.capture.triton import shared_allocations  # noqa: E402
+from wavecast.runtimes.triton import shared_allocations  # noqa: E402
 
 pytestmark = [
     pytest.mark.torch,

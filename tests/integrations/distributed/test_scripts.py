@@ -10,7 +10,7 @@ pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("triton", reason="needs Triton")
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
-from wavecast.capture.triton import run_script
+from wavecast.runtimes.triton import run_script
 
 pytestmark = pytest.mark.torch
 

@@ -9,13 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from wavecast.capture.hip_host.library import runtime_folder
 from wavecast.cli.main import run as run_command
 from wavecast.compile import hip, hip_program
 from wavecast.compile.toolchain import Toolchain, find
 from wavecast.errors import CompileError, MissingTool
 from wavecast.pipeline.execute import hip_programs
 from wavecast.processes import Finished
+from wavecast.runtimes.hip_host.library import runtime_folder
 
 pytestmark = pytest.mark.hip
 SOURCE = Path(__file__).parent / "features.hip"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from wavecast import arch
-from wavecast.capture.hip_host.properties import properties
 from wavecast.errors import MissingFact
+from wavecast.runtimes.hip_host.properties import properties
 
 ASKED = ("totalGlobalMem", "clockRate", "memoryClockRate", "memoryBusWidth", "l2CacheSize")
 

@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import nn
 
-from wavecast.capture.torch_graph import archive_graph, exported_graph, module_graph
 from wavecast.errors import InputError, UsageError
 from wavecast.pipeline.models.sources import graph
+from wavecast.runtimes.torch_graph import archive_graph, exported_graph, module_graph
 from wavecast.systems.sources.kernels import kernels
 
 

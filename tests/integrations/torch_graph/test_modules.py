@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 import wavecast
-from wavecast.capture.torch_graph import module_graph, script_graph
 from wavecast.errors import CaptureError, InputError, UnknownName, UsageError
+from wavecast.runtimes.torch_graph import module_graph, script_graph
 from wavecast.systems.sources.kernels import kernels
 
 EXAMPLES = Path(__file__).parents[3] / "examples" / "models"

@@ -16,7 +16,7 @@ from wavecast.pipeline.plan import Plan, Planned
 @cache
 def explained(path: Path, device: str) -> tuple[Explanation, ...]:
     """The launches of a script's `main`, explained."""
-    from wavecast.capture.triton import capture
+    from wavecast.runtimes.triton import capture
 
     selection = select([device])
     with capture(device) as launches:

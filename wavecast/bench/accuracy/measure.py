@@ -14,12 +14,12 @@ from typing import Any
 from wavecast import arch
 from wavecast.arch import Device
 from wavecast.bench.accuracy.cases import device_of
-from wavecast.capture import gpu
-from wavecast.capture.gpu import KernelRun, LocalGpu
 from wavecast.errors import UsageError, WavecastError
 from wavecast.perfmodel import ops
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.pipeline import Given, SourceOptions, explain_path, select
+from wavecast.runtimes import gpu
+from wavecast.runtimes.gpu import KernelRun, LocalGpu
 from wavecast.version import __version__
 
 PROBLEMS: tuple[tuple[str, str, dict[str, str]], ...] = (

@@ -1,6 +1,6 @@
 """Capturing a script's launches with another interpreter, or with other packages in front.
 
-Only the capture takes place there: the launches come back as frames of `capture.triton.wire`,
+Only the capture takes place there: the launches come back as frames of `runtimes.triton.wire`,
 and both sides of a comparison are analysed by the same code, here.
 """
 
@@ -96,7 +96,7 @@ def _environment(import_path: Sequence[str]) -> Mapping[str, str]:
 
 
 def _read(folder: Path, process: subprocess.CompletedProcess[bytes]) -> Captured:
-    from wavecast.capture.triton import wire
+    from wavecast.runtimes.triton import wire
 
     codes: dict[str, CodeObject] = {}
     launches: list[Launch] = []
@@ -128,7 +128,7 @@ def _error(kind: str, message: str, hint: str) -> WavecastError:
 
 def main(folder: str) -> None:
     """Capture as the job in `folder` says and leave the frames there."""
-    from wavecast.capture.triton import capture_script, wire
+    from wavecast.runtimes.triton import capture_script, wire
 
     job = json.loads((Path(folder) / _JOB).read_text(encoding="utf-8"))
     writer = wire.FrameWriter(Path(folder) / _FRAMES)

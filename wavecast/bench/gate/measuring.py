@@ -105,7 +105,7 @@ def _of_call(guard: Guard, device: Device, root: Path, environment_of: Environme
 
 
 def _capture(bench_workload: Workload, device: Device) -> list[Launch]:
-    from wavecast.capture.triton import capture
+    from wavecast.runtimes.triton import capture
 
     with capture(device) as launches:
         bench_workload.prepare(0, values=False)()
@@ -155,8 +155,8 @@ class _Executed:
 
 
 def _execute(guard: Guard, bench_workload: Workload, device: Device) -> _Executed:
-    from wavecast.capture.triton import device as emulated
     from wavecast.emulate.check.collected import Reports
+    from wavecast.runtimes.triton import device as emulated
 
     reports = Reports()
     checks = reports if guard.checks else False
@@ -187,8 +187,8 @@ def _against_reference(guard: Guard, got: Any, device: Device) -> tuple[float | 
     "") without a reference. Both make their inputs from the same seed."""
     if not guard.reference:
         return None, ""
-    from wavecast.capture.triton import device as emulated
     from wavecast.frameworks.torch import verify
+    from wavecast.runtimes.triton import device as emulated
 
     with emulated(device):
         right = workload(guard.reference, guard.axes).prepare(1)()

@@ -34,7 +34,7 @@ def script_records(
     guard: Guard, devices: Sequence[Device], root: Path, environment_of: EnvironmentOf
 ) -> dict[str, OnDevice]:
     """What a script launches, by device. Raises WavecastError when it launches nothing at all."""
-    from wavecast.capture.triton import capture_script
+    from wavecast.runtimes.triton import capture_script
 
     captured = capture_script(
         root / guard.name,
@@ -111,9 +111,9 @@ def _execute(guard: Guard, device: Device, root: Path) -> _Executed:
         return _Executed()
     if device.vendor != "amd":
         return _Executed(note=f"not executed: {device.name} runs no AMD machine code")
-    from wavecast.capture.triton import run_script
     from wavecast.emulate.check.collected import Reports
     from wavecast.emulate.trace.mode import TraceMode
+    from wavecast.runtimes.triton import run_script
 
     reports, tracing = Reports(), TraceMode()
     with _restore_process_state():

@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from wavecast.bench.measure.gpu import cache_bytes
 from wavecast.bench.measure.sampling import SamplingBudget, sample
-from wavecast.capture.gpu import timing
-from wavecast.capture.gpu.emulated import emulated_do_bench
 from wavecast.errors import NothingAnalysed, UsageError
+from wavecast.runtimes.gpu import timing
+from wavecast.runtimes.gpu.emulated import emulated_do_bench
 
 _MODES: Final[dict[str, Callable[[list[float]], Any]]] = {
     "mean": mean,

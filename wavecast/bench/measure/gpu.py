@@ -21,10 +21,10 @@ from wavecast.bench.measure.sampling import Progress, SamplingBudget, TimeSample
 from wavecast.bench.measure.sensors import SensorWatch
 from wavecast.bench.measure.workload import Workload
 from wavecast.bench.records import BenchRecord, Conditions, Figure
-from wavecast.capture.gpu import timing
 from wavecast.errors import WavecastError
 from wavecast.perfmodel.bounds import Work
 from wavecast.perfmodel.roofline import roofline
+from wavecast.runtimes.gpu import timing
 
 Cache = Literal["cold", "warm"]
 Timing = Literal["events", "graph"]

@@ -10,7 +10,7 @@ from wavecast.bench.accuracy.cases import device_of
 from wavecast.bench.environment import checkout, version
 from wavecast.bench.measure.sensors import Sensors, sensors
 from wavecast.bench.records import Environment
-from wavecast.capture.gpu import LocalGpu, local_gpu
+from wavecast.runtimes.gpu import LocalGpu, local_gpu
 from wavecast.version import __version__
 
 

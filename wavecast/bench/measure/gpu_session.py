@@ -12,8 +12,8 @@ from wavecast.bench.measure.session import Failed, Progress, SessionResult, keep
 from wavecast.bench.measure.workload import Workload
 from wavecast.bench.records import BenchRecord, BenchRun
 from wavecast.bench.store.base import Store
-from wavecast.capture.gpu import timing
 from wavecast.errors import StoreError
+from wavecast.runtimes.gpu import timing
 
 GROUP: Final = 8
 """Subjects that are interleaved. With more, the samples of one would be so far apart that each

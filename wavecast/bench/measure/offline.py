@@ -48,7 +48,7 @@ def measure(
     reference where it has one; `check` watches it. Raises NothingAnalysed when it launches nothing,
     WavecastError when it does not compile.
     """
-    from wavecast.capture.triton import capture
+    from wavecast.runtimes.triton import capture
 
     with capture(device) as launches:
         workload.prepare(0, values=False)()
@@ -186,7 +186,7 @@ def _sum(values: Iterable[float | None]) -> float | None:
 
 
 def _traces(workload: Workload, device: Device) -> list[Trace]:
-    from wavecast.capture.triton import device as emulated
+    from wavecast.runtimes.triton import device as emulated
 
     with emulated(device, trace=True) as hooks:
         workload.prepare(0)()

@@ -21,10 +21,10 @@ from wavecast.bench.measure.gpu_environment import LocalGpuState
 from wavecast.bench.measure.session import Failed, Progress, SessionResult, keeping
 from wavecast.bench.records import BenchRecord, BenchRun, BenchSubject, Conditions, Figure, Scalar
 from wavecast.bench.store.base import Store
-from wavecast.capture.gpu import KernelRun, profile_script
-from wavecast.capture.triton import Capture, capture_script
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import NothingAnalysed, StoreError, WavecastError
+from wavecast.runtimes.gpu import KernelRun, profile_script
+from wavecast.runtimes.triton import Capture, capture_script
 
 PROFILED = Conditions(timing="profiler", inputs="given")
 """Caches are as the script leaves them; data is its own."""

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from wavecast.arch import vendor
-from wavecast.capture.gpu import LocalGpu
+from wavecast.runtimes.gpu import LocalGpu
 
 UNITS: Final[Mapping[str, str]] = {
     "clock_mhz": "engine clock, MHz",

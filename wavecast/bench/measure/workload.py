@@ -53,8 +53,8 @@ class OperatorWorkload(Workload):
         self.subject = BenchSubject("operator", operator.name, self.sizes)
 
     def prepare(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
-        from wavecast.capture.gpu.inputs import MakeThere
         from wavecast.kernels.inputs import Make
+        from wavecast.runtimes.gpu.inputs import MakeThere
 
         make = Make(seed, values=values) if device == "cpu" else MakeThere(seed, device)
         inputs = call_inputs(self.operator, make, self.sizes)
@@ -93,7 +93,7 @@ class FunctionWorkload(Workload):
 
     def prepare(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
         del values, device
-        from wavecast.capture.gpu.inputs import seed as seeded
+        from wavecast.runtimes.gpu.inputs import seed as seeded
 
         seeded(seed)
         try:
@@ -130,8 +130,8 @@ class FunctionWorkload(Workload):
     def problems(self, arch: str | None, *, check: bool) -> tuple[float | None, tuple[str, ...]]:
         if arch is None or not check:
             return None, ()
-        from wavecast.capture.triton import device
         from wavecast.emulate.check.collected import Reports
+        from wavecast.runtimes.triton import device
 
         reports = Reports()
         with device(arch, check=reports):

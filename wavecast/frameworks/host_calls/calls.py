@@ -13,12 +13,12 @@ import numpy as np
 import torch
 from torch._subclasses.fake_tensor import FakeTensorMode
 
-from wavecast.capture.triton.device import device
 from wavecast.errors import UsageError
 from wavecast.frameworks.host_calls import arrays
 from wavecast.frameworks.torch.library import function
 from wavecast.kernels import gpu, registry
 from wavecast.kernels.operator import Operator
+from wavecast.runtimes.triton.device import device
 
 _LOCK: Final = threading.Lock()
 """Frameworks run callbacks on several threads; an emulated GPU belongs to the process."""

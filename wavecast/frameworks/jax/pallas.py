@@ -27,9 +27,9 @@ from jax._src.pallas import pallas_call
 from jax._src.pallas.triton import core, lowering
 from jax.interpreters import mlir
 
-from wavecast.capture.triton.driver import CaptureDriver
 from wavecast.errors import UsageError
 from wavecast.frameworks.host_calls import arrays
+from wavecast.runtimes.triton.driver import CaptureDriver
 
 _LOCK: Final = threading.Lock()
 """XLA runs callbacks on several threads; a capture and an emulated GPU belong to the process."""

@@ -13,9 +13,9 @@ from typing import Any, Final
 from sglang.kernels.fused_op import BaseFusedOp
 from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
-from wavecast.capture.triton.device import device
 from wavecast.frameworks.sglang.environment import NAME, requested_gpu
 from wavecast.kernels import gpu
+from wavecast.runtimes.triton.device import device
 
 _RUNNER: Final = "sglang.srt.model_executor.model_runner.ModelRunner"
 _SCHEDULER: Final = "sglang.srt.managers.scheduler.Scheduler"

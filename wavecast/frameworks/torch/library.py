@@ -15,14 +15,14 @@ import torch
 from torch import Tensor
 from torch._compile import _disable_dynamo
 
-from wavecast.capture.imported import DTENSOR, DYNAMO, TRANSFORMERS, when_imported
-from wavecast.capture.patching import Patches
 from wavecast.frameworks.torch import autograd, batching
 from wavecast.frameworks.torch.replay import MISSED, RepeatedCalls, repeated_calls
 from wavecast.kernels import gpu, registry
 from wavecast.kernels.checks import ArgumentError
 from wavecast.kernels.operator import Operator
 from wavecast.kernels.refusal import refuse
+from wavecast.runtimes.imported import DTENSOR, DYNAMO, TRANSFORMERS, when_imported
+from wavecast.runtimes.patching import Patches
 
 NAMESPACE: Final = "wavecast"
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import torch
 
-from wavecast.capture.triton import device
 from wavecast.emulate.check.collected import Reports
 from wavecast.kernels import choice
 from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator, Sizes, Tolerance
+from wavecast.runtimes.triton import device
 
 FLOATING = frozenset(
     {torch.float64, torch.float32, torch.float16, torch.bfloat16}

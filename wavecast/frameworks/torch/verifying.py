@@ -13,9 +13,9 @@ from typing import Any
 import torch
 from torch.overrides import TorchFunctionMode
 
-from wavecast.capture.gpu.inputs import MakeThere
 from wavecast.frameworks.torch import verify
 from wavecast.kernels.operator import Operator, Sizes
+from wavecast.runtimes.gpu.inputs import MakeThere
 
 POISON = 0xFF
 

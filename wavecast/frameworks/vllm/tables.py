@@ -23,11 +23,11 @@ import torch
 
 from wavecast import arch
 from wavecast.arch import Device
-from wavecast.capture.triton.device import device
 from wavecast.errors import InputError, UnknownName, UsageError
 from wavecast.files import write_text
 from wavecast.frameworks.vllm import versions
 from wavecast.frameworks.vllm.plugin import VARIABLE, requested_gpu
+from wavecast.runtimes.triton.device import device
 
 Config = dict[str, int]
 """Settings of a kernel by the engine's names."""

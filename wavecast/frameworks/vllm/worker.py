@@ -17,10 +17,10 @@ from vllm.v1.worker.cpu_model_runner import CPUModelRunner
 from vllm.v1.worker.gpu_worker import Worker, init_worker_distributed_environment
 from vllm.v1.worker.worker_base import CompilationTimes
 
-from wavecast.capture.triton.device import device
 from wavecast.frameworks.vllm.plugin import requested_gpu
 from wavecast.frameworks.vllm.sampler import WavecastSampler
 from wavecast.kernels import gpu
+from wavecast.runtimes.triton.device import device
 
 
 class WavecastWorker(Worker):

@@ -79,7 +79,8 @@ class KernelSchedule:
 
     def to_json(self) -> dict[str, Any]:
         """The schedule as JSON values."""
-        return asdict(self)
+        after = self.after.to_json() if self.after else None
+        return {**asdict(self), "before": self.before.to_json(), "after": after}
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> KernelSchedule:
@@ -241,7 +242,7 @@ def rearranged(launch: Launch, layout: Layout, device: Device) -> Launch:
 def _assemble(code: CodeObject, text: str, device: Device) -> CodeObject:
     """The kernel with other assembly: Triton assembles its kernels, and the compiler of HIP files
     the others. Raises CompileError, MissingTool."""
-    from wavecast.capture.triton.generate import assemble, with_machine_code
+    from wavecast.runtimes.triton.generate import assemble, with_machine_code
 
     if code.origin == "triton":
         return assemble(code, text, device)

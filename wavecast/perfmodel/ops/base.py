@@ -57,7 +57,7 @@ class Op(ABC):
 
     @abstractmethod
     def predict(self, device: Device) -> Prediction:
-        """The best time a good library reaches on a device; `intervals.with_interval` gives its ends.
+        """The best time a good library reaches on a device; `with_interval` gives its ends.
 
         Raises MissingFact where a number that matters is not known for the device.
         """

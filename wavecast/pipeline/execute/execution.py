@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from wavecast import limits
-from wavecast.capture.module import Function, Module, load
-from wavecast.capture.module.described_array import BLOCK, DescribedArray, blocks_of
-from wavecast.capture.module.language import read, to_numpy
-from wavecast.capture.module.memory import ACCEPTED
 from wavecast.errors import InputError, LaunchError, UnknownName, UsageError
 from wavecast.pipeline.plan import Plan, Planned
+from wavecast.runtimes.module import Function, Module, load
+from wavecast.runtimes.module.described_array import BLOCK, DescribedArray, blocks_of
+from wavecast.runtimes.module.language import read, to_numpy
+from wavecast.runtimes.module.memory import ACCEPTED
 
 if TYPE_CHECKING:
     from wavecast.pipeline.execute.options import ExecutionOptions

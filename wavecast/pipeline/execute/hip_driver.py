@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Final
 
 from wavecast import arch as devices
-from wavecast.capture.hip_host.library import runtime_folder
 from wavecast.compile import hip_program
 from wavecast.errors import InputError, UsageError
+from wavecast.runtimes.hip_host.library import runtime_folder
 
 DEFAULT_TARGET: Final = "gfx942"
 TARGET: Final = "WAVECAST_OFFLOAD_ARCH"

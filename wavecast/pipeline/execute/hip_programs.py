@@ -11,12 +11,12 @@ from typing import TYPE_CHECKING, Final
 
 from wavecast import arch as devices
 from wavecast import files
-from wavecast.capture.hip_host.library import runtime_folder
-from wavecast.capture.hip_host.running import ProgramExit, ProgramRun
 from wavecast.compile import hip_program
 from wavecast.compile.kinds import FileKind, kind_of
 from wavecast.errors import UsageError
 from wavecast.isa import elf
+from wavecast.runtimes.hip_host.library import runtime_folder
+from wavecast.runtimes.hip_host.running import ProgramExit, ProgramRun
 
 if TYPE_CHECKING:
     from wavecast.pipeline.execute.options import ExecutionOptions

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from wavecast.arch import Device
-from wavecast.capture.module.language import parse
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.names import readable
 from wavecast.compile.parsing import parse_descriptor
@@ -15,6 +14,7 @@ from wavecast.errors import UsageError, WavecastError
 from wavecast.perfmodel.profile import LaunchProfile
 from wavecast.pipeline.explain.result import Failure
 from wavecast.pipeline.plan import Plan
+from wavecast.runtimes.module.language import parse
 
 
 @dataclass(slots=True)
@@ -78,9 +78,9 @@ def _with_arguments(
     code: CodeObject, plan: Plan, device: Device
 ) -> tuple[Launch, Sequence[tuple[int, int]], Any]:
     """The launch with its argument segment, the memory it may touch, and what owns that memory."""
-    from wavecast.capture.module import Function
     from wavecast.emulate.launch import Emulator
     from wavecast.pipeline.execute.execution import order_arguments, segment_of
+    from wavecast.runtimes.module import Function
 
     if plan.grid is None or plan.block is None:
         raise UsageError(

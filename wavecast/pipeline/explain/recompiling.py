@@ -34,7 +34,7 @@ def recompiled(launch: Launch, change: Recompiled, device: Device) -> Launch:
 
 def _code(code: CodeObject, change: Recompiled, device: Device) -> CodeObject:
     if code.origin == "triton":
-        from wavecast.capture.triton.recompile import recompile_kernel as again
+        from wavecast.runtimes.triton.recompile import recompile_kernel as again
 
         return again(code, change.text, change.options, device)
     flags = str(code.options.get("flags", "")).split()

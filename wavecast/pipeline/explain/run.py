@@ -162,7 +162,7 @@ def explain_launches(
 def _explain_script(
     path: Path, selection: Selection, options: SourceOptions, progress: Progress
 ) -> ExplainReport:
-    from wavecast.capture.triton import capture_script
+    from wavecast.runtimes.triton import capture_script
 
     progress(f"running {path.name} for {', '.join(selection.targets)}")
     capture = capture_script(
@@ -205,8 +205,8 @@ def _library_changes(
 ) -> tuple[tuple[ModelLineChange, ...], tuple[str, ...]]:
     """What the kernel library changes in a script's compiled graphs, and notes. Raises UsageError
     for a script without any."""
-    from wavecast.capture.triton import capture_script
-    from wavecast.capture.triton.job import PREPARE
+    from wavecast.runtimes.triton import capture_script
+    from wavecast.runtimes.triton.job import PREPARE
 
     if not before.times:
         raise UsageError(

@@ -44,7 +44,7 @@ def export(operator: Operator, sizes: Sizes, devices: Sequence[Device]) -> tuple
     Raises UsageError where two devices share a compiler target, or the call launches no kernel or
     cannot be repeated without Python, CompileError where a kernel does not compile.
     """
-    from wavecast.capture.triton.call_plan import record_call
+    from wavecast.runtimes.triton.call_plan import record_call
 
     _check(operator, devices)
     calls = []

@@ -120,9 +120,9 @@ def explain_call(
     it; with executed samples of those whose time the code alone does not tell. `flops` are those of
     the call by dtype. What advice saves is not predicted: it would compile kernels again. Raises
     WavecastError when a kernel does not compile."""
-    from wavecast.capture.triton import capture
     from wavecast.kernels.inputs import Make
     from wavecast.kernels.sizes import call_inputs
+    from wavecast.runtimes.triton import capture
 
     conditions = Given(flops_hint=dict(flops or {}), outcomes=False)
     inputs = call_inputs(operator, Make(values=False), sizes)

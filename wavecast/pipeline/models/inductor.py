@@ -9,14 +9,14 @@ from typing import Any, Final
 
 from wavecast.arch import Device
 from wavecast.arch.systems import System
-from wavecast.capture.torch_graph.compiled import CompiledGraph, compiled_graph
-from wavecast.capture.triton.launches import identity
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import NothingAnalysed, UsageError, WavecastError
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.sequence import CallSequence
 from wavecast.pipeline.explain.result import Explanation
 from wavecast.pipeline.explain.steps import Given, explain_launch
+from wavecast.runtimes.torch_graph.compiled import CompiledGraph, compiled_graph
+from wavecast.runtimes.triton.launches import identity
 from wavecast.systems.graph import Node
 from wavecast.systems.pricing import Priced
 from wavecast.systems.sources.answer import ModuleAnswer, added_up, price_notes

@@ -35,8 +35,8 @@ def module_answers(
     how = framework(engine)
     if how.name == _INDUCTOR:
         with open_module(source, inputs) as (module, module_inputs, name):
-            from wavecast.capture.torch_graph import module_graph
             from wavecast.pipeline.models.inductor import predict_compiled
+            from wavecast.runtimes.torch_graph import module_graph
 
             plain = module_graph(module, module_inputs, train=train, optimizer=optimizer, name=name)
             return tuple(predict_compiled(module, module_inputs, plain, systems, train=train)), ()

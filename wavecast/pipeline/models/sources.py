@@ -31,7 +31,7 @@ def graph(
     """The graph of a module with its `inputs`, of an `ExportedProgram`, or of what a text names.
 
     Raises UsageError for another object and for options that a source does not take, MissingTool
-    without PyTorch where it is needed, and as the readers of `wavecast.capture.torch_graph`
+    without PyTorch where it is needed, and as the readers of `wavecast.runtimes.torch_graph`
     and `described`.
     """
     text = str(model) if isinstance(model, str | Path) else ""
@@ -75,7 +75,7 @@ def open_module(model: Any, inputs: Any = None) -> Iterator[tuple[Any, Any, str]
 
 def _torch_graph() -> Any:
     try:
-        from wavecast.capture import torch_graph
+        from wavecast.runtimes import torch_graph
     except ImportError as error:
         raise MissingTool(
             f"PyTorch reads modules and programs: {error}", hint=install_hint("torch")

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from wavecast.capture.hip_host.launching import LaunchedKernel
 from wavecast.report.kit import units
+from wavecast.runtimes.hip_host.launching import LaunchedKernel
 
 if TYPE_CHECKING:
     from rich.console import Console

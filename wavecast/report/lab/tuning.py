@@ -17,7 +17,7 @@ from wavecast.report.kit.terminal import heading, safe
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from wavecast.capture.triton import CaptureFailure
+    from wavecast.runtimes.triton import CaptureFailure
     from wavecast.tune.records import Result
     from wavecast.tune.run import TuneResult
     from wavecast.tune.table import TableEntry

@@ -22,7 +22,7 @@ from wavecast.errors import WavecastError
 _MODULES: Final = (
     "wavecast.pipeline",
     "wavecast.pipeline.explain.run",
-    "wavecast.capture.triton.script",
+    "wavecast.runtimes.triton.script",
     "wavecast.report.explain.workbench",
 )
 
@@ -49,7 +49,7 @@ def prepare() -> None:
     """Import everything that explaining a file needs. Without PyTorch only files that need none
     can be explained, and the others say what is missing."""
     from wavecast import rules
-    from wavecast.capture.triton import capture_process
+    from wavecast.runtimes.triton import capture_process
 
     rules.all_rules()
     for name in _MODULES:

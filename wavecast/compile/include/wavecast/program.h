@@ -1,5 +1,5 @@
 // What device code asks of the runtime of a whole program: printing, a heap, grid-wide barriers.
-// The runtime finds the variables by their names (wavecast/capture/hip_host).
+// The runtime finds the variables by their names (wavecast/runtimes/hip_host).
 #pragma once
 
 #include <hip/hip_runtime_api.h>

@@ -1,0 +1,106 @@
+"""`torch.ops.wavecast.<name>` of products and attention over ranks, by the name of a process group.
+
+    y = torch.ops.wavecast.matmul_all_reduce(x, weight, group.group_name)
+
+They have fakes and gradients, and the results of a product and PyTorch's functional collective.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, Final
+
+import torch
+from torch import Tensor
+
+from wavecast.errors import UsageError
+from wavecast.kernels.distributed import products
+
+_c10d: Final[Any] = torch.distributed.distributed_c10d
+_defined: Final[set[str]] = set()
+
+
+def install() -> None:
+    """Define the operators. Once per process."""
+    if _defined:
+        return
+    _define("matmul_reduce_scatter", operator.floordiv)
+    _define("matmul_all_reduce", lambda rows, _: rows)
+    _define("all_gather_matmul", operator.mul)
+
+
+def _define(name: str, rows: Callable[[int, int], int]) -> None:
+    _defined.add(name)
+    call = getattr(products, name)
+
+    def run(x: Tensor, weight: Tensor, group_name: str) -> Tensor:
+        return _group(group_name).fused(lambda group: call(x, weight, group))
+
+    def alone(x: Tensor, weight: Tensor, group_name: str) -> Tensor:
+        world = _c10d._get_group_size_by_name(group_name)
+        return x.new_empty(rows(x.shape[0], world), weight.shape[0])
+
+    defined = torch.library.custom_op(
+        f"wavecast::{name}", run, mutates_args=(),
+        schema="(Tensor x, Tensor weight, str group_name) -> Tensor",
+    )  # fmt: skip
+    defined.register_fake(alone)
+    defined.register_autograd(_BACKWARD[name], setup_context=_keep)
+
+
+def _keep(ctx: Any, inputs: Any, output: Any) -> None:
+    del output
+    x, weight, ctx.name = inputs
+    ctx.save_for_backward(x, weight)
+
+
+def _all_reduce_backward(ctx: Any, gradient: Tensor) -> Any:
+    from torch.distributed import _functional_collectives as functional
+
+    x, weight = ctx.saved_tensors
+    total = functional.all_reduce(gradient.contiguous(), "sum", ctx.name)
+    return total @ weight, total.T @ x, None
+
+
+def _reduce_scatter_backward(ctx: Any, gradient: Tensor) -> Any:
+    from torch.distributed import _functional_collectives as functional
+
+    x, weight = ctx.saved_tensors
+    gradient = gradient.contiguous()
+    ops: Any = torch.ops.wavecast
+    dx = ops.all_gather_matmul(gradient, weight.T.contiguous(), ctx.name)
+    return dx, functional.all_gather_single(gradient, 0, ctx.name).T @ x, None
+
+
+def _all_gather_backward(ctx: Any, gradient: Tensor) -> Any:
+    from torch.distributed import _functional_collectives as functional
+
+    x, weight = ctx.saved_tensors
+    gradient = gradient.contiguous()
+    ops: Any = torch.ops.wavecast
+    dx = ops.matmul_reduce_scatter(gradient, weight.T.contiguous(), ctx.name)
+    return dx, gradient.T @ functional.all_gather_single(x, 0, ctx.name), None
+
+
+_BACKWARD: Final = {
+    "matmul_reduce_scatter": _reduce_scatter_backward,
+    "matmul_all_reduce": _all_reduce_backward,
+    "all_gather_matmul": _all_gather_backward,
+}
+
+
+def _group(name: str) -> Any:
+    """The emulated process group of a name. Raises UsageError for another one."""
+    from wavecast.runtimes.distributed.process_group import EmulatedGroup
+
+    group = _c10d._resolve_process_group(name)
+    if not isinstance(group, EmulatedGroup):
+        raise UsageError(
+            f"group {name!r} is not of the backend 'wavecast'",
+            hint="products over ranks need symmetric memory; use wavecast.device(…, count=N)",
+        )
+    return group
+
+
+__all__ = ["install"]

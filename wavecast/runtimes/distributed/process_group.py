@@ -1,0 +1,420 @@
+"""A process group whose collectives are kernels on emulated GPUs.
+
+A collective runs on a stream of the group, after the calling thread's current stream, as NCCL's do.
+Messages between two ranks have a stream and buffers per direction, so that a send and a receive do
+not wait for each other.
+"""
+
+# PyTorch passes tensors by position, and streams are those of `gpus_api`.
+# pyright: reportIncompatibleMethodOverride=false, reportAssignmentType=false
+# pyright: reportAttributeAccessIssue=false
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from wavecast.errors import UsageError
+from wavecast.kernels.checks import require
+from wavecast.kernels.distributed import collectives
+from wavecast.kernels.distributed.group import RankGroup
+from wavecast.runtimes.distributed.shared import (
+    SharedGroups,
+    operation,
+    shots_of,
+    to_reducible,
+)
+from wavecast.runtimes.distributed.work import QueueWork
+from wavecast.runtimes.torch_cpu.gpus import HOST, Gpus, owner
+
+NAME: Final = "wavecast"
+_Compute = Callable[[Tensor], Any]
+
+
+class EmulatedGroup(dist.ProcessGroup):
+    """Rank `rank` of the group `name`; `ranks` are the global numbers of its ranks, each of which
+    uses the GPU of that number.
+
+    Methods are those of PyTorch's process groups and return a `QueueWork`. They raise
+    ArgumentError for tensors that do not fit, also to those of other ranks, and UsageError for what
+    is not supported.
+    """
+
+    supports_splitting = supports_coalescing = supports_time_estimate = False
+
+    def __init__(
+        self, gpus: Gpus, shared: SharedGroups, name: str, ranks: Sequence[int], rank: int
+    ) -> None:
+        super().__init__(rank, len(ranks))  # pyright: ignore[reportCallIssue]
+        self._gpus, self._shared = gpus, shared
+        self._name, self._ranks, self._own = name, tuple(ranks), rank
+        self._streams: dict[str, Any] = {}
+
+    def getBackendName(self) -> str:
+        return NAME
+
+    @property
+    def group_name(self) -> str:  # type: ignore[override]
+        """The name that PyTorch's operators find the group by."""
+        return self._name
+
+    def _get_backend_name(self) -> str:
+        return NAME
+
+    def _get_backend(self, device: Any) -> EmulatedGroup:
+        del device
+        return self
+
+    def size(self) -> int:
+        return len(self._ranks)
+
+    def __repr__(self) -> str:
+        return f"EmulatedGroup({self._name!r}, rank {self._own} of {len(self._ranks)})"
+
+    def allreduce(self, tensors: list[Tensor], opts: Any = None) -> QueueWork:
+        """Every tensor reduced over the ranks, in place."""
+
+        def run(group: RankGroup | None) -> None:
+            for tensor in tensors:
+                self._all_reduce(group, tensor, tensor, opts)
+
+        return self._enqueue(run, tensors)
+
+    allreduce_coalesced = allreduce
+
+    def reduce(self, tensors: list[Tensor], opts: Any) -> QueueWork:
+        """The same on the root only; other ranks keep theirs."""
+
+        def run(group: RankGroup | None) -> None:
+            for tensor in tensors:
+                root = opts.rootRank == self._own
+                out = tensor if root else torch.empty_like(tensor)
+                self._all_reduce(group, out, tensor, opts)
+
+        return self._enqueue(run, tensors)
+
+    def broadcast(self, tensors: list[Tensor], opts: Any) -> QueueWork:
+        """The tensors of the root on all ranks."""
+
+        def run(group: RankGroup | None) -> None:
+            for tensor in tensors:
+                self._broadcast(group, tensor, opts.rootRank)
+
+        return self._enqueue(run, tensors)
+
+    def all_gather_single(self, out: Tensor, x: Tensor, opts: Any = None) -> QueueWork:
+        """The tensors of all ranks, one after another."""
+        del opts
+        return self._enqueue(lambda group: self._all_gather(group, out, x), [out])
+
+    _allgather_base = all_gather_single
+
+    def all_gather_single_coalesced(
+        self, outs: list[Tensor], inputs: list[Tensor], opts: Any = None
+    ) -> QueueWork:
+        """The same for several tensors."""
+        del opts
+
+        def run(group: RankGroup | None) -> None:
+            for out, x in zip(outs, inputs, strict=True):
+                self._all_gather(group, out, x)
+
+        return self._enqueue(run, outs)
+
+    allgather_into_tensor_coalesced = all_gather_single_coalesced
+
+    def allgather(
+        self, outs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None
+    ) -> QueueWork:
+        """The tensors of all ranks in a list each; they may differ in size."""
+        del opts
+
+        def run(group: RankGroup | None) -> None:
+            for parts, x in zip(outs, inputs, strict=True):
+                self._gather_list(group, parts, x)
+
+        return self._enqueue(run, [tensor for parts in outs for tensor in parts])
+
+    def allgather_coalesced(
+        self, outs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None
+    ) -> QueueWork:
+        """The same, with results by rank."""
+        return self.allgather([list(parts) for parts in zip(*outs, strict=True)], inputs, opts)
+
+    def gather(self, outs: list[list[Tensor]], inputs: list[Tensor], opts: Any) -> QueueWork:
+        """The tensors of all ranks on the root."""
+        if opts.rootRank == self._own:
+            return self.allgather(outs, inputs)
+        unused = [[torch.empty_like(x) for _ in self._ranks] for x in inputs]
+        return self.allgather(unused, inputs)
+
+    def scatter(self, outs: list[Tensor], inputs: list[list[Tensor]], opts: Any) -> QueueWork:
+        """Part `rank` of the root's tensors."""
+
+        def run(group: RankGroup | None) -> None:
+            for number, out in enumerate(outs):
+                shape = (len(self._ranks), *out.shape)
+                whole = torch.empty(shape, dtype=out.dtype, device=f"cuda:{self._gpu}")
+                if opts.rootRank == self._own:
+                    torch.stack(list(inputs[number]), out=whole)
+                self._broadcast(group, whole, opts.rootRank)
+                out.detach().copy_(whole[self._own])
+
+        return self._enqueue(run, outs)
+
+    def reduce_scatter_single(self, out: Tensor, x: Tensor, opts: Any) -> QueueWork:
+        """Part `rank` of the tensors reduced over the ranks."""
+        return self._enqueue(lambda group: self._reduce_scatter(group, out, x, opts), [out])
+
+    _reduce_scatter_base = reduce_scatter_single
+
+    def reduce_scatter_single_coalesced(
+        self, outs: list[Tensor], inputs: list[Tensor], opts: Any
+    ) -> QueueWork:
+        """The same for several tensors."""
+
+        def run(group: RankGroup | None) -> None:
+            for out, x in zip(outs, inputs, strict=True):
+                self._reduce_scatter(group, out, x, opts)
+
+        return self._enqueue(run, outs)
+
+    reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
+
+    def reduce_scatter(
+        self, outs: list[Tensor], inputs: list[list[Tensor]], opts: Any
+    ) -> QueueWork:
+        """The same with the parts in a list; they may differ in size."""
+
+        def run(group: RankGroup | None) -> None:
+            for out, parts in zip(outs, inputs, strict=True):
+                self._reduce_scatter_list(group, out, parts, opts)
+
+        return self._enqueue(run, outs)
+
+    def all_to_all_single(
+        self, out: Tensor, x: Tensor, out_rows: list[int], rows: list[int], opts: Any = None
+    ) -> QueueWork:
+        """Part r of the tensor to rank r; parts are equal, or have the numbers of rows given."""
+        del opts
+        return self._enqueue(
+            lambda group: self._all_to_all(group, out, x, list(out_rows or ()), list(rows or ())),
+            [out],
+        )
+
+    alltoall_base = all_to_all_single
+
+    def alltoall(self, outs: list[Tensor], inputs: list[Tensor], opts: Any = None) -> QueueWork:
+        """Tensor r to rank r; they may differ in size."""
+        del opts
+
+        def run(group: RankGroup | None) -> None:
+            counts = [tensor.numel() for tensor in outs]
+            flat = torch.empty(sum(counts), dtype=outs[0].dtype, device=f"cuda:{self._gpu}")
+            x = torch.cat([tensor.detach().reshape(-1) for tensor in inputs])
+            self._all_to_all(group, flat, x, counts, [tensor.numel() for tensor in inputs])
+            for out, part in zip(outs, flat.split(counts), strict=True):
+                out.detach().copy_(part.view(out.shape))
+
+        return self._enqueue(run, outs)
+
+    def barrier(self, opts: Any = None) -> QueueWork:
+        """Wait until all ranks have called it."""
+        del opts
+        token = torch.ones(1, device="cuda")
+        work = self._enqueue(lambda group: self._all_reduce(group, token, token, None), [])
+        work.wait()
+        return work
+
+    monitored_barrier = barrier
+
+    def send(self, tensors: list[Tensor], to: int, tag: int = 0) -> QueueWork:
+        """Send tensors to a rank; those sent to one rank arrive in order, whatever their tag."""
+        return self._message(tensors, self._own, to, tag)
+
+    def recv(self, tensors: list[Tensor], source: int, tag: int = 0) -> QueueWork:
+        """Receive tensors of a rank."""
+        return self._message(tensors, source, self._own, tag)
+
+    def recv_anysource(self, tensors: list[Tensor], tag: int = 0) -> QueueWork:
+        """Raises UsageError."""
+        del tensors, tag
+        raise UsageError("recv: the sender must be named", hint="give src=")
+
+    def fused(self, call: Callable[[RankGroup], Tensor]) -> Tensor:
+        """What `call` gives for this rank of the group, behind the current stream and waited for.
+        Raises UsageError in a group of one rank."""
+        results: list[Tensor] = []
+
+        def run(group: RankGroup | None) -> None:
+            if group is None:
+                raise UsageError("a product over ranks needs two ranks or more")
+            results.append(call(group))
+
+        self._enqueue(run, results).wait()
+        return results[0]
+
+    @property
+    def _gpu(self) -> int:
+        return self._ranks[self._own]
+
+    def _message(self, tensors: list[Tensor], source: int, to: int, tag: int) -> QueueWork:
+        del tag
+        if source == to:
+            raise UsageError(f"rank {source} sends to itself")
+        gpus = self._ranks[source], self._ranks[to]
+        name = f"{self._name}: {source} to {to}"
+
+        def run(group: RankGroup | None) -> None:
+            for tensor in tensors:
+                self._broadcast(group, tensor, 0)
+
+        return self._enqueue(run, tensors, name, gpus)
+
+    def _enqueue(
+        self,
+        run: Callable[[RankGroup | None], None],
+        results: Sequence[Tensor],
+        name: str = "",
+        gpus: Sequence[int] = (),
+    ) -> QueueWork:
+        """Call `run` with this rank's part of the group, None in a group of one, on the stream of
+        `name`."""
+        gpus = gpus or self._ranks
+        with self._gpus.mode.enter(), torch.no_grad(), self._gpus.using(self._gpu):
+            before = torch.cuda.current_stream()
+            stream = self._streams.get(name)
+            if stream is None:
+                stream = self._streams[name] = torch.cuda.Stream(self._gpu)
+            stream.wait_stream(before)
+            group = None
+            if len(gpus) > 1:
+                group = self._shared.of(name or self._name, gpus)[gpus.index(self._gpu)]
+            with torch.cuda.stream(stream):
+                run(group)
+            return QueueWork(self._gpus.node, stream.queue.marker(), results)
+
+    def _on_gpu(self, x: Tensor) -> Tensor:
+        """A tensor as kernels take it: on a GPU, contiguous."""
+        x = x.detach()
+        return (x.to(f"cuda:{self._gpu}") if owner(x) == HOST else x).contiguous()
+
+    def _write_tensor(self, out: Tensor, compute: _Compute) -> None:
+        """Let `compute` write the elements of a tensor, flat."""
+        out = out.detach()
+        if out.is_contiguous() and owner(out) != HOST:
+            compute(out.view(-1))
+            return
+        flat = torch.empty(out.numel(), dtype=out.dtype, device=f"cuda:{self._gpu}")
+        compute(flat)
+        out.copy_(flat.view(out.shape))
+
+    def _all_reduce(self, group: RankGroup | None, out: Tensor, x: Tensor, opts: Any) -> None:
+        x = self._on_gpu(x).view(-1)
+        if not x.numel():
+            return
+        op = operation(opts, x)
+        if group is None:
+            self._write_tensor(out, lambda flat: flat.copy_(x))
+            return
+        count = x.numel() * x.element_size()
+        shots = shots_of(count, group.world)
+        self._write_tensor(
+            out,
+            lambda flat: collectives.all_reduce(
+                to_reducible(x), group, shots, op, to_reducible(flat)
+            ),
+        )
+
+    def _broadcast(self, group: RankGroup | None, tensor: Tensor, root: int) -> None:
+        if group is not None and tensor.numel():
+            x = self._on_gpu(tensor).view(-1)
+            self._write_tensor(tensor, lambda flat: collectives.broadcast(x, group, root, flat))
+
+    def _all_gather(self, group: RankGroup | None, out: Tensor, x: Tensor) -> None:
+        size = len(self._ranks) * x.numel()
+        require(
+            out.numel() == size, "all_gather", f"the result has {out.numel()} elements, not {size}"
+        )
+        flat = self._on_gpu(x).view(-1)
+        if not size:
+            return
+        if group is None:
+            self._write_tensor(out, lambda into: into.copy_(flat))
+        else:
+            self._write_tensor(out, lambda into: collectives.all_gather(flat, group, into))
+
+    def _gather_list(self, group: RankGroup | None, parts: list[Tensor], x: Tensor) -> None:
+        if len({part.numel() for part in parts}) > 1:
+            for root, part in enumerate(parts):
+                if root == self._own:
+                    part.detach().copy_(x.detach().reshape(part.shape))
+                self._broadcast(group, part, root)
+            return
+        shape = (len(parts), *x.shape)
+        whole = torch.empty(shape, dtype=x.dtype, device=f"cuda:{self._gpu}")
+        self._all_gather(group, whole, x)
+        for part, row in zip(parts, whole, strict=True):
+            part.detach().copy_(row.view(part.shape))
+
+    def _reduce_scatter(self, group: RankGroup | None, out: Tensor, x: Tensor, opts: Any) -> None:
+        size = len(self._ranks) * out.numel()
+        require(x.numel() == size, "reduce_scatter", f"x has {x.numel()} elements, expected {size}")
+        if not size:
+            return
+        flat, op = self._on_gpu(x).view(-1), operation(opts, x)
+        if group is None:
+            self._write_tensor(out, lambda into: into.copy_(flat))
+            return
+        self._write_tensor(
+            out,
+            lambda into: collectives.reduce_scatter(
+                to_reducible(flat), group, op, to_reducible(into)
+            ),
+        )
+
+    def _reduce_scatter_list(
+        self, group: RankGroup | None, out: Tensor, parts: list[Tensor], opts: Any
+    ) -> None:
+        flat = [self._on_gpu(part).view(-1) for part in parts]
+        if len({part.numel() for part in parts}) == 1:
+            self._reduce_scatter(group, out, torch.cat(flat), opts)
+            return
+        for rank, part in enumerate(flat):
+            self._all_reduce(
+                group, out if rank == self._own else torch.empty_like(part), part, opts
+            )
+
+    def _all_to_all(
+        self, group: RankGroup | None, out: Tensor, x: Tensor, out_rows: list[int], rows: list[int]
+    ) -> None:
+        x = self._on_gpu(x)
+        if group is None:
+            self._write_tensor(out, lambda flat: flat.copy_(x.view(-1)))
+            return
+        ranks = len(self._ranks)
+        if not out_rows and not rows:
+            require(
+                out.numel() == x.numel(),
+                "all_to_all",
+                f"the result has {out.numel()} elements, x {x.numel()}",
+            )
+            self._write_tensor(
+                out, lambda flat: collectives.all_to_all(x.view(-1), group, flat.view(-1))
+            )
+            return
+        rows = rows or [x.shape[0] // ranks] * ranks
+        out_rows = out_rows or [out.shape[0] // ranks] * ranks
+        self._write_tensor(
+            out,
+            lambda flat: collectives.all_to_all_uneven(
+                x, group, rows, out_rows, flat.view(out.shape)
+            ),
+        )
+
+
+__all__ = ["NAME", "EmulatedGroup"]

@@ -1,0 +1,189 @@
+"""Launches of a HIP program: executed, and predicted where asked."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from wavecast.arch import Device
+from wavecast.compile.codeobject import Argument, Launch, Parameter
+from wavecast.compile.names import readable
+from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.hostmemory import PAGE
+from wavecast.emulate.launch import AddressRange, Emulator
+from wavecast.emulate.tensors import CANARY
+from wavecast.errors import WavecastError
+from wavecast.runtimes.hip_host.arena import BASE, SYSTEM, Arena
+from wavecast.runtimes.hip_host.modules import LoadedModule, ModuleKernel
+from wavecast.runtimes.module.types import element_dtype, itemsize
+
+_OUTPUT = ("__wc_output", "__wc_heap")
+"""Variables of device code that uses the start of the arena (`wavecast/program.h`)."""
+_ON_HOST = "calls of libraries, which the host computes"
+
+Grid = tuple[int, ...]
+
+
+def _pages(allocation: AddressRange) -> AddressRange:
+    """The pages of an allocation: a GPU faults only outside of them, as `hipMalloc` gives whole
+    pages of 4 KiB. Checks know the bytes that were asked for."""
+    first, end = allocation
+    return first, -(-end // PAGE) * PAGE
+
+
+@dataclass
+class LaunchedKernel:
+    """The launches of one kernel with one grid and block: how many, and their predicted time; or
+    the calls of a function of a library, which has neither grid nor block.
+
+    `seconds` is the sum, None where a prediction is not possible; `why` says why then.
+    """
+
+    kernel: str
+    grid: Grid
+    block: Grid
+    launches: int = 0
+    seconds: float | None = 0.0
+    why: str = ""
+
+    @property
+    def library(self) -> str:
+        """The library whose function it is, which the host computes; "" for a kernel."""
+        return "" if self.block else self.kernel.split()[0]
+
+
+@dataclass
+class Launcher:
+    """Executes launches on `emulator`. With `predicts` each has a predicted time for `device`: one
+    sample per kernel, grid, block and arguments. `checks` says whether the emulator checks."""
+
+    emulator: Emulator
+    device: Device
+    arena: Arena
+    checks: bool = False
+    predicts: bool = False
+    allocations: list[AddressRange] = field(default_factory=list)
+    kernels: dict[tuple[str, Grid, Grid], LaunchedKernel] = field(default_factory=dict)
+    _predicted: dict[tuple[str, Grid, Grid, int, bytes], tuple[float | None, str]] = field(
+        default_factory=dict
+    )
+
+    def facts(self) -> dict[str, int]:
+        """What the runtime must know of how launches are executed."""
+        return {"canary": CANARY if self.checks else 0, "predicts": int(self.predicts)}
+
+    def launch(
+        self,
+        module: LoadedModule,
+        kernel: ModuleKernel,
+        grid: Grid,
+        block: Grid,
+        dynamic_lds: int,
+        segment: bytes,
+        data: Sequence[AddressRange],
+    ) -> float:
+        """Execute a launch that may touch all allocations and the `data` of modules; its predicted
+        seconds, 0 without a prediction. Raises Unsupported, ExecutionError."""
+        code = kernel.code
+        ranges = [*(self.allocations if self.checks else map(_pages, self.allocations)), *data]
+        if any(module.has(name) for name in _OUTPUT):
+            ranges.append((BASE, BASE + SYSTEM))
+        arguments = self._arguments(kernel, segment) if self.checks or self.predicts else ()
+        launch = Launch(code, (*grid,), (*block,), arguments, segment, dynamic_lds)  # type: ignore[arg-type]
+        module.share_data(self.emulator.translate(code))
+        key = readable(code.kernel), grid, block
+        entry = self.kernels.setdefault(key, LaunchedKernel(*key))
+        entry.launches += 1
+        seconds = self._seconds(module, launch, ranges, entry) if self.predicts else 0.0
+        self.emulator.run(launch, ranges)
+        return seconds
+
+    def call_library(
+        self, name: str, words: Sequence[int], data: Sequence[AddressRange]
+    ) -> tuple[int, bytes]:
+        """Execute a call of a library: its status, and what it returns. Raises Unsupported for a
+        function that is not known, or memory that is not the program's."""
+        from wavecast.runtimes.hip_host.libraries import CalledFunction, functions
+        from wavecast.runtimes.hip_host.libraries.call import InvalidCall
+
+        function = functions().get(".".join(name.split(".")[:2]))
+        call = CalledFunction(name, words, [*map(_pages, self.allocations), *data])
+        if function is None:
+            raise Unsupported(f"{call.readable} is not supported (docs/hip.md lists what is)")
+        try:
+            with np.errstate(all="ignore"):
+                status, result = 0, function(call) or b""
+        except InvalidCall as error:
+            status, result = error.status, b""
+        key = f"{call.readable} {call.described}".rstrip(), (), ()
+        entry = self.kernels.setdefault(key, LaunchedKernel(*key, seconds=None, why=_ON_HOST))
+        entry.launches += 1
+        return status, result
+
+    def _seconds(
+        self,
+        module: LoadedModule,
+        launch: Launch,
+        ranges: Sequence[AddressRange],
+        entry: LaunchedKernel,
+    ) -> float:
+        key = launch.code.digest, entry.grid, entry.block, launch.dynamic_lds, launch.kernarg
+        if key not in self._predicted:
+            self._predicted[key] = self._predict(module, launch, ranges)
+        seconds, why = self._predicted[key]
+        if seconds is None:
+            entry.seconds, entry.why = None, why
+            return 0.0
+        if entry.seconds is not None:
+            entry.seconds += seconds
+        return seconds
+
+    def _predict(
+        self, module: LoadedModule, launch: Launch, ranges: Sequence[AddressRange]
+    ) -> tuple[float | None, str]:
+        from wavecast.perfmodel.predict import predict
+        from wavecast.sampling.executed import profile_of_sample
+        from wavecast.sampling.sample import translate
+
+        try:
+            module.share_data(translate(launch.code))
+            with self.arena.private():
+                profile = profile_of_sample(launch, ranges, self.device)
+            return predict(profile, self.device).seconds, ""
+        except WavecastError as error:
+            return None, str(error)
+
+    def _arguments(self, kernel: ModuleKernel, segment: bytes) -> tuple[Argument, ...]:
+        """The arguments as checks and predictions name them."""
+        parameters = {parameter.offset: parameter for parameter in kernel.code.parameters}
+        arguments = []
+        for number, argument in enumerate(kernel.arguments, 1):
+            parameter = parameters.get(argument.offset) or Parameter(
+                argument.name or f"argument {number}",
+                argument.type_name,
+                argument.offset,
+                argument.size,
+            )
+            raw = segment[argument.offset : argument.offset + argument.size]
+            if argument.kind == "global_buffer" and argument.size == 8:
+                arguments.append(self._pointer(parameter, struct.unpack("<Q", raw)[0]))
+            else:
+                value = int.from_bytes(raw, "little") if argument.size <= 8 else raw
+                arguments.append(Argument(parameter.name, "scalar", parameter.type, value=value))
+        return tuple(arguments)
+
+    def _pointer(self, parameter: Parameter, address: int) -> Argument:
+        for first, end in self.allocations:
+            if first <= address < end:
+                dtype = element_dtype(parameter.type) or "uint8"
+                elements = (end - address) // max(1, itemsize(dtype))
+                return Argument(
+                    parameter.name, "tensor", dtype, (elements,), (1,), end - first, first
+                )
+        return Argument(parameter.name, "pointer", value=address)
+
+
+__all__ = ["LaunchedKernel", "Launcher"]

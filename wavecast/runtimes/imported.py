@@ -1,0 +1,83 @@
+"""Modules that are imported as soon as a program imports one of an optional library.
+
+They use interfaces that not every version of the library has. Where one is missing, the program's
+import succeeds and a warning says what does not work.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from importlib.machinery import ModuleSpec
+from types import ModuleType
+from typing import Any, Final
+
+from wavecast.runtimes.patching import Patches
+
+PALLAS: Final = "jax._src.pallas.pallas_call"
+"""The module of JAX that defines what a Pallas kernel is lowered to."""
+DTENSOR: Final = "torch.distributed.tensor"
+"""DTensor: PyTorch does not import it by itself."""
+TRANSFORMERS: Final = "transformers.modeling_utils"
+"""The base of all models of transformers."""
+
+DYNAMO: Final = "torch._dynamo.backends.registry"
+"""The names of the backends of `torch.compile`."""
+
+
+def when_imported(patches: Patches, module: str, then: str) -> None:
+    """Import the module `then` as soon as `module` is imported, or now if it already is; until
+    `patches` are undone."""
+    if module in sys.modules:
+        import_module(then)
+        return
+    finder = _Finder(module, then)
+    sys.meta_path.insert(0, finder)
+    patches.callback(_forget, finder)
+
+
+def _forget(finder: _Finder) -> None:
+    if finder in sys.meta_path:
+        sys.meta_path.remove(finder)
+
+
+class _Finder:
+    """Finds one module as the other finders do, and imports another module after it."""
+
+    def __init__(self, module: str, then: str) -> None:
+        self._module, self._then = module, then
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Called for every import."""
+        if name != self._module:
+            return None
+        sys.meta_path.remove(self)
+        for finder in sys.meta_path:
+            spec = finder.find_spec(name, path, target)
+            if spec is not None and spec.loader is not None:
+                loader: Any = spec.loader
+                loader.exec_module = _import_after(loader.exec_module, self._then)
+                return spec
+        return None
+
+
+def _import_after(execute: Callable[[ModuleType], None], then: str) -> Callable[[ModuleType], None]:
+    def exec_module(module: ModuleType) -> None:
+        execute(module)
+        try:
+            import_module(then)
+        except (ImportError, AttributeError) as error:
+            warnings.warn(
+                f"{then} does not work with this version of {module.__name__}: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
+    return exec_module
+
+
+__all__ = ["DTENSOR", "DYNAMO", "PALLAS", "TRANSFORMERS", "when_imported"]

@@ -1,0 +1,185 @@
+"""Several emulated GPUs in one process: which of them a tensor belongs to, and which device and
+stream each host thread has chosen."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import gc
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any, Final
+
+import torch
+
+from wavecast.emulate.node import GpuNode, LaunchQueue
+from wavecast.runtimes.patching import Patches
+
+HOST: Final = -1
+"""What `Gpus.owner` gives for memory of the host."""
+_OWNER: Final = "_wavecast_gpu"
+"""Attribute of a storage: PyTorch keeps the Python object of a storage as long as its memory."""
+
+
+class _Chosen(threading.local):
+    """The device of a host thread, and its stream on each device."""
+
+    def __init__(self) -> None:
+        self.gpu = 0
+        self.streams: dict[int, int] = {}
+        self.backward = 0
+
+
+class Gpus:
+    """The GPUs of a node as PyTorch sees them. `mode` is on in all threads of the program; threads
+    that one starts run in the blocks that `followed` makes there, calls that draw random numbers in
+    that of `drawing`."""
+
+    mode: Any
+
+    def __init__(self, node: GpuNode) -> None:
+        self.node = node
+        self.followed: list[Callable[[], contextlib.AbstractContextManager[Any]]] = []
+        self.drawing: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
+        self._chosen = _Chosen()
+        self._streams = 0
+        self._lock = threading.Lock()
+
+    @property
+    def count(self) -> int:
+        """How many GPUs there are."""
+        return self.node.count
+
+    @property
+    def current(self) -> int:
+        """The device of the calling thread."""
+        return self._chosen.gpu
+
+    def select(self, gpu: int) -> int:
+        """Choose a device; returns the one before. A negative number changes nothing. Raises
+        RuntimeError as PyTorch does."""
+        before = self._chosen.gpu
+        if gpu >= 0:
+            self._chosen.gpu = self.checked(gpu)
+        return before
+
+    def checked(self, gpu: int) -> int:
+        """A device number. Raises RuntimeError for one that the node lacks, as PyTorch does."""
+        if not 0 <= gpu < self.count:
+            raise RuntimeError(
+                f"CUDA error: invalid device ordinal: cuda:{gpu}, the node has {self.count} GPUs"
+            )
+        return gpu
+
+    def index(self, device: Any = None) -> int:
+        """The number of a device argument: None, a number, `"cuda:1"`, a device, or a stream."""
+        if device is None:
+            return self.current
+        if isinstance(device, int):
+            return self.current if device < 0 else self.checked(device)
+        if hasattr(device, "device_index"):
+            return int(device.device_index)
+        index = torch.device(device).index
+        return self.current if index is None else self.checked(index)
+
+    def stream(self, gpu: int) -> int:
+        """The number of the calling thread's stream on a device."""
+        return self._chosen.streams.get(gpu, 0)
+
+    def select_stream(self, gpu: int, stream: int) -> None:
+        """Choose a stream of a device for the calling thread."""
+        self._chosen.streams[gpu] = stream
+
+    def new_stream(self) -> int:
+        """The number of a new stream."""
+        with self._lock:
+            self._streams += 1
+            return self._streams
+
+    def queue(self, gpu: int | None = None) -> LaunchQueue:
+        """The queue that the calling thread launches to on a device."""
+        number = self.current if gpu is None else gpu
+        return self.node.queue(number, self.stream(number))
+
+    @contextlib.contextmanager
+    def using(self, gpu: int) -> Iterator[None]:
+        """A block of the calling thread with another device."""
+        before = self.select(gpu)
+        try:
+            yield
+        finally:
+            self.select(before)
+
+    @property
+    def backward(self) -> bool:
+        """Whether the calling thread computes gradients: PyTorch computes some on the host and
+        calls nothing that could wait for launches."""
+        return self._chosen.backward > 0
+
+    def install(self, patches: Patches) -> None:
+        """Let gradients, and memory that changes its size, wait for launches."""
+        engine = torch.autograd.graph._engine_run_backward
+
+        @functools.wraps(engine)
+        def run_backward(*args: Any, **kwargs: Any) -> Any:
+            self._chosen.backward += 1
+            try:
+                return engine(*args, **kwargs)
+            finally:
+                self._chosen.backward -= 1
+
+        for module in (torch.autograd, torch.autograd.graph):
+            patches.attribute(module, "_engine_run_backward", run_backward)
+        resize = torch.UntypedStorage.resize_
+
+        @functools.wraps(resize)
+        def wait_and_resize(memory: Any, size: int) -> Any:
+            gpu = getattr(memory, _OWNER, HOST)
+            if gpu != HOST and size != memory.nbytes():
+                self.node.wait_for(gpu)
+            return resize(memory, size)
+
+        patches.attribute(torch.UntypedStorage, "resize_", wait_and_resize)
+
+    def wait(self, owners: set[int]) -> None:
+        """Wait until the calling thread's streams on some GPUs have done what was launched on them.
+        Raises what a launch raised."""
+        for gpu in sorted(owners - {HOST}):
+            self.node.wait(self.queue(gpu).marker())
+
+
+def storage(tensor: Any) -> Any:
+    """The storage of a tensor, None for one without memory (fake, functional and sparse ones)."""
+    try:
+        memory = tensor.untyped_storage()
+    except (NotImplementedError, RuntimeError):
+        return None
+    return memory if memory.device.type == "cpu" else None
+
+
+def owner(tensor: Any) -> int | None:
+    """The GPU a tensor belongs to, `HOST`, or None where nothing is known: memory made without a
+    device."""
+    return getattr(storage(tensor), _OWNER, None)
+
+
+def assign(tensor: Any, gpu: int) -> None:
+    """Let the memory of a tensor belong to a GPU or the host."""
+    memory = storage(tensor)
+    if memory is not None:
+        setattr(memory, _OWNER, gpu)
+
+
+def owner_ranges() -> Iterator[tuple[int, int, int]]:
+    """Owner, first and end address of the memory of all tensors that have an owner."""
+    for item in gc.get_objects():
+        if issubclass(type(item), torch.Tensor) and item.layout is torch.strided:
+            gpu = owner(item)
+            if gpu is not None:
+                memory = item.untyped_storage()
+                with contextlib.suppress(RuntimeError):  # fake tensors have no address
+                    first = memory.data_ptr()
+                    yield gpu, first, first + memory.nbytes()
+
+
+__all__ = ["HOST", "Gpus", "assign", "owner", "owner_ranges", "storage"]

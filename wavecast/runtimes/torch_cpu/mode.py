@@ -1,0 +1,175 @@
+"""Every PyTorch call while a GPU is emulated: device arguments say `cpu`, tensors say `cuda:0`."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterable, Iterator
+from types import ModuleType
+from typing import Any
+
+import torch
+from torch.overrides import (
+    TorchFunctionMode,
+    _get_current_function_mode_stack,
+    _pop_mode_temporarily,
+)
+
+from wavecast.runtimes.patching import Patches
+from wavecast.runtimes.torch_cpu.random import CudaGenerator
+
+_NAMES = ("cuda", "hip")
+
+
+def is_cuda(device: Any) -> bool:
+    """Whether a device argument means a GPU: `"cuda"`, `"cuda:1"`, `torch.device("cuda")`."""
+    if isinstance(device, str):
+        return device.split(":", 1)[0] in _NAMES
+    return getattr(device, "type", None) in _NAMES and hasattr(device, "index")
+
+
+def on_cpu(device: Any) -> Any:
+    """The device argument to use instead; bare numbers are GPU ordinals."""
+    if is_cuda(device) or (isinstance(device, int) and not isinstance(device, bool)):
+        return "cpu"
+    return device
+
+
+class CudaOnCpu(TorchFunctionMode):
+    """Rewrites device arguments and answers what a tensor says about its device."""
+
+    def __init__(self, torch: ModuleType) -> None:
+        super().__init__()
+        self._torch = torch
+        tensor = torch.Tensor
+        here = torch.device("cuda", 0)
+        self._answers: dict[Any, Callable[..., Any]] = {
+            tensor.device.__get__: lambda *_: here,
+            tensor.is_cuda.__get__: lambda *_: True,
+            tensor.is_cpu.__get__: lambda *_: False,
+            tensor.get_device: lambda *_: 0,
+            torch.get_device: lambda *_: 0,
+            tensor.cuda: lambda self, *_, **__: self,
+            tensor.pin_memory: lambda self, *_, **__: self,
+            tensor.is_pinned: lambda *_, **__: False,
+            tensor.record_stream: lambda *_, **__: None,
+        }
+        self._to = tensor.to
+        self._type = tensor.type
+
+    @contextlib.contextmanager
+    def enter(self) -> Iterator[None]:
+        """A block with this mode alone: PyTorch calls Python from its dispatcher with modes off,
+        and operators of Python with those that are on, several times."""
+        with contextlib.ExitStack() as others:
+            while _get_current_function_mode_stack():
+                others.enter_context(_pop_mode_temporarily())
+            others.enter_context(self)
+            yield
+
+    def __torch_function__(
+        self, func: Any, types: Iterable[type], args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        del types
+        kwargs = kwargs or {}
+        answer = self._answers.get(func)
+        if answer is not None and not _is_meta(args):
+            return answer(*args, **kwargs)
+        if func is self._to:
+            args, kwargs = _without_gpu(args, kwargs)
+            if len(args) == 1 and not kwargs:
+                return args[0]
+        elif func is self._type and len(args) > 1 and isinstance(args[1], str):
+            args = (args[0], args[1].replace("torch.cuda.", "torch."), *args[2:])
+        else:
+            args = tuple("cpu" if _is_device(item) else item for item in args)
+        if "device" in kwargs:
+            kwargs = {**kwargs, "device": on_cpu(kwargs["device"])}
+        if isinstance(kwargs.get("generator"), CudaGenerator):
+            kwargs = {**kwargs, "generator": kwargs["generator"].cpu}
+        if kwargs.get("pin_memory"):
+            kwargs = {**kwargs, "pin_memory": False}
+        return func(*args, **kwargs)
+
+
+def install(patches: Patches, mode: CudaOnCpu) -> None:
+    """The few places a function mode does not see."""
+    from torch.utils import _device
+
+    # `with torch.device("cuda")` and `torch.set_default_device("cuda")`
+    init = _device.DeviceContext.__init__
+    patches.attribute(
+        _device.DeviceContext,
+        "__init__",
+        lambda context, device: init(context, on_cpu(device)),
+    )
+    # Backward functions run inside the engine, where modes are switched off by the caller.
+    engine = torch.autograd.graph._engine_run_backward
+
+    @functools.wraps(engine)
+    def run_backward(*args: Any, **kwargs: Any) -> Any:
+        if _tracing():
+            return engine(*args, **kwargs)
+        with mode:
+            return engine(*args, **kwargs)
+
+    patches.attribute(torch.autograd, "_engine_run_backward", run_backward)
+    patches.attribute(torch.autograd.graph, "_engine_run_backward", run_backward)
+    _map_argument(patches, torch, "load", "map_location")
+    # Tensor subclasses that wrap other tensors pass what those say of their device.
+    _map_argument(patches, torch.Tensor, "_make_wrapper_subclass", "device")
+    patches.attribute(torch, "Generator", _generator(torch.Generator))
+
+
+def _tracing() -> bool:
+    """Whether PyTorch takes a graph out of what runs now; its tensors must say where they are."""
+    kinds = torch._C._TorchDispatchModeKey
+    return any(
+        torch._C._get_dispatch_mode(kind) is not None for kind in (kinds.FUNCTIONAL, kinds.PROXY)
+    )
+
+
+def _generator(original: type) -> type:
+    """`torch.Generator` under its own name: still a type, which makes those of the GPU too."""
+
+    class Meta(type):
+        def __instancecheck__(cls, instance: Any) -> bool:
+            return isinstance(instance, (original, CudaGenerator))
+
+        def __call__(cls, device: Any = "cpu") -> Any:
+            return CudaGenerator() if on_cpu(device) != device else original(device)
+
+    return Meta("Generator", (), {})
+
+
+def _map_argument(patches: Patches, owner: Any, name: str, argument: str) -> None:
+    original = getattr(owner, name)
+
+    @functools.wraps(original)
+    def call_on_cpu(*args: Any, **kwargs: Any) -> Any:
+        if argument in kwargs:
+            kwargs[argument] = on_cpu(kwargs[argument])
+        args = tuple("cpu" if _is_device(item) else item for item in args)
+        return original(*args, **kwargs)
+
+    patches.attribute(owner, name, call_on_cpu)
+
+
+def _is_device(value: Any) -> bool:
+    """Of a positional argument, where a string or a number may be anything."""
+    return isinstance(value, torch.device) and is_cuda(value)
+
+
+def _is_meta(args: tuple) -> bool:
+    return bool(args) and bool(getattr(args[0], "is_meta", False))
+
+
+def _without_gpu(args: tuple, kwargs: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+    """Arguments of `Tensor.to` without the GPU they name and how to get there."""
+    tensor, rest = args[0], args[1:]
+    if rest and on_cpu(rest[0]) == "cpu":
+        rest = tuple(item for item in rest[1:2] if item is not None and not isinstance(item, bool))
+    dropped = {"non_blocking"}
+    if on_cpu(kwargs.get("device")) == "cpu":
+        dropped.add("device")
+    return (tensor, *rest), {name: kwargs[name] for name in kwargs if name not in dropped}

@@ -1,0 +1,232 @@
+"""A GPU that is not there, as Triton's device: `with wavecast.device("gfx942"): …`, and scripts
+run on it."""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from wavecast.errors import UsageError, WavecastError
+from wavecast.runtimes.devices import DeviceFacts
+from wavecast.runtimes.triton.program import (
+    own_traceback,
+    program_of,
+    run_as_main,
+    starts_processes,
+)
+from wavecast.runtimes.triton.session import device_facts
+
+if TYPE_CHECKING:
+    from wavecast.arch import Device
+    from wavecast.emulate.check.collected import Reports
+    from wavecast.emulate.mode import Mode
+    from wavecast.emulate.node import GpuNode
+    from wavecast.emulate.trace.mode import TraceMode
+    from wavecast.runtimes.triton.execute import ExecutingHooks
+
+
+@contextlib.contextmanager
+def device(
+    arch: str | Device | DeviceFacts = "gfx942",
+    *,
+    count: int = 1,
+    threads: int | None = None,
+    kernels: str = "",
+    check: bool | Reports = False,
+    max_instructions: int | None = None,
+    trace: bool | TraceMode = False,
+    pytorch: bool = True,
+) -> Iterator[ExecutingHooks]:
+    """Execute every Triton launch of the block on the emulator, at once, in this process.
+
+    Tensors live on the CPU, also those asked for with `device="cuda"` where PyTorch has no GPU;
+    results land in them. With a `count` of 2 or more, there are as many GPUs, `cuda:0` to
+    `cuda:N-1`: launches go to the queues of streams and run at once, kernels may access the memory
+    of any GPU, and host code waits for the streams of the tensors it uses (docs/multi-gpu.md).
+    `threads` is the number of host threads (default: all there are),
+    `kernels` a regular expression of the kernels to execute, others are left out, and
+    `max_instructions` how many instructions each wave may execute (default: minutes' worth).
+
+    Launches raise `wavecast.emulate.errors.Unsupported` for an instruction without a meaning here
+    and `ExecutionError` when they touch memory outside their tensors' storages, run endlessly or
+    deadlock. Raises UnknownName for an unknown `arch`, UsageError inside a capture or a device
+    or for another value of `check`.
+
+    With `check`, launches are watched for races, missing waits, reads of memory nobody wrote and
+    more (docs/checks.md). What is found gathers in `reports` of the object the block gets; when the
+    block ends with errors there, ChecksFailed is raised. Given a `Reports`, it only gathers there.
+
+    Times that `triton.testing` gives, and autotuners choose by, are predictions for the device.
+    Launches that are timed are not executed. One that cannot be predicted takes `inf`; why is in
+    `notes` of the object the block gets, and a warning at its end.
+
+    With `trace`, `traces` of that object holds what every launch executed and touched
+    (docs/trace.md); give a `TraceMode` to choose workgroups or to record waves.
+
+    Without `pytorch`, PyTorch is as it is without a GPU: only launches are executed. That is for
+    programs that know their tensors are the CPU's.
+    """
+    from wavecast.emulate.check.collected import Reports, gathering
+    from wavecast.emulate.check.determinism import OrderChecks
+    from wavecast.emulate.check.mode import CheckMode
+    from wavecast.emulate.launch import Emulator
+    from wavecast.emulate.mode import Modes
+    from wavecast.emulate.node import GpuNode
+    from wavecast.emulate.trace.mode import TraceMode
+    from wavecast.emulate.written_bytes import WrittenBytes, session
+    from wavecast.runtimes.distributed import emulated_ranks
+    from wavecast.runtimes.torch_cpu import emulated_cuda, has_gpu
+    from wavecast.runtimes.torch_cpu.fresh import CANARY, FreshMemory
+    from wavecast.runtimes.triton.execute import ExecutingHooks
+    from wavecast.runtimes.triton.node import NodeHooks
+    from wavecast.runtimes.triton.node_checks import NodeChecks
+
+    facts = device_facts(arch)
+    check_reports = gathering(check)
+    checked = check_reports is not None
+    reports = check_reports if check_reports is not None else Reports()
+    tracing = TraceMode() if trace is True else trace or None
+    written = WrittenBytes()
+    watching: list[Mode] = [] if tracing is None else [tracing]
+    predicted = _predicted_device(arch, facts)
+    node_checks = NodeChecks(count) if checked and count != 1 else None
+    if checked:
+        order = node_checks.order if node_checks is not None else None
+        checks = CheckMode(
+            reports.add, CANARY, numbers=reports.numbers, written=written, gpus=order,
+            device=predicted,
+        )  # fmt: skip
+        watching.append(checks)
+    if count != 1 and tracing is not None:
+        raise UsageError(
+            "traces see one launch, not what other GPUs do: not with several GPUs",
+            hint="trace the kernel with count=1",
+        )
+    if count != 1 and reports.determinism:
+        raise UsageError(
+            "launches that other GPUs may change cannot be repeated: no check of determinism with "
+            "several GPUs",
+            hint="check the kernel with count=1",
+        )
+    orders = OrderChecks(reports.add) if checked and reports.determinism else None
+    emulator = Emulator(threads, Modes.of(watching), max_instructions, orders)
+    streams = node_checks.order.streams if node_checks is not None else None
+    node = GpuNode(count, streams) if count != 1 else None
+    if node is None:
+        hooks = ExecutingHooks(facts, predicted, emulator, reports, kernels=kernels)
+    else:
+        hooks = NodeHooks(node, emulator, facts, predicted, reports=reports, kernels=kernels)
+        hooks.checks = node_checks
+    if tracing is not None:
+        hooks.traces = tracing.traces
+    real = has_gpu()
+    if node is not None and (real or not pytorch):
+        raise UsageError("several GPUs can be emulated only where PyTorch has no GPU, with pytorch")
+    hooks.install()
+    try:
+        with contextlib.ExitStack() as modes:
+            if not real and pytorch:
+                gpus = modes.enter_context(emulated_cuda(facts, _ignore, executing=True, node=node))
+                if isinstance(hooks, NodeHooks):
+                    hooks.gpus = gpus
+                    hooks.rank_threads = modes.enter_context(emulated_ranks(gpus))
+            if checked:
+                modes.enter_context(session(written))
+                fresh = FreshMemory(written)
+                modes.enter_context(fresh)
+                if isinstance(hooks, NodeHooks):
+                    hooks.gpus.followed.append(lambda: fresh)
+            if node is not None:
+                modes.enter_context(_closing(node))
+            yield hooks
+    finally:
+        hooks.remove()
+        if node_checks is not None:
+            reports.traffic = node_checks.order.traffic()
+    for note in hooks.notes:
+        warnings.warn(note, stacklevel=3)
+    if reports is not check:
+        reports.raise_errors()
+
+
+@contextlib.contextmanager
+def _closing(node: GpuNode) -> Iterator[None]:
+    """Wait for a node's launches at the end of the block, or stop them if it failed."""
+    try:
+        yield
+    except BaseException:
+        node.close(failed=True)
+        raise
+    node.close(failed=False)
+
+
+def _predicted_device(arch: str | Device | DeviceFacts, facts: DeviceFacts) -> Device:
+    """What times are predicted for: the device named, or the usual one of a target."""
+    if isinstance(arch, (str, DeviceFacts)):
+        from wavecast import arch as devices
+
+        return devices.load(arch if isinstance(arch, str) else facts.target)
+    return arch
+
+
+def _ignore(note: str) -> None:
+    """Notes are about comparisons passed over and other things that only captures do."""
+    del note
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptExit:
+    """How a script ended: its exit code, how many launches were executed, and the traceback of what
+    it raised ("" when it ended by itself)."""
+
+    code: int
+    executed: int
+    traceback: str = ""
+
+
+def run_script(
+    path: Path,
+    arguments: Sequence[str],
+    arch: str,
+    *,
+    once: bool = False,
+    **options: Any,
+) -> ScriptExit:
+    """Run a script as `__main__` in this process with its launches executed; `options` are those of
+    `device`. With a `count` of 2 or more it is run once per GPU, in threads with the variables that
+    `torchrun` sets, unless `once` is set or it imports `multiprocessing`, whose `spawn` starts
+    threads then.
+
+    What the emulator cannot do is raised as it is; anything else the script raises is described.
+    """
+    with device(arch, **options) as hooks:
+        return _run(path, arguments, hooks, once)
+
+
+def _run(path: Path, arguments: Sequence[str], hooks: ExecutingHooks, once: bool) -> ScriptExit:
+    from wavecast.runtimes.triton.node import NodeHooks
+
+    try:
+        if isinstance(hooks, NodeHooks) and not once and not starts_processes(path):
+            run = program_of(path, arguments)
+            hooks.ranks(lambda _: run())
+        else:
+            run_as_main(path, arguments)
+    except WavecastError:
+        raise
+    except SystemExit as error:
+        return _script_exit(error, hooks.executed)
+    except Exception as error:
+        return ScriptExit(1, hooks.executed, own_traceback(error, path))
+    return ScriptExit(0, hooks.executed)
+
+
+def _script_exit(error: SystemExit, executed: int) -> ScriptExit:
+    """`sys.exit` takes a number, or something to print with exit code 1."""
+    if error.code is None or isinstance(error.code, int):
+        return ScriptExit(error.code or 0, executed)
+    return ScriptExit(1, executed, f"{error.code}\n")

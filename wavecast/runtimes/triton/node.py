@@ -1,0 +1,162 @@
+"""Triton's launches on the GPUs of a node: each goes to the queue of the current stream, and the
+ranks of a program are threads of the process."""
+
+from __future__ import annotations
+
+import functools
+import threading
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any
+
+from wavecast.compile.codeobject import Launch
+from wavecast.emulate.launch import AddressRange, Emulator
+from wavecast.emulate.node import GpuNode
+from wavecast.emulate.team import TeamMember
+from wavecast.errors import LaunchError, WavecastError
+from wavecast.kernels import recording
+from wavecast.runtimes.triton.execute import ExecutingHooks, LoadedKernel
+from wavecast.runtimes.triton.launches import build_launch
+
+if TYPE_CHECKING:
+    from wavecast.runtimes.distributed.ranks import RankThreads
+    from wavecast.runtimes.torch_cpu.gpus import Gpus
+    from wavecast.runtimes.triton.node_checks import NodeChecks
+
+
+class NodeHooks(ExecutingHooks):
+    """`ExecutingHooks` for several GPUs: launches are queued, and run while the program launches
+    others. `gpus` and `rank_threads` are set once PyTorch knows them."""
+
+    gpus: Gpus
+    rank_threads: RankThreads
+    checks: NodeChecks | None = None
+
+    def __init__(self, node: GpuNode, emulator: Emulator, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, emulator=emulator, **kwargs)
+        self.node = node
+        self.threads = max(1, emulator.threads // node.count)
+        self._launching = threading.RLock()
+
+    def install(self) -> None:
+        """Make the node's GPUs Triton's devices. Raises as `ExecutingHooks.install`."""
+        super().install()
+        from triton.runtime.jit import JITFunction
+
+        run = JITFunction.run
+
+        @functools.wraps(run)
+        def alone(*args: Any, **kwargs: Any) -> Any:
+            with self._launching:  # Triton's caches are not made for several threads
+                result = run(*args, **kwargs)
+            if self.gpus.backward:
+                self.gpus.wait({self.gpus.current})
+            return result
+
+        self._patches.attribute(JITFunction, "run", alone)
+        recording.start_blocking()  # replayed launches would not wait for the lock
+        self._patches.callback(recording.stop_blocking)
+        if self.checks is not None:
+            self.checks.install(self._patches, self.node.changed)
+
+    def ranks(self, function: Callable[..., Any], *args: Any) -> list[Any]:
+        """Call `function(rank, *args)` for every GPU in a thread whose current device it is.
+
+        Returns the results in the order of ranks, after all launches have ended. Raises what the
+        first rank raised that failed, as one line that names the rank.
+        """
+        results: list[Any] = [None] * self.node.count
+        failures: list[tuple[int, BaseException]] = []
+
+        def run(rank: int) -> None:
+            try:
+                with self.rank_threads.rank(rank, self.node.count):
+                    self.gpus.select(rank)
+                    results[rank] = function(rank, *args)
+                    self.node.synchronize(rank)
+            except BaseException as error:
+                failures.append((rank, error))
+
+        threads = [
+            threading.Thread(target=run, args=(rank,), name=f"rank {rank}")
+            for rank in range(self.node.count)
+        ]
+        with self.node.blocked():
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        if failures:
+            raise_rank(*failures[0])
+        return results
+
+    def _make_launch(
+        self, kernel: Any, loaded: LoadedKernel, grid: tuple[int, int, int], values: tuple
+    ) -> Launch:
+        """The launch; its arguments are described for messages about deadlocks."""
+        signature = kernel.src.signature
+        return build_launch(loaded.code, loaded.layout, loaded.segment, signature, grid, values)
+
+    def _execute(self, launch: Launch, ranges: list[AddressRange], values: tuple) -> None:
+        from wavecast.runtimes.torch_cpu import gpus
+
+        here = self.gpus.current
+        for value in _tensors(values):
+            owner = gpus.owner(value)
+            if owner == gpus.HOST:
+                raise LaunchError(
+                    f"{launch.code.kernel}: a tensor of the host is passed to a kernel",
+                    hint='move it with .to("cuda")',
+                )
+            if owner is None:
+                gpus.assign(value, here)
+            if self.checks is not None:
+                self.checks.follow(value.untyped_storage(), here if owner is None else owner)
+        self.emulator.translate(launch.code)
+        run = functools.partial(
+            self.emulator.run,
+            launch,
+            ranges,
+            threads=self.threads,
+            team=self.node.team,
+            member=TeamMember(f"GPU {here}", memory_of),
+        )
+        references = [values]
+
+        def execute() -> None:
+            try:
+                run()
+            finally:
+                references.clear()
+
+        self.gpus.queue().submit(execute)
+
+
+def _tensors(values: Iterable[Any]) -> Iterator[Any]:
+    """The tensors among parameters, also those in tuples."""
+    for value in values:
+        if isinstance(value, tuple):
+            yield from _tensors(value)
+        elif hasattr(value, "untyped_storage"):
+            yield value
+
+
+def memory_of(address: int) -> str:
+    """`memory of GPU 1`: whose tensor an address lies in, "" for an address in none."""
+    from wavecast.runtimes.torch_cpu import gpus
+
+    for owner, first, end in gpus.owner_ranges():
+        if first <= address < end:
+            return "memory of the host" if owner == gpus.HOST else f"memory of GPU {owner}"
+    return ""
+
+
+def raise_rank(rank: int, error: BaseException) -> None:
+    """Raise what a rank raised, as one line that names it."""
+    if isinstance(error, WavecastError):
+        renamed = type(error)(f"rank {rank}: {error.message}", hint=error.hint)
+        raise renamed from error
+    error.add_note(f"raised by rank {rank}")
+    raise error
+
+
+__all__ = ["NodeHooks"]

@@ -1,0 +1,113 @@
+"""`triton.testing`'s timers and autotuners on an emulated device: predicted milliseconds.
+
+Launches inside a timed function are predicted, not executed; everything else in it runs on the
+host and takes no time of the device.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
+from wavecast.emulate.launch import AddressRange
+from wavecast.runtimes.patching import Patches
+from wavecast.runtimes.triton.autotuning import describe, own_choices
+from wavecast.runtimes.triton.launches import identity
+
+if TYPE_CHECKING:
+    from wavecast.arch import Device
+    from wavecast.compile.codeobject import Launch
+
+_TIMERS = ("do_bench", "do_bench_cudagraph", "do_bench_proton", "do_bench_cudagraph_proton")
+
+_LAST = [math.inf, 0.0, 0.0]
+"""A configuration without a prediction: after all others, before Triton's three `inf` of one that
+does not compile."""
+
+
+class PredictedTimers:
+    """Predicts launches on `device` while a timer is at work. `note` is told why one could not be,
+    once each."""
+
+    def __init__(self, device: Device, note: Callable[[str], None]) -> None:
+        self._device = device
+        self._note = note
+        self._timed: list[list[float]] = []
+        self._known: dict[tuple, float] = {}
+        self._configurations: list[str] = []
+
+    @property
+    def timing(self) -> bool:
+        """Whether a launch now is one that is timed."""
+        return bool(self._timed)
+
+    def install(self, patches: Patches) -> None:
+        """Replace the timers."""
+        import triton.testing as testing
+        from triton.runtime.autotuner import Autotuner
+
+        for name in _TIMERS:
+            if hasattr(testing, name):
+                patches.attribute(testing, name, self.measure)
+        own_choices(patches)
+        patches.attribute(Autotuner, "_bench", self._watched_bench(Autotuner._bench))
+
+    def measure(self, fn: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
+        """Milliseconds of `fn` as `do_bench` returns them, all quantiles alike: the sum of the
+        launches of one call, `inf` where one cannot be predicted, NaN without any."""
+        del args
+        self._timed.append([])
+        try:
+            fn()
+        finally:
+            times = self._timed.pop()
+        if not times:
+            self._note("a timed function launched no Triton kernel: its time is NaN")
+        total = 1e3 * sum(times) if times else math.nan
+        quantiles = kwargs.get("quantiles")
+        if quantiles is not None:
+            return [total] * len(quantiles) if len(quantiles) > 1 else total
+        return [total] if kwargs.get("return_mode") == "all" else total
+
+    def on_launch(self, launch: Launch, ranges: Sequence[AddressRange]) -> None:
+        """Predict a launch that a timer waits for; once for all that are alike."""
+        key = identity(launch)
+        if key not in self._known:
+            self._known[key] = self._seconds(launch, ranges)
+        self._timed[-1].append(self._known[key])
+
+    def _seconds(self, launch: Launch, ranges: Sequence[AddressRange]) -> float:
+        from wavecast.sampling.estimate import estimate
+
+        result = estimate(launch, ranges, self._device)
+        if result.prediction is not None:
+            return result.prediction.seconds
+        configuration = self._configurations[-1] if self._configurations else ""
+        which = f" ({configuration})" if configuration else ""
+        name = launch.code.kernel
+        self._note(f"no time for {name}{which} on {self._device.id}: {result.why_not}")
+        return math.inf
+
+    def _watched_bench(self, original: Callable) -> Callable:
+        @functools.wraps(original)
+        def _bench(tuner: Any, *args: Any, config: Any, **meta: Any) -> list[float]:
+            self._configurations.append(describe(config))
+            compiled = False
+
+            def timed(call: Callable[[], Any], **kwargs: Any) -> Any:
+                nonlocal compiled
+                times = self.measure(call, **kwargs)
+                compiled = True
+                return times
+
+            tuner.__dict__["do_bench"] = timed
+            try:
+                times = original(tuner, *args, config=config, **meta)
+            finally:
+                self._configurations.pop()
+                tuner.__dict__.pop("do_bench", None)
+            return _LAST if compiled and not math.isfinite(times[0]) else times
+
+        return _bench
