@@ -50,6 +50,7 @@ def test_python_has_the_document_of_the_command(
 ) -> None:
     del captured  # skips without PyTorch
     monkeypatch.setattr(module, "installed", lambda device: [TritonGenerator(device)])
+    monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
     done = CliRunner().invoke(command, ["compilers", str(script), "-f", "json"])
