@@ -75,6 +75,7 @@ class WorkloadOptions(Options):
         "Share of every prompt that is in the prefix cache.",
         values=Numbers(0, 1, below=True),
     )
+    seed: int = option(0, "Seed of lengths and arrivals.", values=Integers(0, (1 << 32) - 1))
 
     def loads(self) -> tuple[Load, ...]:
         """The loads, one per concurrency. Raises UsageError and InputError."""
@@ -99,6 +100,7 @@ class WorkloadOptions(Options):
             "sigma": self.sigma,
             "burstiness": self.burstiness,
             "prefix": self.prefix,
+            "seed": self.seed,
         }
         return tuple(replace(load, **shared) for load in plain)
 
