@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from tests.structure import remaining
-from tests.structure.words import BANNED, counted, in_name, in_prose, package
+from tests.structure.words import (
+    BANNED,
+    MOST_VAGUE,
+    counted,
+    in_name,
+    in_prose,
+    package,
+    vague_share,
+)
 
 
 def test_banned_words_only_become_fewer() -> None:
@@ -93,3 +101,12 @@ def test_a_planted_word_is_counted(tmp_path: Path) -> None:
         "docs: beside": 1,
     }
     assert package(code, tmp_path) == "wavecast/tune"
+
+
+def test_variables_have_names_of_what_they_hold() -> None:
+    assert vague_share() <= MOST_VAGUE
+
+
+def test_vague_names_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "a.py").write_text("def f(given, rows):\n    found = [one for one in rows]\n")
+    assert vague_share(tmp_path) == 0.75

@@ -154,3 +154,55 @@ def counted(repository: Path = REPOSITORY) -> dict[str, int]:
         where = package(path, repository)
         found.update({f"{where}: {word}": count for word, count in used(path, repository).items()})
     return dict(found)
+
+
+VAGUE = frozenset(
+    [
+        "found",
+        "one",
+        "known",
+        "given",
+        "own",
+        "made",
+        "taken",
+        "asked",
+        "named",
+        "chosen",
+        "wanted",
+        "kept",
+        "seen",
+        "moved",
+        "told",
+        "said",
+        "touched",
+        "drawn",
+        "tried",
+        "gone",
+        "spent",
+        "noted",
+        "used",
+        "needed",
+        "done",
+        "ended",
+        "reached",
+        "passed",
+        "listed",
+        "added",
+    ]
+)
+"""Participles and pronouns that say nothing about what a variable holds."""
+MOST_VAGUE = 0.005
+"""The share of stores and parameters that may have such a name."""
+
+
+def vague_share(root: Path = ROOT) -> float:
+    """The share of variables, by stores and parameters, whose name is one of `VAGUE`."""
+    names = [
+        *(name.id for path in files(root) for name in nodes(path, ast.Name) if _is_stored(name)),
+        *(parameter.arg for path in files(root) for parameter in nodes(path, ast.arg)),
+    ]
+    return sum(name.strip("_") in VAGUE for name in names) / len(names)
+
+
+def _is_stored(name: ast.Name) -> bool:
+    return isinstance(name.ctx, ast.Store)
