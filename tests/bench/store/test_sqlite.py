@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from dataclasses import replace
+from multiprocessing.synchronize import Barrier
 from pathlib import Path
 
 import pytest
@@ -98,6 +99,25 @@ def test_parallel_writers(path: Path) -> None:
         assert writer.exitcode == 0
     with open_store(path) as store:
         assert [len(list(store.records(run.id))) for run in store.runs()] == [25] * 4
+
+
+def _create(paths: list[Path], start: Barrier) -> None:
+    for path in paths:
+        start.wait(60)
+        open_store(path).close()
+
+
+def test_parallel_creators(tmp_path: Path) -> None:
+    """SQLite does not wait where several connections switch a new file to WAL mode at once."""
+    paths = [tmp_path / f"{n}.sqlite" for n in range(30)]
+    context = multiprocessing.get_context("spawn")
+    start = context.Barrier(6)
+    creators = [context.Process(target=_create, args=(paths, start)) for _ in range(6)]
+    for creator in creators:
+        creator.start()
+    for creator in creators:
+        creator.join()
+    assert [creator.exitcode for creator in creators] == [0] * 6
 
 
 _ENDLESS = """

@@ -9,7 +9,9 @@ refused, not guessed at.
 from __future__ import annotations
 
 import contextlib
+import random
 import sqlite3
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final
@@ -69,7 +71,7 @@ class SqliteStore(Store):
         self._path = path
         with self._translate_errors("open"):
             self._database = sqlite3.connect(path, timeout=wait, isolation_level=None)
-            self._prepare()
+            self._prepare(wait)
 
     def begin(self, run: BenchRun) -> None:
         with self._translate_errors("write to"), self._writing():
@@ -116,11 +118,11 @@ class SqliteStore(Store):
     def close(self) -> None:
         self._database.close()
 
-    def _prepare(self) -> None:
+    def _prepare(self, wait: float) -> None:
         """Make the tables of a new file, or check those of an old one."""
         database = self._database
         if not self._has_tables():
-            database.execute("PRAGMA journal_mode = WAL")
+            self._enable_wal(wait)
             with self._writing():
                 if not self._has_tables():  # another process may have been quicker
                     for statement in _statements(_SCHEMA + _APPEND_ONLY):
@@ -129,6 +131,23 @@ class SqliteStore(Store):
                     database.execute(f"PRAGMA user_version = {VERSION}")
         database.execute("PRAGMA synchronous = FULL")
         database.execute("PRAGMA foreign_keys = ON")
+
+    def _enable_wal(self, wait: float) -> None:
+        """Switch the file to WAL mode.
+
+        SQLite does not wait for the lock where several connections switch at once: it says at once
+        that the file is locked, since each holds what the others wait for.
+        """
+        deadline = time.monotonic() + wait
+        while True:
+            try:
+                self._database.execute("PRAGMA journal_mode = WAL")
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                    raise
+                time.sleep(random.uniform(0, 0.02))
+            else:
+                return
 
     def _has_tables(self) -> bool:
         """Whether the file has our tables. Raises StoreError when it has other ones, or newer."""
