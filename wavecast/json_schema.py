@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -58,21 +59,23 @@ def _published(node: Any) -> Any:
         return [_published(item) for item in node]
     if not isinstance(node, dict):
         return node
-    found: dict[str, Any] = {}
+    schema: dict[str, Any] = {}
     for key, value in node.items():
         if key == "$ref":
-            found[key] = _DEFS + _public_name(value.removeprefix(_DEFS))
+            schema[key] = _DEFS + _public_name(value.removeprefix(_DEFS))
         elif key == "$defs":
-            found[key] = {_public_name(name): _published(part) for name, part in value.items()}
+            schema[key] = {_public_name(name): _published(part) for name, part in value.items()}
         elif key == "title":
-            found[key] = _public_name(value)
+            schema[key] = _public_name(value)
         elif key == "properties":
             required = node.get("required", ())
-            found[key] = {name: _published(part) for name, part in value.items()}
-            found["required"] = [n for n in value if n in required or "default" in value[n]]
+            schema[key] = {name: _published(part) for name, part in value.items()}
+            schema["required"] = [n for n in value if n in required or "default" in value[n]]
+        elif key == "description":  # msgspec before 0.23 has the indentation of the docstring
+            schema[key] = inspect.cleandoc(value)
         elif key not in ("required", "default"):
-            found[key] = _published(value)
-    return found
+            schema[key] = _published(value)
+    return schema
 
 
 def _public_name(name: str) -> str:
