@@ -14,9 +14,17 @@ pytestmark = pytest.mark.llvm
 RAW = {"gfx1100": 0x31004000, "gfx1201": 0x31004000}
 
 
-def descriptor(data: np.ndarray, records: int, stride: int = 0, flags: int = 0) -> np.ndarray:
-    """The four dwords of a buffer over an array."""
+WIDE = "gfx1250"
+
+
+def descriptor(
+    data: np.ndarray, records: int, stride: int = 0, flags: int = 0, target: str = ""
+) -> np.ndarray:
+    """The four dwords of a buffer over an array; `flags` are those of the older form."""
     base = data.ctypes.data
+    if target == WIDE:
+        whole = base | records << 57 | stride << 108 | ((stride == 0) << 127)
+        return np.frombuffer(whole.to_bytes(16, "little"), np.uint32).copy()
     words = [base & 0xFFFFFFFF, base >> 32 | stride << 16, records, flags]
     return np.array(words, np.uint32)
 
@@ -26,14 +34,14 @@ def load4(target: str, first: str = "s[20:23]", source: str = "s[8:9]") -> str:
     return f"\t{name} {first}, {source}, 0x0"
 
 
-@pytest.mark.parametrize("target", swept(TARGETS))
+@pytest.mark.parametrize("target", [*swept(TARGETS), WIDE])
 @pytest.mark.parametrize("suffix", ["dword", "dwordx2", "dwordx4", "ushort"])
 def test_raw_buffers_give_zero_beyond_their_records(target: str, suffix: str) -> None:
     size = {"dword": 4, "dwordx2": 8, "dwordx4": 16, "ushort": 2}[suffix]
     lanes, rows = lanes_of(target), max(1, size // 4)
     data = np.arange(1, lanes * 8 + 1, dtype=np.uint32)
     limit = lanes * size - size // 2 if size > 2 else lanes
-    table = descriptor(data, limit, flags=RAW.get(target, 0x27000))
+    table = descriptor(data, limit, flags=RAW.get(target, 0x27000), target=target)
     where = np.arange(lanes, dtype=np.uint32) * size
     where[3] = 0x80000000
     out = np.zeros((rows, lanes), np.uint32)
@@ -55,12 +63,12 @@ def test_raw_buffers_give_zero_beyond_their_records(target: str, suffix: str) ->
     assert np.array_equal(out, wanted)
 
 
-@pytest.mark.parametrize("target", swept(TARGETS))
+@pytest.mark.parametrize("target", [*swept(TARGETS), WIDE])
 def test_buffer_stores_beyond_the_records_are_dropped(target: str) -> None:
     lanes = lanes_of(target)
     out = np.zeros(lanes * 4, np.uint32)
     limit = lanes * 8 + 4
-    table = descriptor(out, limit, flags=RAW.get(target, 0x27000))
+    table = descriptor(out, limit, flags=RAW.get(target, 0x27000), target=target)
     body = f"""
 {load4(target)}
 	v_lshlrev_b32_e32 v2, 3, v0
@@ -80,13 +88,13 @@ def test_buffer_stores_beyond_the_records_are_dropped(target: str) -> None:
     assert np.array_equal(out, wanted)
 
 
-@pytest.mark.parametrize("target", swept(TARGETS))
+@pytest.mark.parametrize("target", [*swept(TARGETS), WIDE])
 @pytest.mark.parametrize("suffix", ["dword", "dwordx2"])
 def test_offsets_of_register_and_instruction_wrap_at_32_bits(target: str, suffix: str) -> None:
     """The scalar offset is added to the wrapped sum, and lanes that stay negative read 0."""
     lanes, rows = lanes_of(target), 2 if suffix == "dwordx2" else 1
     data = np.arange(1, lanes * 2 + 65, dtype=np.uint32)
-    table = descriptor(data, 0x7FFFFFFE, flags=RAW.get(target, 0x27000))
+    table = descriptor(data, 0x7FFFFFFE, flags=RAW.get(target, 0x27000), target=target)
     last = 4 * (lanes - 5)
     where = (-4 * np.arange(lanes)).astype(np.uint32)
     out = np.zeros((rows, lanes), np.uint32)
@@ -104,11 +112,12 @@ def test_offsets_of_register_and_instruction_wrap_at_32_bits(target: str, suffix
         assert np.array_equal(out[row], wanted)
 
 
-@pytest.mark.parametrize("target", swept(TARGETS))
+@pytest.mark.parametrize("target", [*swept(TARGETS), WIDE])
 def test_indexed_buffers(target: str) -> None:
     lanes = lanes_of(target)
     data = np.arange(1, 513, dtype=np.uint32)
-    structured = descriptor(data, 20, stride=12, flags=0x27000 if lanes == 64 else 0x01004000)
+    flags = 0x27000 if lanes == 64 else 0x01004000
+    structured = descriptor(data, 20, stride=12, flags=flags, target=target)
     out = np.zeros((1, lanes), np.uint32)
     body = f"""
 {load4(target)}
@@ -122,10 +131,10 @@ def test_indexed_buffers(target: str) -> None:
     assert np.array_equal(out[0], np.where(index < 20, data[index * 3 + 2], 0))
 
 
-@pytest.mark.parametrize("target", swept(TARGETS))
+@pytest.mark.parametrize("target", [*swept(TARGETS), WIDE])
 def test_buffers_over_unknown_memory_fail(target: str) -> None:
     lanes, data = lanes_of(target), np.zeros(256, np.uint32)
-    table = descriptor(data, 0x7FFFFFFF, flags=RAW.get(target, 0x27000))
+    table = descriptor(data, 0x7FFFFFFF, flags=RAW.get(target, 0x27000), target=target)
     body = f"{load4(target)}\n\tbuffer_load_dword v4, off, s[20:23], 0 offset:2048"
     with pytest.raises(ExecutionError, match="lane 0 "):
         run(target, body, table, data)
@@ -150,11 +159,11 @@ def test_gfx90a_reaches_scratch_through_its_descriptor() -> None:
     assert np.array_equal(out[1], np.arange(64) * 4)
 
 
-@pytest.mark.parametrize("target", swept(TARGETS))
+@pytest.mark.parametrize("target", [*swept(TARGETS), WIDE])
 def test_scalar_loads(target: str) -> None:
     lanes = lanes_of(target)
     data = np.random.default_rng(1).integers(0, 1 << 32, 64, dtype=np.uint32)
-    table = descriptor(data, 24)
+    table = descriptor(data, 24, target=target)
     names = ("b512", "b32", "b64") if lanes == 32 else ("dwordx16", "dword", "dwordx2")
     moves = "\n".join(f"\tv_mov_b32_e32 v{4 + i}, s{32 + i}" for i in range(20))
     out = np.zeros((20, lanes), np.uint32)

@@ -118,7 +118,7 @@ def _buffer(emitter: WaveEmitter, instruction: Instruction) -> AccessTarget:
         # scratch is interleaved by lanes, and the scalar offset counts bytes of the whole wave
         lane_offset = builder.udiv(amount, I64(emitter.layout.lanes))
         scratch = AccessTarget("private", address, offset=builder.add(inset, lane_offset))
-        is_private = buffers.is_scratch(emitter, descriptor)
+        is_private = descriptor.adds_lane
     limit = descriptor.records
     if "idxen" in decoded.modifiers:
         address, limit, amount = buffers.indexed_offsets(

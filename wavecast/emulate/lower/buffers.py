@@ -17,6 +17,8 @@ from wavecast.emulate.values import I1, I32, I64, constant, splat
 from wavecast.isa.instruction import Instruction, Operand
 from wavecast.isa.opcode import MemoryKind
 
+_STRUCTURED, _INDEX_ONLY, _UNCHECKED, _RAW = range(4)
+"""How bounds are checked: index and offset, index alone, not unless empty, or bytes."""
 _FAR = 0xFFFFFFFF
 """An offset no buffer reaches."""
 ADD_LANE = 1 << 23
@@ -25,33 +27,76 @@ ADD_LANE = 1 << 23
 
 @dataclass(frozen=True, slots=True)
 class Descriptor:
-    """Values of a descriptor: base (i64), records (i64), stride, swizzle bits, word 3 (i32)."""
+    """Values of a descriptor: base, records (i64), stride (i32, bytes); bits that are not 0 where
+    addresses are swizzled, word 3 for its other fields (i32); `adds_lane` (i1); `bounds` (i32), how
+    bounds are checked, where targets choose (`_in_range`)."""
 
     base: Any
     records: Any
     stride: Any
     swizzle: Any
     flags: Any
+    adds_lane: Any
+    bounds: Any
 
 
 def descriptor(emitter: WaveEmitter, operand: Operand) -> Descriptor:
-    """Take the descriptor in four scalar registers apart. gfx12.0 scales the stride by 1, 4, 8 or
-    32 (bits 19:18 of word 3)."""
-    builder = emitter.builder
+    """Take the descriptor in four scalar registers apart."""
     first = (operand.bits & -operand.bits).bit_length() - 1
-    low, high, records, flags = (emitter.scalar(first + index) for index in range(4))
+    words = [emitter.scalar(first + index) for index in range(4)]
+    able = emitter.input.capabilities
+    return _wide(emitter.builder, words) if able.wide_buffer_base else _narrow(emitter, words)
+
+
+def _narrow(emitter: WaveEmitter, words: list[Any]) -> Descriptor:
+    """A base of 48 bits and records of 32. gfx12.0 scales the stride (bits 19:18 of word 3)."""
+    builder, able = emitter.builder, emitter.input.capabilities
+    low, high, records, flags = words
     top = builder.zext(builder.and_(high, I32(0xFFFF)), I64)
     base = builder.or_(builder.zext(low, I64), builder.shl(top, I64(32)))
     stride = builder.and_(builder.lshr(high, I32(16)), I32(0x3FFF))
-    able = emitter.input.capabilities
     if able.buffer_stride_scale:
-        choice = builder.and_(builder.lshr(flags, I32(16)), I32(12))
-        shift = builder.and_(builder.lshr(I32(0x5320), choice), I32(15))
-        stride = builder.shl(stride, shift)
+        stride = _scale(builder, stride, builder.lshr(flags, I32(18)))
     # where one bit chooses swizzling (31), the one below it is for the cache
     bits = 0x80000000 if able.buffer_swizzle_bits == 1 else 0xC0000000
     swizzle = builder.and_(high, I32(bits))
-    return Descriptor(base, builder.zext(records, I64), stride, swizzle, flags)
+    adds_lane = builder.icmp_unsigned("!=", builder.and_(flags, I32(ADD_LANE)), I32(0))
+    bounds = builder.and_(builder.lshr(flags, I32(28)), I32(3))
+    return Descriptor(base, builder.zext(records, I64), stride, swizzle, flags, adds_lane, bounds)
+
+
+def _wide(builder: ir.IRBuilder, words: list[Any]) -> Descriptor:
+    """gfx1250: bits 56:0 base, 101:57 records, 121:108 stride, 123:122 its scale, 127:124 flags.
+
+    Of the flags, bit 127 checks bytes; without it a descriptor with a stride counts records, and
+    offsets in a record are not checked. The other three are taken for swizzling, which is refused.
+    Sources: LLVM, SIISelLowering, lowerPointerAsRsrcIntrin (fields); rocjitsu (ROCm/rocm-systems,
+    2026), gfx1250/addr_calc.cpp (bounds). The scale is assumed to be that of gfx12.0.
+    """
+    low, high, middle, flags = words
+    top = builder.zext(builder.and_(high, I32(0x01FFFFFF)), I64)
+    base = builder.or_(builder.zext(low, I64), builder.shl(top, I64(32)))
+    records = builder.or_(
+        builder.zext(builder.lshr(high, I32(25)), I64),
+        builder.shl(builder.zext(middle, I64), I64(7)),
+    )
+    last = builder.zext(builder.and_(flags, I32(0x3F)), I64)
+    records = builder.or_(records, builder.shl(last, I64(39)))
+    stride = builder.and_(builder.lshr(flags, I32(12)), I32(0x3FFF))
+    is_raw = builder.or_(
+        builder.icmp_signed("<", flags, I32(0)), builder.icmp_unsigned("==", stride, I32(0))
+    )
+    bounds = builder.select(is_raw, I32(_RAW), I32(_INDEX_ONLY))
+    scale = builder.lshr(flags, I32(26))
+    swizzle = builder.and_(flags, I32(0x70000000))
+    return Descriptor(base, records, _scale(builder, stride, scale), swizzle, flags, I1(0), bounds)
+
+
+def _scale(builder: ir.IRBuilder, stride: Any, scale: Any) -> Any:
+    """A stride times 1, 4, 8 or 32, by the low two bits of `scale` (i32)."""
+    choice = builder.shl(builder.and_(scale, I32(3)), I32(2))
+    shift = builder.and_(builder.lshr(I32(0x5320), choice), I32(15))
+    return builder.shl(stride, shift)
 
 
 def may_be_scratch(emitter: WaveEmitter) -> bool:
@@ -59,18 +104,12 @@ def may_be_scratch(emitter: WaveEmitter) -> bool:
     return not emitter.input.capabilities.architected_scratch
 
 
-def is_scratch(emitter: WaveEmitter, resource: Descriptor) -> Any:
-    """True at run time for the descriptor that waves receive for their scratch."""
-    bits = emitter.builder.and_(resource.flags, I32(ADD_LANE))
-    return emitter.builder.icmp_unsigned("!=", bits, I32(0))
-
-
 def refuse(
     emitter: WaveEmitter, instruction: Instruction, resource: Descriptor, is_private: Any
 ) -> None:
     """Stop at run time where a descriptor used without an index swizzles or adds lane numbers."""
     builder = emitter.builder
-    bad = builder.or_(_is_swizzled(emitter, resource), is_scratch(emitter, resource))
+    bad = builder.or_(_is_swizzled(emitter, resource), resource.adds_lane)
     if is_private is not None:
         bad = builder.and_(bad, builder.not_(is_private))
     _stop_if(emitter, instruction, bad)
@@ -122,7 +161,7 @@ def _swizzle(emitter: WaveEmitter, instruction: Instruction, resource: Descripto
         is_supported, builder.and_(fits, builder.icmp_unsigned("!=", resource.stride, I32(0)))
     )
     bad = builder.and_(on, builder.not_(good))
-    _stop_if(emitter, instruction, builder.or_(bad, is_scratch(emitter, resource)))
+    _stop_if(emitter, instruction, builder.or_(bad, resource.adds_lane))
     return _Swizzle(on, indices, builder.select(wide, I64(4), I64(2)))
 
 
@@ -196,9 +235,9 @@ def _in_range(
 ) -> tuple[Any, Any]:
     """Whether the bytes are checked (i1) and, where not, the lanes whose record is in range.
 
-    gfx9 counts records in units of the stride where there is one. Later targets choose by bits
-    29:28 of word 3: index and offset, index alone, no check unless empty, or bytes (index and
-    offset where swizzled). Stops at run time where only some dwords of a lane are in its record.
+    gfx9 counts records in units of the stride where there is one. Later targets choose
+    (`Descriptor.bounds`; bytes become index and offset where swizzled). Stops at run time where
+    only some dwords of a lane are in its record.
     """
     builder, lanes = emitter.builder, emitter.layout.lanes
     below = builder.icmp_unsigned("<", index, splat(builder, resource.records, lanes))
@@ -206,11 +245,11 @@ def _in_range(
         return builder.icmp_unsigned("==", resource.stride, I32(0)), below
     assert instruction.memory is not None
     stride = splat(builder, builder.zext(resource.stride, I64), lanes)
-    choice = builder.and_(builder.lshr(resource.flags, I32(28)), I32(3))
     end = builder.add(offset, constant(instruction.memory.bytes, 64, lanes))
     fits = builder.icmp_unsigned("<=", end, stride)
     structured, index_only, unchecked, raw = (
-        builder.icmp_unsigned("==", choice, I32(number)) for number in range(4)
+        builder.icmp_unsigned("==", resource.bounds, I32(number))
+        for number in (_STRUCTURED, _INDEX_ONLY, _UNCHECKED, _RAW)
     )
     structured = builder.or_(structured, builder.and_(raw, swizzled))
     filled = builder.icmp_unsigned("!=", resource.records, I64(0))
@@ -232,7 +271,6 @@ __all__ = [
     "Descriptor",
     "descriptor",
     "indexed_offsets",
-    "is_scratch",
     "may_be_scratch",
     "refuse",
 ]
