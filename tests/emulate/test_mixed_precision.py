@@ -28,3 +28,18 @@ def test_constants_take_the_precision_of_their_source(target: str) -> None:
     memory_support.run(target, BODY, single, packed, first, second)
     np.testing.assert_array_equal(first, half.astype(np.float32) - single)
     np.testing.assert_array_equal(second, 2 * single + half.astype(np.float32))
+
+
+def test_halves_of_constants_are_brain_floats() -> None:
+    """op_sel takes the upper half of the 32 bits of 1.0, which is 1 in bfloat16."""
+    pairs = np.linspace(-3, 3, 32).astype(np.float32).view(np.uint32) >> 16
+    single, out = np.linspace(5, -5, 32).astype(np.float32), np.zeros(32, np.float32)
+    body = """
+	global_load_b32 v2, v1, s[8:9]
+	global_load_b32 v3, v1, s[10:11]
+	s_wait_loadcnt 0x0
+	v_fma_mix_f32_bf16 v4, v2, 1.0, v3 op_sel:[0,1,0] op_sel_hi:[1,1,0]
+	global_store_b32 v1, v4, s[12:13]
+"""
+    memory_support.run("gfx1250", body, pairs, single, out)
+    np.testing.assert_array_equal(out, (pairs << 16).view(np.float32) + single)

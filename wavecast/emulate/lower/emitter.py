@@ -8,7 +8,8 @@ that of a wave function, whose instructions also touch memory and end the wave.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
@@ -174,6 +175,14 @@ class WaveEmitter(Emitter):
             return super().exec_mask()
         slot = self.scalars[SPECIAL_REGISTERS["exec"][0]].get_reference()
         return self.emit_value(I64, f"load i64, ptr {slot}, align 4")
+
+    @contextmanager
+    def masked(self, mask: Any) -> Iterator[None]:
+        """EXEC is `mask` (an integer of one bit per lane) for what is emitted meanwhile."""
+        saved = self.exec_mask()
+        self.set_special("exec", mask)
+        yield
+        self.set_special("exec", saved)
 
     def allocate_status(self) -> None:
         """Allocate what the function returns and where the wave resumes."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from llvmlite import ir
+
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower import lds, scalar_memory
+from wavecast.emulate.lower import lds, scalar_memory, state
 from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
 from wavecast.emulate.lower.access_targets import access_target, instruction_offset
 from wavecast.emulate.lower.emitter import WaveEmitter
@@ -18,7 +20,7 @@ from wavecast.emulate.lower.sites import (
     local_rows,
     shape_letters,
 )
-from wavecast.emulate.values import I32, I64, PTR
+from wavecast.emulate.values import I32, I64, PTR, constant, context_word, splat
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind, OperandKind, Space
 from wavecast.isa.opcode import OperandAccess as Use
@@ -44,6 +46,10 @@ _MODIFIERS = frozenset(
         "gds",
     ]
 )
+
+
+_FAR_AWAY = 1 << 30
+"""LDS addresses that nobody computes by mistake."""
 
 
 def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
@@ -152,19 +158,36 @@ def _by_lane(instruction: Instruction) -> bool:
 def _asynchronous(emitter: WaveEmitter, instruction: Instruction) -> None:
     """A copy at once; the instruction's offset applies to both addresses.
 
-    Source: LLVM, "AMDGPU DMA Operations", GFX1250.
+    A lane whose LDS address is out of range copies nothing and touches no memory: Triton masks
+    lanes with the address 0x7fffffff. Lanes beyond `_FAR_AWAY` are taken for masked by checks too.
+    Sources: LLVM, "AMDGPU DMA Operations", GFX1250; Triton 3.9, AsyncCopyGlobalToLocal on gfx1250.
     """
     memory, decoded = instruction.memory, instruction.decoded
     assert memory is not None
-    lanes = emitter.layout.lanes
+    lanes, builder = emitter.layout.lanes, emitter.builder
     rows = local_rows(emitter, max(1, memory.bytes // 4))
     offset = I64(instruction_offset(decoded) & (1 << 64) - 1)
     address = data_rows(emitter, data_operands(decoded)[0][0])
     near, far = AccessTarget("local", address, offset=offset), access_target(emitter, instruction)
-    order = (far, near) if memory.kind is MemoryKind.LOAD_TO_LDS else (near, far)
-    for action, target in zip(("load", "store"), order, strict=True):
+    wide = ir.VectorType(I64, lanes)
+    first = builder.zext(builder.load(address, align=4, typ=ir.VectorType(I32, lanes)), wide)
+    last = builder.add(first, splat(builder, builder.add(offset, I64(memory.bytes)), lanes))
+    limit = splat(builder, context_word(builder, emitter.context, state.LDS_BYTES), lanes)
+    active, mask = emitter.exec_mask(), ir.IntType(lanes)
+    present, in_range = (
+        builder.and_(active, builder.bitcast(bits, mask))
+        for bits in (
+            builder.icmp_unsigned("<", first, constant(_FAR_AWAY, 64, lanes)),
+            builder.icmp_unsigned("<=", last, limit),
+        )
+    )
+    load, store = ((far, in_range), (near, present))
+    if memory.kind is MemoryKind.STORE_FROM_LDS:
+        load, store = store, load
+    for action, (target, lane_mask) in (("load", load), ("store", store)):
         access = MemoryAccess(action, target.mode, lanes, memory.bytes, "n")
-        call(emitter, instruction, access, target, rows=rows)
+        with emitter.masked(lane_mask):
+            call(emitter, instruction, access, target, rows=rows)
 
 
 def _to_lds(emitter: WaveEmitter, instruction: Instruction) -> None:

@@ -161,15 +161,18 @@ def _input(
 
 
 def mixed_role(decoded: Decoded, role: OperandRole, source: int) -> OperandRole:
-    """The role of a constant of a mixed-precision row: f16 where op_sel_hi says so, else f32.
+    """The role of a constant of a mixed-precision row: f16 where op_sel_hi says so, else f32, whose
+    halves are bf16.
 
-    Compilers rely on it: `v_fma_mix_f32 v0, -v1, 1.0, v2 op_sel_hi:[0,1,1]` multiplies by one.
+    Compilers rely on it: `v_fma_mix_f32 v0, -v1, 1.0, v2 op_sel_hi:[0,1,1]` multiplies by one, and
+    so does `v_fma_mix_f32_bf16 v0, v1, 1.0, v2 op_sel:[0,1,0] op_sel_hi:[1,1,0]` (LLVM 24).
     """
     meaning = semantics.of(decoded.opcode)
     if meaning is None or "op_sel_hi" not in meaning.modifiers or role.type != "b32":
         return role
     picks = decoded.modifiers.get("op_sel_hi", "").strip("[]").split(",")
-    halves = source < len(picks) and picks[source] == "1"
+    brains = "bf16" in decoded.opcode.name
+    halves = source < len(picks) and picks[source] == "1" and not brains
     return replace(role, type="f16" if halves else "f32")
 
 
