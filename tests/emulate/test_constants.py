@@ -40,6 +40,11 @@ CASES = [
     ("gfx942", "v_pk_add_f32 v[4:5], v[2:3], s[4:5]", 0x4000000040400000),
     ("gfx942", "v_pk_add_f32 v[4:5], v[2:3], s[4:5] op_sel_hi:[1,0]", 0x4040000040400000),
     ("gfx1250", "v_pk_add_f32 v[4:5], v[2:3], s[4:5]", 0x4040000040400000),
+    # LLVM 22 writes the first of these for 1.0 in both halves, LLVM 24 the second
+    ("gfx1250", "v_pk_add_bf16 v4, v2, 1.0 op_sel_hi:[1,0]\n\tv_mov_b32_e32 v5, 0", 0),
+    ("gfx1250", "v_pk_add_bf16 v4, v2, 1.0 op_sel:[0,1]\n\tv_mov_b32_e32 v5, 0", 0x3F803F80),
+    ("gfx1250", "v_pk_add_bf16 v4, v2, 1.0\n\tv_mov_b32_e32 v5, 0", 0x3F800000),
+    ("gfx1250", "v_pk_add_bf16 v4, v2, 0xc0003f80\n\tv_mov_b32_e32 v5, 0", 0xC0003F80),
     ("gfx942", f"s_mov_b64 s[4:5], 1.0\n{_MOVED}", _f64(1.0)),
     ("gfx942", f"s_mov_b64 s[4:5], -2\n{_MOVED}", -2 & (1 << 64) - 1),
 ]  # fmt: skip

@@ -207,6 +207,9 @@ class OpcodeFlag(StrEnum):
     """Exchanges vector registers between lanes in the vector unit."""
     PART_WRITE = "part_write"
     """The result passes the selector that places it in part of its register."""
+    UPPER_CONSTANT = "upper_constant"
+    """A constant of a bf16 source is that of float32, whose upper half op_sel has to take (LLVM,
+    pull requests 183487, 209861 and 223035)."""
     M0_HAZARD = "m0_hazard"
     """Needs a wait state after a scalar write of M0 on gfx9."""
     WAIT_ALU = "wait_alu"

@@ -27,7 +27,7 @@ from wavecast.emulate.lower.operands import constant_bits
 from wavecast.emulate.lower.packed import plain
 from wavecast.emulate.lower.run import LaneRun
 from wavecast.emulate.lower.state import WaveLayout
-from wavecast.emulate.lower.vector import mixed_role
+from wavecast.emulate.lower.vector import constant_role
 from wavecast.emulate.lower.whole import is_lane_wise, lower_whole
 from wavecast.emulate.values import I32, I64, PTR, element
 from wavecast.isa import semantics
@@ -188,7 +188,7 @@ def _value(decoded: Decoded, operand: Operand, role: OperandRole, source: int, b
     meaning = semantics.of(decoded.opcode)
     if meaning is not None and "neg_lo" in meaning.modifiers:
         operand = plain(operand)
-    return constant_bits(operand, mixed_role(decoded, role, source), bits)
+    return constant_bits(operand, constant_role(decoded, role, source), bits)
 
 
 class ShapeEmitter(Emitter):

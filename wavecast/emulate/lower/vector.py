@@ -24,11 +24,12 @@ from wavecast.emulate.lower.packed import (
 from wavecast.emulate.values import I32, constant, splat
 from wavecast.isa import semantics
 from wavecast.isa.instruction import Decoded, Operand, OperandClass
-from wavecast.isa.opcode import OperandAccess, OperandKind, OperandRole
+from wavecast.isa.opcode import OpcodeFlag, OperandAccess, OperandKind, OperandRole
 from wavecast.isa.registers import special
 from wavecast.isa.semantics.machine import FloatMode
 from wavecast.isa.semantics.ops import Ops
 
+_UPPER_CONSTANTS = frozenset({"bf16", "bf16x2", "b32"})
 _HANDLED = frozenset(
     {"row_mask", "bank_mask", "bound_ctrl", "fi", "quad_perm", "row_shl", "row_shr", "row_ror"}
     | {"wave_shl", "wave_rol", "wave_shr", "wave_ror", "row_mirror", "row_half_mirror"}
@@ -153,7 +154,7 @@ def _input(
     if role.kind is OperandKind.IMMEDIATE and decoded.roles[0].type == "f64":
         role, bits = replace(role, type="f64"), 64
     if operand.kind is OperandClass.CONSTANT:
-        format_role = mixed_role(decoded, role, source)
+        format_role = constant_role(decoded, role, source)
         value: Any = ir.Constant(ir.IntType(bits), constant_bits(operand, format_role, bits))
     else:
         value = scalar_operand(emitter, operand, role, bits)
@@ -161,19 +162,25 @@ def _input(
 
 
 def mixed_role(decoded: Decoded, role: OperandRole, source: int) -> OperandRole:
-    """The role of a constant of a mixed-precision row: f16 where op_sel_hi says so, else f32, whose
-    halves are bf16.
-
-    Compilers rely on it: `v_fma_mix_f32 v0, -v1, 1.0, v2 op_sel_hi:[0,1,1]` multiplies by one, and
-    so does `v_fma_mix_f32_bf16 v0, v1, 1.0, v2 op_sel:[0,1,0] op_sel_hi:[1,1,0]` (LLVM 24).
-    """
+    """The role of a source of a mixed-precision row: 16 bits where op_sel_hi says so, else f32."""
     meaning = semantics.of(decoded.opcode)
     if meaning is None or "op_sel_hi" not in meaning.modifiers or role.type != "b32":
         return role
     picks = decoded.modifiers.get("op_sel_hi", "").strip("[]").split(",")
-    brains = "bf16" in decoded.opcode.name
-    halves = source < len(picks) and picks[source] == "1" and not brains
-    return replace(role, type="f16" if halves else "f32")
+    halves = source < len(picks) and picks[source] == "1"
+    small = "bf16" if decoded.opcode.name.endswith("bf16") else "f16"
+    return replace(role, type=small if halves else "f32")
+
+
+def constant_role(decoded: Decoded, role: OperandRole, source: int) -> OperandRole:
+    """The role that a constant source takes its bits from.
+
+    Compilers rely on it: `v_fma_mix_f32 v0, -v1, 1.0, v2 op_sel_hi:[0,1,1]` multiplies by one, and
+    so does `v_fma_mix_f32_bf16 v0, v1, 1.0, v2 op_sel:[0,1,0] op_sel_hi:[1,1,0]`.
+    """
+    if OpcodeFlag.UPPER_CONSTANT in decoded.opcode.flags and role.type in _UPPER_CONSTANTS:
+        return replace(role, type="f32")
+    return mixed_role(decoded, role, source)
 
 
 def apply_modifiers(

@@ -14,7 +14,7 @@ from typing import Any, Final
 from wavecast.emulate.check.dataflow.influence import Bits, InfluenceOps, Reach, UndefinedSource
 from wavecast.emulate.lower.operands import constant_bits
 from wavecast.emulate.lower.packed import evaluate, modifier_value, plain
-from wavecast.emulate.lower.vector import insert_result, mixed_role, own_inputs, select_sdwa
+from wavecast.emulate.lower.vector import constant_role, insert_result, own_inputs, select_sdwa
 from wavecast.emulate.scratch_accesses import MOST_LOADED
 from wavecast.isa import semantics
 from wavecast.isa.defuse import bits_of
@@ -272,7 +272,7 @@ class _Evaluation:
             return self._mask(first_cell(operand.bits), mask)
         bits = 32 * role.dwords if role.dwords else 32
         if operand.kind is OperandClass.CONSTANT:
-            format_role = mixed_role(self.decoded, role, source)
+            format_role = constant_role(self.decoded, role, source)
             return self.ops.const(constant_bits(operand, format_role, bits), bits)
         return self._scalar(operand.bits, bits)
 
