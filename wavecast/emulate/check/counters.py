@@ -37,8 +37,10 @@ from wavecast.isa.targets import isa_target
 from wavecast.isa.waits import arrives, wait_counters
 
 STREAMS: Final = 8
-DS, LOAD, STORE = range(3)
-"""Streams of LDS operations, of loads (and, on gfx9, stores) and of stores."""
+DS, LOAD, STORE, ASYNC, TENSOR = range(5)
+"""Streams of LDS operations, of loads (and, on gfx9, stores), of stores, and of asynchronous copies
+between memory and LDS, by lanes and of tensors (gfx1250)."""
+STREAM_BITS: Final = 3
 ORDERED: Final = 4
 """Added to LOAD or STORE: what barriers order in global memory."""
 WAVES: Final = 32
@@ -46,16 +48,16 @@ WAVES: Final = 32
 ISSUED: Final = 2 * WAVES * STREAMS
 DONE: Final = ISSUED + WAVES * STREAMS
 WORDS: Final = DONE + WAVES * STREAMS
-NUMBER_BITS: Final = 31
+NUMBER_BITS: Final = 30
 """Bits of a number. Of two numbers the later one is found as long as a wave has issued fewer than
-2^30 operations of a stream between them."""
+2^29 operations of a stream between them."""
 _NUMBERS: Final = (1 << NUMBER_BITS) - 1
 
 
 def streams(target: str) -> dict[str, int]:
     """Counter name -> stream."""
     by_counter = {"dscnt": DS, "lgkmcnt": DS, "loadcnt": LOAD, "vmcnt": LOAD}
-    by_counter |= {"storecnt": STORE, "vscnt": STORE}
+    by_counter |= {"storecnt": STORE, "vscnt": STORE, "asynccnt": ASYNC, "tensorcnt": TENSOR}
     limits = LIMITS[counter_set(target)]
     return {counter: stream for counter, stream in by_counter.items() if counter in limits}
 
@@ -202,6 +204,7 @@ def visible_slot(builder: Any, words: Any, wave: Any, parity: Any, stream: Any) 
 
 
 __all__ = [
+    "ASYNC",
     "DONE",
     "DS",
     "ISSUED",
@@ -210,6 +213,8 @@ __all__ = [
     "ORDERED",
     "STORE",
     "STREAMS",
+    "STREAM_BITS",
+    "TENSOR",
     "WAVES",
     "Counters",
     "Progress",

@@ -10,14 +10,29 @@ from llvmlite import ir
 from wavecast.emulate.check import log
 from wavecast.emulate.check.clocks import clocks
 from wavecast.emulate.check.clocks.atomicity import Atomicity, ProgramAtomicity
-from wavecast.emulate.check.counters import DS, LOAD, STORE, WAVES, Counters, issues
+from wavecast.emulate.check.counters import (
+    ASYNC,
+    DS,
+    LOAD,
+    STORE,
+    TENSOR,
+    WAVES,
+    Counters,
+    issues,
+)
 from wavecast.emulate.check.global_memory import access as global_access
 from wavecast.emulate.check.global_memory import releases
 from wavecast.emulate.check.global_memory import shadow as shadow_global
 from wavecast.emulate.check.global_memory.order import EVENT
 from wavecast.emulate.check.lds import aside, order, records
 from wavecast.emulate.check.lds import shadow as shadow_lds
-from wavecast.emulate.check.shadow import COMPARES, DECIDES_TRAIT, WITH_ATOMICS, pack_numbers
+from wavecast.emulate.check.shadow import (
+    COMPARES,
+    COPIES,
+    DECIDES_TRAIT,
+    WITH_ATOMICS,
+    pack_numbers,
+)
 from wavecast.emulate.lower import runtime, state
 from wavecast.emulate.lower.access import MemoryAccess, Outlined, function_type
 from wavecast.emulate.lower.emitter import WaveEmitter
@@ -33,6 +48,7 @@ if TYPE_CHECKING:
     from wavecast.emulate.lower.access import AccessTarget
 
 _MOVES = {"load", "store", "tolds"}
+_COPIES = {MemoryKind.LOAD_TO_LDS, MemoryKind.STORE_FROM_LDS}
 _ZERO_IS_NEUTRAL = {"add", "sub", "or", "xor"}
 """Atomic operations that only load where their operand is 0."""
 
@@ -66,6 +82,11 @@ def _fills(program: Program) -> bool:
         instruction.memory is not None and instruction.memory.kind is MemoryKind.LOAD_TO_LDS
         for instruction in program.instructions
     )
+
+
+def _copies(instruction: Instruction) -> bool:
+    """Whether an access of LDS is half of a copy between global memory and LDS."""
+    return instruction.memory is not None and instruction.memory.kind in _COPIES
 
 
 def _sites(program: Program) -> list[int]:
@@ -120,7 +141,8 @@ class MemoryChecks(Observer):
         def number(stream: int) -> Any:
             return self.counters.issued(emitter, stream) if stream in streams else I64(0)
 
-        near = DS if target.mode in ("local", "flat") else LOAD
+        near = next((s for s in (ASYNC, TENSOR) if s in streams), DS)
+        near = near if target.mode in ("local", "flat") else LOAD
         numbers = pack_numbers(
             builder, near, number(near), number(STORE if STORE in streams else LOAD)
         )
@@ -175,6 +197,7 @@ class MemoryChecks(Observer):
             lds += WITH_ATOMICS if self._counts else ""
             lds += self._deciding(instruction)
         if mode == "local":
+            lds += COPIES if _copies(instruction) else ""
             polls = order.POLLS if instruction.index in self.found.polls else ""
             if polls and self.counters.waits:
                 polls += order.WAITS

@@ -13,7 +13,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.check.counters import NUMBER_BITS
+from wavecast.emulate.check.counters import NUMBER_BITS, STREAM_BITS
 from wavecast.emulate.check.log import KINDS, log_function
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
@@ -25,6 +25,8 @@ COMPARES = "c"
 """Trait of accesses of LDS in programs that compare and swap there."""
 WITH_ATOMICS, DECIDES_TRAIT = "b", "n"
 """Traits of accesses in programs with atomics, and of those that a jump depends on."""
+COPIES = "g"
+"""Trait of accesses of LDS that are half of a copy between it and global memory."""
 _NUMBERS = (1 << NUMBER_BITS) - 1
 _INSTRUCTIONS = (1 << 16) - 1
 _ROUNDING = 1 << 12
@@ -36,8 +38,9 @@ workgroup + 1 (0: several) is above it."""
 
 def pack_numbers(builder: ir.IRBuilder, stream: int, number: Any, memory_number: Any) -> Any:
     """The numbers of an access: of `stream`, in LDS, and in global memory (i64)."""
-    low = builder.or_(builder.shl(builder.and_(number, I64(_NUMBERS)), I64(2)), I64(stream))
-    return builder.or_(low, builder.shl(memory_number, I64(2 + NUMBER_BITS)))
+    number = builder.shl(builder.and_(number, I64(_NUMBERS)), I64(STREAM_BITS))
+    high = builder.shl(memory_number, I64(STREAM_BITS + NUMBER_BITS))
+    return builder.or_(builder.or_(number, I64(stream)), high)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,9 +117,9 @@ class Watched:
         self.instruction = builder.and_(builder.ptrtoint(out.other, I64), I64(_INSTRUCTIONS))
         self.site = builder.lshr(builder.ptrtoint(out.other, I64), I64(16))
         numbers = builder.ptrtoint(out.result, I64)
-        self.stream = builder.and_(numbers, I64(3))
-        self.number = builder.and_(builder.lshr(numbers, I64(2)), I64(_NUMBERS))
-        self.memory_number = builder.lshr(numbers, I64(2 + NUMBER_BITS))
+        self.stream = builder.and_(numbers, I64((1 << STREAM_BITS) - 1))
+        self.number = builder.and_(builder.lshr(numbers, I64(STREAM_BITS)), I64(_NUMBERS))
+        self.memory_number = builder.lshr(numbers, I64(STREAM_BITS + NUMBER_BITS))
         self.wave, self.phase = self.word(state.WAVE), self.word(state.PHASE)
         self.workgroup = self.word(state.WORKGROUP)
         self.lane_bytes = out.access.bytes

@@ -20,6 +20,7 @@ from wavecast.emulate.check.counters import (
     visible_slot,
 )
 from wavecast.emulate.check.lds.records import NUMBER, ONES, STREAM, LdsRecords
+from wavecast.emulate.check.shadow import COPIES
 from wavecast.emulate.values import I1, I64, PTR, element, load
 
 POLLED, POLLS = "s", "p"
@@ -37,18 +38,20 @@ class LdsOrder:
     def __init__(self, records: LdsRecords) -> None:
         self.watched, self.out, self.me = records.watched, records.out, records.me
         self.progress = self.watched.word(log.PROGRESS, PTR)
-        self.fills = FILLED in self.watched.traits and self.watched.kind != "tolds"
+        copies = self.watched.kind == "tolds" or COPIES in self.watched.traits
+        self.fills = FILLED in self.watched.traits and not copies
 
     def outstanding(self, written: Any, wave: Any) -> Any:
         """Whether a record is of a load to LDS that its wave, this one, has not waited for (i1)."""
         if not self.fills:
             return I1(0)
         shadow, builder = self.watched, self.out.builder
-        at = builder.add(builder.mul(shadow.wave, I64(STREAMS)), I64(DONE + LOAD))
+        stream = STREAM.of(builder, written)
+        at = builder.add(builder.mul(shadow.wave, I64(STREAMS)), builder.add(stream, I64(DONE)))
         completions = load(builder, element(builder, self.progress, at, I64), I64, 8)
         return shadow.all_of(
             builder.icmp_unsigned("==", wave, self.me),
-            builder.icmp_unsigned("==", STREAM.of(builder, written), I64(LOAD)),
+            builder.icmp_unsigned("!=", stream, I64(DS)),
             builder.icmp_unsigned(">", NUMBER.of(builder, written), completions),
         )
 

@@ -14,17 +14,18 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.check import log
-from wavecast.emulate.check.counters import NUMBER_BITS, STORE, WAVES
+from wavecast.emulate.check.counters import NUMBER_BITS, STREAM_BITS, STREAMS, WAVES
 from wavecast.emulate.check.shadow import ShadowField, Watched, together
 from wavecast.emulate.values import I1, I32, I64, PTR, constant, element, splat
 
-NUMBER, WRITTEN, STREAM = ShadowField(0, NUMBER_BITS), ShadowField(31, 4), ShadowField(35, 2)
+NUMBER, WRITTEN = ShadowField(0, NUMBER_BITS), ShadowField(NUMBER_BITS, 4)
+STREAM = ShadowField(34, STREAM_BITS)
 BYTES, WAVE = ShadowField(37, 4), ShadowField(41, 6)
 ATOMIC, INSTRUCTION = ShadowField(47, 1), ShadowField(48, 16)
 READ_PHASE = ShadowField(0, 48)
 LAST_NUMBER, LAST_STREAM, LAST_WAVE = (
     ShadowField(0, NUMBER_BITS),
-    ShadowField(32, 2),
+    ShadowField(32, STREAM_BITS),
     ShadowField(40, 6),
 )
 READ_WORDS = 4
@@ -36,7 +37,7 @@ AUTHOR = sum(field.mask << field.first for field in (NUMBER, STREAM, WAVE, ATOMI
 READERS = ir.VectorType(I32, 4)
 """Masks of waves, one per byte of the dword."""
 assert WAVES == 32
-assert STREAM.mask >= STORE
+assert STREAMS == 1 << STREAM_BITS
 
 
 class LdsRecords:

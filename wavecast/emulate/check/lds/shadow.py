@@ -27,6 +27,7 @@ from wavecast.emulate.check.lds.records import (
 )
 from wavecast.emulate.check.pointers.reach import BoundsRow
 from wavecast.emulate.check.shadow import (
+    COPIES,
     READ_AFTER_WRITE,
     WRITE_AFTER_READ,
     WRITE_AFTER_WRITE,
@@ -40,6 +41,9 @@ from wavecast.emulate.lower.addresses import Resolved, resolve
 from wavecast.emulate.reports import Kind
 from wavecast.emulate.values import I1, I32, I64, PTR, constant, element, load
 
+MASKED, MASKED_OFFSETS = 0x7FFFFFFF, 1 << 16
+"""The address in LDS that Triton gives lanes which are masked off, and the offsets it may get."""
+
 
 def build(out: Outlined) -> None:
     """Compare an access of LDS with the records of its dwords, and renew them."""
@@ -52,12 +56,15 @@ def build(out: Outlined) -> None:
     base = shadow.word(state.LDS_BASE)
     with out.each_lane(lanes.dead) as lane:
         address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
-        beyond.when(I1(1), lane, builder.sub(address, base))
+        inset = builder.sub(address, base)
+        masked = builder.icmp_unsigned("<", builder.sub(inset, I64(MASKED)), I64(MASKED_OFFSETS))
+        beyond.when(builder.not_(masked), lane, inset)
     with out.each_lane(lanes.live) as lane:
         address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
         inset = builder.sub(address, base)
-        in_bounds = row.overlaps(inset, I64(out.access.bytes))
-        outside.when(builder.not_(in_bounds), lane, inset)
+        if COPIES not in shadow.traits:  # where the row has bounds of global memory
+            in_bounds = row.overlaps(inset, I64(out.access.bytes))
+            outside.when(builder.not_(in_bounds), lane, inset)
         bytes_ = shadow.bytes_of(inset)
         first = builder.lshr(inset, I64(2))
         with builder.if_then(builder.not_(dwords.quick.record(inset, first)), likely=False):

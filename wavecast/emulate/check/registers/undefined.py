@@ -381,7 +381,7 @@ class RegisterChecks(Observer):
         resource = operand_of_kind(instruction.decoded, OperandKind.RESOURCE)
         if use.unless_scratch and resource is not None and buffers.may_be_scratch(emitter):
             descriptor = buffers.descriptor(emitter, resource[0])
-            scratch = buffers.is_scratch(emitter, descriptor)
+            scratch = descriptor.adds_lane
             value = builder.select(scratch, ir.IntType(emitter.layout.lanes)(0), value)
         self._report(emitter, instruction, value, use.sources)
 
