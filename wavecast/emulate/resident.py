@@ -24,6 +24,7 @@ from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import AddressFault, ExecutionError, Unsupported
 from wavecast.emulate.hostmemory import zeros
 from wavecast.emulate.lower import runtime, state
+from wavecast.emulate.lower.tensor_descriptor import REFUSALS, Refusal
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind
 
@@ -365,6 +366,12 @@ class Resident:
             what = (
                 f"{instruction.decoded.text!r} is not supported with this descriptor, which adds "
                 "lane numbers, swizzles, or has records that end within the data"
+            )
+        elif status == state.BAD_TENSOR:
+            refusal = Refusal(int(self.context[state.FAULT_ADDRESS].astype(np.int64)))
+            what = (
+                f"{instruction.decoded.text!r} is not supported with this descriptor, which "
+                f"{REFUSALS[refusal]}"
             )
         else:
             what = f"{instruction.decoded.text!r} stopped with status {status}"

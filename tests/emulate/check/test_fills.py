@@ -63,3 +63,53 @@ def test_a_store_waits_for_the_load_too() -> None:
     reports = of_kind(_found("gfx942", _LOADS["global"] + store), Kind.MISSING_WAIT)
     assert [report.text for report in reports] == ["ds_write_b32 v1, v0"]
     assert _found("gfx942", _LOADS["global"] + "s_waitcnt vmcnt(0)\n" + store) == []
+
+
+_TILE = """
+s_mov_b32 s20, 1
+s_mov_b32 s21, 0
+s_mov_b64 s[22:23], s[10:11]
+s_mov_b32 s24, 0x20000
+s_mov_b32 s25, 0x200000
+s_mov_b32 s26, 0
+s_mov_b32 s27, 0x200000
+s_mov_b64 s[28:29], 0
+s_mov_b64 s[30:31], 0
+"""
+"""The descriptor of 32 dwords, to LDS byte 0."""
+_COPIES = {
+    "asynccnt": "global_load_async_to_lds_b32 v1, v1, s[10:11]\n",
+    "tensorcnt": _TILE + "tensor_load_to_lds s[20:23], s[24:31]\n",
+}
+_LOAD = "ds_load_b32 v2, v1\ns_wait_dscnt 0x0\nglobal_store_b32 v1, v2, s[8:9]\n"
+_MEET = "s_barrier_signal -1\ns_barrier_wait -1\n"
+
+
+def _copied(body: str, waves: int = 1):
+    out, data = np.zeros(1024, np.uint32), np.arange(1, 1025, dtype=np.uint32)
+    body = "s_wait_kmcnt 0x0\n" + body
+    reports = checked("gfx1250", body, out, data, lds=4096, threads=32 * waves)
+    return [(report.kind, report.text.split()[0]) for report in reports]
+
+
+@pytest.mark.parametrize("counter", _COPIES)
+def test_a_read_waits_for_the_copy_that_fills_lds(counter: str) -> None:
+    other = "asynccnt" if counter == "tensorcnt" else "tensorcnt"
+    copy, wait = _COPIES[counter], "s_wait_{} {}\n"
+    assert _copied(copy + wait.format(counter, 0) + _LOAD) == []
+    missing = [(Kind.MISSING_WAIT, "ds_load_b32")]
+    assert _copied(copy + _LOAD) == missing
+    assert _copied(copy + wait.format(counter, 1) + _LOAD) == missing
+    assert _copied(copy + wait.format(other, 0) + _LOAD) == missing
+    assert _copied(copy + _MEET + _LOAD) == missing
+
+
+@pytest.mark.parametrize("counter", _COPIES)
+def test_another_wave_reads_what_was_waited_for_before_the_barrier(counter: str) -> None:
+    """The second wave copies, the first reads."""
+    guard = "v_cmp_lt_u32_e32 vcc_lo, 31, v0\ns_cbranch_vccz .Lskip\n"
+    copy = "v_and_b32_e32 v1, 0x7c, v1\n" + guard + _COPIES[counter]
+    wait, skip = f"s_wait_{counter} 0x0\n", ".Lskip:\n"
+    assert _copied(copy + wait + skip + _MEET + _LOAD, waves=2) == []
+    found = _copied(copy + skip + _MEET + wait + _LOAD, waves=2)
+    assert (Kind.LDS_RACE, "ds_load_b32") in found

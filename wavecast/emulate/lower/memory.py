@@ -7,7 +7,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower import lds, scalar_memory, state
+from wavecast.emulate.lower import lds, scalar_memory, state, tensor_copies
 from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
 from wavecast.emulate.lower.access_targets import access_target, instruction_offset
 from wavecast.emulate.lower.emitter import WaveEmitter
@@ -72,6 +72,8 @@ def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
         _move(emitter, instruction)
     elif memory.kind is MemoryKind.ATOMIC:
         _atomic(emitter, instruction)
+    elif instruction.opcode.form == "TENSOR":
+        tensor_copies.lower(emitter, instruction)
     elif _by_lane(instruction):
         _asynchronous(emitter, instruction)
     elif memory.kind is MemoryKind.LOAD_TO_LDS:

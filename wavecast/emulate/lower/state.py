@@ -31,6 +31,7 @@ BAD_DESCRIPTOR: Final = 5
 BAD_JUMP: Final = 7
 BAD_REGISTER: Final = 8
 BAD_BARRIER: Final = 9
+BAD_TENSOR: Final = 10
 PAUSED: Final = 6  # at a loop header: the slice is used up
 
 SHARED_APERTURE: Final = 0x0100_0000
