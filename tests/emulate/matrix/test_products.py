@@ -37,9 +37,16 @@ CASES = [
     ("gfx1250", 32),
 ]
 QUICK = [("gfx942", 64), ("gfx1201", 32)]
-UNKNOWN = ("v_wmma_scale", "v_swmmac_bf16f32")
+UNKNOWN = ("v_swmmac_bf16f32",)
 """Prefixes of gfx1250's instructions that are refused: layouts no source describes."""
 NARROW = {"f16", "bf16"}
+
+
+def scale_byte(scale, rows: int, row: int, run: int) -> tuple[int, int]:
+    """The lane and byte of a block scale."""
+    if scale.byte is not None:
+        return row + rows * run, scale.byte
+    return row + scale.first_lane, run
 
 
 class Case:
@@ -119,14 +126,19 @@ class Case:
         shape = self.spec.shape
         for position, name, rows in ((4, "a", shape.m), (5, "b", shape.n)):
             source = getattr(self.spec, name)
-            exponent = self.random.integers(-2, 3, (rows, shape.k // 32))
-            row, run = np.ogrid[:rows, : shape.k // 32]
-            lane = row + rows * run
-            bits = np.uint32(8 * source.scale_byte)
-            old = self.registers[self.operands[position].first]
-            old[lane] &= ~np.uint32(0xFF << bits)
-            old[lane] |= (exponent + 127).astype(np.uint32) << bits
-            factor = np.repeat(2.0**exponent, 32, axis=1)
+            length = source.scale.run
+            runs = range(shape.k // length)
+            exponent = self.random.integers(-2, 3, (rows, len(runs)))
+            for row, run in np.ndindex(exponent.shape):
+                lane, byte = scale_byte(source.scale, rows, row, run)
+                first = self.operands[position].first + byte // 4
+                raw = int(exponent[row, run]) + 127
+                if source.scale_format is not None:  # E4M3
+                    raw = int(exponent[row, run]) + 7 << 3
+                bits = 8 * (byte % 4)
+                self.registers[first, lane] &= np.uint32(~(0xFF << bits) & 0xFFFFFFFF)
+                self.registers[first, lane] |= np.uint32(raw << bits)
+            factor = np.repeat(2.0**exponent, length, axis=1)
             setattr(self, name, getattr(self, name) * factor)
 
     def expected(self) -> np.ndarray:
@@ -286,6 +298,32 @@ def test_bytes_of_block_scales() -> None:
     ]
     check("v_mfma_scale_f32_16x16x128_f8f6f4", "gfx950", 64, variants)
     check("v_mfma_scale_f32_32x32x64_f8f6f4", "gfx950", 64, variants)
+
+
+@pytest.mark.parametrize("name", ["v_wmma_scale_f32_16x16x128_f8f6f4",
+                                  "v_wmma_scale16_f32_16x16x128_f8f6f4"])  # fmt: skip
+def test_scales_of_wave_products(name: str) -> None:
+    formats = {"fp8": "FP8", "bf8": "BF8", "fp6": "FP6", "bf6": "BF6", "fp4": "FP4"}
+    variants = [
+        {
+            "modifiers": f"matrix_a_fmt:MATRIX_FMT_{formats[left]} "
+            f"matrix_b_fmt:MATRIX_FMT_{formats[right]} {rows}",
+            "narrow": f"{left},{right}",
+        }
+        for left, right, rows in (
+            ("fp8", "fp8", ""),
+            ("bf8", "fp4", "matrix_a_scale:MATRIX_SCALE_ROW1"),
+            ("fp4", "fp6", "matrix_b_scale:MATRIX_SCALE_ROW1"),
+            ("bf6", "fp4", "matrix_a_scale_fmt:MATRIX_SCALE_FMT_E4M3"),
+        )
+    ]
+    check(name, "gfx1250", 32, variants)
+
+
+@pytest.mark.parametrize("name", ["v_wmma_scale_f32_32x16x128_f4",
+                                  "v_wmma_scale16_f32_32x16x128_f4"])  # fmt: skip
+def test_scales_of_tall_wave_products(name: str) -> None:
+    check(name, "gfx1250", 32, modifiers("", "matrix_b_scale:MATRIX_SCALE_ROW1"))
 
 
 def test_constants_as_c() -> None:

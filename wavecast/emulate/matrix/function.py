@@ -197,12 +197,21 @@ def source_name(spec: MatrixSpec, which: str) -> str:
 
 
 def _source_name(source: MatrixSource, *, broadcast: bool = True) -> str:
-    parts = [source.type, f"{source.scale_byte}"]
+    parts = [source.type, _scale_name(source)]
     parts += ["n" if sign else "p" for sign in source.negate]
     parts.append("s" if getattr(source.format, "signed", False) else "")
     parts.append("_".join(map(str, source.blocks if broadcast else ())))
     parts.append("_".join(map(str, source.groups)))
     return "-".join(parts)
+
+
+def _scale_name(source: MatrixSource) -> str:
+    scale = source.scale
+    if scale is None:
+        return "0"
+    if scale.byte is not None:
+        return f"{scale.byte}"
+    return f"l{scale.first_lane}r{scale.run}" + ("" if source.scale_format is None else "fp8")
 
 
 class _Body:

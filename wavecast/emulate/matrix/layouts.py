@@ -31,7 +31,7 @@ INDEX_BITS: Final = 4
 GROUP: Final = 4
 """Dense k per sparse group, of which two elements are stored."""
 SCALE_RUN: Final = 32
-"""Consecutive k that share one block scale."""
+"""Consecutive k that share one block scale, but for instructions named `scale16`."""
 
 Weight = tuple[int, int]
 """(element weight, lane weight) of one index bit."""
@@ -64,6 +64,28 @@ class Placement:
                 element = element + bit * element_weight
                 lane = lane + bit * lane_weight
         return element, lane
+
+
+@dataclass(frozen=True, slots=True)
+class ScalePlacement:
+    """Where the block scales of an operand lie, a byte each.
+
+    MFMA takes one `byte` of every register: that of lane row + rows * run, by analogy with the
+    4-bit layout. WMMA takes those of lane `first_lane` + row, in the order of the runs (Composable
+    Kernel, test of wmma_scale on gfx1250; rocjitsu, shared/mma/layout.h).
+    """
+
+    rows: int
+    byte: int | None = None
+    first_lane: int = 0
+    run: int = SCALE_RUN
+
+    def position(self, row: Any, depth: Any) -> tuple[Any, Any]:
+        """(lane, byte among those of the operand's registers); plain integers or arrays."""
+        number = depth // self.run
+        if self.byte is None:
+            return row + self.first_lane, number
+        return row + self.rows * number, number * 0 + self.byte
 
 
 class _Axes:

@@ -18,7 +18,7 @@ from llvmlite import ir
 from wavecast.emulate.matrix.decode import ElementDecoder
 from wavecast.emulate.matrix.formats import Integer
 from wavecast.emulate.matrix.host import Host
-from wavecast.emulate.matrix.layouts import GROUP, INDEX_BITS, SCALE_RUN, Placement
+from wavecast.emulate.matrix.layouts import GROUP, INDEX_BITS, Placement
 from wavecast.emulate.matrix.loops import constant_table, counted_loop, splat, table_entry
 from wavecast.emulate.matrix.spec import MatrixSource, MatrixSpec
 from wavecast.emulate.values import I32, I64, constant, element, load
@@ -147,17 +147,24 @@ class SourceConverter:
         traversal = walk(job.layout, job.rows, job.depth, job.blocks, self.width)
         lanes = [self._source_lane(job, lane) for lane, _ in traversal.strips]
         targets = [self._position(job, indices) for _, indices in traversal.strips]
-        scales = [self._scale_lane(job, indices) for _, indices in traversal.strips]
+        first = self._scale_place(job, (0, 0, 0))
+        scales = [
+            tuple(int(n) - m for n, m in zip(self._scale_place(job, indices), first, strict=True))
+            for _, indices in traversal.strips
+        ]
         name = "strips"
         lane_table = constant_table(self.builder.module, name, lanes)
         target_table = constant_table(self.builder.module, name, targets)
-        scale_table = constant_table(self.builder.module, name, scales)
+        scale_tables = [
+            constant_table(self.builder.module, name, column)
+            for column in zip(*scales, strict=True)
+        ]
         short = len(traversal.strips) * len(traversal.elements) <= _SHORT
         with counted_loop(self.builder, len(traversal.strips), short=short) as strip:
             reader = Reader(self.builder, pointer, self.spec.lanes, self.width)
             reader.start(table_entry(self.builder, lane_table, strip))
             base = table_entry(self.builder, target_table, strip)
-            scale_base = table_entry(self.builder, scale_table, strip)
+            scale_base = [table_entry(self.builder, table, strip) for table in scale_tables]
             self._strip(reader, job, traversal, scratch, base, scale_base)
 
     def _strip(
@@ -167,20 +174,20 @@ class SourceConverter:
         traversal: OperandWalk,
         scratch: Any,
         base: Any,
-        scale_base: Any,
+        scale_base: list[Any],
     ) -> None:
         step = 2 if self.paired else 1
-        scaled: dict[int, Any] = {}
+        scaled: dict[tuple[int, int], Any] = {}
         for number in range(0, len(traversal.elements), step):
             value = self._value(reader, job, number, traversal.elements[number][1])
             if self.paired:
                 second = self._value(reader, job, number + 1, 1)
                 value = self._pair(value, second)
             if job.scale is not None:
-                lane = self._scale_lane(job, traversal.elements[number])
-                if lane not in scaled:
-                    scaled[lane] = self._scale(job, scale_base, lane)
-                value = self.builder.fmul(value, scaled[lane])
+                place = self._scale_place(job, traversal.elements[number])
+                if place not in scaled:
+                    scaled[place] = self._scale(job, scale_base, place)
+                value = self.builder.fmul(value, scaled[place])
             offset = self._position(job, traversal.elements[number])
             index = self.builder.add(base, I64(offset))
             address = element(self.builder, scratch, index, self.item)
@@ -215,19 +222,31 @@ class SourceConverter:
         groups = job.source.groups
         return groups[lane // 16] * 16 + lane % 16 if groups else lane
 
-    def _scale_lane(self, job: SourceJob, indices: tuple[int, int, int]) -> int:
-        """The lane that holds the scale of a row and k: one per row and run of 32 k."""
-        row, depth, _ = indices
-        return row + job.rows * (depth // SCALE_RUN)
+    def _scale_place(self, job: SourceJob, indices: tuple[int, int, int]) -> tuple[int, int]:
+        """Lane and byte of the scale of a row and k. Those of an element, and the distances of its
+        strip from the first, add up: the bits of their indices are different ones."""
+        scale, (row, depth, _) = job.source.scale, indices
+        return (0, 0) if scale is None else scale.position(row, depth)
 
-    def _scale(self, job: SourceJob, base: Any, lane: int) -> Any:
-        index = self.builder.add(base, I64(lane))
-        address = element(self.builder, job.scale, index, I32)
-        raw = load(self.builder, address, ir.VectorType(I32, self.width))
-        if job.source.scale_byte:
-            amount = constant(8 * job.source.scale_byte, 32, self.width)
-            raw = self.builder.lshr(raw, amount)
-        return ElementDecoder(self.builder, self.host, self.width).to_scale(raw)
+    def _scale(self, job: SourceJob, base: list[Any], place: tuple[int, int]) -> Any:
+        """The scales of the strip's lanes, `base` and `place` added up."""
+        builder, scale = self.builder, job.source.scale
+        assert scale is not None
+        lane, byte = builder.add(base[0], I64(place[0])), I64(place[1])
+        if scale.byte is None:
+            byte = builder.add(base[1], byte)
+            register = builder.lshr(byte, I64(2))
+            lane = builder.add(lane, builder.mul(register, I64(self.spec.lanes)))
+        address = element(builder, job.scale, lane, I32)
+        raw = load(builder, address, ir.VectorType(I32, self.width))
+        bit = builder.shl(builder.trunc(builder.and_(byte, I64(3)), I32), I32(3))
+        raw = builder.lshr(raw, splat(builder, bit, self.width))
+        decoder = ElementDecoder(builder, self.host, self.width)
+        if job.source.scale_format is None:
+            return decoder.to_scale(raw)
+        kind = job.source.scale_format
+        assert not isinstance(kind, Integer)
+        return decoder.to_float(builder.and_(raw, constant(0xFF, 32, self.width)), kind)
 
 
 def convert_index(

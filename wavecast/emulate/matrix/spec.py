@@ -37,6 +37,11 @@ _MATRIX_FORMATS: Final = {
 }
 
 
+_E8M0: Final = "MATRIX_SCALE_FMT_E8"
+_E4M3: Final = "MATRIX_SCALE_FMT_E4M3"
+_SCALE_ROWS: Final = ("MATRIX_SCALE_ROW0", "MATRIX_SCALE_ROW1")
+
+
 class UnsupportedMatrix(WavecastError):
     """A matrix instruction, or a modifier of one, whose behaviour is not known here."""
 
@@ -57,7 +62,9 @@ class MatrixSource:
     negate: tuple[bool, bool] = (False, False)
     blocks: tuple[int, ...] = ()
     groups: tuple[int, ...] = ()
-    scale_byte: int = 0
+    scale: layouts.ScalePlacement | None = None
+    scale_format: ElementFormat | None = None
+    """None for E8M0."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,8 +173,6 @@ def matrix_spec(decoded: Decoded, target: str, lanes: int) -> MatrixSpec:
     unknown = sorted(set(decoded.modifiers) - _modifiers(shape, target))
     if unknown:
         raise UnsupportedMatrix(decoded, f"modifier {unknown[0]} has no known meaning here")
-    if shape.scaled and not _is_mfma(target):
-        raise UnsupportedMatrix(decoded, f"block scales of {target} are not known")
     operands = decoded.operands
     if any(operand.kind not in _VECTORS for operand in operands[1:3]):
         raise UnsupportedMatrix(decoded, "A and B have to be vector registers")
@@ -226,6 +231,8 @@ def _modifiers(shape: MatrixShape, target: str) -> frozenset[str]:
         modifiers |= {"matrix_a_reuse", "matrix_b_reuse"}
     if shape.a_type == "f8f6f4":
         modifiers |= {"matrix_a_fmt", "matrix_b_fmt"}
+    if shape.scaled:
+        modifiers |= {f"matrix_{which}_scale{part}" for which in "ab" for part in ("", "_fmt")}
     return frozenset(modifiers)
 
 
@@ -290,11 +297,33 @@ def _source(
             raise UnsupportedMatrix(decoded, f"{error}") from None
     if plain and which == 1 and _number(decoded, "blgp"):
         groups = layouts.permuted_groups(_number(decoded, "blgp"))
-    scale = 0
-    if shape.scaled:
-        scale = _numbers(decoded, "op_sel", 3)[which]
-        scale += 2 * _numbers(decoded, "op_sel_hi", 3)[which]
-    return MatrixSource(element, kind, negate, blocks, groups, scale)
+    if not shape.scaled:
+        return MatrixSource(element, kind, negate, blocks, groups)
+    rows = shape.m if which == 0 else shape.n
+    if _is_mfma(target):
+        byte = _numbers(decoded, "op_sel", 3)[which] + 2 * _numbers(decoded, "op_sel_hi", 3)[which]
+        return MatrixSource(
+            element, kind, negate, blocks, groups, layouts.ScalePlacement(rows, byte)
+        )
+    scale, scale_format = _wave_scale(decoded, target, rows, "ab"[which])
+    return MatrixSource(element, kind, negate, blocks, groups, scale, scale_format)
+
+
+def _wave_scale(
+    decoded: Decoded, target: str, rows: int, name: str
+) -> tuple[layouts.ScalePlacement, ElementFormat | None]:
+    """Where WMMA takes the scales of A or B from, and their format."""
+    text = decoded.modifiers.get(f"matrix_{name}_scale_fmt", "") or _E8M0
+    if text not in (_E8M0, _E4M3):
+        raise UnsupportedMatrix(decoded, f"scales of the format {text} are not known")
+    half = decoded.modifiers.get(f"matrix_{name}_scale", "") or _SCALE_ROWS[0]
+    if half not in _SCALE_ROWS:
+        raise UnsupportedMatrix(decoded, f"scales of {half} are not known")
+    # 32 rows take all lanes
+    first_lane = 16 * _SCALE_ROWS.index(half) if rows == 16 else 0
+    run = 16 if "scale16" in decoded.opcode.name else layouts.SCALE_RUN
+    scale_format = None if text == _E8M0 else element_format("fp8", target)
+    return layouts.ScalePlacement(rows, None, first_lane, run), scale_format
 
 
 def _addend(decoded: Decoded, shape: MatrixShape, d_type: str) -> Addend:
