@@ -52,6 +52,8 @@ def test_upper_bits_of_registers_are_those_of_the_mode() -> None:
         "v_mov_b32_e32 v1 /*v257*/, v2 /*v258*/",
         "v_mov_b32_e32 v1, v2",
     ]
+    halves = _read("gfx1250", 0xBF860041, 0x7E023982, lanes=32)
+    assert _texts(halves)[1] == "v_mov_b16_e32 v1.l /*v257.l*/, v2.h /*v258.h*/"
 
 
 def test_a_truncated_instruction_is_data() -> None:

@@ -102,6 +102,10 @@ def test_registers_above_255_are_numbered_by_their_comment() -> None:
     assert set(register_names(move.writes)) == {"v258", "v259"}
     load = one("ds_load_b64 v[0:1] /*v[256:257]*/, v2", "gfx1250")
     assert set(register_names(load.writes)) == {"v256", "v257"}
+    half = one("v_lshlrev_b16 v4.h /*v260.h*/, 8, v2.l /*v258.l*/", "gfx1250")
+    assert set(register_names(half.writes)) == {"v260"}
+    assert set(register_names(half.reads)) >= {"v258"}
+    assert [operand.half for operand in half.operands] == ["h", "", "l"]
 
 
 def test_writes_of_a_half_do_not_kill() -> None:

@@ -35,7 +35,7 @@ _FILES = {
     "s": (OperandClass.SGPR, SGPR_BASE, SGPR_COUNT),
     "ttmp": (OperandClass.SPECIAL, TTMP_BASE, TTMP_COUNT),
 }
-_HIGH = re.compile(r"v[\d\[\]:]+/\*(?P<real>v[\d\[\]:]+)\*/")
+_HIGH = re.compile(r"v[\d\[\]:]+(?:\.[lh])?/\*(?P<real>v[\d\[\]:]+(?:\.[lh])?)\*/")
 _INTEGER = re.compile(r"-?(?:0[xX][0-9a-fA-F]{1,16}|0|[1-9]\d{0,19})", re.ASCII)
 _FLOAT = re.compile(r"-?(?:\d+\.\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
 _MODIFIERS = re.compile(r"(?:-|\||abs\(|neg\(|sext\()*")

@@ -28,7 +28,7 @@ _KERNEL = re.compile(rf"^\s*\.amdhsa_kernel\s+({SYMBOL})", re.MULTILINE)
 _LABEL = re.compile(rf"^({QUOTED}|[A-Za-z_.$][\w.$@]*|\d+):")
 _INSTRUCTION = re.compile(r"[a-z][a-z0-9]*_")
 _BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
-_HIGH_REGISTER = re.compile(r" ?(/\*v\[?\d[\d:]*\]?\*/)")
+_HIGH_REGISTER = re.compile(r" ?(/\*v\[?\d[\d:]*\]?(?:\.[lh])?\*/)")
 """gfx1250 prints `v0 /*v256*/` for a register above 255, which `s_set_vgpr_msb` selects."""
 
 

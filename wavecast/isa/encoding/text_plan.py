@@ -197,7 +197,7 @@ def _maker(layout: tuple[tuple[Gather, ...] | None, ...]) -> Callable[..., Calla
     return scope["maker"]
 
 
-_REGISTERS = re.compile(r"\bv(?:(\d+)|\[(\d+):(\d+)\])")
+_REGISTERS = re.compile(r"\bv(?:(\d+)|\[(\d+):(\d+)\])(?P<half>\.[lh])?")
 
 
 def _with_upper(text: str, upper: int) -> str:
@@ -206,8 +206,9 @@ def _with_upper(text: str, upper: int) -> str:
         return text
 
     def complete(match: re.Match[str]) -> str:
-        numbers = [int(number) + 256 * upper for number in match.groups() if number is not None]
+        groups = match.group(1, 2, 3)
+        numbers = [int(number) + 256 * upper for number in groups if number is not None]
         whole = f"v{numbers[0]}" if len(numbers) == 1 else f"v[{numbers[0]}:{numbers[1]}]"
-        return f"{match[0]} /*{whole}*/"
+        return f"{match[0]} /*{whole}{match['half'] or ''}*/"
 
     return _REGISTERS.sub(complete, text, count=1)
