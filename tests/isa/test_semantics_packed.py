@@ -187,3 +187,53 @@ def test_quads() -> None:
     wide = np.array([0x8000000000000010], dtype=np.uint64)
     assert run("s_quadmask_b64", wide)[0].tolist() == [0x8002]
     assert run("s_bitreplicate_b64_b32", _const(0x80000005))[0].tolist() == [0xC000000000000033]
+
+
+@pytest.mark.parametrize("width", [4, 6, 8])
+def test_tables_of_sixteen_values(width: int) -> None:
+    rng = np.random.default_rng(width)
+    table = [int(n) for n in rng.integers(0, 1 << width, 16)]
+    choices = [int(n) for n in rng.integers(0, 16, 16)]
+    whole = sum(value << width * number for number, value in enumerate(table))
+    low_bits = {4: 32, 6: 64, 8: 64}[width]
+    picks = sum(choice << 4 * number for number, choice in enumerate(choices))
+    expected = sum(table[choice] << width * number for number, choice in enumerate(choices))
+    row = table_row(f"v_perm_pk16_b{width}_u4")
+    operands = (whole >> low_bits, whole & (1 << low_bits) - 1, picks)
+    sizes = (64 if width == 8 else 32, low_bits, 64)
+    ops = LaneOps(1)
+    values = [ops.const(value, bits) for value, bits in zip(operands, sizes, strict=True)]
+    meaning = semantics.of(row)
+    assert meaning is not None
+    assert meaning.function is not None
+    (result,) = meaning.function(ops, *values)
+    if not isinstance(result, tuple):
+        assert int(result[0]) == expected
+        return
+    words = [int(np.asarray(word).ravel()[0]) for word in result]
+    assert sum(word << 32 * number for number, word in enumerate(words)) == expected
+
+
+def table_row(name: str):
+    return next(row for row in table.rows() if row.name == name)
+
+
+@pytest.mark.parametrize(("small", "count"), [("fp8", 8), ("fp4", 8), ("bf6", 16)])
+def test_scales_of_blocks_are_the_lowest_byte(small: str, count: int) -> None:
+    """As the rows of gfx950 whose scale is the exponent of a float."""
+    rng, ops = np.random.default_rng(3), LaneOps(1)
+    bits = {"fp8": 8, "fp4": 4, "bf6": 6}[small]
+    words = [int(n) for n in rng.integers(0, 1 << 32, count * bits // 32)]
+    packed: object = tuple(ops.const(word, 32) for word in words)
+    if len(words) == 1:
+        packed = ops.const(words[0], 32)
+    elif len(words) == 2:
+        packed = ops.const(words[0] | words[1] << 32, 64)
+    up = semantics.of(table_row(f"v_cvt_scale_pk{count}_f32_{small}"))
+    assert up is not None
+    assert up.function is not None
+    (first,) = up.function(ops, packed, ops.const(0x55667F, 32))
+    (second,) = up.function(ops, packed, ops.const(0x80, 32))
+    for one_, two in zip(first, second, strict=True):
+        plain, doubled = (np.asarray(v, np.uint32).view(np.float32) for v in (one_, two))
+        np.testing.assert_array_equal(2 * plain, doubled)

@@ -11,7 +11,7 @@ from wavecast.isa.semantics.arithmetic import SINGLE
 from wavecast.isa.semantics.combine import Function
 from wavecast.isa.semantics.formats import F32
 from wavecast.isa.semantics.ops import Ops
-from wavecast.isa.semantics.registers import elements, from_dwords, pack
+from wavecast.isa.semantics.registers import dwords, elements, from_dwords, pack
 
 V = TypeVar("V")
 
@@ -44,6 +44,35 @@ def high_sum_of_differences(o: Ops[V], a: V, b: V, c: V) -> tuple[V]:
     """The sum of byte differences counts in the upper half."""
     total = _differences(o, a, b, o.zero(32), 8)
     return (o.add(o.shl(total, o.const(16, 32), 32), c, 32),)
+
+
+def look_up(width: int) -> Function:
+    """Sixteen values of `width` bits, each the entry of a table of sixteen that four bits of the
+    last operand name. The first operand is the upper part of the table.
+
+    Source: AMD's tests of gfx1250 in rocjitsu (ROCm/rocm-systems, 2026), packed permutes.
+    """
+    words, step = width // 2, 2 if width == 8 else 1
+
+    def evaluate(o: Ops[V], upper: V, lower: V, choices: V) -> tuple[V | tuple[V, ...]]:
+        high = dwords(o, upper, 64 if width == 8 else 32)
+        table = (*dwords(o, lower, 32 if width == 4 else 64), *high)
+        assert len(table) == words
+        pairs = [o.join(table[n], table[n + 1]) for n in range(0, words - 1, step)]
+        values = []
+        for choice in elements(o, dwords(o, choices, 64), 4, 16):
+            bit = o.mul(choice, o.const(width, 32), 32)
+            window = pairs[0]
+            if len(pairs) == 2:
+                limit = o.const(32 * step, 32)
+                is_early = o.less_unsigned(bit, limit, 32)
+                window = o.select(is_early, pairs[0], pairs[1], 64)
+                bit = o.select(is_early, bit, o.sub(bit, limit, 32), 32)
+            shifted = o.lshr(window, o.zero_extend(bit, 32, 64), 64)
+            values.append(o.low_bits(o.truncate(shifted, 64, 32), width, 32))
+        return (from_dwords(o, pack(o, values, width)),)
+
+    return evaluate
 
 
 def _windows(o: Ops[V], a: V) -> list[V]:
@@ -146,5 +175,6 @@ OCTETS: dict[str, Function] = {
     "v_cubesc_f32": cube_s,
     "v_cubetc_f32": cube_t,
     "v_cubema_f32": cube_major,
+    **{f"v_perm_pk16_b{width}_u4": look_up(width) for width in (4, 6, 8)},
 }
 """Row name -> semantics."""

@@ -29,15 +29,9 @@ _ROWS: dict[str, tuple[str, ...]] = {
         *("s_wakeup_barrier", "s_sleep_var"),
     ),
     _OPEN: (
-        *("v_perm_pk16_b4_u4", "v_perm_pk16_b6_u4", "v_perm_pk16_b8_u4"),
         *("v_permlane_bcast_b32", "v_permlane_down_b32", "v_permlane_up_b32"),
         *("v_permlane_xor_b32", "v_permlane_idx_gen_b32"),
         *("v_cvt_sr_pk_bf16_f32", "v_cvt_sr_pk_f16_f32"),
-        *(
-            f"v_cvt_scale_pk{count}_{large}_{small}"
-            for large in ("f32", "f16", "bf16")
-            for small, count in (("fp8", 8), ("bf8", 8), ("fp4", 8), ("fp6", 16), ("bf6", 16))
-        ),
     ),
 }
 

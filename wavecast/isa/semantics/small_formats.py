@@ -276,6 +276,20 @@ def block_up(small: str, large: FloatFormat, count: int) -> Function:
     return evaluate
 
 
+def scaled_block_up(small: str, large: FloatFormat, count: int) -> Function:
+    """As `block_up`, with the E8M0 scale in the lowest byte of the operand: scale_sel 0.
+
+    Sources: Triton, ScaledUpcastFp4Op on gfx1250; Comgr (ROCm/llvm-project), hotswap,
+    emitCvtScalePk8Bf16Fp4CrossTargetExpansion. What the other selections take is not published.
+    """
+    up = block_up(small, large, count)
+
+    def evaluate(o: Ops[V], a: tuple[V, ...], scale: V) -> tuple[V | tuple[V, ...]]:
+        return up(o, a, o.shl(o.low_bits(scale, 8, 32), o.const(F32.fraction, 32), 32))
+
+    return evaluate
+
+
 def _tables() -> dict[str, Function]:
     table: dict[str, Function] = {
         "v_prng_b32": random_step,
@@ -311,6 +325,8 @@ def _scaled_rows(name: str, large: FloatFormat) -> dict[str, Function]:
             table[f"{prefix}_f32_{small}"] = scaled_one_up(small)
         if name == "f16":
             table[f"{prefix}_f16_{small}"] = scaled_one_up_to_half(small)
+    for small, count in (("fp8", 8), ("bf8", 8), ("fp4", 8), ("fp6", 16), ("bf6", 16)):
+        table[f"v_cvt_scale_pk{count}_{name}_{small}"] = scaled_block_up(small, large, count)
     for small in ("fp6", "bf6"):
         table[f"{prefix}_pk16_{small}_{name}"] = block_down(small, large, 16)
         table[f"{prefix}_sr_pk16_{small}_{name}"] = stochastic_block_down(small, large, 16)
