@@ -25,6 +25,8 @@ from wavecast.runtimes.triton import device  # noqa: E402
 
 CDNA, RDNA = ("gfx90a", "gfx942", "gfx950"), frozenset({"gfx1100", "gfx1201"})
 TARGETS = (*CDNA, *sorted(RDNA))
+NEXT = "gfx1250"
+"""Every operator runs its first case there too, in `make test-all`."""
 SLOW_ON_RDNA = {
     "linear_cross_entropy_backward",
     "mla_prefill",
@@ -38,13 +40,14 @@ pytestmark = pytest.mark.torch
 
 def _launches() -> list[Any]:
     """(operator, number of the case, target): every case on one target in rotation, the first case
-    on every target. All but one are `thorough`."""
+    on every target and on `NEXT`. All but one are `thorough`."""
     found = []
     for name in ops.names():
         operator, quick = ops.operator(name), QUICK[name]
         rotated = _rotated(operator)
         each = [(number, rotated[number % len(rotated)]) for number in range(len(operator.cases))]
-        for number, target in dict.fromkeys([quick, *each, *((0, one) for one in rotated)]):
+        first = [(0, target) for target in (*rotated, NEXT)]
+        for number, target in dict.fromkeys([quick, *each, *first]):
             marks = () if (number, target) == quick else pytest.mark.thorough
             found.append(pytest.param(name, number, target, marks=marks))
     return found
