@@ -8,8 +8,10 @@ import sys
 import pytest
 
 from wavecast import arch
+from wavecast.arch.generic_targets import MEMBERS, processor_of
 from wavecast.arch.reader import catalog
-from wavecast.errors import UnknownName
+from wavecast.arch.select import resolve
+from wavecast.errors import UnknownName, UsageError
 
 
 @pytest.mark.parametrize(
@@ -129,3 +131,19 @@ def test_importing_stays_light() -> None:
     )
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert found.stdout.strip() == "[]"
+
+
+def test_a_generic_target_stands_for_its_members() -> None:
+    resolution = resolve("gfx9-4-generic")
+    assert resolution.device.id == "mi300x"
+    assert resolution.note.startswith("gfx9-4-generic is code for gfx942, gfx950: mi300x")
+    with pytest.raises(UsageError, match="no device runs code for gfx9-generic"):
+        resolve("gfx9-generic")
+
+
+def test_members_of_generic_targets_are_processors() -> None:
+    for generic, members in MEMBERS.items():
+        assert processor_of(generic) == members[0]
+        assert [processor_of(generic, member) for member in members] == list(members)
+        assert processor_of(generic, "gfx90a") == members[0]
+    assert processor_of("gfx942", "gfx950") == "gfx942"

@@ -306,3 +306,38 @@ def test_processor_numbers_are_those_of_the_assembler(tmp_path: Path) -> None:
         words = [assembler, "-triple=amdgcn-amd-amdhsa", f"-mcpu={processor}", "-filetype=obj"]
         subprocess.run([*words, "-o", str(out)], input="s_endpgm\n", text=True, check=True)
         assert elf_file.processor(elf_file.read(out.read_bytes())) == processor
+
+
+def _generic(target: str, generic: str) -> bytes:
+    """A code object whose flags name a generic target."""
+    machine = next(number for number, name in elf_file.PROCESSORS.items() if name == generic)
+    data = bytearray(_hsaco(target))
+    data[0x30] = machine
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    ("built", "generic", "members"),
+    [
+        ("gfx942", "gfx9-4-generic", ("gfx942", "gfx950")),
+        ("gfx1100", "gfx11-generic", ("gfx1100", "gfx1151", "gfx1103")),
+        ("gfx1201", "gfx12-generic", ("gfx1201", "gfx1200")),
+    ],
+)
+def test_code_for_a_generic_target_is_read_for_each_member(
+    tmp_path: Path, built: str, generic: str, members: tuple[str, ...]
+) -> None:
+    data = _generic(built, generic)
+    path = tmp_path / "generic.co"
+    path.write_bytes(data)
+    assert elf.targets(data) == [generic]
+    (plain,) = elf.load(_hsaco(built))
+    assert [code.target for code in elf.load(data)] == [members[0]]
+    for member in members:
+        (code,) = elf.load(data, member)
+        assert code.target == member
+        assert _body(code.assembly, code.kernel) == _body(plain.assembly, code.kernel)
+        assert len(inventory(path, targets=[member]).entries) == 1
+    with pytest.raises(InputError, match="has no code for gfx90a") as error:
+        elf.load(data, "gfx90a")
+    assert generic in str(error.value.hint)

@@ -20,6 +20,7 @@ from typing import Final
 from wavecast.arch import partitions
 from wavecast.arch.device import Device
 from wavecast.arch.facts import Facts
+from wavecast.arch.generic_targets import MEMBERS, processor_of
 from wavecast.arch.overlay import overlay
 from wavecast.arch.rates import with_consistent_peaks
 from wavecast.arch.reader import ROOT, Identity, catalog, read_device
@@ -88,6 +89,8 @@ def resolve(selector: str, files: Files = ()) -> Resolution:
         whole = resolve(gpu, files)
         return Resolution(partitions.partition(whole.device, mode, domains), whole.note)
     target = _target(selector)
+    if target in MEMBERS:
+        return _resolve_generic(target, files)
     sharing = [item for item in identities.values() if item.target == target]
     if sharing:
         return _resolve_target(target, sharing, files)
@@ -122,6 +125,21 @@ def vendor(target: str) -> str:
         if target.startswith(prefix):
             return name
     raise UnknownName("target", target, sorted({item.target for item in catalog().values()}))
+
+
+def _resolve_generic(generic: str, files: Files) -> Resolution:
+    """The device of the usual member. Raises UsageError where no member is supported."""
+    member = processor_of(generic)
+    members = ", ".join(MEMBERS[generic])
+    try:
+        device = resolve(member, files).device
+    except UnknownName:
+        raise UsageError(f"no device runs code for {generic} ({members})") from None
+    note = (
+        f"{generic} is code for {members}: {device.id} ({device.name}) is assumed, and sources are "
+        f"compiled for {member}"
+    )
+    return Resolution(device, note)
 
 
 def _resolve_target(target: str, sharing: list[Identity], files: Files) -> Resolution:

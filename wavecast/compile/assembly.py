@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 
+from wavecast.arch.generic_targets import processor_of
 from wavecast.compile.codeobject import CodeObject, Origin, Parameter
 from wavecast.compile.digest import digest
 from wavecast.errors import InputError
@@ -44,10 +45,12 @@ def load(text: str, target: str = "", file: str | Path = "") -> list[CodeObject]
 def resolve_target(file_target: str, user_target: str, what: str) -> str:
     """The processor to use: what a file states, or what the user asked for.
 
-    Processors that share an instruction set agree. Raises InputError when neither is known or
-    they contradict each other, UnknownName for one that is not supported.
+    Processors that share an instruction set agree, and a generic target with its members. Raises
+    InputError when neither is known or they contradict each other, UnknownName for one that is not
+    supported.
     """
     user_target = user_target.split(":", 1)[0]
+    stated, file_target = file_target, processor_of(file_target, user_target)
     if user_target.startswith("sm_"):
         raise InputError(f"{what} is AMD code, not code for {user_target}", hint="say a gfx target")
     if not file_target and not user_target:
@@ -57,7 +60,7 @@ def resolve_target(file_target: str, user_target: str, what: str) -> str:
         return file_target or user_target
     if isa_target(file_target) != isa_target(user_target):
         raise InputError(
-            f"{what} is for {file_target}, not for {user_target}",
+            f"{what} is for {stated}, not for {user_target}",
             hint=f"leave out the target or say {file_target}",
         )
     return file_target

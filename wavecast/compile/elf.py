@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from pathlib import Path
 
+from wavecast.arch.generic_targets import processor_of
 from wavecast.compile import containers, disassemble
 from wavecast.compile.assembly import code_objects, resolve_target
 from wavecast.compile.cache import DiskCache
@@ -73,10 +74,11 @@ def _load_members(
         try:
             processor = _processor(member)
             present[processor] = None
-            if isa and not _same_isa(processor, isa):
+            if isa and not _same_isa(processor_of(processor, target), isa):
                 continue
             matched = True
-            codes += _load_code_object(member.data, processor, where, kernels, cache)
+            chosen = processor_of(processor, target)
+            codes += _load_code_object(member.data, chosen, where, kernels, cache)
             read = True
         except WavecastError as error:
             problem = error

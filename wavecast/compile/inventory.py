@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Set
 from dataclasses import dataclass
 from pathlib import Path
 
+from wavecast.arch.generic_targets import MEMBERS
 from wavecast.compile import containers, kinds, map_file
 from wavecast.compile.disassemble import functions
 from wavecast.compile.member import Member
@@ -109,10 +110,17 @@ def _member(
 
 
 def _matches(processor: str, isa_targets: Set[str]) -> bool:
+    return not isa_targets or any(
+        _isa(member) in isa_targets for member in MEMBERS.get(processor, (processor,))
+    )
+
+
+def _isa(processor: str) -> str:
+    """The instruction set of a processor, "" where it is not supported."""
     try:
-        return not isa_targets or isa_target(processor) in isa_targets
+        return isa_target(processor)
     except WavecastError:
-        return False
+        return ""
 
 
 def _kernel_descriptors(

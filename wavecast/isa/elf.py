@@ -68,6 +68,8 @@ PROCESSORS: Final[dict[int, str]] = {
     0x4E: "gfx1201",
     0x4F: "gfx950",
     0x51: "gfx9-generic",
+    0x52: "gfx10-1-generic",
+    0x53: "gfx10-3-generic",
     0x54: "gfx11-generic",
     0x55: "gfx1152",
     0x58: "gfx1153",

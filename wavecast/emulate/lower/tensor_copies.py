@@ -99,12 +99,12 @@ def _copy(
     function = _outline(emitter.module, "tensor.next", _NEXT, _build_next)
     masks = emitter.call(function, [copy, offsets, addresses])
     present = builder.trunc(masks, mask)
-    inside = builder.trunc(builder.lshr(masks, I64(_LANES)), mask)
+    in_tensor = builder.trunc(builder.lshr(masks, I64(_LANES)), mask)
     some = builder.icmp_unsigned("!=", present, mask(0))
     builder.cbranch(some, body, after)
     builder.position_at_end(body)
-    near = AccessTarget("local", offsets), inside if stores else present
-    far = AccessTarget("wide", addresses), inside
+    near = AccessTarget("local", offsets), in_tensor if stores else present
+    far = AccessTarget("wide", addresses), in_tensor
     if not stores:
         nothing = ir.VectorType(I32, _LANES * max(1, size // 4))
         builder.store(ir.Constant(nothing, None), rows, align=4)
@@ -149,8 +149,8 @@ def _build_next(function: ir.Function) -> None:
     for half, value in ((0, far), (1, builder.lshr(far, I64(32)))):
         slot = element(builder, addresses, builder.add(number, I64(half * _LANES)), I32)
         builder.store(builder.trunc(value, I32), slot, align=4)
-    inside = builder.icmp_unsigned("<", column, copy.get(TensorWord.LIMIT))
-    marks = builder.or_(I64(1), builder.shl(builder.zext(inside, I64), I64(_LANES)))
+    in_tensor = builder.icmp_unsigned("<", column, copy.get(TensorWord.LIMIT))
+    marks = builder.or_(I64(1), builder.shl(builder.zext(in_tensor, I64), I64(_LANES)))
     marks = builder.or_(builder.load(masks, typ=I64), builder.shl(marks, number))
     builder.store(marks, masks)
     builder.store(builder.add(number, I64(1)), lane)
@@ -166,7 +166,7 @@ def _build_next(function: ir.Function) -> None:
 
 
 def _advance_function(module: ir.Module) -> ir.Function:
-    """`void advance(ptr copy, i64 rows)`: go on by a row, or by none, and find where it lies."""
+    """`void advance(ptr copy, i64 rows)`: advance by a row, or by none, and find where it lies."""
     function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR, I64]), "advance")
     function.linkage = "internal"
     words, rows = function.args
@@ -201,25 +201,25 @@ def _count_up(builder: ir.IRBuilder, copy: TensorCopy) -> None:
 def _find_row(builder: ir.IRBuilder, copy: TensorCopy) -> None:
     """The address of a row, and how many of its columns are in the tensor: all before `LIMIT`."""
     inset = builder.mul(copy.get(TensorWord.ITERATION), copy.get(TensorWord.MEMORY_STEP))
-    row, rest, inside = builder.add(copy.get(TensorWord.BASE), inset), inset, ir.IntType(1)(1)
+    row, rest, in_tensor = builder.add(copy.get(TensorWord.BASE), inset), inset, ir.IntType(1)(1)
     gathers = builder.icmp_unsigned("!=", copy.get(TensorWord.GATHERS), I64(0))
     for dimension in reversed(range(1, DIMENSIONS)):
         extent = copy.get(TensorWord.TENSOR + dimension)
         stride = copy.get(TensorWord.STRIDE + dimension)
-        place = copy.get(TensorWord.COORDINATE + dimension)
+        coordinate = copy.get(TensorWord.COORDINATE + dimension)
         if dimension == 1:
-            place = builder.select(gathers, copy.index(place), place)
-        row = builder.add(row, builder.mul(place, stride))
+            coordinate = builder.select(gathers, copy.index(coordinate), coordinate)
+        row = builder.add(row, builder.mul(coordinate, stride))
         # an iteration starts where its distance says; dimensions of one row have no part in it
         several = builder.icmp_unsigned(">", extent, I64(1))
         counts = builder.and_(several, builder.icmp_unsigned("!=", stride, I64(0)))
         divisor = builder.select(counts, stride, I64(1))
         origin = builder.select(counts, builder.udiv(rest, divisor), I64(0))
         rest = builder.sub(rest, builder.mul(origin, stride))
-        within = builder.icmp_unsigned("<", builder.add(place, origin), extent)
-        inside = builder.and_(inside, within)
+        within = builder.icmp_unsigned("<", builder.add(coordinate, origin), extent)
+        in_tensor = builder.and_(in_tensor, within)
     width, start = copy.get(TensorWord.TENSOR), builder.udiv(rest, copy.get(TensorWord.UNIT))
-    fits = builder.and_(inside, builder.icmp_unsigned("<", start, width))
+    fits = builder.and_(in_tensor, builder.icmp_unsigned("<", start, width))
     copy.set(TensorWord.LIMIT, builder.select(fits, builder.sub(width, start), I64(0)))
     copy.set(TensorWord.ROW, row)
 

@@ -147,8 +147,8 @@ def _refuse(builder: ir.IRBuilder, bad: Any, refusal: Refusal) -> None:
 
 
 def _tiles(builder: ir.IRBuilder, fields: _Fields, gathers: Any, iterates: Any) -> list[Any]:
-    """Elements of the tile in each dimension. The number of gathered rows has the place of the
-    second one, that of iterations the place of the fourth."""
+    """Elements of the tile in each dimension. The number of gathered rows stands for the
+    second one, that of iterations for the fourth."""
     tiles = [
         fields.get(1, 112, 16),
         fields.get(1, 128, 16),
@@ -183,8 +183,8 @@ def _fill(
     copy.set(TensorWord.GATHERS, builder.zext(gathers, I64))
     wide = fields.flag(0, 30)
     for number in range(INDICES):
-        group, place = 2 + number // 8, number % 8
-        index = fields.get(group, 16 * place, 16)
+        group, number_in_group = 2 + number // 8, number % 8
+        index = fields.get(group, 16 * number_in_group, 16)
         if number < INDICES // 2:
             full = fields.get(2 + number // 4, 32 * (number % 4), 32)
             index = builder.select(wide, full, index)

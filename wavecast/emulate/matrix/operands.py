@@ -147,9 +147,11 @@ class SourceConverter:
         traversal = walk(job.layout, job.rows, job.depth, job.blocks, self.width)
         lanes = [self._source_lane(job, lane) for lane, _ in traversal.strips]
         targets = [self._position(job, indices) for _, indices in traversal.strips]
-        first = self._scale_place(job, (0, 0, 0))
+        first = self._scale_position(job, (0, 0, 0))
         scales = [
-            tuple(int(n) - m for n, m in zip(self._scale_place(job, indices), first, strict=True))
+            tuple(
+                int(n) - m for n, m in zip(self._scale_position(job, indices), first, strict=True)
+            )
             for _, indices in traversal.strips
         ]
         name = "strips"
@@ -184,10 +186,10 @@ class SourceConverter:
                 second = self._value(reader, job, number + 1, 1)
                 value = self._pair(value, second)
             if job.scale is not None:
-                place = self._scale_place(job, traversal.elements[number])
-                if place not in scaled:
-                    scaled[place] = self._scale(job, scale_base, place)
-                value = self.builder.fmul(value, scaled[place])
+                position = self._scale_position(job, traversal.elements[number])
+                if position not in scaled:
+                    scaled[position] = self._scale(job, scale_base, position)
+                value = self.builder.fmul(value, scaled[position])
             offset = self._position(job, traversal.elements[number])
             index = self.builder.add(base, I64(offset))
             address = element(self.builder, scratch, index, self.item)
@@ -222,17 +224,17 @@ class SourceConverter:
         groups = job.source.groups
         return groups[lane // 16] * 16 + lane % 16 if groups else lane
 
-    def _scale_place(self, job: SourceJob, indices: tuple[int, int, int]) -> tuple[int, int]:
+    def _scale_position(self, job: SourceJob, indices: tuple[int, int, int]) -> tuple[int, int]:
         """Lane and byte of the scale of a row and k. Those of an element, and the distances of its
         strip from the first, add up: the bits of their indices are different ones."""
         scale, (row, depth, _) = job.source.scale, indices
         return (0, 0) if scale is None else scale.position(row, depth)
 
-    def _scale(self, job: SourceJob, base: list[Any], place: tuple[int, int]) -> Any:
-        """The scales of the strip's lanes, `base` and `place` added up."""
+    def _scale(self, job: SourceJob, base: list[Any], position: tuple[int, int]) -> Any:
+        """The scales of the strip's lanes, `base` and `position` added up."""
         builder, scale = self.builder, job.source.scale
         assert scale is not None
-        lane, byte = builder.add(base[0], I64(place[0])), I64(place[1])
+        lane, byte = builder.add(base[0], I64(position[0])), I64(position[1])
         if scale.byte is None:
             byte = builder.add(base[1], byte)
             register = builder.lshr(byte, I64(2))
