@@ -205,7 +205,6 @@ def test_a_count_of_zero_copies_nothing() -> None:
 @pytest.mark.parametrize(
     ("case", "reason"),
     [
-        (Tile(4, (4,), (4,), flags={(1, 18): 1}), "arrives at a barrier"),
         (Tile(4, (4,), (4,), flags={(1, 0): 3}), "several workgroups of a cluster"),
         (Tile(4, (4, 0, 2), (4, 1, 2), (4, 4)), "a tile without elements"),
         (
@@ -219,6 +218,23 @@ def test_refusals_say_why(case: Tile, reason: str) -> None:
     memory, lds = np.zeros(64, np.uint32), np.zeros(LDS_BYTES // 4, np.uint32)
     with pytest.raises(ExecutionError, match=reason):
         _copy(case, "tensor_load_to_lds", memory, lds)
+
+
+@pytest.mark.parametrize(
+    ("barrier", "expected"),
+    [
+        (0x0002_0000_0001, 0x0002_0000_0000),
+        (0x0002_0000_0000, 0x0002_FFFF_0002),
+        (0xABCD_0003_0001_0000, 0xABCD_0003_0000_0003),
+    ],
+)
+def test_a_copy_arrives_at_its_barrier(barrier: int, expected: int) -> None:
+    memory, lds = np.arange(4, dtype=np.uint32), np.zeros(LDS_BYTES // 4, np.uint32)
+    lds.view(np.uint64)[64] = barrier
+    case = Tile(4, (4,), (4,), flags={(1, 18): 1, (1, 32): 64})
+    out = _copy(case, "tensor_load_to_lds", memory, lds)
+    assert int(out.view(np.uint64)[64]) == expected
+    np.testing.assert_array_equal(out[START // 4 :][:4], memory)
 
 
 def test_memory_outside_every_tensor_is_an_error() -> None:

@@ -304,8 +304,6 @@ def test_every_atomic_names_its_operation() -> None:
         and not row.memory_form.operation
     }
     assert missing == {
-        "ds_atomic_async_barrier_arrive_b64",
-        "ds_atomic_barrier_arrive_rtn_b64",
         "ds_condxchg32_rtn_b64",
         "ds_wrap_rtn_b32",
     }

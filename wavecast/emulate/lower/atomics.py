@@ -40,6 +40,7 @@ OPERATIONS = frozenset(
         "sub_clamp",
         "cond_sub",
         "pk_add",
+        "arrive",
     ]
 )
 
@@ -134,11 +135,36 @@ def _new_value(out: Outlined, element: str, old: Any, data: Any, other: Any) -> 
         else:
             same = builder.icmp_unsigned("==", old, other)
         return builder.select(same, data, old)
+    if action == "arrive":
+        return _arrive(builder, old, data)
     if action == "mskor":
         return builder.or_(builder.and_(old, builder.not_(data)), other)
     if element.startswith("f"):
         return _floating(out, action, old, data)
     return integer_result(builder, action, element, old, data)
+
+
+def _arrive(builder: ir.IRBuilder, old: Any, data: Any) -> Any:
+    """A barrier in LDS after `data` arrivals: bits 15:0 count those still missing, one less, 31:16
+    the phase, downwards, and 47:32 are what a phase starts with.
+
+    Source: CDNA5 instruction set architecture guide, as rocjitsu has it (ROCm/rocm-systems, 2026,
+    lds_barrier_cell.h).
+    """
+    half = I64(0xFFFF)
+    missing = builder.and_(old, half)
+    phase = builder.and_(builder.lshr(old, I64(16)), half)
+    first = builder.and_(builder.lshr(old, I64(32)), half)
+    beyond = builder.sub(builder.sub(data, missing), I64(1))
+    period = builder.add(first, I64(1))
+    ends = builder.icmp_unsigned(">", data, missing)
+    phases = builder.add(builder.udiv(beyond, period), I64(1))
+    phase = builder.select(ends, builder.and_(builder.sub(phase, phases), half), phase)
+    rest = builder.sub(first, builder.urem(beyond, period))
+    missing = builder.select(ends, rest, builder.sub(missing, data))
+    reserved = builder.and_(old, I64(0xFFFF << 48))
+    upper = builder.or_(reserved, builder.shl(first, I64(32)))
+    return builder.or_(upper, builder.or_(builder.shl(phase, I64(16)), missing))
 
 
 def integer_result(builder: ir.IRBuilder, action: str, element: str, old: Any, data: Any) -> Any:

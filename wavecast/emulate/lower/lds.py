@@ -114,6 +114,9 @@ def _atomic(emitter: WaveEmitter, instruction: Instruction) -> None:
     operation = atomic_operation(emitter, decoded)
     size = memory.bytes // form.offsets
     returned, data = _split(decoded)
+    if not data:  # the arrival of asynchronous copies, which are done here
+        arrive(emitter, instruction, lds_target(emitter, decoded, instruction_offset(decoded)))
+        return
     role = data[0][1]
     element_type = role.type if operation == "pk_add" else role.type.partition("x")[0]
     access = MemoryAccess(
@@ -137,6 +140,17 @@ def _atomic(emitter: WaveEmitter, instruction: Instruction) -> None:
             continue
         first, second = (rows[1], rows[0]) if form.comparand_first else (rows[0], rows[-1])
         call(emitter, instruction, access, target, rows=first, other=second, result=result)
+
+
+def arrive(emitter: WaveEmitter, instruction: Instruction, target: AccessTarget) -> None:
+    """One arrival of every active lane at a barrier in LDS."""
+    lanes = emitter.layout.lanes
+    ones = local_rows(emitter, 2)
+    for row, value in enumerate((1, 0)):
+        slot = element(emitter.builder, ones, row * lanes, I32)
+        emitter.builder.store(constant(value, 32, lanes), slot, align=4)
+    access = MemoryAccess("arrive", "local", lanes, 8, "nu64")
+    call(emitter, instruction, access, target, rows=ones)
 
 
 def _count(emitter: WaveEmitter, instruction: Instruction) -> None:

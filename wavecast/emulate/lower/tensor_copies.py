@@ -16,7 +16,7 @@ from typing import Any, Final
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower import runtime, state
+from wavecast.emulate.lower import lds, runtime, state
 from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.sites import call, local_rows
@@ -25,12 +25,13 @@ from wavecast.emulate.lower.tensor_descriptor import (
     DESCRIPTOR_WORDS,
     DIMENSIONS,
     GROUPS,
+    NO_BARRIER,
     UNITS,
     TensorCopy,
     TensorWord,
     build_open,
 )
-from wavecast.emulate.values import I32, I64, PTR, constant, element
+from wavecast.emulate.values import I32, I64, PTR, constant, element, splat
 from wavecast.isa.instruction import Instruction, OperandClass
 from wavecast.isa.opcode import MemoryKind
 
@@ -116,6 +117,18 @@ def _copy(
             call(emitter, instruction, access, target, rows=rows)
     builder.branch(head)
     builder.position_at_end(after)
+    _arrive(emitter, instruction, copy)
+
+
+def _arrive(emitter: WaveEmitter, instruction: Instruction, copy: Any) -> None:
+    """The arrival of a copy that is done at its barrier, where it has one."""
+    builder = emitter.builder
+    barrier = TensorCopy(builder, copy).get(TensorWord.BARRIER)
+    with builder.if_then(builder.icmp_unsigned("!=", barrier, I64(NO_BARRIER)), likely=False):
+        room = local_rows(emitter, 1)
+        builder.store(splat(builder, builder.trunc(barrier, I32), _LANES), room, align=4)
+        with emitter.masked(ir.IntType(_LANES)(1)):
+            lds.arrive(emitter, instruction, AccessTarget("local", room))
 
 
 def _build_next(function: ir.Function) -> None:

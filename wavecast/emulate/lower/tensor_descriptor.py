@@ -21,6 +21,8 @@ UNITS: Final = (16, 4, 1)
 """Bytes that a lane moves at once: the largest that divides every distance of a copy."""
 INDICES: Final = 16
 """Rows that a tile can gather at most."""
+NO_BARRIER: Final = 1 << 32
+"""Address of the barrier at which a copy without one arrives."""
 _NO_PADDING: Final = 63
 """Binary logarithm of an interval that no tile fills."""
 
@@ -40,6 +42,7 @@ class TensorWord(IntEnum):
     ITERATIONS = auto()
     LDS_STEP = auto()
     MEMORY_STEP = auto()
+    BARRIER = auto()
     GATHERS = auto()
     INDEX = auto()
     # where the next unit is
@@ -58,16 +61,14 @@ class Refusal(IntEnum):
     """Why a descriptor is refused: what `open` returns instead of the size of a unit."""
 
     COUNT = -1
-    ARRIVAL = -2
-    MULTICAST = -3
-    ITERATION = -4
-    GATHER = -5
-    EMPTY = -6
+    MULTICAST = -2
+    ITERATION = -3
+    GATHER = -4
+    EMPTY = -5
 
 
 REFUSALS: Final = {
     Refusal.COUNT: "has a reserved count",
-    Refusal.ARRIVAL: "arrives at a barrier in LDS",
     Refusal.MULTICAST: "loads for several workgroups of a cluster",
     Refusal.ITERATION: "iterates over a tensor whose dimensions are not nested by stride",
     Refusal.GATHER: "gathers no rows or more than it has indices",
@@ -125,7 +126,6 @@ def build_open(function: ir.Function, *, stores: bool) -> None:
     with builder.if_then(nothing):
         builder.ret(I64(0))
     _refuse(builder, builder.icmp_unsigned(">", count, I64(1)), Refusal.COUNT)
-    _refuse(builder, fields.flag(1, 18), Refusal.ARRIVAL)
     if not stores:
         several = builder.icmp_unsigned(">", fields.get(1, 0, 16), I64(1))
         _refuse(builder, several, Refusal.MULTICAST)
@@ -174,6 +174,8 @@ def _fill(
     top = fields.get(0, 96, 25)
     copy.set(TensorWord.BASE, builder.or_(fields.get(0, 64, 32), builder.shl(top, I64(32))))
     copy.set(TensorWord.LDS, fields.get(0, 32, 32))
+    barrier = builder.shl(fields.get(1, 32, 16), I64(3))
+    copy.set(TensorWord.BARRIER, builder.select(fields.flag(1, 18), barrier, I64(NO_BARRIER)))
     pads = I1(0) if stores else fields.flag(1, 20)
     # intervals are 2, 4 ... 256 dwords, amounts 1 to 128
     shift = builder.add(fields.get(1, 22, 3), I64(3))
@@ -288,6 +290,7 @@ __all__ = [
     "DESCRIPTOR_WORDS",
     "DIMENSIONS",
     "GROUPS",
+    "NO_BARRIER",
     "REFUSALS",
     "UNITS",
     "Refusal",

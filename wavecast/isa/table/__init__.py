@@ -91,7 +91,7 @@ _WAITS = re.compile(r"(?P<counter>[a-z]+cnt)\[(?P<bits>[\d:,]+)\](?P<optional>\?
 _BITS = re.compile(r"(?P<last>\d+):(?P<first>\d+)")
 _OPERATIONS = frozenset(
     {"add", "sub", "rsub", "and", "or", "xor", "inc", "dec", "min", "max", "min_num", "max_num"}
-    | {"pk_add", "sub_clamp", "cond_sub", "cmpswap", "swap", "mskor", "append", "consume"}
+    | {"pk_add", "sub_clamp", "cond_sub", "cmpswap", "swap", "mskor", "append", "consume", "arrive"}
 )
 _EXCHANGES = frozenset({"permute", "bpermute", "bpermute_fi", "swizzle"})
 _FORM_WORDS: dict[str, tuple[str, object]] = {
