@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
-from tests.analyze.support import code, read
+from tests.analyze.support import code, descriptor, program, read
+from wavecast import arch
+from wavecast.analyze import analyze
 from wavecast.compile.codeobject import Launch
 
 LOOP = """
@@ -195,6 +199,18 @@ def test_an_unknown_workgroup_size_is_listed() -> None:
     found = read("\ts_nop 0", threads=0)
     assert found.occupancy.waves_per_workgroup == 4
     assert any("workgroup size" in note for note in found.not_modelled)
+
+
+def test_an_unknown_workgroup_is_no_larger_than_registers_allow() -> None:
+    """With 1,024 registers a SIMD of gfx1250 holds one wave, and a WGP four."""
+    body, few = program("\ts_nop 0", "gfx1250"), code("gfx1250", threads=0)
+    many = replace(descriptor(32, vgprs=1024), max_workgroup_size=1024)
+    found = analyze(few, arch.load("mi455x"), body, many)
+    assert found.occupancy.fits
+    assert found.occupancy.waves_per_workgroup == 4
+    assert any("can run, 128, is assumed" in note for note in found.not_modelled)
+    never = replace(many, lds_bytes=1 << 20)
+    assert not analyze(few, arch.load("mi455x"), body, never).occupancy.fits
 
 
 def test_the_launch_decides_the_workgroup() -> None:

@@ -26,7 +26,7 @@ _ALWAYS_LEFT_OUT = (
     "dependencies through memory in the critical path",
 )
 
-_NO_SIZE = "workgroup size: neither launch nor kernel fixes it; the largest allowed"
+_NO_SIZE = "workgroup size: neither launch nor kernel fixes it; the largest that can run"
 _WITH_RESULT = frozenset(
     {"matrix", "valu", "trans", "salu", "smem", "lds", "vmem_load", "vmem_atomic", "scratch"}
 )
@@ -43,14 +43,15 @@ def analyze(
 ) -> CodeAnalysis:
     """Read one AMD kernel for one device.
 
-    Without a launch the workgroup is the kernel's own or, failing that, the largest it allows;
+    Without a launch the workgroup is the kernel's own or, failing that, the largest that it and the
+    device's registers and LDS allow;
     trip counts and addresses that depend on arguments stay unknown. Raises UsageError when the
     device does not run the kernel's wave size.
     """
-    threads = threads_of(code, launch)
-    assumed = () if threads else (f"{_NO_SIZE}, {descriptor.max_workgroup_size}, is assumed",)
-    threads = threads or descriptor.max_workgroup_size
     lds_bytes = descriptor.lds_bytes + (launch.dynamic_lds if launch else code.dynamic_lds)
+    stated = threads_of(code, launch)
+    threads = stated or _largest_workgroup(device, descriptor, lds_bytes)
+    assumed = () if stated else (f"{_NO_SIZE}, {threads}, is assumed",)
     occupied = kernel_occupancy(device, descriptor, lds_bytes, threads)
     rates = Charges(device, descriptor.wave_size)
     charges = [rates.of(instruction.decoded) for instruction in program.instructions]
@@ -95,6 +96,17 @@ def analyze(
         executed_vector_flops=_executed_work([b.vector_flops() for b in blocks], executed, waves),
         instruction_cycles=tuple([alone[charge] for charge in charges]),
     )
+
+
+def _largest_workgroup(device: Device, descriptor: KernelDescriptor, lds_bytes: int) -> int:
+    """Threads of the largest workgroup that the kernel allows and that fits a compute unit; the
+    largest it allows where none fits."""
+    threads = descriptor.max_workgroup_size
+    while threads >= descriptor.wave_size:
+        if kernel_occupancy(device, descriptor, lds_bytes, threads).fits:
+            return threads
+        threads //= 2
+    return descriptor.max_workgroup_size
 
 
 def _of_all_waves(
