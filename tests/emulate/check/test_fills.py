@@ -113,3 +113,26 @@ def test_another_wave_reads_what_was_waited_for_before_the_barrier(counter: str)
     assert _copied(copy + wait + skip + _MEET + _LOAD, waves=2) == []
     found = _copied(copy + skip + _MEET + wait + _LOAD, waves=2)
     assert (Kind.LDS_RACE, "ds_load_b32") in found
+
+
+_MASKED = "v_mov_b32_e32 v4, 0x7fffffff\nglobal_load_async_to_lds_b32 v4, v1, s[10:11]\n"
+
+
+def test_what_no_copy_has_filled_may_be_dropped() -> None:
+    """As in a pipeline whose loop has no iterations: every lane of the copy is masked off."""
+    wait = "s_wait_asynccnt 0x0\n"
+    dropped = "v_cndmask_b32_e64 v2, v0, v2, s20\n"
+    load, store = "ds_load_b32 v2, v1\ns_wait_dscnt 0x0\n", "global_store_b32 v1, v2, s[8:9]\n"
+    never = "s_mov_b32 s20, 0\n"
+    assert _copied(_MASKED + wait + never + load + dropped + store) == []
+    found = _copied(_MASKED + wait + load + store)
+    assert found == [(Kind.UNINITIALISED_LDS, "global_store_b32")]
+    used = _copied(_MASKED + wait + "s_mov_b32 s20, -1\n" + load + dropped + store)
+    assert used == found
+
+
+def test_a_load_of_which_some_is_filled_counts_as_written() -> None:
+    """Lanes beyond the edge of a tile, whose results are not stored."""
+    some = "v_cmp_gt_u32_e32 vcc_lo, 8, v0\nv_cndmask_b32_e32 v4, 0x7fffffff, v1, vcc_lo\n"
+    copy = "global_load_async_to_lds_b32 v4, v1, s[10:11]\ns_wait_asynccnt 0x0\n"
+    assert _copied("v_mov_b32_e32 v5, 0x7fffffff\n" + some + copy + _LOAD) == []

@@ -9,10 +9,11 @@ from wavecast.compile.array_accesses import UNLIMITED
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.check.gpus.order import CheckedLaunch
 from wavecast.emulate.check.lanes import beyond_wave
+from wavecast.emulate.check.lds.unwritten import loads_lds
 from wavecast.emulate.check.log import CheckRecord
 from wavecast.emulate.check.numbers.narrowing import is_mark
 from wavecast.emulate.check.pointers.owners import Owners
-from wavecast.emulate.check.registers.private_loads import private_load
+from wavecast.emulate.check.registers.unwritten_loads import unwritten_load
 from wavecast.emulate.check.shadow import READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE
 from wavecast.emulate.reports import Kind, Report
 from wavecast.emulate.tensors import AddressInterval, LaunchTensor, element_at, outside
@@ -90,14 +91,18 @@ class LaunchFindings:
         other = theirs.instructions[record.other - 1] if record.other else None
         kind = record.kind
         if kind is Kind.UNINITIALISED_REGISTER:
-            loaded = private_load(self.kernel, record.instruction, record.detail)
+            loaded = unwritten_load(self.kernel, record.instruction, record.detail)
             if loaded is not None:
-                kind, other = Kind.UNINITIALISED_PRIVATE, program.instructions[loaded]
+                other = program.instructions[loaded]
+                lds = loads_lds(other.decoded)
+                kind = Kind.UNINITIALISED_LDS if lds else Kind.UNINITIALISED_PRIVATE
         who = _who(self.launch, kind, record.author) if kind in _RACES else ""
         if across is not None:
             who = _who(across.launch, kind, record.author, across.first)
             who += f" of GPU {across.gpu} ({across.side.program.name})"
         message = _message(instruction, who, self.owners, self.known, replace(record, kind=kind))
+        if record.kind is Kind.UNINITIALISED_REGISTER and kind is Kind.UNINITIALISED_LDS:
+            message = "uses what was loaded from LDS that no wave has written"
         if self.numbers is not None:
             message = self.numbers(record) or message
         if record.kind in _OF_GLOBAL and self.memory is not None:

@@ -26,10 +26,12 @@ from wavecast.emulate.check.global_memory import shadow as shadow_global
 from wavecast.emulate.check.global_memory.order import EVENT
 from wavecast.emulate.check.lds import aside, order, records
 from wavecast.emulate.check.lds import shadow as shadow_lds
+from wavecast.emulate.check.lds.unwritten import masks_copies
 from wavecast.emulate.check.shadow import (
     COMPARES,
     COPIES,
     DECIDES_TRAIT,
+    DEFERS,
     WITH_ATOMICS,
     pack_numbers,
 )
@@ -202,6 +204,7 @@ class MemoryChecks(Observer):
             lds += self._deciding(instruction)
         if mode == "local":
             lds += COPIES if _copies(instruction) else ""
+            lds += DEFERS if self._defers else ""
             polls = order.POLLS if instruction.index in self.found.polls else ""
             if polls and self.counters.waits:
                 polls += order.WAITS
@@ -279,6 +282,7 @@ class MemoryChecks(Observer):
     def enter(self, emitter: WaveEmitter) -> None:
         self._compares = _comparing(emitter.input.program)
         self._filled = _fills(emitter.input.program)
+        self._defers = masks_copies(emitter.input.program)
         self._counts = _counts(emitter.input.program)
         self._sites = _sites(emitter.input.program)
         builder = emitter.builder

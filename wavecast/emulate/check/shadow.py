@@ -25,8 +25,9 @@ COMPARES = "c"
 """Trait of accesses of LDS in programs that compare and swap there."""
 WITH_ATOMICS, DECIDES_TRAIT = "b", "n"
 """Traits of accesses in programs with atomics, and of those that a jump depends on."""
-COPIES = "g"
-"""Trait of accesses of LDS that are half of a copy between it and global memory."""
+COPIES, DEFERS = "g", "u"
+"""Traits of accesses of LDS that are half of a copy between it and global memory, and of those in
+programs where loads of what nothing has written are judged later (`lds/unwritten.py`)."""
 _NUMBERS = (1 << NUMBER_BITS) - 1
 _INSTRUCTIONS = (1 << 16) - 1
 _ROUNDING = 1 << 12

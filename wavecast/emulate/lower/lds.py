@@ -60,7 +60,7 @@ def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
         raise Unsupported(f"{memory.kind.value} of LDS")
 
 
-def _offsets(decoded: Decoded, size: int) -> list[int]:
+def offsets_of(decoded: Decoded, size: int) -> list[int]:
     """Byte offsets of the locations an instruction goes to, `size` bytes each."""
     form = decoded.opcode.memory_form
     if form.offsets == 1:
@@ -73,7 +73,7 @@ def _targets(
     emitter: WaveEmitter, decoded: Decoded, size: int, *, overwrites: int
 ) -> list[AccessTarget]:
     """The targets; what the first of two accesses writes does not change the second."""
-    offsets = _offsets(decoded, size)
+    offsets = offsets_of(decoded, size)
     targets = [lds_target(emitter, decoded, offset) for offset in offsets]
     if len(targets) == 2 and overwrites & decoded.operands[1].bits:
         saved = copied_rows(emitter, targets[0].address, 1)
@@ -267,4 +267,4 @@ def _swizzle(emitter: WaveEmitter, decoded: Decoded) -> None:
     _write(emitter, decoded.operands[0], value)
 
 
-__all__ = ["lower", "transposing_load"]
+__all__ = ["lower", "offsets_of", "transposing_load"]

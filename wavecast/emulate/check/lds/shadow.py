@@ -28,6 +28,7 @@ from wavecast.emulate.check.lds.records import (
 from wavecast.emulate.check.pointers.reach import BoundsRow
 from wavecast.emulate.check.shadow import (
     COPIES,
+    DEFERS,
     READ_AFTER_WRITE,
     WRITE_AFTER_READ,
     WRITE_AFTER_WRITE,
@@ -148,7 +149,8 @@ class Dwords:
             self._store(lane, address, written, read_slot, write_slot, bytes_, changes)
         if shadow.atomic or not self.records.stores:
             missing = builder.and_(bytes_, builder.not_(WRITTEN.of(builder, written)))
-            self.empty.when(builder.icmp_unsigned("!=", missing, I64(0)), lane, address)
+            if DEFERS not in shadow.traits:
+                self.empty.when(builder.icmp_unsigned("!=", missing, I64(0)), lane, address)
         if not self.records.stores:
             self._load(read_slot, bytes_)
 

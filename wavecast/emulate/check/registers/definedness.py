@@ -28,6 +28,7 @@ from wavecast.emulate.check.dataflow.joins import Joins
 from wavecast.emulate.check.dataflow.lane_sets import EVERY, NONE, covers, unknown
 from wavecast.emulate.check.dataflow.register_facts import Known, initially_defined
 from wavecast.emulate.check.dataflow.scalar_steps import constant_written, masks_written
+from wavecast.emulate.check.lds.unwritten import loads_lds, masks_copies
 from wavecast.emulate.check.registers.relevance import Definedness, DefinednessStep, relevance
 from wavecast.emulate.check.registers.uses import Use, uses
 from wavecast.emulate.lower import relative
@@ -61,6 +62,7 @@ class _Forward:
         self.lanes = kernel.descriptor.wave_size
         self.descriptor = kernel.descriptor
         self.joins = Joins(self.program)
+        self.masks_copies = masks_copies(self.program)
         self._flows: dict[object, list[Flow]] = {}
         self._uses: dict[int, tuple[Use, ...]] = {}
 
@@ -134,7 +136,7 @@ class _Forward:
             self._define(step, state, decoded.writes & ~VECTORS & ~EXEC)
         elif decoded.memory is not None or opcode.form == "SMEM" or opcode.role is Role.MESSAGE:
             if decoded.writes & VECTORS:
-                scratch = not self.inactive and may_load_scratch(self.kernel, decoded)
+                scratch = not self.inactive and self._may_be_unwritten(decoded)
                 some = self.inactive and state.execute != EVERY
                 flows = memory_flows(decoded, _letters(decoded), scratch=scratch, inactive=some)
                 self._apply(step, state, flows)
@@ -144,6 +146,10 @@ class _Forward:
         else:
             self._scalar_step(instruction, state, step)
         return step
+
+    def _may_be_unwritten(self, decoded: Decoded) -> bool:
+        """Whether a load may bring what nothing has written."""
+        return may_load_scratch(self.kernel, decoded) or (self.masks_copies and loads_lds(decoded))
 
     def _open_uses(self, instruction: Instruction, state: Known) -> tuple[Use, ...]:
         all_uses = self._uses.get(id(instruction.decoded))

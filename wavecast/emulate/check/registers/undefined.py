@@ -28,6 +28,8 @@ from wavecast.emulate.check.dataflow.flows import (
 )
 from wavecast.emulate.check.dataflow.influence import Reach, UndefinedSource
 from wavecast.emulate.check.dataflow.register_facts import initially_defined
+from wavecast.emulate.check.lds import unwritten
+from wavecast.emulate.check.lds.unwritten import loads_lds, masks_copies
 from wavecast.emulate.check.registers.definedness import analyse
 from wavecast.emulate.check.registers.exchange import moved_bits, permuted_bits, written_lanes
 from wavecast.emulate.check.registers.relevance import Definedness, DefinednessStep
@@ -73,6 +75,7 @@ class RegisterChecks(Observer):
         self.kernel = kernel
         self.found: Definedness = self.analyse()
         vectors, others = initially_defined(kernel.descriptor, kernel.program.target)
+        self._masks_copies = masks_copies(kernel.program)
         self._defined = {*halves(vectors), *scalars(others)}
 
     def analyse(self) -> Definedness:
@@ -132,6 +135,8 @@ class RegisterChecks(Observer):
         """Ahead of an instruction whose results matter: fill the cells of other memory."""
         if may_load_scratch(self.kernel, instruction.decoded):
             scratch_shadow.read(emitter, instruction, self._slot(emitter, SCRATCH_CELL))
+        elif self._masks_copies and loads_lds(instruction.decoded):
+            unwritten.read(emitter, instruction, self._slot(emitter, SCRATCH_CELL))
 
     def _definitions(
         self, emitter: WaveEmitter, step: DefinednessStep, live: int
