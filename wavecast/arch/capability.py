@@ -66,6 +66,7 @@ class Capabilities:
     load_to_lds_m0_bits: int
     transpose_lanes: int
     transposed_bits: tuple[int, ...]
+    triton: bool
     lane_exchange_span: int
     buffer_swizzle_bits: int
     buffer_bounds_modes: bool

@@ -15,7 +15,8 @@ from typing import Any
 from triton.backends.compiler import GPUTarget
 from triton.backends.driver import DriverBase
 
-from wavecast.errors import LaunchError
+from wavecast.arch import capabilities
+from wavecast.errors import LaunchError, UsageError
 from wavecast.runtimes.devices import DeviceFacts
 from wavecast.runtimes.triton import compat
 
@@ -35,8 +36,12 @@ OnLaunch = Callable[[Any, tuple[int, int, int], tuple], None]
 
 
 def gpu_target(facts: DeviceFacts) -> GPUTarget:
-    """Triton's name for the device."""
+    """Triton's name for the device. Raises UsageError for one that Triton has no target for."""
     if facts.is_amd:
+        if not capabilities(facts.target).triton:
+            raise UsageError(
+                f"Triton has no target {facts.target}", hint="HIP programs run there: docs/hip.md"
+            )
         return GPUTarget("hip", facts.target, facts.lanes)
     major, minor = facts.capability
     return GPUTarget("cuda", 10 * major + minor, facts.lanes)
