@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import json
 import subprocess
+from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+import wavecast
 from tests.bench.diff.test_checkout import git
 from tests.cli.test_main import call
 from tests.documents.support import validated
 from tests.warm_python import run_python
+from wavecast.api.diff import DiffReport
 from wavecast.bench.diff import capturing, environments, releases
 from wavecast.errors import CompileError
+from wavecast.pipeline.explain.result import Failure
 
 SAXPY = (Path(__file__).parents[2] / "tests/compile/data/saxpy.gfx942.s").read_text()
 LINE = "\tv_fmac_f32_e32 v4, s2, v1\n"
@@ -92,6 +96,23 @@ def test_a_kernel_of_one_side_only(capsys, pair, tmp_path: Path) -> None:
     code, out, _ = diff(capsys, pair[0], lean, "-k", "nothing_like_it")
     assert code == 3
     assert out == ""
+
+
+def test_a_kernel_that_fails_on_one_side_is_a_failure(capsys, pair, tmp_path: Path) -> None:
+    narrow = SAXPY.replace("workgroup_size: 256", "workgroup_size: 128")
+    after = tmp_path / "narrow.s"
+    after.write_text(narrow)
+    block = ("--grid", "64", "--block", "256")
+    code, out, err = diff(capsys, pair[0], after, *block)
+    assert (code, out) == (2, "")
+    assert err.startswith(f"wavecast: {after}: saxpy for gfx942: saxpy: a workgroup of 256")
+    both, after_only = (Failure(name, "gfx942", "compile", "bad") for name in ("old", "new"))
+    compared = wavecast.diff(*pair)
+    assert isinstance(compared, DiffReport)
+    failures = replace(compared.diff, failed_before=(both,), failed_after=(both, after_only))
+    report = DiffReport(failures)
+    assert report.said() == ["not compared, they fail on one side: new for gfx942"]
+    assert (report.exit_code(), compared.exit_code()) == (2, 0)
 
 
 @pytest.mark.parametrize(

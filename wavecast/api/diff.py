@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wavecast.api.explain import ScriptOptions
+from wavecast.api.explain import SampleOptions, ScriptOptions
 from wavecast.api.launch import KernelOptions, LaunchOptions
 from wavecast.api.result import ShownResult
 from wavecast.errors import AllFailed, UsageError
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class DiffOptions(ScriptOptions, LaunchOptions, KernelOptions):
+class DiffOptions(ScriptOptions, SampleOptions, LaunchOptions, KernelOptions):
     """Options of two sides that are compared."""
 
     EXCLUSIVE: ClassVar = (("commits", "releases", "bisect"),)
@@ -96,11 +96,21 @@ class DiffReport(ShownResult):
 
         terminal.render(self.diff, console, rows=rows)
 
+    def failed(self) -> list[str]:
+        """The kernels that fail on one side only, so that they are not compared."""
+        before, after = (
+            {f"{failure.kernel} for {failure.target}" for failure in failures}
+            for failures in (self.diff.failed_before, self.diff.failed_after)
+        )
+        return sorted(before ^ after)
+
     def said(self) -> list[str]:
-        return [f"worse: {line}" for line in self.worse]
+        failed = self.failed()
+        lines = [f"not compared, they fail on one side: {', '.join(failed)}"] if failed else []
+        return lines + [f"worse: {line}" for line in self.worse]
 
     def exit_code(self) -> int:
-        return int(bool(self.worse))
+        return 2 if self.failed() else int(bool(self.worse))
 
     def subject(self) -> str:
         return f"{self.diff.before} → {self.diff.after}"
@@ -148,7 +158,7 @@ def diff(
     `commits`, `releases` or `bisect` there is only `before`. The other words go to scripts.
     `options` are those of the command line, by the names of `DiffOptions`.
 
-    Raises AllFailed where no kernel of either side can be compared, and another WavecastError for
+    Raises AllFailed where a side has no kernel that can be compared, and another WavecastError for
     files that cannot be read.
     """
     from wavecast.bench.diff.compare import compare
@@ -160,6 +170,9 @@ def diff(
     diff_options = DiffOptions.of(options)
     one_file = bool(diff_options.commits or diff_options.releases or diff_options.bisect)
     paths, arguments = _words([str(before), *map(str, words)], two=not one_file)
+    if not any(path.suffix == ".py" for path in paths):
+        names = ScriptOptions.described()
+        diff_options.check_unstated(names, f"{' and '.join(map(str, paths))}: no scripts")
     figures = [compared_kpi(name) for name in diff_options.fail_on]
     source = SourceOptions(
         script_args=arguments,
@@ -175,7 +188,7 @@ def diff(
     if diff_options.bisect:
         return _bisect(paths[0], diff_options, request, progress)
     first, second = _sides(paths, diff_options, request, progress)
-    if not first.report.explanations and not second.report.explanations:
+    if not first.report.explanations or not second.report.explanations:
         raise AllFailed(_failures(first, second))
     compared = compare(first, second)
     return DiffReport(compared, worse(compared, figures, diff_options.minimum) if figures else ())
@@ -223,7 +236,7 @@ def _failures(*sides: Side) -> list[str]:
     from wavecast.report.diff.words import failed
 
     lines = [f"{s.label}: {failed(failure)}" for s in sides for failure in s.report.failures]
-    return lines or ["neither file has a kernel"]
+    return lines or ["a side has no kernel"]
 
 
 def _bisect(path: Path, options: DiffOptions, request: Asked, progress: Progress) -> BisectReport:

@@ -7,7 +7,7 @@ import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Literal, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, overload
 
 from wavecast.api.estimate import Estimate, OperationOptions, explain_operation
 from wavecast.api.launch import KernelOptions, LaunchOptions
@@ -42,7 +42,6 @@ class ScriptOptions(Options):
         "Autotuned kernels: the first, all, or the fastest configuration.",
         values=OneOf(("first", "all", "best")),
     )
-    sample: bool = option(False, "Predict from an executed sample of a launch: slower, more exact.")
     timeout: float | None = option(
         None,
         "Stop a script after this time and explain what was captured.",
@@ -53,8 +52,17 @@ class ScriptOptions(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ExplainOptions(ScriptOptions, LaunchOptions, KernelOptions):
-    """Options of kernels that are explained."""
+class SampleOptions(Options):
+    """How launches are predicted."""
+
+    sample: bool = option(False, "Predict from an executed sample of a launch: slower, more exact.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelExplainOptions(SampleOptions, KernelOptions):
+    """Options of kernels that are explained, of scripts and of code."""
+
+    NEEDS: ClassVar[Mapping[str, str]] = {"dtype": "flops"}
 
     flops: float | None = option(
         None, "Useful FLOPs of a launch, instead of deriving them.", values=ScaledNumber()
@@ -64,14 +72,12 @@ class ExplainOptions(ScriptOptions, LaunchOptions, KernelOptions):
     )
     dtype: str = option("", "Dtype that the stated FLOPs are counted in, or that of an operation.")
     what_if: bool = option(False, "Simulate the effect of changes to a kernel.")
-    replace: bool = option(False, "Also what operators of the library change in compiled graphs.")
     perfetto: Path | None = option(
         None,
         "Write a timeline of one simulated compute unit for Perfetto.",
         values=FILE,
         metavar="FILE",
     )
-    recapture: bool = option(False, "Run the script although nothing it depends on has changed.")
     fail_on: str | None = option(
         None, "Exit with 1 when a finding is at least this severe.", values=OneOf(SEVERITIES)
     )
@@ -96,6 +102,24 @@ class ExplainOptions(ScriptOptions, LaunchOptions, KernelOptions):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ScriptExplainOptions(ScriptOptions, KernelExplainOptions):
+    """Options of a script whose kernels are explained."""
+
+    replace: bool = option(False, "Also what operators of the library change in compiled graphs.")
+    recapture: bool = option(False, "Run the script although nothing it depends on has changed.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CodeExplainOptions(LaunchOptions, KernelExplainOptions):
+    """Options of kernels in code that no script launches."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ExplainOptions(ScriptExplainOptions, CodeExplainOptions):
+    """Options of kernels that are explained."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class ListOptions(KernelOptions):
     """Options of a list of kernels."""
 
@@ -106,6 +130,12 @@ class ListOptions(KernelOptions):
 
 MODES: Final[dict[str, type[Options]]] = {"shape": OperationOptions, "list": ListOptions}
 """The option that changes what is explained -> the options that go with it."""
+
+
+def explain_options(words: Sequence[Any], stated: Mapping[str, Any]) -> type[Options]:
+    """The options that apply to what is explained: a mode, a script or code."""
+    mode = next((options for name, options in MODES.items() if stated.get(name)), None)
+    return mode or (ScriptExplainOptions if Path(words[0]).suffix == ".py" else CodeExplainOptions)
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -287,6 +317,9 @@ def _explain_file(
 
     if str(path) in OPS and not path.exists():
         raise UsageError(f"{path} needs --shape", hint=op(str(path)).shape_help)
+    if path.suffix != ".py":
+        of_scripts = ScriptExplainOptions.described().keys() - CodeExplainOptions.described().keys()
+        options.check_unstated(of_scripts, f"{path}: it is not a script")
     plan = options.plan(path)
     source = SourceOptions(
         script_args=arguments,
@@ -389,4 +422,5 @@ __all__ = [
     "ListOptions",
     "ScriptOptions",
     "explain",
+    "explain_options",
 ]

@@ -59,7 +59,21 @@ class ScriptOutput(Options):
 
 
 @dataclass(frozen=True, kw_only=True)
-class LaunchOptions(Options):
+class CompilerOptions(Options):
+    """How source is compiled."""
+
+    compiler_options: tuple[str, ...] = option(
+        (),
+        "Passed to the HIP compiler, e.g. -X -DBLOCK=128.",
+        "-X",
+        "--compiler-option",
+        values=Several(ANY),
+        metavar="OPTION",
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchOptions(CompilerOptions):
     """The launch of a kernel in code that no script launches, and how its source is compiled."""
 
     grid: tuple[int, int, int] | None = option(
@@ -87,14 +101,6 @@ class LaunchOptions(Options):
         values=FILE,
         metavar="TOML",
     )
-    compiler_options: tuple[str, ...] = option(
-        (),
-        "Passed to the HIP compiler, e.g. -X -DBLOCK=128.",
-        "-X",
-        "--compiler-option",
-        values=Several(ANY),
-        metavar="OPTION",
-    )
 
     def plan(self, *paths: Path) -> Plan:
         """The launch that the options state, for files. Raises UsageError where one is a script,
@@ -111,4 +117,4 @@ class LaunchOptions(Options):
         return plan if self.plan_file is None else plan.over(read_plan(self.plan_file))
 
 
-__all__ = ["DeviceOptions", "KernelOptions", "LaunchOptions", "ScriptOutput"]
+__all__ = ["CompilerOptions", "DeviceOptions", "KernelOptions", "LaunchOptions", "ScriptOutput"]

@@ -9,11 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from wavecast.api.checks import CheckOptions, CheckReport
-from wavecast.api.launch import LaunchOptions
+from wavecast.api.launch import CompilerOptions, LaunchOptions
 from wavecast.api.result import ShownResult, partial
 from wavecast.api.tracing import TraceOptions
 from wavecast.errors import InputError, NothingAnalysed, UsageError
-from wavecast.options import Progress, option, silent
+from wavecast.options import Options, Progress, option, silent
 from wavecast.options.values import PROCESSES, Integers, Numbers, Regex
 
 if TYPE_CHECKING:
@@ -30,10 +30,12 @@ DEFAULT_ARCH: Final = "gfx942"
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunOptions(CheckOptions, TraceOptions, LaunchOptions):
-    """How a script, a program or one launch of a kernel is executed."""
+class EmulationOptions(CheckOptions, TraceOptions):
+    """How launches are executed, of scripts, programs and kernels. `SUBJECT` is what has the
+    options of a class."""
 
     NEEDS: ClassVar[Mapping[str, str]] = {**CheckOptions.NEEDS, **TraceOptions.NEEDS}
+    SUBJECT: ClassVar[str] = ""
 
     arch: str = option(
         "",
@@ -52,9 +54,50 @@ class RunOptions(CheckOptions, TraceOptions, LaunchOptions):
         values=Integers(1, (1 << 63) - 1),
         metavar="N",
     )
+
+
+@dataclass(frozen=True, kw_only=True)
+class GpuCount(Options):
+    """The GPUs of a script or program."""
+
+    gpus: int = option(
+        1, "Script, HIP program: the number of GPUs.", values=Integers(1, 64), metavar="N"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ScriptRunOptions(GpuCount, EmulationOptions):
+    """How a script is executed."""
+
+    NEEDS: ClassVar[Mapping[str, str]] = {**EmulationOptions.NEEDS, "once": "gpus"}
+    SUBJECT = "a script"
+
     kernels: str = option(
         "", "Script: execute only kernels whose name matches.", "-k", "--kernels", values=Regex()
     )
+    once: bool = option(False, "Script with --gpus: run it once with all GPUs, not once per GPU.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramRunOptions(GpuCount, CompilerOptions, EmulationOptions):
+    """How a HIP program is built and executed."""
+
+    SUBJECT = "a program"
+
+    predict: bool = option(False, "HIP program: predict kernels; events have these times.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelRunOptions(LaunchOptions, EmulationOptions):
+    """How one launch of a kernel in a file is executed."""
+
+    NEEDS: ClassVar[Mapping[str, str]] = {
+        **EmulationOptions.NEEDS,
+        "rtol": "expect",
+        "atol": "expect",
+    }
+    SUBJECT = "a file with kernels (--kernel NAME chooses one)"
+
     kernel: str = option("", "Code: the kernel to launch, if there are several.", metavar="NAME")
     expect: tuple[str, ...] = option(
         (), "Code: expected contents of an array; exit with 1 if they differ.", metavar="NAME=VALUE"
@@ -68,11 +111,13 @@ class RunOptions(CheckOptions, TraceOptions, LaunchOptions):
     save: tuple[str, ...] = option(
         (), "Code: write an array to a .npy file after the launch.", metavar="NAME=FILE"
     )
-    gpus: int = option(
-        1, "Script, HIP program: the number of GPUs.", values=Integers(1, 64), metavar="N"
-    )
-    once: bool = option(False, "Script with --gpus: run it once with all GPUs, not once per GPU.")
-    predict: bool = option(False, "HIP program: predict kernels; events have these times.")
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions(ScriptRunOptions, ProgramRunOptions, KernelRunOptions):
+    """How a script, a program or one launch of a kernel is executed."""
+
+    NEEDS: ClassVar[Mapping[str, str]] = {**ScriptRunOptions.NEEDS, **KernelRunOptions.NEEDS}
 
     def plan(self, *paths: Path) -> Plan:
         """The launch with what is expected and saved. Raises as that of `LaunchOptions`."""
@@ -89,8 +134,7 @@ class RunOptions(CheckOptions, TraceOptions, LaunchOptions):
 
     def states_launch(self) -> bool:
         """Whether something of a launch is stated."""
-        names = LaunchOptions.described().keys() - {"compiler_options"}
-        return self.states(*names, "kernel", "expect", "save")
+        return self.states(*_LAUNCH)
 
     def check_writable(self) -> None:
         """Raises InputError for a file of the results that cannot be written."""
@@ -99,6 +143,9 @@ class RunOptions(CheckOptions, TraceOptions, LaunchOptions):
         for path in (self.check_output, *self.trace_files()):
             if path is not None:
                 check_writable(path)
+
+
+_LAUNCH: Final = KernelRunOptions.described().keys() - ProgramRunOptions.described().keys()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -218,23 +265,39 @@ _Execute = Callable[[RunReport, "ExecutionOptions"], RunReport]
 def _executor(path: Path, arguments: tuple[str, ...], options: RunOptions) -> _Execute:
     """The function that executes a file, by what it is. Raises UsageError for options of another
     kind of file, and as `RunOptions.plan`."""
-    if path.suffix == ".py":
-        if options.states_launch() or options.compiler_options:
-            raise UsageError(f"{path} is a script: it makes its own launches and arguments")
+    if path.suffix == ".py" and (options.states_launch() or options.compiler_options):
+        raise UsageError(f"{path} is a script: it makes its own launches and arguments")
+    kind = _kind(path, launch=options.states_launch())
+    names = options.described().keys() - kind.described().keys()
+    options.check_unstated(names, f"{path}: it is {kind.SUBJECT}")
+    if kind is ScriptRunOptions:
         return lambda report, settings: _script(report, arguments, settings)
-    from wavecast.pipeline.execute.hip_programs import is_program
-
-    if options.once:
-        raise UsageError(f"--once is for scripts; {path} is run once")
-    if not options.states_launch() and not options.kernels and is_program(path):
+    if kind is ProgramRunOptions:
         return lambda report, settings: _program(report, arguments, settings)
-    if arguments or options.kernels:
+    if arguments:
         raise UsageError(
-            f"{path} is not a script; {' '.join(arguments) or '-k'} needs one",
+            f"{path} is not a script; {' '.join(arguments)} needs one",
             hint="--kernel NAME chooses a kernel, --arg NAME=VALUE gives an argument",
         )
     plan = options.plan()
     return lambda report, settings: _code(report, plan, settings)
+
+
+def _kind(path: Path, *, launch: bool) -> type[EmulationOptions]:
+    """The options of a file; `launch` says that a launch of one of its kernels is stated. Raises
+    InputError for a file that cannot be read."""
+    from wavecast.pipeline.execute.hip_programs import is_program
+
+    if path.suffix == ".py":
+        return ScriptRunOptions
+    return ProgramRunOptions if not launch and is_program(path) else KernelRunOptions
+
+
+def run_options(words: Sequence[Any], stated: Mapping[str, Any]) -> type[Options]:
+    """The options that apply to a file."""
+    path = Path(words[0])
+    launch = not stated.keys().isdisjoint(_LAUNCH)
+    return _kind(path, launch=launch) if path.is_file() else RunOptions
 
 
 def _execute_checked(execute: _Execute, report: RunReport, settings: ExecutionOptions) -> RunReport:
@@ -319,4 +382,4 @@ def _code(report: RunReport, plan: Plan, settings: ExecutionOptions) -> RunRepor
     return replace(report, execution=execution)
 
 
-__all__ = ["RunOptions", "RunReport", "run"]
+__all__ = ["RunOptions", "RunReport", "run", "run_options"]

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from wavecast.api.explain import MODES, ExplainOptions, explain
+from wavecast.api.explain import MODES, ExplainOptions, explain, explain_options
 from wavecast.api.machines import Detail
 from wavecast.cli.verb import Show, Verb
 
@@ -15,6 +15,7 @@ command = Verb(
     function=explain,
     options=ExplainOptions,
     modes=MODES,
+    choose=explain_options,
     show=Show(
         formats=("text", "brief", "json", "html", "sarif"),
         output=True,

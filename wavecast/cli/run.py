@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from wavecast.api.run import RunOptions, run
+from wavecast.api.run import RunOptions, run, run_options
 from wavecast.cli.supervise import script_exit
 from wavecast.cli.verb import Show, Verb
 from wavecast.options import silent
@@ -41,6 +41,7 @@ command = Verb(
     name="run",
     function=run,
     options=RunOptions,
+    choose=run_options,
     show=Show(formats=("text",), highlight=True, stderr=True),
     first=_run_script,
     progress=lambda: contextlib.nullcontext(silent),

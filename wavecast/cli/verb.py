@@ -155,12 +155,16 @@ class Verb:
 
     def _options(self, context: click.Context, words: Sequence[Any]) -> dict[str, Any]:
         """The options that are stated. Of those that the settings or the environment state, the
-        ones of the mode."""
+        ones that have an effect: those of the mode whose needs are stated, too."""
         classes = (self.options, *self.modes.values())
         stated = _stated(context, *classes)
         mode = next((mode for mode in self.modes if stated.get(mode)), "")
         of_mode = self.choose(words, stated) if self.choose else self.modes.get(mode, self.options)
-        names = {*of_mode.described()}
+        names = {
+            name
+            for name in of_mode.described()
+            if not (others := of_mode.needs().get(name)) or not stated.keys().isdisjoint(others)
+        }
         for options in classes:
             names |= {n for n in options.described() if by_user(context, _parameter(options, n))}
         return {name: value for name, value in stated.items() if name in names}

@@ -11,7 +11,7 @@ line. Messages name options as a command line does.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, fields
 from typing import Any, ClassVar, Self
 
@@ -92,8 +92,7 @@ class Options:
             if len(non_defaults.intersection(names)) > 1:
                 *first, last = map(self.flag, names)
                 raise UsageError(f"{', '.join(first)} and {last} exclude each other")
-        needs = {name: (other,) for name, other in self.NEEDS.items()}
-        for name, others in (needs | {**self.NEEDS_ONE_OF}).items():
+        for name, others in self.needs().items():
             if name in non_defaults and not non_defaults.intersection(others):
                 flags = " or ".join(map(self.flag, others))
                 raise UsageError(f"{self.flag(name)} belongs to {flags}")
@@ -105,6 +104,12 @@ class Options:
     def states(self, *names: str) -> bool:
         """Whether one of these options has another value than its default."""
         return any(getattr(self, name) != self.default(name) for name in names)
+
+    def check_unstated(self, names: Collection[str], subject: str) -> None:
+        """Raises UsageError where one of these options is stated: none applies to `subject`."""
+        for name in self.described():
+            if name in names and self.states(name):
+                raise UsageError(f"{self.flag(name)} does not apply to {subject}")
 
     @classmethod
     def of(cls, values: Mapping[str, Any]) -> Self:
@@ -131,6 +136,11 @@ class Options:
                     raise UsageError(f"{every.flag(name)} {where}")
             raise UnknownName("option", name, options.described())
         return options(**values)
+
+    @classmethod
+    def needs(cls) -> dict[str, tuple[str, ...]]:
+        """Options, and those that they say more about: one of them is enough."""
+        return {name: (other,) for name, other in cls.NEEDS.items()} | {**cls.NEEDS_ONE_OF}
 
     @classmethod
     def described(cls) -> dict[str, Option]:

@@ -155,7 +155,8 @@ def _select_kernel(module: Module, name: str) -> Function:
 
 
 def order_arguments(kernel: Function, arguments: Mapping[str, Planned]) -> dict[str, Planned]:
-    """The arguments in the kernel's order. Raises UnknownName, LaunchError for a missing one."""
+    """The arguments in the kernel's order. Raises UnknownName, LaunchError for a missing one, and
+    as `read` where a value of the others is wrong."""
     if arguments and all(name.startswith("@") for name in arguments):
         return dict(arguments)
     names = [parameter.name for parameter in kernel.parameters]
@@ -171,6 +172,8 @@ def order_arguments(kernel: Function, arguments: Mapping[str, Planned]) -> dict[
         by_label[label] = item
     missing = [label for label in labels if label not in by_label]
     if missing:
+        for item in arguments.values():
+            read(item.value, item.folder)  # a wrong value is the first mistake
         raise LaunchError(
             f"{kernel.name}: no value for {', '.join(missing)}", hint=f"--arg {missing[0]}=…"
         )

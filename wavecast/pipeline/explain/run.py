@@ -90,10 +90,10 @@ def explain_path(
         raise InputError(f"no such file: {path}", hint="give a script, HIP file, assembly or ELF")
     if path.is_dir():
         raise InputError(f"{path} is a folder", hint="give one file in it")
-    if options.replace and path.suffix != ".py":
-        raise UsageError(f"{path} is not a script: --replace changes graphs of torch.compile")
     if path.suffix == ".py" and (options.launch_plan != Plan() or options.compiler_options):
         raise UsageError(f"{path} is a script: it makes its own launches and arguments")
+    if options.sample and path.suffix != ".py" and not options.launch_plan.arguments:
+        raise UsageError("--sample executes a launch: it needs its arguments", hint="--arg n=4096")
     if options.replace and options.kernels:
         raise UsageError("--replace compares whole lines of a model: leave -k out")
     selection, unread = _readable(path, selection)
