@@ -10,6 +10,7 @@ import pytest
 from tests.targets import swept
 from wavecast.compile import DiskCache, hip, load, toolchain
 from wavecast.errors import CompileError, InputError, MissingTool, UnknownName, UsageError
+from wavecast.isa import elf
 from wavecast.isa.metadata import descriptors_from_assembly
 from wavecast.isa.targets import TARGETS
 
@@ -133,6 +134,24 @@ def test_wave64_on_rdna() -> None:
     assert descriptors_from_assembly(code.assembly)[code.kernel].wave_size == 64
     (narrow,) = hip.compile(text, "gfx1100")
     assert descriptors_from_assembly(narrow.assembly)[narrow.kernel].wave_size == 32
+
+
+def test_code_for_wave64_on_rdna_is_linked() -> None:
+    text = "__global__ void k(float *p) { p[threadIdx.x] = __shfl_xor(1.0f * threadIdx.x, 32); }"
+    (code,) = hip.compile(text, "gfx1100", ["-mwavefrontsize64"], program=True)
+    binary = code.stages["hsaco"]
+    assert isinstance(binary, bytes)
+    assert elf.machine(binary) == elf.MACHINE_AMDGPU
+
+
+def test_constants_of_math_need_no_header() -> None:
+    uses = "p[0] = NAN; p[1] = INFINITY; p[2] = HUGE_VALF; p[3] = M_PI;"
+    alone = f"__global__ void k(float *p) {{ {uses} }}"
+    (code,) = hip.compile(alone, "gfx942")
+    for pattern in ("0x7fc00000", "0x7f800000", "0x40490fdb"):
+        assert pattern in code.assembly
+    (code,) = hip.compile(f"#include <math.h>\n#define M_PI 3\n{alone}", "gfx942", ["-Werror"])
+    assert "0x40490fdb" not in code.assembly
 
 
 def test_flags_reach_the_compiler() -> None:

@@ -30,7 +30,10 @@ from wavecast.extras import install_hint
 from wavecast.isa.metadata import descriptors_from_assembly
 from wavecast.isa.targets import isa_target
 
-_FORMAT = 5
+_FORMAT = 6
+_WAVE64 = "-mwavefrontsize64"
+_WAVES_OF_64 = ".amdhsa_wavefront_size32 0"
+"""What the assembly of a kernel has where it is compiled for waves of 64 on a target of 32."""
 _ERROR = re.compile(r"^(?P<where>[^\s:][^:\n]*:\d+):\d+: (?:fatal )?error: (?P<what>.*)$", re.M)
 _INCLUDED = re.compile(r"^ *(?:In file included )?from (?P<where>[^\n]+:\d+):$", re.M)
 _MISSING_HEADER = re.compile(r"'([^']+)' file not found")
@@ -297,7 +300,7 @@ def _compile_to_assembly(
     """The end of a compilation to assembly in a folder, with options of LLVM and `more` of the
     compiler; and the assembly. The list of files that were read is in the same folder (`.d`)."""
     output = folder / "kernel.s"
-    wave64 = ("-DWAVECAST_WAVE64",) if "-mwavefrontsize64" in flags else ()
+    wave64 = ("-DWAVECAST_WAVE64",) if _WAVE64 in flags else ()
     library: tuple[str, ...] = ()
     if tools.library is not None:
         library = device_library.arguments(tools.library, tools.compiler, target, flags, folder)
@@ -349,7 +352,9 @@ def _link(
         return None
     unlinked, linked = folder / "kernel.o", folder / "kernel.hsaco"
     keep, discard_options = (("-Wa,-L",), ("--discard-none",)) if program else ((), ())
-    assemble = ("-c", "-x", "assembler", "-target", "amdgcn-amd-amdhsa", f"-mcpu={target}")
+    wave64 = (_WAVE64,) if _WAVES_OF_64 in assembly.read_text(encoding="utf-8") else ()
+    machine = ("-target", "amdgcn-amd-amdhsa", f"-mcpu={target}", *wave64)
+    assemble = ("-c", "-x", "assembler", *machine)
     for command in (
         [*tools.compiler, *assemble, *keep, assembly, "-o", unlinked],
         [*tools.linker, "-shared", *discard_options, unlinked, "-o", linked],

@@ -3,6 +3,7 @@
 
 #include <hip/hip_runtime_api.h>
 #include <wavecast/domain.h>
+#include <wavecast/math_constants.h>
 
 #define __WC_FN static __device__ __wc_inline
 

@@ -4,6 +4,7 @@
 
 #include <hip/hip_runtime_api.h>
 #include <assert.h>
+#include <cmath>
 #include <stdlib.h>
 #include <string.h>
 
