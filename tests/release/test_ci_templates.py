@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any, ClassVar
+from urllib.parse import parse_qs, urlsplit
 
 import pytest
 import yaml
@@ -128,7 +129,9 @@ class Notes(BaseHTTPRequestHandler):
         assert self.headers["PRIVATE-TOKEN"] == "token"
         length = int(self.headers.get("Content-Length") or 0)
         text = json.loads(self.rfile.read(length))["body"] if length else ""
-        found: Any = self.notes
+        query = parse_qs(urlsplit(self.path).query)
+        page, size = (int(query.get(name, ["0"])[0]) for name in ("page", "per_page"))
+        found: Any = self.notes[(page - 1) * size : page * size]
         if self.command == "POST":
             self.notes.append(found := {"id": len(self.notes) + 1, "body": text})
         elif self.command == "PUT":
@@ -136,6 +139,8 @@ class Notes(BaseHTTPRequestHandler):
             found["body"] = text
         data = json.dumps(found).encode()
         self.send_response(200)
+        following = str(page + 1) if page * size < len(self.notes) else ""
+        self.send_header("X-Next-Page", following)
         self.send_header("Content-Length", str(len(data)))
         self.end_headers()
         self.wfile.write(data)
@@ -148,7 +153,7 @@ class Notes(BaseHTTPRequestHandler):
 
 @pytest.fixture
 def gitlab() -> Iterator[str]:
-    Notes.notes = [{"id": 1, "body": "somebody's"}]
+    Notes.notes = [{"id": number, "body": "somebody's"} for number in range(1, 251)]
     with ThreadingHTTPServer(("127.0.0.1", 0), Notes) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}"
@@ -165,7 +170,5 @@ def test_a_merge_request_has_one_comment(tmp_path: Path, gitlab: str) -> None:
         (tmp_path / "wavecast-gate.md").write_text(text)
         assert run_step(script, tmp_path, **known) == 0  # no token: nothing is written
         assert run_step(script, tmp_path, WAVECAST_GITLAB_TOKEN="token", **known) == 0
-        assert [one["body"] for one in Notes.notes] == [
-            "somebody's",
-            f"<!-- wavecast gate -->\n{text}",
-        ]
+        bodies = [one["body"] for one in Notes.notes]
+        assert bodies == ["somebody's"] * 250 + [f"<!-- wavecast gate -->\n{text}"]

@@ -17,6 +17,7 @@ from wavecast.bench.kpis import kpi
 from wavecast.bench.records import BenchRecord, BenchSubject, Conditions, Environment, Figure
 from wavecast.errors import UnknownName, UsageError
 from wavecast.report.bench import gate, gate_files
+from wavecast.report.kit.terminal import plain
 
 HERE = Environment("mi300x", "gfx942", emulated=True, triton="3.9.0")
 KEY = ("operator rms_norm rows=4", "mi300x")
@@ -259,3 +260,13 @@ def test_a_run_of_a_store() -> None:
     assert [figure.value for figure in found.records[0].figures.values()] == [*FIGURES.values()]
     (none,) = taken_from([replace(guard, axes={"rows": 5})], taken().records)
     assert none.failed
+
+
+def test_names_are_whole_on_a_narrow_terminal() -> None:
+    name = "attention_of_a_paged_cache_with_grouped_queries_and_a_sliding_window"
+    verdict = judge(BASE, [taken(name=name, figures={**FIGURES, "vgprs": 64.0})])
+    subject = f"operator {name} rows=4"
+    for width in (80, 100, 240):
+        text = plain(lambda console: gate.render(verdict, console), width)
+        assert f"{subject} " in text
+    assert "subject" in text.splitlines()[0]

@@ -6,7 +6,9 @@ from collections.abc import Collection, Sequence
 
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
 from wavecast.bench.gate.verdict import GateVerdict, Judged, Status
 from wavecast.bench.kpis import KPIS
@@ -14,6 +16,8 @@ from wavecast.report.kit.units import count, plural, seconds, significant, size
 
 _STYLES = {Status.WARN: "yellow", Status.NEW: "yellow", Status.BETTER: "green"}
 _COLUMNS = ("subject", "device", "figure", "before", "after", "limit", "status", "reason")
+_LEAST = dict.fromkeys(_COLUMNS, 0) | {"reason": 30}
+"""Columns of text that a column has at least."""
 _NUMBERS = frozenset({"before", "after", "limit"})
 
 
@@ -26,15 +30,24 @@ def render(verdict: GateVerdict, console: Console) -> None:
     ]
     if judgements:
         table = Table(box=None, pad_edge=False)
+        styles = [
+            "red" if verdict.breaks(judgement) else _STYLES.get(judgement.status, "")
+            for judgement in judgements
+        ]
         for name in _COLUMNS:
             justify = "right" if name in _NUMBERS else "left"
-            table.add_column(name, justify=justify, overflow="fold")
-        for judgement in judgements:
-            style = "red" if verdict.breaks(judgement) else _STYLES.get(judgement.status, "")
+            table.add_column(
+                name, justify=justify, no_wrap=name != "reason", min_width=_LEAST[name]
+            )
+        for judgement, style in zip(judgements, styles, strict=True):
             cells = [escape(cell) for cell in _cells(judgement)]
             cells[6] = f"[{style}]{cells[6]}[/]" if style else cells[6]
             table.add_row(*cells)
-        console.print(table)
+        if Measurement.get(console, console.options, table).minimum < console.width:
+            console.print(table)
+        else:  # names of kernels stay whole, to be copied
+            for judgement, style in zip(judgements, styles, strict=True):
+                console.print(Text(line(judgement), style), soft_wrap=True)
     for note in verdict.notes:
         console.print(f"note: {note}", markup=False)
     style = "red" if broken else "green"
