@@ -16,8 +16,6 @@ from wavecast.report.kit.units import count, plural, seconds, significant, size
 
 _STYLES = {Status.WARN: "yellow", Status.NEW: "yellow", Status.BETTER: "green"}
 _COLUMNS = ("subject", "device", "figure", "before", "after", "limit", "status", "reason")
-_LEAST = dict.fromkeys(_COLUMNS, 0) | {"reason": 30}
-"""Columns of text that a column has at least."""
 _NUMBERS = frozenset({"before", "after", "limit"})
 
 
@@ -36,9 +34,8 @@ def render(verdict: GateVerdict, console: Console) -> None:
         ]
         for name in _COLUMNS:
             justify = "right" if name in _NUMBERS else "left"
-            table.add_column(
-                name, justify=justify, no_wrap=name != "reason", min_width=_LEAST[name]
-            )
+            wraps = name == "reason"
+            table.add_column(name, justify=justify, no_wrap=not wraps, min_width=30 * wraps)
         for judgement, style in zip(judgements, styles, strict=True):
             cells = [escape(cell) for cell in _cells(judgement)]
             cells[6] = f"[{style}]{cells[6]}[/]" if style else cells[6]
