@@ -1,4 +1,4 @@
-"""GEMM whose grid is two and a bit rounds of smaller tiles."""
+"""GEMM whose grid is many rounds of smaller tiles."""
 
 import torch
 import triton
@@ -29,9 +29,9 @@ def main(m=5120, n=4096, k=8192):
     a = torch.empty(m, k, dtype=torch.bfloat16)
     b = torch.empty(n, k, dtype=torch.bfloat16)
     c = torch.empty(m, n, dtype=torch.bfloat16)
-    gemm[(m // 256, n // 128)](
+    gemm[(m // 128, n // 128)](
         a, b, c, m, n, k, a.stride(0), b.stride(0), c.stride(0),
-        BLOCK_M=256, BLOCK_N=128, BLOCK_K=64, num_warps=8,
+        BLOCK_M=128, BLOCK_N=128, BLOCK_K=64, num_warps=8,
     )  # fmt: skip
 
 
