@@ -56,6 +56,17 @@ def test_other_lines_kinds_and_kernels_stay_apart() -> None:
     assert len(groups(nowhere)) == len(nowhere)
 
 
+def test_a_nan_behind_an_infinity_of_its_line_is_no_other_mistake() -> None:
+    def special(kind: Kind, index: int, line: int) -> Report:
+        return Report(kind, "k", "gfx942", "makes", index, "v_mul_f32", _at(line))
+
+    cosh = special(Kind.INFINITY, 81, 3), special(Kind.INFINITY, 85, 3)
+    nan, other = special(Kind.NOT_A_NUMBER, 86, 3), special(Kind.NOT_A_NUMBER, 90, 4)
+    (group, apart) = groups([nan, *cosh, other])
+    assert (group.first, group.others) == (cosh[0], (cosh[1], nan))
+    assert (apart.first, apart.others) == (other, ())
+
+
 def test_text_and_sarif_have_one_entry_per_cause_and_json_all() -> None:
     out = io.StringIO()
     checks.render(ONE_BARRIER, Console(file=out, width=120))

@@ -17,6 +17,7 @@ _SEVERITY = {"error": 0, "warning": 1, "note": 2}
 _RACES = frozenset(
     {Kind.LDS_RACE, Kind.GLOBAL_RACE, Kind.WORKGROUP_RACE, Kind.GPU_RACE, Kind.LAUNCH_RACE}
 )
+_SPECIAL = frozenset({Kind.INFINITY, Kind.NOT_A_NUMBER})
 _Line = tuple[str, int]
 
 
@@ -47,7 +48,8 @@ def groups(reports: Sequence[Report]) -> list[ReportGroup]:
 
     A race between two lines has both orders: a read after a write is the cause that a missing
     barrier has, the write after the read its echo, so that comes later. In LDS all races with one
-    line's stores are together: a barrier behind them orders every read. Reads of LDS that nothing
+    line's stores are together: a barrier behind them orders every read. An infinity makes NaNs
+    in what its line computes with it, so both are together. Reads of LDS that nothing
     has written belong to the race at their line: the barrier that orders it orders them. Reports
     without a line are alone.
     """
@@ -75,7 +77,8 @@ def _key(report: Report) -> object:
     elif report.kind in _RACES and there:
         lines = frozenset((here, there))
     whole = (report.kernel, report.target, report.gpu, report.other_kernel)
-    return report.kind, report.severity, lines, whole
+    kind = Kind.INFINITY if report.kind in _SPECIAL else report.kind
+    return kind, report.severity, lines, whole
 
 
 def _adopt_unwritten(members_by_key: dict[object, list[Report]]) -> None:
