@@ -78,7 +78,31 @@ extern "C" __global__ void shuffled(const float* x, float* parts, float* out, un
   if (old == gridDim.x - 1) out[threadIdx.x % warpSize] = 1;
 }
 
+extern "C" __global__ void at_least(const float* x, float* parts, float* out, unsigned* counter) {
+  __shared__ bool last;
+  store_part(x, parts);
+  if (threadIdx.x == 0) last = atomicAdd(counter, 1u) >= gridDim.x - 1;  // PLANT at_least
+  __syncthreads();
+  if (last) add_up(parts, out, gridDim.x);
+}
+
+extern "C" __global__ void not_below(const float* x, float* parts, float* out, int* counter) {
+  __shared__ int old;
+  store_part(x, parts);
+  if (threadIdx.x == 0) old = atomicAdd(counter, 1);  // PLANT not_below
+  __syncthreads();
+  if (old + 1 < (int)gridDim.x) return;
+  add_up(parts, out, gridDim.x);
+}
+
 // Right programs.
+
+// Space that is given away, as long as there is some.
+extern "C" __global__ void appends(const float* x, float* parts, float* out, unsigned* counter) {
+  store_part(x, parts);
+  unsigned place = atomicAdd(counter, 1u);
+  if (place < gridDim.x * blockDim.x / 2) out[place % blockDim.x] = 1;
+}
 
 extern "C" __global__ void stores_zero(const float* x, float* parts, float* out, unsigned* counter) {
   __shared__ bool last;

@@ -1,8 +1,10 @@
-"""Comparisons by which workgroups find out which of them arrives last: `atomicAdd(c, 1) == n - 1`.
+"""Comparisons by which workgroups find out which of them arrives last: `atomicAdd(c, 1) == n - 1`,
+or `>= n - 1`.
 
-What an atomic operation returns is followed to comparisons for equality, also through LDS. The
-values that were equal stay, by comparison: how many comparisons there were, the smallest and the
-largest value. `unreset.py` compares them from launch to launch.
+What an atomic operation returns is followed to comparisons of integers, also through LDS. The last
+arrival has the value that is equal, or the first one on its side of the order. These values stay,
+by comparison: how many there were, the smallest and the largest. `unreset.py` compares them from
+launch to launch.
 """
 
 from __future__ import annotations
@@ -40,6 +42,10 @@ _OF_ONE: Final = frozenset({"inc", "dec"})
 _INTEGERS: Final = {"i32": 32, "u32": 32, "b32": 32, "i64": 64, "u64": 64, "b64": 64}
 _GLOBAL = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT})
 _SAMPLES = 16
+_Comparison = tuple[int, ...]
+"""What a comparison gives where its first operand is equal, smaller and larger."""
+_EQUALITIES: Final = frozenset({(1, 0, 0), (0, 1, 1)})
+_COMPARISONS: Final = _EQUALITIES | {(0, 1, 0), (1, 0, 1), (0, 0, 1), (1, 1, 0)}
 RESULT_WORDS: Final = 3
 COUNT, SMALLEST, LARGEST = range(RESULT_WORDS)
 """64-bit words by comparison."""
@@ -48,13 +54,15 @@ COUNT, SMALLEST, LARGEST = range(RESULT_WORDS)
 @dataclass(frozen=True, slots=True)
 class Arrival:
     """The instruction `atomic` adds `step` to a counter of `bytes`, and `comparison` compares what
-    it returned with the operand number `target`."""
+    it returned with the operand number `target`. `order` is None for equality, else whether an
+    equal value is on the side of the smaller ones."""
 
     atomic: int
     comparison: int
     target: int
     step: int
     bytes: int
+    order: bool | None
 
 
 def arrivals(program: Program) -> list[Arrival]:
@@ -88,7 +96,7 @@ def _arrivals(chains: DefUse, atomic: Instruction) -> Iterator[Arrival]:
     step = _step(chains, atomic)
     for index in sorted({user for definition in derived for user in chains.uses(definition)}):
         comparison = chains.program.instructions[index]
-        if not compares_equal(comparison):
+        if _kind(comparison) not in _COMPARISONS:
             continue
         from_counter = [
             bool(_writers(chains, index, operand) & derived)
@@ -96,7 +104,8 @@ def _arrivals(chains: DefUse, atomic: Instruction) -> Iterator[Arrival]:
         ]
         if from_counter.count(True) == 1:
             target = -1 if from_counter[0] else -2
-            yield Arrival(atomic.index, index, target, step, atomic.memory.bytes)
+            order = _order(_kind(comparison), counter_first=from_counter[0])
+            yield Arrival(atomic.index, index, target, step, atomic.memory.bytes, order)
 
 
 def _dependents(chains: DefUse, atomic: int) -> set[int]:
@@ -169,23 +178,36 @@ def _compares(instruction: Instruction) -> bool:
 
 def compares_equal(instruction: Instruction) -> bool:
     """Whether an instruction tells equal integers from others."""
+    return _kind(instruction) in _EQUALITIES
+
+
+def _kind(instruction: Instruction) -> _Comparison:
+    """The comparison of integers that an instruction makes, () for others."""
     decoded = instruction.decoded
     if not _compares(instruction) or len(decoded.operands) < 2 or decoded.second is not None:
-        return False
-    if "sdwa" in decoded.encoding or "dpp" in decoded.encoding:
-        return False
-    return _width(decoded.roles[-2]) > 0 and _is_equality(decoded.opcode)
+        return ()
+    if "sdwa" in decoded.encoding or "dpp" in decoded.encoding or not _width(decoded.roles[-2]):
+        return ()
+    return _comparison(decoded.opcode)
+
+
+def _order(comparison: _Comparison, *, counter_first: bool) -> bool | None:
+    """The `order` of an arrival whose counter is the first operand, or the second."""
+    equal, smaller, larger = comparison
+    if smaller == larger:
+        return None
+    return equal == (smaller if counter_first else larger)
 
 
 def _width(role: OperandRole) -> int:
     return _INTEGERS.get(role.type, 0)
 
 
-def _is_equality(opcode: Opcode) -> bool:
-    """Whether a row tells equal integers from all others."""
+def _comparison(opcode: Opcode) -> _Comparison:
+    """What a row gives for pairs of integers, () where that is not always the same."""
     meaning = semantics.of(opcode)
     if meaning is None or meaning.modifiers:
-        return False
+        return ()
     numbers = random.Random(0)
     ops, outcomes = IntegerOps(), []
     for _ in range(_SAMPLES):
@@ -195,19 +217,19 @@ def _is_equality(opcode: Opcode) -> bool:
             for pair in ((operand, operand), (operand, other), (other, operand))
         ]
         outcomes.append(tuple(row))
-    return set(outcomes) in ({(1, 0, 0)}, {(0, 1, 1)})
+    return outcomes[0] if len(set(outcomes)) == 1 else ()
 
 
 class ArrivalChecks(Observer):
-    """Emits what keeps the values that were equal."""
+    """Emits what keeps the values of last arrivals."""
 
     def __init__(self, compared: Sequence[Arrival]) -> None:
         self.numbers: dict[int, int] = {}
         """The number of each comparison."""
-        self.targets: dict[int, int] = {}
+        self.arrivals: dict[int, Arrival] = {}
         for arrival in compared:
             self.numbers.setdefault(arrival.comparison, len(self.numbers))
-            self.targets[arrival.comparison] = arrival.target
+            self.arrivals[arrival.comparison] = arrival
 
     def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         number = self.numbers.get(instruction.index)
@@ -216,15 +238,14 @@ class ArrivalChecks(Observer):
         emitter.pending.settle()
         emitter.pending.flush_before(instruction.decoded)
         builder, lanes = emitter.builder, emitter.layout.lanes
-        comparand, other = (_values(emitter, instruction, position) for position in (-2, -1))
-        equal: Any = builder.bitcast(
-            builder.icmp_unsigned("==", comparand, other), ir.IntType(lanes)
-        )
-        equal = builder.and_(equal, emitter.exec_mask())
-        target = other if self.targets[instruction.index] == -1 else comparand
-        with builder.if_then(builder.icmp_unsigned("!=", equal, equal.type(0)), likely=False):
-            lane = builder.cttz(equal, ir.IntType(1)(0))
-            value = builder.extract_element(target, lane)
+        arrival = self.arrivals[instruction.index]
+        positions = (-2, -1) if arrival.target == -1 else (-1, -2)
+        counter, target = (_values(emitter, instruction, position) for position in positions)
+        last: Any = builder.bitcast(_is_last(emitter, arrival, counter, target), ir.IntType(lanes))
+        last = builder.and_(last, emitter.exec_mask())
+        with builder.if_then(builder.icmp_unsigned("!=", last, last.type(0)), likely=False):
+            lane = builder.cttz(last, ir.IntType(1)(0))
+            value = builder.extract_element(counter, lane)
             value = value if value.type == I64 else builder.zext(value, I64)
             words = context_word(builder, emitter.context, log.EQUALITIES, PTR)
             first = RESULT_WORDS * number
@@ -232,6 +253,18 @@ class ArrivalChecks(Observer):
             for word, operation, operand in changes:
                 slot = element(builder, words, first + word, I64)
                 builder.atomic_rmw(operation, slot, operand, "monotonic")
+
+
+def _is_last(emitter: WaveEmitter, arrival: Arrival, counter: Any, target: Any) -> Any:
+    """By lane, whether a value is the first one of which the comparison says that it is last."""
+    builder = emitter.builder
+    if arrival.order is None:
+        return builder.icmp_unsigned("==", counter, target)
+    width = counter.type.element.width
+    before = builder.sub(counter, constant(arrival.step, width, emitter.layout.lanes))
+    smaller = "<=" if arrival.order else "<"
+    sides = [builder.icmp_signed(smaller, value, target) for value in (counter, before)]
+    return builder.xor(*sides)
 
 
 def _values(emitter: WaveEmitter, instruction: Instruction, position: int) -> Any:

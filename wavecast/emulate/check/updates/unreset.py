@@ -67,20 +67,22 @@ class CounterValues:
 
 
 class UnresetCounters:
-    """The counters that the last launch of each kernel left full."""
+    """The counters that the last launch of each kernel left full, by the first of them: those of
+    other GPUs and buffers are others."""
 
     def __init__(self) -> None:
-        self._full: dict[_Key, CounterValues] = {}
+        self._full: dict[tuple[_Key, int], CounterValues] = {}
 
     def unreset(
         self, key: _Key, values: CounterValues, words: Sequence[int]
     ) -> tuple[int, int] | None:
         """A launch has ended with `words` of a comparison: the address of a counter that nobody has
         reset, and the value it began with; None for none."""
-        full = self._full.pop(key, None)
+        counters = key, int(values.addresses[0]) if values.addresses.size else 0
+        full = self._full.pop(counters, None)
         if words[COUNT]:
             if values.are_full(key[-1], words[SMALLEST], words[LARGEST]):
-                self._full[key] = values
+                self._full[counters] = values
             return None
         first = None if full is None else next(values.left_by(full), None)
         if first is None:
