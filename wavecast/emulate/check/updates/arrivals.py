@@ -263,8 +263,8 @@ def _is_last(emitter: WaveEmitter, arrival: Arrival, counter: Any, target: Any) 
     width = counter.type.element.width
     before = builder.sub(counter, constant(arrival.step, width, emitter.layout.lanes))
     smaller = "<=" if arrival.order else "<"
-    sides = [builder.icmp_signed(smaller, value, target) for value in (counter, before)]
-    return builder.xor(*sides)
+    here, there = (builder.icmp_signed(smaller, value, target) for value in (counter, before))
+    return builder.xor(here, there)
 
 
 def _values(emitter: WaveEmitter, instruction: Instruction, position: int) -> Any:
