@@ -1,4 +1,4 @@
-"""What a run may take of this machine: time and memory of compilers, memory of arrays.
+"""What a run may take of this machine: time and memory of compilers, memory of arrays, processors.
 
     WAVECAST_COMPILE_SECONDS   seconds of processor time of a compiler
     WAVECAST_COMPILE_GIB       GiB of memory a compiler may allocate, and of files it may write
@@ -95,6 +95,13 @@ class MemoryReserve:
             )
 
 
+def available_processors() -> int:
+    """Processors this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def available_memory() -> int:
     """Bytes of memory that processes can still allocate; on systems that do not tell, 2^47, the
     address space of a process."""
@@ -121,6 +128,7 @@ __all__ = [
     "MemoryReserve",
     "ProcessLimits",
     "available_memory",
+    "available_processors",
     "check_memory",
     "of_compilers",
 ]

@@ -8,7 +8,10 @@ import pytest
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 from tests.emulate.memory_support import kernel_of
+from wavecast import limits
 from wavecast.emulate.check.counters import Progress
+from wavecast.emulate.check.gpus.memory import GpuMemory
+from wavecast.emulate.check.mode import guarded_slice
 from wavecast.emulate.check.registers.undefined import Undefined
 from wavecast.emulate.hostmemory import APART, PAGE, zeros
 from wavecast.emulate.trace.layout import TracePlan
@@ -39,3 +42,23 @@ def test_what_modes_write_starts_a_line() -> None:
     counters = TracePlan.of(kernel_of("gfx942", "").program).counters()
     for array in (progress.words, progress.arrivals, *Undefined(4).words, counters):
         assert array.ctypes.data % APART == 0
+
+
+def test_records_of_several_gpus_take_memory_where_they_are_touched() -> None:
+    memory = GpuMemory(2)
+    terabyte = 1 << 20, (1 << 20) + (1 << 40)
+    stored = memory.of(terabyte, tracked=True).writes[0]
+    stored[-1] = 1
+    memory.clear()
+    assert memory.at(terabyte) is None
+    assert not memory.of(terabyte, tracked=True).writes[0][-1]
+
+
+@pytest.mark.parametrize(
+    ("processors", "gib", "slice_"), [(1, 1, 256), (16, 3, 48), (64, 3, 12), (512, 0.1, 1)]
+)
+def test_all_threads_together_stay_within_the_reserve(
+    monkeypatch: pytest.MonkeyPatch, processors: int, gib: float, slice_: int
+) -> None:
+    monkeypatch.setattr(limits, "available_processors", lambda: processors)
+    assert guarded_slice(int(gib * 2**30)) == slice_

@@ -88,8 +88,8 @@ def search(name: str, options: SearchOptions, progress: Progress = silent) -> Se
 
     Raises UsageError for dimensions, objectives and loads that are none, and as `model`.
     """
-    from wavecast.emulate.launch import available_processors
     from wavecast.files import write_text
+    from wavecast.limits import available_processors
     from wavecast.systems import huggingface
     from wavecast.tune import model_space
     from wavecast.tune.model_search import search as search_configurations

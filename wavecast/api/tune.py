@@ -42,7 +42,7 @@ class ResumedSearch(Options):
 
     def processes(self) -> int:
         """The number of processes."""
-        from wavecast.emulate.launch import available_processors
+        from wavecast.limits import available_processors
 
         return self.jobs or available_processors()
 

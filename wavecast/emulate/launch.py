@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import gc
-import os
 import threading
 from collections.abc import Iterator, Sequence
 
@@ -17,6 +16,7 @@ from wavecast.emulate.mode import Mode
 from wavecast.emulate.native import native_kernel
 from wavecast.emulate.team import Team, TeamMember
 from wavecast.errors import UsageError
+from wavecast.limits import available_processors
 
 AddressRange = tuple[int, int]
 """First host address, and the one after the last."""
@@ -121,10 +121,3 @@ def _no_collection() -> Iterator[None]:
     finally:
         if was:
             gc.enable()
-
-
-def available_processors() -> int:
-    """Processors this process may run on."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1

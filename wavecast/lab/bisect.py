@@ -164,7 +164,7 @@ def bisect_passes(
 
 
 def _swept(launch: Launch, device: Device, compiler: BisectedCompiler, figure: str) -> PassSweep:
-    from wavecast.emulate.launch import available_processors
+    from wavecast.limits import available_processors
 
     _, log = compiler.limited(launch, -1)
     names = tuple(name for _, name in _RUN.findall(log))

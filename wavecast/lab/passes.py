@@ -138,7 +138,7 @@ def _printing(kernel: str) -> list[str]:
 def _without(source: PassSource, listing: str) -> Iterator[WithoutPass]:
     """The code without each pass that can be switched off, where LLVM compiles it. `listing` is the
     assembly with all passes; equal assembly is read once."""
-    from wavecast.emulate.launch import available_processors
+    from wavecast.limits import available_processors
 
     options = {name: switch.without for name, switch in switches().items() if switch.without}
     with Pool(available_processors(), partial(_compile_without, source), limit=LIMIT) as pool:

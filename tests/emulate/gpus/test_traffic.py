@@ -86,6 +86,6 @@ def test_a_script_runs_once_with_all_gpus(tmp_path: Path) -> None:
 
 
 def test_what_is_not_a_script_runs_once_anyway(tmp_path: Path) -> None:
-    (tmp_path / "k.hip").write_text("__global__ void k() {}")
-    done = CliRunner().invoke(command, [str(tmp_path / "k.hip"), "--once"])
-    assert "--once is for scripts" in str(done.exception)
+    (tmp_path / "k.hip").write_text("__global__ void k() {}\nint main() {}")
+    done = CliRunner().invoke(command, [str(tmp_path / "k.hip"), "--once", "--gpus", "2"])
+    assert str(done.exception).startswith("--once does not apply to")

@@ -269,8 +269,11 @@ ORDERED_QUANTUM: Final = 1 << 12
 """Instructions after which another workgroup may run, in launches that synchronise workgroups:
 every poll of a loop with a barrier is an event of the clocks, of about 0.2 ms."""
 _GUARDED_SLICE: Final = 1 << 8
-"""Instructions that a wave executes at once where records may not fit into memory: a store of 64
-lanes touches up to half a MiB of them, and host threads look at what is left between slices."""
+"""Instructions that a wave executes at once where records may not fit into memory, at most: host
+threads look at what is left between slices."""
+_TOUCHED: Final = 64 * 8 * hostmemory.PAGE
+"""Bytes that one instruction may take: each lane touches a page of up to four arrays, and each page
+may be the first of a page table."""
 
 
 class CheckWatch:
@@ -331,7 +334,7 @@ class CheckWatch:
         if tracked:
             self.quantum = ORDERED_QUANTUM
         if self.reserve is not None:
-            self.quantum = self.slice = _GUARDED_SLICE
+            self.quantum = self.slice = guarded_slice(self.reserve.size)
         self.residency = residency(launch, native.descriptor, mode.device)
         self.residents = self.residency.workgroups if self.residency is not None else None
         self._crowded: list[Report] = []
@@ -578,6 +581,13 @@ def _shadows(
     return shadows
 
 
+def guarded_slice(reserve: int) -> int:
+    """The instructions after which the slices of all host threads together have taken half of a
+    reserve of memory at most."""
+    together = _TOUCHED * limits.available_processors()
+    return max(1, min(_GUARDED_SLICE, reserve // 2 // together))
+
+
 def _reserve(
     kernel: Kernel, shadows: Sequence[tuple[np.ndarray, ...]]
 ) -> limits.MemoryReserve | None:
@@ -588,4 +598,4 @@ def _reserve(
     return limits.MemoryReserve.now(f"a check of all that {kernel.name} accesses")
 
 
-__all__ = ["CheckMode", "CheckWatch"]
+__all__ = ["CheckMode", "CheckWatch", "guarded_slice"]

@@ -12,9 +12,9 @@ import pytest
 
 from wavecast.emulate.check.collected import Reports
 from wavecast.emulate.errors import ChecksFailed, Unsupported
-from wavecast.emulate.launch import available_processors
 from wavecast.emulate.reports import Report
 from wavecast.errors import WavecastError
+from wavecast.limits import available_processors
 from wavecast.runtimes.triton import device
 
 OnUnsupported = Literal["fail", "skip", "xfail"]

@@ -56,13 +56,6 @@ class ReleaseMemory:
             for address in [at for at in self.sequences if first <= at < end]:
                 del self.sequences[address]
 
-    def clear(self) -> None:
-        """Forget all releases."""
-        self.sequences.clear()
-        self._observed.clear()
-        for _, versions in self._tracked.values():
-            versions[:] = 0
-
     def sequence(self, address: int) -> ReleaseSequence:
         """The release sequence of a dword, empty where nothing has been released."""
         sequence = self.sequences.get(address)

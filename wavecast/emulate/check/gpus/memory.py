@@ -17,6 +17,7 @@ from wavecast.emulate.check.clocks.records import (
     RELEASES,
 )
 from wavecast.emulate.check.clocks.release_memory import ReleaseMemory
+from wavecast.emulate.hostmemory import sparse_zeros
 from wavecast.emulate.tensors import AddressInterval
 from wavecast.json_objects import Count, JsonObject, doc
 
@@ -125,14 +126,14 @@ class GpuMemory:
         memory_records = self._known.get(memory)
         if memory_records is None:
             pairs = [
-                (np.zeros(dwords, np.uint64), np.zeros(dwords, np.uint64))
+                (sparse_zeros(dwords, np.uint64), sparse_zeros(dwords, np.uint64))
                 for _ in range(self._gpus + 1)
             ]
             memory_records = self._known[memory] = MemoryRecords(
-                pairs[0], tuple(pairs[1:]), np.zeros(2 * ASIDE_RECORDS * dwords, np.uint64)
+                pairs[0], tuple(pairs[1:]), sparse_zeros(2 * ASIDE_RECORDS * dwords, np.uint64)
             )
         if tracked and memory_records.versions is None:
-            memory_records.versions = np.zeros(dwords, np.uint32)
+            memory_records.versions = sparse_zeros(dwords, np.uint32)
             self.releases.track(first, end, memory_records.versions)
         return memory_records
 
@@ -149,13 +150,11 @@ class GpuMemory:
         self.releases.forget(*memory)
 
     def clear(self) -> None:
-        """Forget all accesses."""
+        """Forget all accesses: no launch runs that has the records."""
         for memory, memory_records in self._known.items():
             self._count(memory, memory_records, self._read, self._written)
-            pairs = (memory_records.writes, *memory_records.reads)
-            for array in (*(words for pair in pairs for words in pair), memory_records.aside):
-                array[:] = 0
-        self.releases.clear()
+        self._known.clear()
+        self.releases = ReleaseMemory(())
 
 
 __all__ = ["GpuMemory", "LinkTraffic", "MemoryRecords"]

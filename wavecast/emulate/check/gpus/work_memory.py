@@ -16,6 +16,7 @@ from wavecast.emulate.check.clocks.atomicity import ATOMIC
 from wavecast.emulate.check.clocks.records import ATOMICITY, BYTES, INSTRUCTION
 from wavecast.emulate.check.gpus.stream_order import Before
 from wavecast.emulate.check.gpus.work_order import StreamWork, WorkOrder
+from wavecast.emulate.hostmemory import sparse_zeros
 from wavecast.emulate.reports import Kind, Report
 from wavecast.emulate.tensors import AddressInterval
 from wavecast.isa.instruction import SourceLocation
@@ -60,7 +61,7 @@ class _Memory:
 
 def _arrays(memory: AddressInterval) -> tuple[np.ndarray, np.ndarray]:
     dwords = (memory[1] - memory[0] + 3) // 4
-    return np.zeros(dwords, np.uint32), np.zeros(dwords, np.uint32)
+    return sparse_zeros(dwords, np.uint32), sparse_zeros(dwords, np.uint32)
 
 
 class WorkMemory:
