@@ -31,3 +31,22 @@ KERNEL scaled_right ARGUMENTS {
 KERNEL wide_right ARGUMENTS {
     out[threadIdx.x] = __hip_fp8_e5m2(NUMBER).__x;
 }
+
+#if defined(__gfx942__) || defined(__gfx950__) || defined(__gfx1201__)
+// Bytes of pairs that are permuted, then stored one by one: those of large numbers, or not.
+__device__ int permuted(int pair) {
+    int bytes, selector = 0x00010202;
+    asm volatile("v_perm_b32 %0, %1, %1, %2" : "=v"(bytes) : "v"(pair), "s"(selector));
+    return bytes;
+}
+KERNEL bytes_wrong ARGUMENTS {
+    int bytes = permuted(__builtin_amdgcn_cvt_pk_fp8_f32(NUMBER, 1.0f, 0, false)); // PLANTED
+    if (threadIdx.x < 32) out[threadIdx.x] = bytes >> 24;
+}
+KERNEL bytes_right ARGUMENTS {
+    int bytes = permuted(__builtin_amdgcn_cvt_pk_fp8_f32(NUMBER, 1.0f, 0, false));
+    if (threadIdx.x >= 32) return;
+    out[threadIdx.x + 32] = bytes >> 16;
+    if (fabsf(NUMBER) < 200.0f) out[threadIdx.x] = bytes >> 24;
+}
+#endif

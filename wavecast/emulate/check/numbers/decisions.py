@@ -13,7 +13,7 @@ a list is its length, then a word per instruction decided.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -42,31 +42,46 @@ that are reported, which a loop carries on; a selection takes the lanes whose bi
 _SLOT, _CREATOR = 8, 32
 """Where the number of the masks and that of the instruction begin in such a word."""
 
+Creator = int | tuple[int, int]
+"""An instruction, or one of the numbers that it converts, by its position."""
+
 
 @dataclass(frozen=True, slots=True)
 class NumberDecisions:
-    """`fates` of the instructions whose results do not count at once; `slots` numbers the masks of
-    those that a later instruction decides, and `lists` has what each of these decides."""
+    """`fates` of the instructions whose results do not count at once, or of one of the numbers
+    that they convert (with its position); `slots` numbers the masks of those that a later
+    instruction decides, and `lists` has what each of these decides."""
 
-    fates: Mapping[int, Fate]
-    slots: Mapping[int, int]
+    fates: Mapping[Creator, Fate]
+    slots: Mapping[Creator, int]
     lists: Mapping[int, Sequence[int]]
     instructions: int
 
     @classmethod
-    def of(cls, uses: NumberUses, computing: Sequence[Instruction]) -> NumberDecisions:
-        """Those of the instructions of a program that compute numbers."""
-        fates = {
+    def of(
+        cls,
+        uses: NumberUses,
+        computing: Sequence[Instruction],
+        stores: Mapping[tuple[int, int], frozenset[int]],
+    ) -> NumberDecisions:
+        """Those of the instructions of a program that compute numbers, and of the numbers that
+        reach these `stores` as bytes."""
+        fates: dict[Creator, Fate] = {
             instruction.index: fate
             for instruction in computing
             if (fate := uses.fate(instruction)) is not None
         }
+        for (index, number), reached in stores.items():
+            fate = fates.get(index)
+            if fate is not None and fate.stores and not fate.selections and not fate.carried:
+                fates[index, number] = replace(fate, stores=reached)
         later = [index for index, fate in fates.items() if fate != FATE_NONE and not fate.at_once]
         slots = {index: number for number, index in enumerate(later)}
         lists: dict[int, list[int]] = {}
         for creator, slot in slots.items():
             fate = fates[creator]
-            word = slot << _SLOT | creator << _CREATOR | (_KEEPS if fate.carried else 0)
+            index = creator if isinstance(creator, int) else creator[0]
+            word = slot << _SLOT | index << _CREATOR | (_KEEPS if fate.carried else 0)
             for selection in fate.selections:
                 decides = _DECIDES if selection == fate.last else 0
                 side = 0 if selection.side else _INVERTED
@@ -113,15 +128,15 @@ class DecisionCode:
             for word in range(self.decisions.words):
                 builder.store(I64(0), element(builder, self._base, word, I64), align=8)
 
-    def note(self, emitter: WaveEmitter, instruction: int, kind: Kind, lanes: Any) -> None:
+    def note(self, emitter: WaveEmitter, creator: Creator, kind: Kind, lanes: Any) -> None:
         """Lanes of an instruction's result are special. Active lanes have only the new ones."""
         builder = emitter.builder
-        word = 1 + len(SPECIAL) * self.decisions.slots[instruction] + SPECIAL.index(kind)
+        word = 1 + len(SPECIAL) * self.decisions.slots[creator] + SPECIAL.index(kind)
         slot = element(builder, self._base, word, I64)
         old, new = load(builder, slot, I64, 8), _wide(builder, lanes)
         either = builder.icmp_unsigned("!=", builder.or_(old, new), I64(0))
         with builder.if_then(either, likely=False):
-            if not self.decisions.fates[instruction].carried:
+            if not self.decisions.fates[creator].carried:
                 others = builder.not_(_wide(builder, emitter.exec_mask()))
                 old = builder.and_(old, others)
             builder.store(builder.or_(old, new), slot, align=8)

@@ -16,13 +16,13 @@ from typing import Final
 
 from wavecast.arch import capabilities
 from wavecast.dtypes import Variant, lookup
+from wavecast.emulate.check.numbers.byte_stores import byte_stores
 from wavecast.emulate.check.numbers.operands import NumberElement, elements_of, first_source
 from wavecast.emulate.check.numbers.uses import NumberUses
 from wavecast.emulate.lower.packed import entries
 from wavecast.isa import semantics
-from wavecast.isa.defuse import bits_of
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
-from wavecast.isa.opcode import MemoryKind, OperandAccess
+from wavecast.isa.opcode import OperandAccess
 from wavecast.isa.program import Program
 from wavecast.isa.semantics.formats import F32
 from wavecast.isa.semantics.integers import IntegerOps
@@ -54,10 +54,12 @@ _SOFTWARE_BF8: Final = (0x8E, 0xF6F_FFFF)
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
-    """The numbers that an instruction converts to a `dtype`, or that code behind it converts."""
+    """The numbers that an instruction converts to a `dtype`, or that code behind it converts.
+    `stores` are those that each number reaches as a byte, None where that is not known."""
 
     dtype: str
-    operands: tuple[tuple[Operand, NumberElement], ...]
+    operands: tuple[tuple[Operand, NumberElement], ...] = ()
+    stores: tuple[frozenset[int] | None, ...] = ()
 
     @property
     def limit(self) -> float:
@@ -106,12 +108,19 @@ def _native(instruction: Instruction, uses: NumberUses, native: Variant) -> Narr
     scale = decoded.operands[-1] if len(numbers) and _has_scale(decoded, int(count or 1)) else None
     if scale is not None and uses.constant(instruction.index, scale) != _ONE:
         return None
-    byte_mask = _used_bytes(uses, instruction.index)
+    stores: list[frozenset[int] | None] = [None] * len(numbers)
     if len(numbers) == 2:  # a pair of bytes: its half of the register, and which of the two
         upper = bool(entries(decoded, "op_sel")[-1:] == [1]) or decoded.operands[0].half == "h"
-        numbers = [number for i, number in enumerate(numbers) if byte_mask >> (2 * upper + i) & 1]
+        stores = [byte_stores(uses, instruction.index, 2 * upper + byte) for byte in (0, 1)]
+    converted = [
+        (number, reached)
+        for number, reached in zip(numbers, stores, strict=True)
+        if number[0].kind is OperandClass.VGPR and reached != frozenset()
+    ]
     return Narrowing(
-        dtype, tuple(number for number in numbers if number[0].kind is OperandClass.VGPR)
+        dtype,
+        tuple(number for number, _ in converted),
+        tuple(reached for _, reached in converted),
     )
 
 
@@ -133,36 +142,6 @@ def _has_scale(decoded: Decoded, count: int) -> bool:
     return total > count
 
 
-def _used_bytes(uses: NumberUses, index: int, path: frozenset[int] = frozenset()) -> int:
-    """Which bytes of a 32-bit result later instructions use, as bits. Compilers leave halves of a
-    pair undefined that nothing stores."""
-    mask = 0
-    decoded = uses.program.instructions[index].decoded
-    (bit,) = bits_of(decoded.operands[0].bits)[:1]
-    for user in uses.defuse.uses(index) - path - {index}:
-        other = uses.program.instructions[user].decoded
-        if index not in uses.defuse.definitions(user, bit):
-            continue
-        memory = other.memory
-        if memory is not None and memory.kind is MemoryKind.STORE and memory.bytes < 4:
-            shift = 2 if other.opcode.memory_form.high else 0
-            mask |= (1 << memory.bytes) - 1 << shift
-        elif _keeps_half(other, bit):
-            half = 0b0011 if entries(other, "op_sel")[-1:] == [1] else 0b1100
-            mask |= half & _used_bytes(uses, user, path | {index})
-        else:
-            return 0b1111
-    return mask
-
-
-def _keeps_half(decoded: Decoded, bit: int) -> bool:
-    """Whether an instruction replaces one half of a register, and does not read it otherwise."""
-    if not decoded.roles or decoded.roles[0].type.partition("x")[0] not in _SMALL:
-        return False
-    sources = decoded.operands[first_source(decoded) :]
-    return decoded.operands[0].bits == 1 << bit and not any(o.bits >> bit & 1 for o in sources)
-
-
 def is_mark(decoded: Decoded) -> bool:
     """Whether an instruction is a mark of the HIP headers."""
     return len(decoded.operands) == 3 and decoded.operands[1].value in PROBES
@@ -173,7 +152,7 @@ def _mark_narrowing(decoded: Decoded) -> Narrowing | None:
     if not is_mark(decoded):
         return None
     number = decoded.operands[2], NumberElement(F32, 0)
-    return Narrowing(PROBES[decoded.operands[1].value or 0], (number,))
+    return Narrowing(PROBES[decoded.operands[1].value or 0], (number,), (None,))
 
 
 def _compared_constants(program: Program, uses: NumberUses) -> dict[object, set[int]]:
@@ -220,12 +199,12 @@ def _takes_exponent(decoded: Decoded, sources: list[int | None]) -> bool:
 
 def _read(dtype: str, decoded: Decoded) -> Narrowing:
     """The vector register that an instruction reads, as a number."""
-    numbers = (
+    numbers = tuple(
         (operand, NumberElement(F32, 0))
         for operand, role in zip(decoded.operands, decoded.roles, strict=True)
         if role.access is OperandAccess.READ and operand.kind is OperandClass.VGPR
     )
-    return Narrowing(dtype, tuple(numbers))
+    return Narrowing(dtype, numbers, (None,) * len(numbers))
 
 
 __all__ = ["PROBES", "Narrowing", "is_mark", "narrowings"]

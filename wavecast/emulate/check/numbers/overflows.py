@@ -45,7 +45,8 @@ class OverflowChecks(Observer):
         builder, lanes = emitter.builder, emitter.layout.lanes
         total: Any = ir.IntType(lanes)(0)
         largest: Any = constant(0, 32, lanes)
-        for operand, number in narrowing.operands:
+        slots, follows_bytes = self.code.decisions.slots, False
+        for position, (operand, number) in enumerate(narrowing.operands):
             size = _magnitude(emitter, operand, number)
             large = builder.icmp_unsigned(">", size, constant(narrowing.first_beyond, 32, lanes))
             finite = builder.icmp_unsigned("<", size, constant(F32.exponent_mask, 32, lanes))
@@ -53,14 +54,19 @@ class OverflowChecks(Observer):
             size = builder.select(beyond, size, constant(0, 32, lanes))
             greater = builder.icmp_unsigned(">", size, largest)
             largest = builder.select(greater, size, largest)
-            total = builder.or_(total, builder.bitcast(beyond, total.type))
-        total = builder.and_(total, emitter.exec_mask())
-        if instruction.index in self.code.decisions.slots:
+            lanes_beyond = builder.and_(builder.bitcast(beyond, total.type), emitter.exec_mask())
+            if (instruction.index, position) in slots:
+                self.code.note(
+                    emitter, (instruction.index, position), Kind.FP8_OVERFLOW, lanes_beyond
+                )
+                follows_bytes = True
+            total = builder.or_(total, lanes_beyond)
+        if instruction.index in slots and not follows_bytes:
             self.code.note(emitter, instruction.index, Kind.FP8_OVERFLOW, total)
         some = builder.icmp_unsigned("!=", total, total.type(0))
         with builder.if_then(some, likely=False):
             self._keep_largest(emitter, instruction.index, largest)
-            if instruction.index not in self.code.decisions.slots:
+            if instruction.index not in slots:
                 log.emit(emitter, Kind.FP8_OVERFLOW, instruction.index, lanes=total)
                 count_values(builder, emitter.context, I64(instruction.index), total)
 

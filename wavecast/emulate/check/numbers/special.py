@@ -36,7 +36,14 @@ class SpecialNumbers:
             for instruction in program.instructions
             if computes(instruction.decoded) or instruction.index in narrow
         ]
-        return cls(NumberDecisions.of(uses, looked_at), narrow)
+        stores = {
+            (index, number): reached
+            for index, narrowing in narrow.items()
+            if None not in narrowing.stores
+            for number, reached in enumerate(narrowing.stores)
+            if reached is not None
+        }
+        return cls(NumberDecisions.of(uses, looked_at, stores), narrow)
 
     def observers(self) -> tuple[Observer, ...]:
         """What emits the code, in order."""

@@ -178,7 +178,7 @@ class NumberUses:
         targets.add(target)
         if _inverts(decoded, bits):
             graph.inverting.add(target)
-        if _stores(decoded, bits):
+        if stores_data(decoded, bits):
             graph.stores.add(target)
             return 0
         written = _writes(decoded)
@@ -315,7 +315,7 @@ def _division_operands(decoded: Decoded) -> int:
 def _half(decoded: Decoded, register: int) -> str:
     """`l` or `h` where an instruction only accesses half of a vector register, else ""."""
     if decoded.memory is not None:
-        small = _stores(decoded, register) and decoded.memory.bytes < 4
+        small = stores_data(decoded, register) and decoded.memory.bytes < 4
         return shape_letters(decoded).strip("sk").replace("n", "l") if small else ""
     halves = {operand.half for operand in decoded.operands if operand.bits & register}
     return halves.pop() if len(halves) == 1 else ""
@@ -354,7 +354,7 @@ def _is_nan(value: int | None) -> bool:
     )
 
 
-def _stores(decoded: Decoded, bits: int) -> bool:
+def stores_data(decoded: Decoded, bits: int) -> bool:
     """Whether the registers are data that goes to global memory."""
     memory = decoded.memory
     if memory is None or memory.kind not in _STORES or memory.space not in _MEMORY:
@@ -419,4 +419,5 @@ __all__ = [
     "selected_operands",
     "selection_mask",
     "selection_masks",
+    "stores_data",
 ]
