@@ -105,3 +105,24 @@ def test_a_place_in_the_middle_of_a_table(target: str) -> None:
     with wavecast.device(target):
         _bessel[(1,)](x, out, BLOCK=128)
     torch.testing.assert_close(out, torch.special.bessel_y1(x), atol=2e-6, rtol=1e-5)
+
+
+@triton.jit
+def _powers(x_ptr, y_ptr, n, out_ptr, whole_ptr, BLOCK: tl.constexpr):
+    offset = tl.arange(0, BLOCK)
+    x = tl.load(x_ptr + offset)
+    tl.store(out_ptr + offset, libdevice.pow(x, tl.load(y_ptr + offset)))
+    tl.store(whole_ptr + offset, libdevice.pow(x, n + offset * 0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+@pytest.mark.parametrize("target", swept(TARGETS))
+def test_powers_of_the_device_library(target: str, dtype: torch.dtype) -> None:
+    """Also those of negative numbers, zeros and infinities, some of which are NaN."""
+    special = torch.tensor([0.0, -0.0, 1.0, -1.0, 0.5, -2.0, torch.inf, -torch.inf], dtype=dtype)
+    x, y = (each.contiguous().view(-1) for each in torch.meshgrid(special, special, indexing="ij"))
+    out, whole = torch.zeros(64, dtype=dtype), torch.zeros(64, dtype=dtype)
+    with wavecast.device(target):
+        _powers[(1,)](x, y, -3, out, whole, BLOCK=64)
+    torch.testing.assert_close(out, torch.pow(x, y), equal_nan=True)
+    torch.testing.assert_close(whole, torch.pow(x, -3), equal_nan=True)
