@@ -31,7 +31,7 @@ def _operator(name: str, sizes: str) -> None:
     """Call an operator of the library with inputs of its sizes (`m=5 dtype=float32`)."""
     from wavecast.frameworks.torch.library import function
     from wavecast.kernels import registry
-    from wavecast.kernels.inputs import Make
+    from wavecast.launch.inputs import Make
 
     pairs = (part.split("=") for part in sizes.split())
     values: dict[str, Any] = {

@@ -26,9 +26,10 @@ import torch
 
 import wavecast
 from wavecast.frameworks.torch import library, replay
-from wavecast.kernels import recording, registry
-from wavecast.kernels.inputs import Make
+from wavecast.kernels import registry
 from wavecast.kernels.operator import Operator
+from wavecast.launch import recording
+from wavecast.launch.inputs import Make
 
 CALLS = (
     "rms_norm", "rms_norm_residual", "silu_mul", "rope", "matmul", "batched_matmul", "attention",

@@ -2,6 +2,7 @@
 
     WavecastError                 exit code 2; one line for the user, a hint about what to do
     ├── UsageError                an option, name or setting the user gave is wrong
+    │   ├── ArgumentError         arguments that an operator does not take; a ValueError, too
     │   └── UnknownName           a name that is not in a registry; carries the nearest known ones
     ├── InputError                a file that is missing, truncated or of another format
     │   └── ParseError            text that does not parse; carries file and line
@@ -57,6 +58,10 @@ def _unpickled(
 
 class UsageError(WavecastError):
     """An option, name, or setting is wrong."""
+
+
+class ArgumentError(UsageError, ValueError):
+    """An operator was called with arguments it does not take."""
 
 
 class UnknownName(UsageError):

@@ -16,7 +16,7 @@ from tests.warm_python import run_python  # noqa: E402
 from wavecast.api.ops import followed, operators  # noqa: E402
 from wavecast.cli.main import run  # noqa: E402
 from wavecast.errors import UsageError  # noqa: E402
-from wavecast.kernels import catalogue, registry  # noqa: E402
+from wavecast.kernels import registry  # noqa: E402
 from wavecast.pipeline.library.library import Surveyed  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -74,14 +74,14 @@ def test_what_is_no_module_is_not_replaced() -> None:
 
 def test_the_list_imports_neither_pytorch_nor_an_operator() -> None:
     assert {
-        line.name: (line.family, line.summary, line.gradient) for line in catalogue.lines()
+        line.name: (line.family, line.summary, line.gradient) for line in registry.catalogue()
     } == {
         name: (registry.family(name), one.summary, bool(one.gradient))
         for name, one in registry.built_in_operators().items()
     }
     text = (
-        "import sys; from wavecast.kernels import catalogue; assert catalogue.lines(); "
-        "assert not {'torch', 'triton', 'numpy', 'wavecast.kernels.registry'} & set(sys.modules)"
+        "import sys; from wavecast.kernels import registry; assert registry.catalogue(); "
+        "assert not {'torch', 'triton', 'numpy', 'wavecast.kernels.signature'} & set(sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", text], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")

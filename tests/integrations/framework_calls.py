@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from wavecast import ops
-from wavecast.kernels.inputs import Make
+from wavecast.launch.inputs import Make
 
 
 def inputs_of(name: str, sizes: Mapping[str, Any] | None = None) -> dict[str, Any]:

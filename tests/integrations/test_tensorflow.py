@@ -22,9 +22,8 @@ import tensorflow as tf  # noqa: E402
 from tests.integrations.framework_calls import inputs_of, listed  # noqa: E402
 from wavecast import device as emulated  # noqa: E402
 from wavecast import ops  # noqa: E402
-from wavecast.errors import UsageError  # noqa: E402
+from wavecast.errors import ArgumentError, UsageError  # noqa: E402
 from wavecast.frameworks.host_calls import arrays  # noqa: E402
-from wavecast.kernels.checks import ArgumentError  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
 

@@ -15,13 +15,13 @@ from torch.fx.experimental.symbolic_shapes import ShapeEnv  # noqa: E402
 import wavecast  # noqa: E402
 from tests.targets import thorough_beyond  # noqa: E402
 from wavecast import arch, ops  # noqa: E402
+from wavecast.compile.configuration import Configuration  # noqa: E402
+from wavecast.errors import ArgumentError  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.attention import attention as rectangular  # noqa: E402
 from wavecast.kernels.attention import fp8, mla_prefill, specs, varlen  # noqa: E402
 from wavecast.kernels.attention.call import AttentionOptions, Call  # noqa: E402
 from wavecast.kernels.attention.sizes import scores  # noqa: E402
-from wavecast.kernels.checks import ArgumentError  # noqa: E402
-from wavecast.kernels.configuration import Configuration  # noqa: E402
 from wavecast.kernels.spec import KernelSpec  # noqa: E402
 from wavecast.runtimes.triton import capture  # noqa: E402
 

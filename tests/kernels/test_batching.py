@@ -16,7 +16,7 @@ from torch.utils._python_dispatch import TorchDispatchMode  # noqa: E402
 import wavecast  # noqa: E402
 from wavecast import ops  # noqa: E402
 from wavecast.frameworks.torch.verify import difference  # noqa: E402
-from wavecast.kernels.inputs import Make  # noqa: E402
+from wavecast.launch.inputs import Make  # noqa: E402
 
 pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore::DeprecationWarning")]
 

@@ -8,7 +8,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 import wavecast  # noqa: E402
 from wavecast import ops  # noqa: E402
-from wavecast.kernels.checks import ArgumentError  # noqa: E402
+from wavecast.errors import ArgumentError  # noqa: E402
 from wavecast.kernels.conv.geometry import geometry, is_last, keeps_last  # noqa: E402
 
 pytestmark = pytest.mark.torch

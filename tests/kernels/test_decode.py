@@ -13,11 +13,11 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 import wavecast  # noqa: E402
 from tests.targets import thorough_beyond  # noqa: E402
 from wavecast import arch, ops  # noqa: E402
+from wavecast.compile.configuration import Configuration  # noqa: E402
+from wavecast.errors import ArgumentError  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
-from wavecast.kernels.checks import ArgumentError  # noqa: E402
-from wavecast.kernels.configuration import Configuration  # noqa: E402
 from wavecast.kernels.decode.combine import reduce_parts  # noqa: E402
-from wavecast.kernels.inputs import Make  # noqa: E402
+from wavecast.launch.inputs import Make  # noqa: E402
 from wavecast.perfmodel.ranking.cache import splits  # noqa: E402
 from wavecast.runtimes.triton import capture  # noqa: E402
 

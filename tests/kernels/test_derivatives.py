@@ -11,7 +11,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("triton", reason="needs Triton")
 
 from wavecast import ops  # noqa: E402
-from wavecast.kernels.inputs import Make  # noqa: E402
+from wavecast.launch.inputs import Make  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

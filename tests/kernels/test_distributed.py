@@ -12,15 +12,14 @@ pytest.importorskip("triton", reason="needs Triton")
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast  # noqa: E402
-from wavecast.errors import WavecastError  # noqa: E402
-from wavecast.kernels.checks import ArgumentError  # noqa: E402
+from wavecast.errors import ArgumentError, WavecastError  # noqa: E402
 from wavecast.kernels.distributed import collectives  # noqa: E402
 from wavecast.kernels.distributed.collectives import groups  # noqa: E402
 from wavecast.kernels.distributed.descriptions import (  # noqa: E402
     DESCRIPTIONS,
     CollectiveOperator,
 )
-from wavecast.kernels.inputs import Make  # noqa: E402
+from wavecast.launch.inputs import Make  # noqa: E402
 
 pytestmark = pytest.mark.torch
 TOLERANCE = {"float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}

@@ -11,7 +11,7 @@ pytest.importorskip("triton", reason="needs Triton")
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast  # noqa: E402
-from wavecast.kernels.checks import ArgumentError  # noqa: E402
+from wavecast.errors import ArgumentError  # noqa: E402
 from wavecast.kernels.distributed import context, products  # noqa: E402
 from wavecast.kernels.distributed.group import groups  # noqa: E402
 

@@ -11,8 +11,7 @@ pytest.importorskip("triton", reason="needs Triton")
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast  # noqa: E402
-from wavecast.errors import WavecastError  # noqa: E402
-from wavecast.kernels.checks import ArgumentError  # noqa: E402
+from wavecast.errors import ArgumentError, WavecastError  # noqa: E402
 from wavecast.kernels.distributed import functions as distributed  # noqa: E402
 
 pytestmark = pytest.mark.torch

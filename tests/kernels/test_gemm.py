@@ -8,10 +8,10 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from tests.targets import thorough_beyond  # noqa: E402
+from wavecast.compile.configuration import Configuration  # noqa: E402
+from wavecast.errors import ArgumentError  # noqa: E402
 from wavecast.frameworks.torch.verify import difference, verify  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
-from wavecast.kernels.checks import ArgumentError  # noqa: E402
-from wavecast.kernels.configuration import Configuration  # noqa: E402
 from wavecast.kernels.gemm import matmul, scaled  # noqa: E402
 from wavecast.kernels.operator import Tolerance  # noqa: E402
 from wavecast.runtimes.triton import device  # noqa: E402

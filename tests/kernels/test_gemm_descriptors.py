@@ -18,8 +18,8 @@ from tests.targets import swept, thorough_beyond  # noqa: E402
 from wavecast import arch  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.gemm import matmul, scaled  # noqa: E402
-from wavecast.kernels.inputs import Make  # noqa: E402
 from wavecast.kernels.operator import Operator  # noqa: E402
+from wavecast.launch.inputs import Make  # noqa: E402
 from wavecast.runtimes.triton import capture  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -33,9 +33,10 @@ import itertools
 import torch
 from wavecast import arch
 from wavecast.frameworks.torch.verify import difference
-from wavecast.kernels import choice, gpu
+from wavecast.kernels import choice
+from wavecast.launch import gpu
 from wavecast.kernels.gemm import matmul
-from wavecast.kernels.inputs import Make
+from wavecast.launch.inputs import Make
 from wavecast.kernels.operator import Tolerance
 
 gpu.emulated = arch.load("sm_90")

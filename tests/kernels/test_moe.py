@@ -10,12 +10,12 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from wavecast import ops  # noqa: E402
+from wavecast.errors import ArgumentError  # noqa: E402
 from wavecast.frameworks.torch.verify import verify  # noqa: E402
-from wavecast.kernels.checks import ArgumentError  # noqa: E402
-from wavecast.kernels.inputs import Make  # noqa: E402
 from wavecast.kernels.moe import tiling  # noqa: E402
 from wavecast.kernels.moe.align import blocks  # noqa: E402
 from wavecast.kernels.moe.experts import moe  # noqa: E402
+from wavecast.launch.inputs import Make  # noqa: E402
 from wavecast.runtimes.triton import device  # noqa: E402
 
 pytestmark = pytest.mark.torch

@@ -19,8 +19,8 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from wavecast import ops  # noqa: E402
 from wavecast.frameworks.torch.verify import compare_results, results, to_float64, verify  # noqa: E402
-from wavecast.kernels.inputs import FP8, Make  # noqa: E402
 from wavecast.kernels.operator import Operator  # noqa: E402
+from wavecast.launch.inputs import FP8, Make  # noqa: E402
 from wavecast.runtimes.triton import device  # noqa: E402
 
 CDNA, RDNA = ("gfx90a", "gfx942", "gfx950"), frozenset({"gfx1100", "gfx1201"})

@@ -14,7 +14,7 @@ pytest.importorskip("triton", reason="needs Triton")
 import wavecast  # noqa: E402
 from tests.targets import thorough_beyond  # noqa: E402
 from wavecast import ops  # noqa: E402
-from wavecast.kernels.checks import ArgumentError  # noqa: E402
+from wavecast.errors import ArgumentError  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -10,7 +10,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from tests.targets import thorough_beyond  # noqa: E402
 from wavecast import ops  # noqa: E402
-from wavecast.kernels.checks import ArgumentError  # noqa: E402
+from wavecast.errors import ArgumentError  # noqa: E402
 from wavecast.kernels.quantise.common import same_codes  # noqa: E402
 from wavecast.runtimes.triton import device  # noqa: E402
 

@@ -14,9 +14,9 @@ pytest.importorskip("triton", reason="needs Triton")
 
 import wavecast  # noqa: E402
 from wavecast import ops  # noqa: E402
-from wavecast.kernels.checks import ArgumentError  # noqa: E402
-from wavecast.kernels.inputs import Make  # noqa: E402
+from wavecast.errors import ArgumentError  # noqa: E402
 from wavecast.kernels.refusal import refuse  # noqa: E402
+from wavecast.launch.inputs import Make  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

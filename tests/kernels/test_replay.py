@@ -21,8 +21,8 @@ from wavecast.emulate.check.collected import Reports  # noqa: E402
 from wavecast.frameworks.torch import library, replay  # noqa: E402
 from wavecast.frameworks.torch.tape import RecordedCall, Unreplayable, record  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
-from wavecast.kernels.inputs import Make  # noqa: E402
 from wavecast.kernels.norm import rows  # noqa: E402
+from wavecast.launch.inputs import Make  # noqa: E402
 
 pytestmark = pytest.mark.torch
 COLUMNS = 96

@@ -8,9 +8,7 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
-from wavecast.errors import UsageError  # noqa: E402
-from wavecast.kernels.checks import ArgumentError  # noqa: E402
-from wavecast.kernels.inputs import Make  # noqa: E402
+from wavecast.errors import ArgumentError, UsageError  # noqa: E402
 from wavecast.kernels.operator import Operator  # noqa: E402
 from wavecast.kernels.signature import (  # noqa: E402
     Signature,
@@ -20,6 +18,7 @@ from wavecast.kernels.signature import (  # noqa: E402
     vector_flops,
 )
 from wavecast.kernels.strides import rows_of  # noqa: E402
+from wavecast.launch.inputs import Make  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -8,15 +8,14 @@ pytest.importorskip("torch", reason="needs PyTorch")
 
 from wavecast.errors import UsageError
 from wavecast.kernels import registry
-from wavecast.kernels.sizes import check, complete, names
 
 
 @pytest.mark.parametrize("name", sorted(registry.operators()))
 def test_an_operators_own_sizes_are_accepted(name: str) -> None:
     operator = registry.operator(name)
     for sizes in (*operator.shapes, *operator.cases, *operator.thorough):
-        check(operator, sizes)
-    check(operator, complete(operator, {}))
+        operator.check_sizes(sizes)
+    operator.check_sizes(operator.complete_sizes({}))
 
 
 @pytest.mark.parametrize(
@@ -37,9 +36,9 @@ def test_an_operators_own_sizes_are_accepted(name: str) -> None:
 def test_values_that_are_refused(name: str, axis: str, value: object, wanted: str) -> None:
     operator = registry.operator(name)
     with pytest.raises(UsageError, match=wanted):
-        check(operator, {axis: value})  # type: ignore[dict-item]
+        operator.check_sizes({axis: value})  # type: ignore[dict-item]
 
 
 def test_numbers_of_either_type_are_accepted_for_floats() -> None:
-    check(registry.operator("dropout"), {"p": 1})
-    assert "p" in names(registry.operator("dropout"))
+    registry.operator("dropout").check_sizes({"p": 1})
+    assert "p" in registry.operator("dropout").size_names()

@@ -13,8 +13,8 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 import wavecast.kernels  # noqa: E402
 from wavecast import arch, ops  # noqa: E402
+from wavecast.compile.configuration import Configuration  # noqa: E402
 from wavecast.kernels import choice, tables  # noqa: E402
-from wavecast.kernels.configuration import Configuration  # noqa: E402
 from wavecast.kernels.norm.rows import norm_rows_kernel  # noqa: E402
 from wavecast.runtimes.triton import capture  # noqa: E402
 

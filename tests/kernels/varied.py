@@ -17,10 +17,10 @@ from typing import Any
 
 from tests.kernels.test_operators import TARGETS
 from wavecast import ops
+from wavecast.errors import ArgumentError
 from wavecast.frameworks.torch.verify import results, to_float64, verify
-from wavecast.kernels.checks import ArgumentError
-from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator
+from wavecast.launch.inputs import Make
 
 _LARGEST = 2**18
 """Elements of a tensor that a trial may have: more are emulated too long."""

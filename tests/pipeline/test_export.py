@@ -23,7 +23,7 @@ from wavecast.compile.codeobject import Launch  # noqa: E402
 from wavecast.emulate.launch import Emulator  # noqa: E402
 from wavecast.errors import UsageError  # noqa: E402
 from wavecast.kernels import registry  # noqa: E402
-from wavecast.kernels.inputs import Make  # noqa: E402
+from wavecast.launch.inputs import Make  # noqa: E402
 from wavecast.pipeline.library.exporting import export  # noqa: E402
 from wavecast.report.library.exported import export_files  # noqa: E402
 

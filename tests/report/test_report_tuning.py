@@ -6,7 +6,7 @@ import io
 
 from rich.console import Console
 
-from wavecast.kernels.configuration import Configuration
+from wavecast.compile.configuration import Configuration
 from wavecast.pipeline.explain.result import ConfigurationChoice
 from wavecast.report.explain.terminal_choices import choices
 from wavecast.report.lab import tuning

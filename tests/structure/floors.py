@@ -72,6 +72,10 @@ FLOORS: Final[tuple[tuple[Room, ...], ...]] = (
             "liveness, def-use, semantics, descriptors",
             "`AssemblyModule`, `Program`",
         ),
+        Room(
+            ("launch",),
+            "what a launch needs of any kernel: the GPU it goes to, its tensors, who records it",
+        ),
     ),
     (
         Room(

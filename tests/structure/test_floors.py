@@ -16,7 +16,7 @@ from tests.structure.sources import ROOT, files, imports
 TOP = {"__init__": 99, "__main__": 99}
 
 OPTIONAL = {
-    "torch": {"kernels", "runtimes", "frameworks"},
+    "torch": {"launch", "kernels", "runtimes", "frameworks"},
     "triton": {"kernels", "runtimes", "frameworks"},
     "llvmlite": {"compile", "emulate"},
     "numba": {"compile"},
@@ -115,6 +115,63 @@ def test_an_import_that_goes_up_is_found(text: str, tmp_path: Path) -> None:
     path.write_text(f"from wavecast.isa import program\nfrom wavecast import errors\n{text}\n")
     (message,) = violations(path, tmp_path)
     assert ": analyze imports wavecast" in message
+
+
+LIBRARY = {
+    "registry": "which operators there are",
+    "operator": "what one is",
+    "choice": "which configurations launches have",
+    "tables": "the configurations that tuning stored",
+    "distributed.functions": "what the ranks of a group call",
+}
+"""Modules of `kernels` that the rest of the package may import."""
+ADAPTERS = {
+    "refusal": "what a call refuses, without running it",
+    "signature": "the tensors of an operator",
+}
+"""Those that also `frameworks` may, which makes the operators those of PyTorch, JAX, TensorFlow."""
+
+
+def library_imports(path: Path, root: Path = ROOT) -> list[str]:
+    """The imports of a file that go past the modules of the kernel library for others."""
+    here = floor(path, root)
+    if here == "kernels":
+        return []
+    modules = {*LIBRARY, *(ADAPTERS if here == "frameworks" else ())}
+    messages = []
+    for imported in imports(path):
+        name = imported.name.removeprefix("wavecast.kernels.")
+        past = name != imported.name and not any(
+            name == module or name.startswith(f"{module}.") for module in modules
+        )
+        if past or imported.name == "wavecast.kernels":
+            messages.append(f"{path}:{imported.line}: {here} imports {imported.name}")
+    return messages
+
+
+def test_others_use_the_kernel_library_through_few_modules() -> None:
+    assert [message for path in files() for message in library_imports(path)] == []
+
+
+@pytest.mark.parametrize(
+    ("room", "text", "count"),
+    [
+        ("tune", "from wavecast.kernels import choice, checks", 1),
+        ("tune", "def f():\n    from wavecast.kernels.spec import KernelSpec", 1),
+        ("tune", "from wavecast.kernels.signature import Signature", 1),
+        ("frameworks", "from wavecast.kernels.signature import Signature", 0),
+        ("frameworks", "import wavecast.kernels", 1),
+        ("kernels", "from wavecast.kernels.spec import KernelSpec", 0),
+        ("tune", "from wavecast.kernels.registry import operator", 0),
+    ],
+)
+def test_an_import_past_the_library_is_found(
+    room: str, text: str, count: int, tmp_path: Path
+) -> None:
+    path = tmp_path / room / "planted.py"
+    path.parent.mkdir()
+    path.write_text(f"{text}\n")
+    assert len(library_imports(path, tmp_path)) == count
 
 
 def test_optional_libraries_stay_on_their_floors() -> None:

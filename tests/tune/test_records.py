@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 
 from tests.documents.support import validated
+from wavecast.compile.configuration import Configuration
 from wavecast.errors import InputError
-from wavecast.kernels.configuration import Configuration
 from wavecast.tune import TuningTable, load
 from wavecast.tune.records import Journal, Result, TuningProblem, read
 

@@ -8,8 +8,8 @@ from random import Random
 import pytest
 
 from wavecast.arch import capabilities
+from wavecast.compile.configuration import Configuration
 from wavecast.errors import UnknownName, UsageError
-from wavecast.kernels.configuration import Configuration
 from wavecast.tune.budget import SearchBudget
 from wavecast.tune.search import STRATEGIES, strategy
 from wavecast.tune.space import SearchSpace, wide

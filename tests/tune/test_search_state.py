@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from wavecast.kernels.configuration import Configuration
+from wavecast.compile.configuration import Configuration
 from wavecast.tune.records import Result
 from wavecast.tune.search_state import SearchState
 

@@ -105,7 +105,6 @@ def export(operator: str, *, progress: Progress = silent, **options: Any) -> Exp
     """
     from wavecast import arch, files
     from wavecast.kernels import registry
-    from wavecast.kernels.sizes import check
     from wavecast.pipeline.library.exporting import export as compiled
     from wavecast.report.library.exported import check_name, export_files
 
@@ -114,7 +113,7 @@ def export(operator: str, *, progress: Progress = silent, **options: Any) -> Exp
     name, folder = stated.output.name.removeprefix("lib"), stated.output.parent
     check_name(name)
     chosen, shape = registry.operator(operator), stated.shape or {}
-    check(chosen, shape)
+    chosen.check_sizes(shape)
     sizes = {**chosen.shapes[0], **shape}
     devices = list({device.id: device for device in map(arch.load, stated.arch)}.values())
     progress(f"compiling {chosen.describe(sizes)}")

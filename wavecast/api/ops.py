@@ -17,8 +17,8 @@ from wavecast.options.values import FILE, PROCESSES, Files, Integers, NameList, 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wavecast.kernels.catalogue import OperatorLine
     from wavecast.kernels.operator import Operator
+    from wavecast.kernels.registry import OperatorLine
     from wavecast.pipeline.library.library import Call, Surveyed
     from wavecast.tune.library import TunedCall
 
@@ -229,9 +229,9 @@ def _json(file: Path) -> Any:
 
 def _listed(names: Sequence[str], pattern: str) -> list[OperatorLine]:
     """The operators of some names that match. Raises UnknownName and NothingAnalysed."""
-    from wavecast.kernels import catalogue
+    from wavecast.kernels import registry
 
-    lines = {line.name: line for line in catalogue.lines()}
+    lines = {line.name: line for line in registry.catalogue()}
     for name in names:
         if name not in lines:
             raise UnknownName("operator", name, lines)

@@ -4,14 +4,10 @@ from collections.abc import Sequence
 
 import torch
 
-from wavecast.errors import UsageError
+from wavecast.errors import ArgumentError
 
 FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 """The dtypes most operators take."""
-
-
-class ArgumentError(UsageError, ValueError):
-    """An operator was called with arguments it does not take."""
 
 
 def require(condition: bool, operator: str, message: str) -> None:

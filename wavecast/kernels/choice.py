@@ -22,11 +22,12 @@ import triton
 from wavecast import isa
 from wavecast.analyze.sync import unfinished_stores
 from wavecast.arch import Device
+from wavecast.compile.configuration import Configuration
 from wavecast.errors import CompileError, ParseError
-from wavecast.kernels import checks, gpu, recording, tables
-from wavecast.kernels.configuration import Configuration
+from wavecast.kernels import checks, tables
 from wavecast.kernels.spec import AMD_ONLY, KernelSpec, Problem, Settings
 from wavecast.kernels.strides import contiguous
+from wavecast.launch import gpu, recording
 
 ATTEMPTS: Final = 12
 """Candidates that may spill before the one with the fewest spills is taken. After half of them,

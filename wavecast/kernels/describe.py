@@ -2,7 +2,6 @@
 
 from wavecast.arch import Device
 from wavecast.kernels import checks, choice, derivative
-from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Batch, Gradient, Operator, Sizes, Tolerance, sizes
 from wavecast.kernels.references import short_name, wide_dtype, widened
 from wavecast.kernels.signature import (
@@ -14,6 +13,7 @@ from wavecast.kernels.signature import (
     vector_flops,
 )
 from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings, Workspace
+from wavecast.launch.inputs import Make
 from wavecast.perfmodel.bounds import Work
 from wavecast.perfmodel.coefficients import coefficient
 from wavecast.perfmodel.ranking import Constant, Demand, StreamingKernel, TiledProduct

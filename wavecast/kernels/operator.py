@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from wavecast.errors import UsageError
+from wavecast.errors import UsageError, WavecastError
+from wavecast.kernels.sizes import expectation, value_text
 from wavecast.perfmodel.bounds import Work
 
 if TYPE_CHECKING:
@@ -74,6 +75,11 @@ class Batch:
 
 _DERIVED = Batch(())
 """Stands for a batch that follows from the tensors: all of them, where they are of one shape."""
+
+
+_REFUSED = (ArithmeticError, AttributeError, LookupError, MemoryError, RuntimeError, TypeError,
+            ValueError)  # fmt: skip
+"""What PyTorch raises for tensors that cannot be: too large, of a name that is not a dtype."""
 
 
 def _sentinel(*args: Any, **sizes: Any) -> Any:
@@ -163,3 +169,72 @@ class Operator:
     def describe(self, sizes: Sizes) -> str:
         """A call in one line: `rms_norm rows=8 columns=300 dtype=bfloat16`."""
         return " ".join([self.name, *(f"{name}={value}" for name, value in sizes.items())])
+
+    def size_names(self) -> list[str]:
+        """The sizes that a call can be given."""
+        parameters = list(inspect.signature(self.inputs).parameters.values())[1:]
+        names = [
+            parameter.name
+            for parameter in parameters
+            if parameter.kind is not inspect.Parameter.VAR_KEYWORD
+        ]
+        if len(names) < len(parameters):  # it takes any: those its cases have
+            for sizes in self._rows():
+                names += [name for name in sizes if name not in names]
+        return names
+
+    def complete_sizes(self, sizes: Sizes) -> dict[str, Any]:
+        """Sizes that are not given are their defaults, or, without one, those of the first shape it
+        is judged on; without any given, all of them are."""
+        first = dict(self.shapes[0]) if self.shapes else {}
+        if not sizes:
+            return first
+        defaults = {
+            parameter.name: parameter.default
+            for parameter in inspect.signature(self.inputs).parameters.values()
+            if parameter.default is not inspect.Parameter.empty
+        }
+        mandatory = {name: value for name, value in first.items() if name not in defaults}
+        stated = {name: value for name, value in defaults.items() if value is not None}
+        return {**stated, **mandatory, **sizes}
+
+    def check_sizes(self, sizes: Sizes) -> None:
+        """Compare `sizes` with those of the operator's own calls. Raises UsageError for a name that
+        it does not have, and a value of another type or outside of the range of the type."""
+        accepted = self.size_names()
+        for name, value in sizes.items():
+            if name not in accepted:
+                axis_names = ", ".join(accepted)
+                raise UsageError(f"{self.name} has no axis {name!r}", hint=f"it has {axis_names}")
+            if value is None and any(name in row and row[name] is None for row in self._rows()):
+                continue
+            requirement = expectation(tuple(self._case_values(name)), value)
+            if requirement:
+                raise UsageError(
+                    f"{self.name}: {name} must be {requirement}, not {value_text(value)}"
+                )
+
+    def call_inputs(self, make: Any, sizes: Sizes) -> dict[str, Any]:
+        """The arguments of a call with `sizes`, whose tensors `make` makes (`inputs.Make`). Raises
+        UsageError where there are none: too large, of an unknown dtype, of sizes that do not
+        belong together."""
+        try:
+            return self.inputs(make, **sizes)
+        except WavecastError:
+            raise
+        except _REFUSED as error:
+            reason = str(error).partition("\n")[0] or type(error).__name__
+            raise UsageError(f"no inputs of {self.describe(sizes)}: {reason}") from error
+
+    def _case_values(self, name: str) -> Iterator[Any]:
+        """The values that a size has in the operator's own calls."""
+        parameter = inspect.signature(self.inputs).parameters.get(name)
+        if parameter is not None and parameter.default not in (inspect.Parameter.empty, None):
+            yield parameter.default
+        for sizes in self._rows():
+            if sizes.get(name) is not None:
+                yield sizes[name]
+
+    def _rows(self) -> tuple[Sizes, ...]:
+        """The operator's own calls."""
+        return (*self.shapes, *self.cases, *self.thorough)

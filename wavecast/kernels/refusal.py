@@ -6,9 +6,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wavecast.kernels import gpu
-from wavecast.kernels.checks import ArgumentError
+from wavecast.errors import ArgumentError
 from wavecast.kernels.operator import Operator
+from wavecast.launch import gpu
 
 
 def refuse(operator: Operator, arguments: Mapping[str, Any]) -> None:

@@ -2,9 +2,13 @@
 
 import pkgutil
 from collections.abc import Callable, Mapping
+from dataclasses import astuple, dataclass
 from importlib import import_module
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
+from wavecast.compile.cache import DiskCache
+from wavecast.compile.digest import key
 from wavecast.errors import MissingTool, UnknownName, UsageError
 from wavecast.extras import install_hint
 from wavecast.kernels.operator import Operator
@@ -13,6 +17,17 @@ _own: dict[str, Operator] = {}
 _added: dict[str, Operator] = {}
 _families: dict[str, str] = {}
 _listeners: list[Callable[[Operator], None]] = []
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorLine:
+    """An operator of the package: its name, the folder it is in, its summary in a line, and whether
+    it has a gradient."""
+
+    name: str
+    family: str
+    summary: str
+    gradient: bool
 
 
 def operators() -> Mapping[str, Operator]:
@@ -64,6 +79,24 @@ def listen(listener: Callable[[Operator], None]) -> None:
     _listeners.append(listener)
 
 
+def catalogue() -> tuple[OperatorLine, ...]:
+    """The operators of the package in alphabetical order, from the cache where it has them:
+    the files of operators import PyTorch and Triton. Raises MissingTool without those."""
+    store = DiskCache()
+    entry = key("operators", _versions(), _sources())
+    rows = store.get(entry)
+    if isinstance(rows, tuple):
+        return tuple(OperatorLine(*line) for line in rows)
+    lines = tuple(
+        OperatorLine(
+            operator.name, family(operator.name), operator.summary, bool(operator.gradient)
+        )
+        for operator in built_in_operators().values()
+    )
+    store.put(entry, [astuple(line) for line in lines])
+    return lines
+
+
 def _load() -> None:
     try:
         import_module("torch")
@@ -89,3 +122,19 @@ def _load() -> None:
 
 def _last(name: str) -> str:
     return name.rpartition(".")[2]
+
+
+def _versions() -> list[str]:
+    """Of what operators import; "" where it is not installed, which the registry refuses."""
+    versions = []
+    for name in ("torch", "triton"):
+        try:
+            versions.append(version(name))
+        except PackageNotFoundError:
+            versions.append("")
+    return versions
+
+
+def _sources() -> list[tuple[str, bytes]]:
+    root = Path(__file__).parent
+    return [(str(file.relative_to(root)), file.read_bytes()) for file in sorted(root.rglob("*.py"))]

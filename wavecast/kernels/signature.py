@@ -26,9 +26,10 @@ from typing import Any, Final
 import torch
 from torch import Tensor
 
+from wavecast.errors import ArgumentError
 from wavecast.kernels import checks
 from wavecast.kernels.expressions import Expression
-from wavecast.kernels.inputs import FP8, Make, torch_dtype
+from wavecast.launch.inputs import FP8, Make, torch_dtype
 from wavecast.perfmodel.bounds import Work
 
 CLASSES: Final[Mapping[str, tuple[torch.dtype, ...]]] = {
@@ -167,7 +168,7 @@ class TensorSpec:
         if several < 0 and fixed < len(self.dimensions):
             shape = "x".join(map(str, tensor.shape)) or "a scalar"
             message = f"{operator}: {self.name} is {shape}, expected {self.shape_text}"
-            raise checks.ArgumentError(message)
+            raise ArgumentError(message)
         extents: list[int] = []
         axes: list[tuple[str, int]] = []
         for dimension in self.dimensions:

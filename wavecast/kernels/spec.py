@@ -13,8 +13,8 @@ from typing import Any, Final
 import torch
 
 from wavecast.arch import Device
+from wavecast.compile.configuration import Configuration
 from wavecast.errors import MissingFact
-from wavecast.kernels.configuration import Configuration
 from wavecast.kernels.expressions import Expression
 from wavecast.perfmodel.ranking import Demand, StreamingKernel
 

@@ -17,7 +17,7 @@ from typing import Any
 
 from wavecast import arch, files
 from wavecast.arch import Device
-from wavecast.kernels.configuration import Configuration
+from wavecast.compile.configuration import Configuration
 from wavecast.kernels.spec import KernelSpec, Problem
 
 SCHEMA = "wavecast.kernels/1"

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wavecast.arch import Device
+from wavecast.compile.configuration import Configuration
 from wavecast.errors import WavecastError
-from wavecast.kernels.configuration import Configuration
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.runtimes.triton.complaints import Refused
 from wavecast.sampling.estimate import estimate, simulate

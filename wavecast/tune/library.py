@@ -16,10 +16,10 @@ from typing import Any
 from wavecast import arch
 from wavecast.analyze.sync import unfinished_stores
 from wavecast.arch import Device
+from wavecast.compile.configuration import Configuration
 from wavecast.compile.parsing import parse_kernel
 from wavecast.errors import CompileError, WavecastError
 from wavecast.kernels import choice, registry
-from wavecast.kernels.configuration import Configuration
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.kernels.tables import TunedEntry
 from wavecast.pipeline.library.library import explain_call

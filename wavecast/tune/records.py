@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from wavecast import files
+from wavecast.compile.configuration import Configuration
 from wavecast.errors import InputError
-from wavecast.kernels.configuration import Configuration
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from itertools import islice
 from random import Random
 from typing import Final
 
+from wavecast.compile.configuration import Configuration
 from wavecast.errors import UnknownName
-from wavecast.kernels.configuration import Configuration
 from wavecast.tune.space import SearchSpace
 
 BATCH: Final = 16

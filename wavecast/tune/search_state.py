@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 
-from wavecast.kernels.configuration import Configuration
+from wavecast.compile.configuration import Configuration
 from wavecast.tune.records import Result
 
 Tile = tuple[tuple[str, object], ...]

@@ -8,7 +8,7 @@ from itertools import product
 from typing import Any, Final
 
 from wavecast.arch import Capabilities
-from wavecast.kernels.configuration import Configuration
+from wavecast.compile.configuration import Configuration
 
 LARGEST_BLOCK: Final = 1024
 SMALLEST_BLOCK: Final = 16

@@ -21,7 +21,7 @@ from wavecast.tune.document import (
 from wavecast.tune.records import Result, TuningProblem
 
 if TYPE_CHECKING:
-    from wavecast.kernels.configuration import Configuration
+    from wavecast.compile.configuration import Configuration
 
 SCHEMA = name_of(TuneDocument)
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 from wavecast import arch
 from wavecast.arch import Device
-from wavecast.kernels.configuration import Configuration
+from wavecast.compile.configuration import Configuration
 from wavecast.runtimes.triton import compat
 from wavecast.runtimes.triton.isolation import diagnostic
 from wavecast.runtimes.triton.trials import Trials

@@ -19,8 +19,11 @@ import torch.distributed._functional_collectives as functional  # noqa: E402
 from torch.distributed.device_mesh import init_device_mesh  # noqa: E402
 
 import wavecast  # noqa: E402
-from wavecast.errors import UsageError, WavecastError  # noqa: E402
-from wavecast.kernels.checks import ArgumentError  # noqa: E402
+from wavecast.errors import (  # noqa: E402
+    ArgumentError,
+    UsageError,
+    WavecastError,
+)
 
 pytestmark = pytest.mark.torch
 SLOW = pytest.mark.thorough

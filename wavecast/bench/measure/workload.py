@@ -12,7 +12,6 @@ from wavecast.bench.records import BenchSubject, Scalar
 from wavecast.errors import InputError, UsageError, WavecastError
 from wavecast.kernels import registry
 from wavecast.kernels.operator import Operator
-from wavecast.kernels.sizes import call_inputs, check, complete
 from wavecast.perfmodel.bounds import Work
 
 
@@ -47,17 +46,17 @@ class OperatorWorkload(Workload):
     """An operator at sizes, which are its axes."""
 
     def __init__(self, operator: Operator, sizes: Mapping[str, Scalar]) -> None:
-        check(operator, sizes)
+        operator.check_sizes(sizes)
         self.operator = operator
-        self.sizes = complete(operator, sizes)
+        self.sizes = operator.complete_sizes(sizes)
         self.subject = BenchSubject("operator", operator.name, self.sizes)
 
     def prepare(self, seed: int, *, values: bool = True, device: str = "cpu") -> Callable[[], Any]:
-        from wavecast.kernels.inputs import Make
+        from wavecast.launch.inputs import Make
         from wavecast.runtimes.gpu.inputs import MakeThere
 
         make = Make(seed, values=values) if device == "cpu" else MakeThere(seed, device)
-        inputs = call_inputs(self.operator, make, self.sizes)
+        inputs = self.operator.call_inputs(make, self.sizes)
         return lambda: self.operator.call(**inputs)
 
     def verified(self) -> tuple[float | None, tuple[str, ...]]:

@@ -12,11 +12,10 @@ from typing import Any, Final
 import numpy as np
 
 from wavecast import arch
-from wavecast.errors import UsageError
+from wavecast.errors import ArgumentError, UsageError
 from wavecast.frameworks.host_calls import arrays
 from wavecast.frameworks.host_calls.calls import HostCall
 from wavecast.kernels import registry
-from wavecast.kernels.checks import ArgumentError
 from wavecast.kernels.operator import Operator
 
 _target: Final[contextvars.ContextVar[str]] = contextvars.ContextVar("target", default="")

@@ -16,8 +16,9 @@ from torch._subclasses.fake_tensor import FakeTensorMode
 from wavecast.errors import UsageError
 from wavecast.frameworks.host_calls import arrays
 from wavecast.frameworks.torch.library import function
-from wavecast.kernels import gpu, registry
+from wavecast.kernels import registry
 from wavecast.kernels.operator import Operator
+from wavecast.launch import gpu
 from wavecast.runtimes.triton.device import device
 
 _LOCK: Final = threading.Lock()

@@ -14,7 +14,7 @@ from sglang.kernels.fused_op import BaseFusedOp
 from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
 from wavecast.frameworks.sglang.environment import NAME, requested_gpu
-from wavecast.kernels import gpu
+from wavecast.launch import gpu
 from wavecast.runtimes.triton.device import device
 
 _RUNNER: Final = "sglang.srt.model_executor.model_runner.ModelRunner"

@@ -15,12 +15,13 @@ import torch
 from torch import Tensor
 from torch._compile import _disable_dynamo
 
+from wavecast.errors import ArgumentError
 from wavecast.frameworks.torch import autograd, batching
 from wavecast.frameworks.torch.replay import MISSED, RepeatedCalls, repeated_calls
-from wavecast.kernels import gpu, registry
-from wavecast.kernels.checks import ArgumentError
+from wavecast.kernels import registry
 from wavecast.kernels.operator import Operator
 from wavecast.kernels.refusal import refuse
+from wavecast.launch import gpu
 from wavecast.runtimes.imported import DTENSOR, DYNAMO, TRANSFORMERS, when_imported
 from wavecast.runtimes.patching import Patches
 

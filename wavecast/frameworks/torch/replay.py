@@ -24,8 +24,8 @@ from torch.nn import Parameter
 from triton.runtime.driver import driver
 
 from wavecast.frameworks.torch.tape import RecordedCall, Unreplayable, record
-from wavecast.kernels import recording
 from wavecast.kernels.operator import Operator
+from wavecast.launch import recording
 
 _SIGNATURES: Final = 512
 """Signatures remembered per operator; the oldest is forgotten first."""

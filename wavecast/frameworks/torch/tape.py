@@ -19,8 +19,8 @@ from triton import knobs
 from triton.runtime.driver import driver
 from triton.tools.tensor_descriptor import TensorDescriptor
 
-from wavecast.kernels import recording
-from wavecast.kernels.recording import RecordedLaunch
+from wavecast.launch import recording
+from wavecast.launch.recording import RecordedLaunch
 
 Tensors = list[Any]
 """The numbered tensors of a replay."""

@@ -10,8 +10,8 @@ import torch
 
 from wavecast.emulate.check.collected import Reports
 from wavecast.kernels import choice
-from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator, Sizes, Tolerance
+from wavecast.launch.inputs import Make
 from wavecast.runtimes.triton import device
 
 FLOATING = frozenset(

@@ -19,7 +19,7 @@ from vllm.v1.worker.worker_base import CompilationTimes
 
 from wavecast.frameworks.vllm.plugin import requested_gpu
 from wavecast.frameworks.vllm.sampler import WavecastSampler
-from wavecast.kernels import gpu
+from wavecast.launch import gpu
 from wavecast.runtimes.triton.device import device
 
 

@@ -6,9 +6,10 @@ from typing import Any
 
 from torch import Tensor, dtype
 
-from wavecast.kernels import checks, gpu
+from wavecast.kernels import checks
 from wavecast.kernels.attention.specs import padded_head_size
 from wavecast.kernels.spec import Problem
+from wavecast.launch import gpu
 
 LARGEST_HEAD = 256
 

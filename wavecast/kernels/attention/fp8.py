@@ -3,10 +3,11 @@
 import torch
 from torch import Tensor
 
-from wavecast.kernels import checks, describe, gpu
+from wavecast.kernels import checks, describe
 from wavecast.kernels.attention import launches, reference, sizes
 from wavecast.kernels.attention.call import AttentionOptions, Call
 from wavecast.kernels.describe import Operator, Signature, Tolerance, wide_dtype
+from wavecast.launch import gpu
 
 TENSORS = Signature(
     "q: [b, s, hq, d] float8_e4m3fn|float8_e4m3fnuz",

@@ -3,11 +3,12 @@
 import torch
 from torch import Tensor
 
-from wavecast.kernels import choice, gpu
+from wavecast.kernels import choice
 from wavecast.kernels.attention import specs
 from wavecast.kernels.attention.call import Call
 from wavecast.kernels.quantise.formats import FP8, largest_power
 from wavecast.kernels.strides import adjacent
+from wavecast.launch import gpu
 
 
 def forward(call: Call) -> tuple[Tensor, Tensor]:

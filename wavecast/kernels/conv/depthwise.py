@@ -13,11 +13,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import choice, gpu
+from wavecast.kernels import choice
 from wavecast.kernels.conv.combine import activated, combine
 from wavecast.kernels.conv.geometry import Geometry, empty, is_last, strides, to_memory_format
 from wavecast.kernels.spec import KernelSpec, Problem, Settings
 from wavecast.kernels.tiles import tile_of
+from wavecast.launch import gpu
 
 _PARTS_PER_UNIT = 8
 """Workgroups of the weight's gradient per compute unit."""

@@ -7,7 +7,7 @@ import triton
 from torch import Tensor
 
 from wavecast.arch import Device
-from wavecast.kernels import checks, choice, gpu
+from wavecast.kernels import checks, choice
 from wavecast.kernels.conv import tiling
 from wavecast.kernels.conv.combine import combine
 from wavecast.kernels.conv.geometry import (
@@ -22,6 +22,7 @@ from wavecast.kernels.conv.implicit_kernel import convolution_kernel
 from wavecast.kernels.conv.layout import channels_first, channels_last, in_rows
 from wavecast.kernels.references import short_name
 from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
+from wavecast.launch import gpu
 from wavecast.perfmodel.ranking import ImplicitProduct
 
 

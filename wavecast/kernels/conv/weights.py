@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.arch import Device
-from wavecast.kernels import choice, gpu
+from wavecast.kernels import choice
 from wavecast.kernels.conv import tiling
 from wavecast.kernels.conv.combine import combine
 from wavecast.kernels.conv.geometry import Geometry, empty, strides, to_memory_format
@@ -22,6 +22,7 @@ from wavecast.kernels.conv.layout import channels_last, in_rows
 from wavecast.kernels.references import short_name
 from wavecast.kernels.spec import Axes, KernelSpec, Problem, Settings
 from wavecast.kernels.tiles import tile_of
+from wavecast.launch import gpu
 from wavecast.perfmodel.ranking import ImplicitProduct
 
 _EXCHANGED_BYTES = 32

@@ -7,11 +7,12 @@ import torch
 import triton
 from torch import Tensor
 
-from wavecast.kernels import checks, gpu
+from wavecast.kernels import checks
 from wavecast.kernels.checks import require
 from wavecast.kernels.decode.parts import HALVES
 from wavecast.kernels.describe import Device, Signature
 from wavecast.kernels.strides import adjacent
+from wavecast.launch import gpu
 
 CACHE = "float16|bfloat16|float8_e4m3fn|float8_e4m3fnuz|float8_e5m2|int8"
 """Dtypes of a cache, in a signature."""

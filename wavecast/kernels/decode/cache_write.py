@@ -8,7 +8,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import choice, describe, gpu
+from wavecast.kernels import choice, describe
 from wavecast.kernels.checks import check_no_overlap, require
 from wavecast.kernels.decode.arguments import CACHE, scale_stride, usable
 from wavecast.kernels.decode.parts import FP8
@@ -16,6 +16,7 @@ from wavecast.kernels.describe import Device, KernelSpec, Problem, Settings, Sig
 from wavecast.kernels.quantise import formats
 from wavecast.kernels.quantise.formats import fp8_of
 from wavecast.kernels.strides import adjacent
+from wavecast.launch import gpu
 
 TENSORS = Signature(
     "key: [tokens, heads, head] float",

@@ -10,7 +10,7 @@ import triton
 from torch import Tensor
 
 from wavecast.dtypes import lookup
-from wavecast.kernels import checks, choice, describe, gpu
+from wavecast.kernels import checks, choice, describe
 from wavecast.kernels.decode import arguments, mla_cdna
 from wavecast.kernels.decode.combine import reduce_parts
 from wavecast.kernels.decode.mla_kernel import mla_decode_kernel
@@ -19,6 +19,7 @@ from wavecast.kernels.decode.reference import reference_attention
 from wavecast.kernels.decode.sizes import made_cache, made_lengths, made_table
 from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings, Signature, Work
 from wavecast.kernels.strides import adjacent
+from wavecast.launch import gpu
 from wavecast.perfmodel import coefficients
 from wavecast.perfmodel.ranking.cache import FAMILY, CacheLoop, latent_plan, splits
 

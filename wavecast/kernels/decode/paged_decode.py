@@ -11,7 +11,7 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.dtypes import lookup
-from wavecast.kernels import checks, choice, gpu
+from wavecast.kernels import checks, choice
 from wavecast.kernels.decode import arguments
 from wavecast.kernels.decode.combine import reduce_parts, workspaces
 from wavecast.kernels.decode.parts import (
@@ -26,6 +26,7 @@ from wavecast.kernels.decode.parts import (
 from wavecast.kernels.decode.reference import reference_attention
 from wavecast.kernels.decode.sizes import llama, made_lengths, paged_inputs, paged_work
 from wavecast.kernels.describe import Axes, Device, KernelSpec, Operator, Problem, Settings
+from wavecast.launch import gpu
 from wavecast.perfmodel.ranking.cache import CacheLoop, splits
 
 TENSORS = arguments.signature("sequences")

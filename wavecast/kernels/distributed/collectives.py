@@ -16,12 +16,12 @@ import torch
 import triton
 from torch import Tensor
 
-from wavecast.kernels import gpu
 from wavecast.kernels.checks import FLOATS, dtype_in, one_of, require, shape_is
 from wavecast.kernels.distributed import launches
 from wavecast.kernels.distributed.group import MOVED, OPS, RankCall, RankGroup, groups
 from wavecast.kernels.distributed.kernels import reduce_norm_kernel
 from wavecast.kernels.distributed.signals import BLOCKS
+from wavecast.launch import gpu
 from wavecast.perfmodel.ops.collectives import known_of, one_node
 from wavecast.perfmodel.ops.collectives.libraries import own_reads
 

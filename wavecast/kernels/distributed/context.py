@@ -11,8 +11,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from wavecast.errors import ArgumentError
 from wavecast.kernels.attention.attention import attention, attention_backward
-from wavecast.kernels.checks import ArgumentError, require
+from wavecast.kernels.checks import require
 from wavecast.kernels.distributed import collectives, launches
 from wavecast.kernels.distributed.group import RankCall, RankGroup
 

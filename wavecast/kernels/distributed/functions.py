@@ -14,6 +14,7 @@ from wavecast.kernels.distributed.collectives import (
 )
 from wavecast.kernels.distributed.context import all_gather_attention, ring_attention, shift
 from wavecast.kernels.distributed.experts import Dispatched, expert_combine, expert_dispatch
+from wavecast.kernels.distributed.group import groups_of
 from wavecast.kernels.distributed.products import (
     all_gather_matmul,
     matmul_all_reduce,
@@ -40,6 +41,7 @@ __all__ = [
     "expert_combine",
     "expert_dispatch",
     "groups",
+    "groups_of",
     "matmul_all_reduce",
     "matmul_reduce_scatter",
     "reduce_scatter",

@@ -15,7 +15,8 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from wavecast.kernels.checks import FLOATS, ArgumentError, require
+from wavecast.errors import ArgumentError
+from wavecast.kernels.checks import FLOATS, require
 from wavecast.kernels.distributed.signals import pad_size
 from wavecast.perfmodel.ops.collectives.libraries import OWN_HALF
 

@@ -11,7 +11,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import gpu
 from wavecast.kernels.distributed.group import WAVES, RankGroup
 from wavecast.kernels.distributed.kernels import (
     gather_kernel,
@@ -20,6 +19,7 @@ from wavecast.kernels.distributed.kernels import (
     two_shot_kernel,
 )
 from wavecast.kernels.distributed.signals import BLOCKS
+from wavecast.launch import gpu
 
 LOADED: Final = 16
 """Bytes a lane loads at once."""

@@ -24,7 +24,6 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import gpu
 from wavecast.kernels.checks import FLOATS, dtype_in, one_of, require, shape_is
 from wavecast.kernels.distributed import launches
 from wavecast.kernels.distributed.group import RankCall, RankGroup
@@ -33,6 +32,7 @@ from wavecast.kernels.distributed.signals import BLOCKS, exchange
 from wavecast.kernels.norm.rms_norm_quantised import LIMITS
 from wavecast.kernels.quantise import formats
 from wavecast.kernels.quantise.formats import codes_of, fp8_of, integers_of, sizes_of, values_of
+from wavecast.launch import gpu
 
 KINDS: Final = {"fp8": "e4m3fn", "int8": "int8"}
 """Formats on the links."""

@@ -10,11 +10,12 @@ from torch import Tensor
 from triton.tools.tensor_descriptor import TensorDescriptor
 
 from wavecast.dtypes import lookup
-from wavecast.kernels import checks, choice, describe, gpu
+from wavecast.kernels import checks, choice, describe
 from wavecast.kernels.describe import Device, KernelSpec, Make, Problem, Settings
 from wavecast.kernels.gemm import kernels, tiling
 from wavecast.kernels.gemm.epilogue import Terms
-from wavecast.kernels.inputs import FP8
+from wavecast.launch import gpu
+from wavecast.launch.inputs import FP8
 
 PRECISIONS: Final = ("ieee", "tf32")
 

@@ -8,7 +8,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wavecast.kernels import checks, gpu
+from wavecast.kernels import checks
 from wavecast.kernels.describe import Make, Operator, Signature, Sizes, Tolerance, Work, sizes
 from wavecast.kernels.gemm import epilogue
 from wavecast.kernels.gemm.epilogue import ACTIVATIONS
@@ -21,8 +21,9 @@ from wavecast.kernels.gemm.product import (
     product,
     refuse,
 )
-from wavecast.kernels.inputs import FP8
 from wavecast.kernels.quantised import operands
+from wavecast.launch import gpu
+from wavecast.launch.inputs import FP8
 
 TENSORS = Signature(
     "a: [..., k] fp8|int8",

@@ -17,8 +17,8 @@ import triton.language as tl
 from torch import Tensor
 
 from wavecast.kernels import checks
-from wavecast.kernels.inputs import Make
 from wavecast.kernels.signature import Signature
+from wavecast.launch.inputs import Make
 
 
 @triton.jit

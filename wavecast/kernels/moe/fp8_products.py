@@ -13,13 +13,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import checks, choice, gpu
+from wavecast.kernels import checks, choice
 from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings
 from wavecast.kernels.moe import tiling
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.blocks import gated, rows_of, store_rows, tile_at, weight_rows
 from wavecast.kernels.quantise.formats import LEAST, codes_of, constants, sizes_of
 from wavecast.kernels.strides import adjacent
+from wavecast.launch import gpu
 from wavecast.perfmodel.ranking import GroupedProduct
 
 SQUARE: Final = 128

@@ -10,10 +10,11 @@ import torch
 import triton
 from torch import Tensor
 
-from wavecast.kernels import checks, choice, gpu, tiles
+from wavecast.kernels import checks, choice, tiles
 from wavecast.kernels.describe import Axes, Device, KernelSpec, Problem, Settings
 from wavecast.kernels.moe.activations import Gate
 from wavecast.kernels.moe.align import blocks, moe_align
+from wavecast.launch import gpu
 from wavecast.perfmodel.ranking import BlockedRows, GroupedProduct, GroupedTile
 
 LARGEST_BYTE_BLOCK: Final = 128

@@ -12,8 +12,9 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import describe, gpu
+from wavecast.kernels import describe
 from wavecast.kernels.describe import Device, Problem, Settings, coefficient
+from wavecast.launch import gpu
 
 
 @triton.jit

@@ -14,11 +14,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import choice, describe, gpu
+from wavecast.kernels import choice, describe
 from wavecast.kernels.describe import Demand, Device, Problem, Settings, coefficient
 from wavecast.kernels.norm.group_slab import PARAMETERS, Shape, Tensors, affine
 from wavecast.kernels.norm.rows import two_sums
 from wavecast.kernels.pointwise.functions import activated, value_and_derivative
+from wavecast.launch import gpu
 
 _CHANNELS = 64
 """Channels of a group, whose loads and stores are unrolled."""

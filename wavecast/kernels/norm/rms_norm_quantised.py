@@ -7,7 +7,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import checks, choice, describe, gpu
+from wavecast.kernels import checks, choice, describe
 from wavecast.kernels.describe import Sizes, sizes, widened
 from wavecast.kernels.norm import rows as norm_rows
 from wavecast.kernels.norm.description import signature
@@ -17,6 +17,7 @@ from wavecast.kernels.quantise import formats
 from wavecast.kernels.quantise.common import blocks_of
 from wavecast.kernels.quantise.formats import fp8_of, integers_of, sizes_of
 from wavecast.kernels.strides import rows_of
+from wavecast.launch import gpu
 
 TENSORS = signature("x", "weight", "residual?", results=("q",))
 LIMITS = {

@@ -17,9 +17,10 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import choice, describe, gpu
+from wavecast.kernels import choice, describe
 from wavecast.kernels.describe import Axes, Demand, Device, Problem, Settings, coefficient
 from wavecast.kernels.strides import rows_of
+from wavecast.launch import gpu
 
 WHOLE_ROW = 16384
 """Columns a program holds at once; longer rows are read twice."""

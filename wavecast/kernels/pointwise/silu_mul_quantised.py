@@ -8,13 +8,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import checks, choice, describe, gpu
+from wavecast.kernels import checks, choice, describe
 from wavecast.kernels.describe import Sizes, sizes, widened
 from wavecast.kernels.pointwise import gated
 from wavecast.kernels.pointwise.functions import activated
 from wavecast.kernels.quantise import formats
 from wavecast.kernels.quantise.common import blocks_of
 from wavecast.kernels.quantise.formats import codes_of, sizes_of
+from wavecast.launch import gpu
 
 _WHOLE_ROW = 16384
 """Columns a program holds at once; longer rows are read twice."""

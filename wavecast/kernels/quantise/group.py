@@ -5,11 +5,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import checks, choice, describe, gpu
+from wavecast.kernels import checks, choice, describe
 from wavecast.kernels.describe import sizes, widened
 from wavecast.kernels.quantise import common, formats
 from wavecast.kernels.quantise.formats import codes_of, sizes_of
 from wavecast.kernels.strides import rows_of
+from wavecast.launch import gpu
 
 _WIDTHS = (32, 64, 128, 256)
 """Columns of a group."""

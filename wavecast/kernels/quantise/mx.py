@@ -7,13 +7,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import checks, choice, describe, gpu
+from wavecast.kernels import checks, choice, describe
 from wavecast.kernels.describe import sizes, widened
 from wavecast.kernels.quantise import common, formats
 from wavecast.kernels.quantise.common import with_format
 from wavecast.kernels.quantise.formats import codes_of, sizes_of
 from wavecast.kernels.quantise.widen import FP4
 from wavecast.kernels.strides import rows_of
+from wavecast.launch import gpu
 
 BLOCK = 32
 """Elements that share a scale."""

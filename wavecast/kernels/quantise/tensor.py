@@ -7,11 +7,12 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import checks, choice, describe, gpu
+from wavecast.kernels import checks, choice, describe
 from wavecast.kernels.describe import sizes, widened
 from wavecast.kernels.quantise import common, formats
 from wavecast.kernels.quantise.common import with_format
 from wavecast.kernels.quantise.formats import codes_of, integers_of, sizes_of
+from wavecast.launch import gpu
 
 _PARTS = 1024
 """The most parts whose largest values are found apart; every workgroup of the second pass reads

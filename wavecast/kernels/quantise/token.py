@@ -5,12 +5,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import choice, describe, gpu
+from wavecast.kernels import choice, describe
 from wavecast.kernels.describe import sizes, widened
 from wavecast.kernels.quantise import common, formats
 from wavecast.kernels.quantise.common import with_format
 from wavecast.kernels.quantise.formats import codes_of, integers_of, sizes_of
 from wavecast.kernels.strides import rows_of
+from wavecast.launch import gpu
 
 _WHOLE_ROW = 8192
 """Columns a program holds at once; longer rows are read twice."""

@@ -7,13 +7,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import checks, describe, gpu, tiles
+from wavecast.kernels import checks, describe, tiles
 from wavecast.kernels.describe import Axes, Demand, Device, Problem, Settings, Sizes, normal, sizes
 from wavecast.kernels.quantise.formats import FP8, half_of, native, values_of
 from wavecast.kernels.quantised import operands, parts
 from wavecast.kernels.quantised.operands import halved_tile
 from wavecast.kernels.strides import adjacent
 from wavecast.kernels.tiles import store_tile, tile_of
+from wavecast.launch import gpu
 
 _BLOCK: Final = 128
 """Elements of K, and columns of B, that share a scale."""

@@ -8,13 +8,14 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import checks, describe, gpu, tiles
+from wavecast.kernels import checks, describe, tiles
 from wavecast.kernels.describe import Axes, Demand, Device, Make, Problem, Settings, integers, sizes
 from wavecast.kernels.quantise import widen
 from wavecast.kernels.quantise.widen import widened_mx
 from wavecast.kernels.quantised import operands, parts
 from wavecast.kernels.strides import adjacent
 from wavecast.kernels.tiles import store_tile, tile_of
+from wavecast.launch import gpu
 
 _SIZES: Final = {"e2m1": 0.5, "e4m3": 1.0, "e5m2": 1.0, "bf16": 2.0}
 """Bytes per element."""

@@ -120,12 +120,11 @@ def explain_call(
     it; with executed samples of those whose time the code alone does not tell. `flops` are those of
     the call by dtype. What advice saves is not predicted: it would compile kernels again. Raises
     WavecastError when a kernel does not compile."""
-    from wavecast.kernels.inputs import Make
-    from wavecast.kernels.sizes import call_inputs
+    from wavecast.launch.inputs import Make
     from wavecast.runtimes.triton import capture
 
     conditions = Given(flops_hint=dict(flops or {}), outcomes=False)
-    inputs = call_inputs(operator, Make(values=False), sizes)
+    inputs = operator.call_inputs(Make(values=False), sizes)
     with capture(device) as launches:
         operator.call(**inputs)
     explained, sequence = [], CallSequence(Chip.of(device))
@@ -139,7 +138,7 @@ def explain_call(
     if not unknown or device.vendor != "amd":
         return explained
     if operator.needs_values:
-        inputs = call_inputs(operator, Make(), sizes)
+        inputs = operator.call_inputs(Make(), sizes)
     pattern = "|".join(f"^{re.escape(name)}$" for name in unknown)
     with capture(device, kernels=pattern, sample=True, run=operator.needs_values) as sampled:
         operator.call(**inputs)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from wavecast.kernels.catalogue import OperatorLine
+from wavecast.kernels.registry import OperatorLine
 
 
 def listing(operators: Sequence[OperatorLine], console: Console) -> None:

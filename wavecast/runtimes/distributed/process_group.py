@@ -18,10 +18,9 @@ import torch
 import torch.distributed as dist
 from torch import Tensor
 
-from wavecast.errors import UsageError
-from wavecast.kernels.checks import require
-from wavecast.kernels.distributed import collectives
-from wavecast.kernels.distributed.group import RankGroup
+from wavecast.errors import ArgumentError, UsageError
+from wavecast.kernels.distributed import functions as collectives
+from wavecast.kernels.distributed.functions import RankGroup
 from wavecast.runtimes.distributed.shared import (
     SharedGroups,
     operation,
@@ -337,9 +336,8 @@ class EmulatedGroup(dist.ProcessGroup):
 
     def _all_gather(self, group: RankGroup | None, out: Tensor, x: Tensor) -> None:
         size = len(self._ranks) * x.numel()
-        require(
-            out.numel() == size, "all_gather", f"the result has {out.numel()} elements, not {size}"
-        )
+        if out.numel() != size:
+            raise ArgumentError(f"all_gather: the result has {out.numel()} elements, not {size}")
         flat = self._on_gpu(x).view(-1)
         if not size:
             return
@@ -363,7 +361,8 @@ class EmulatedGroup(dist.ProcessGroup):
 
     def _reduce_scatter(self, group: RankGroup | None, out: Tensor, x: Tensor, opts: Any) -> None:
         size = len(self._ranks) * out.numel()
-        require(x.numel() == size, "reduce_scatter", f"x has {x.numel()} elements, expected {size}")
+        if x.numel() != size:
+            raise ArgumentError(f"reduce_scatter: x has {x.numel()} elements, expected {size}")
         if not size:
             return
         flat, op = self._on_gpu(x).view(-1), operation(opts, x)
@@ -398,11 +397,10 @@ class EmulatedGroup(dist.ProcessGroup):
             return
         ranks = len(self._ranks)
         if not out_rows and not rows:
-            require(
-                out.numel() == x.numel(),
-                "all_to_all",
-                f"the result has {out.numel()} elements, x {x.numel()}",
-            )
+            if out.numel() != x.numel():
+                raise ArgumentError(
+                    f"all_to_all: the result has {out.numel()} elements, x {x.numel()}"
+                )
             self._write_tensor(
                 out, lambda flat: collectives.all_to_all(x.view(-1), group, flat.view(-1))
             )

@@ -10,8 +10,8 @@ import torch
 from torch import Tensor
 
 from wavecast.errors import MissingFact, UsageError
-from wavecast.kernels.distributed import collectives
-from wavecast.kernels.distributed.group import RankGroup, groups_of
+from wavecast.kernels.distributed import functions as collectives
+from wavecast.kernels.distributed.functions import RankGroup, groups_of
 
 _OPS: Final = {"SUM": "sum", "AVG": "avg", "PRODUCT": "product", "MIN": "min", "MAX": "max"}
 _BOOLEAN: Final = {

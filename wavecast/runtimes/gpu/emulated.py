@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from wavecast.kernels import gpu
+from wavecast.launch import gpu
 
 
 def emulated_do_bench(fn: Callable[[], Any], **kwargs: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import torch
 
-from wavecast.kernels.inputs import FP8, Make
+from wavecast.launch.inputs import FP8, Make
 
 _DIRECT = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
 

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
-from wavecast.kernels import gpu
+from wavecast.launch import gpu
 from wavecast.runtimes.devices import DeviceFacts
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.torch_cpu import flex

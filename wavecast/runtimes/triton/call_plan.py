@@ -25,9 +25,8 @@ from wavecast.compile.call_plan import (
 )
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import UsageError
-from wavecast.kernels.inputs import Make
 from wavecast.kernels.operator import Operator, Sizes
-from wavecast.kernels.sizes import call_inputs
+from wavecast.launch.inputs import Make
 from wavecast.runtimes.triton.session import capture
 
 _METADATA_ONLY: Final = frozenset(
@@ -85,7 +84,7 @@ def record_call(operator: Operator, sizes: Sizes, device: Device) -> CallPlan:
     Raises CompileError when a kernel does not compile, UsageError where the call does more than
     launch kernels and fill memory, or needs a hardware descriptor, a cluster or scratch memory.
     """
-    inputs = call_inputs(operator, Make(values=False), sizes)
+    inputs = operator.call_inputs(Make(values=False), sizes)
     recording = _Recording(operator, inputs)
     with capture(device, on_launch=recording.on_launch), _Watch(recording):
         results = operator.call(**inputs)

@@ -19,7 +19,7 @@ from wavecast.emulate.check.collected import Reports
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.emulate.trace.result import Trace
 from wavecast.errors import CompileError, UsageError
-from wavecast.kernels import gpu, recording
+from wavecast.launch import gpu, recording
 from wavecast.patterns import regex
 from wavecast.runtimes.devices import DeviceFacts
 from wavecast.runtimes.imported import PALLAS, when_imported

@@ -16,7 +16,7 @@ from wavecast import arch
 from wavecast.compile.codeobject import Launch
 from wavecast.compile.triton import code_object, segment_bytes, slots
 from wavecast.errors import WavecastError
-from wavecast.kernels import gpu, recording
+from wavecast.launch import gpu, recording
 from wavecast.runtimes.devices import DeviceFacts
 from wavecast.runtimes.imported import PALLAS, when_imported
 from wavecast.runtimes.model_lines import model_lines

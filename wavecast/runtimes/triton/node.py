@@ -13,7 +13,7 @@ from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.emulate.node import GpuNode
 from wavecast.emulate.team import TeamMember
 from wavecast.errors import LaunchError, WavecastError
-from wavecast.kernels import recording
+from wavecast.launch import recording
 from wavecast.runtimes.triton.execute import ExecutingHooks, LoadedKernel
 from wavecast.runtimes.triton.launches import build_launch
 

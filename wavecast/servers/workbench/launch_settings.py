@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from wavecast.kernels.configuration import COMPILER_OPTIONS
+from wavecast.compile.configuration import COMPILER_OPTIONS
 
 _DECORATORS: Final = ("jit", "kernel")
 """`triton.jit`, `gluon.jit`, `helion.kernel` …"""

@@ -8,12 +8,13 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels import choice, gpu
+from wavecast.kernels import choice
 from wavecast.kernels.conv.causal import forward
 from wavecast.kernels.conv.causal.times import filters, store_times, times
 from wavecast.kernels.conv.combine import combine
 from wavecast.kernels.describe import Device, KernelSpec, Problem, Settings, Signature, widened
 from wavecast.kernels.pointwise.functions import sigmoid
+from wavecast.launch import gpu
 
 _PROGRAMS_PER_UNIT = 8
 """Programs per compute unit among which a block of channels is shared, where there are few."""
