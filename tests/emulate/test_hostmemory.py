@@ -11,7 +11,7 @@ from tests.emulate.memory_support import kernel_of
 from wavecast import limits
 from wavecast.emulate.check.counters import Progress
 from wavecast.emulate.check.gpus.memory import GpuMemory
-from wavecast.emulate.check.mode import guarded_slice
+from wavecast.emulate.check.record_arrays import guarded_slice
 from wavecast.emulate.check.registers.undefined import Undefined
 from wavecast.emulate.hostmemory import APART, PAGE, zeros
 from wavecast.emulate.trace.layout import TracePlan

@@ -13,8 +13,9 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from torch._subclasses.fake_tensor import FakeTensorMode  # noqa: E402
 
+from wavecast.emulate.tensors import CANARY  # noqa: E402
 from wavecast.emulate.written_bytes import FollowedBytes  # noqa: E402
-from wavecast.runtimes.torch_cpu.fresh import CANARY, FreshMemory  # noqa: E402
+from wavecast.runtimes.torch_cpu.fresh import FreshMemory  # noqa: E402
 
 pytestmark = pytest.mark.torch
 

@@ -23,10 +23,10 @@ from wavecast.compile.codeobject import Argument, Launch
 from wavecast.dtypes import Dtype, Spelling, is_dtype, lookup
 from wavecast.emulate import engine
 from wavecast.emulate.check.collected import Reports
-from wavecast.emulate.check.mode import CheckMode
+from wavecast.emulate.checked_emulator import checked_emulator
 from wavecast.emulate.engine import RunOrder
 from wavecast.emulate.errors import ExecutionError
-from wavecast.emulate.launch import AddressRange, Emulator
+from wavecast.emulate.launch import AddressRange
 from wavecast.emulate.native import native_kernel
 from wavecast.errors import WavecastError
 from wavecast.lab import elements
@@ -323,7 +323,7 @@ def _limit_grid(launch: Launch, most: int) -> Launch:
 def _check_errors(launch: Launch, ranges: list[AddressRange]) -> list[tuple[str, str]]:
     """(kind, text) of the errors that checks report."""
     reports = Reports()
-    Emulator(1, CheckMode(reports.add)).run(launch, ranges)
+    checked_emulator(reports, threads=1, canary=0).emulator.run(launch, ranges)
     return [
         (report.kind.rule, f"{report.kind.rule}: {report.message}") for report in reports.errors
     ]

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.ttgir import IrModule, Operation, parse, tensors
 from wavecast.dtypes import Spelling, is_dtype, lookup
 from wavecast.emulate.reports import Kind, Report
 from wavecast.isa.instruction import SourceLocation
+from wavecast.isa.opcode import OpcodeFlag
+from wavecast.isa.program import Program
 
 _AXIS = re.compile(r"axis = (\d+)")
 _ELEMENT = re.compile(r"(?:x|<|^)(f8\w+)")
@@ -45,7 +47,27 @@ def intermediate_reports(code: CodeObject) -> list[Report]:
     return reports + _masked_loads(code, module)
 
 
-def narrowed_divisions(code: CodeObject) -> dict[SourceLocation, SourceLocation]:
+def at_narrowed_divisions(
+    reports: list[Report], program: Program, code: CodeObject
+) -> list[Report]:
+    """The reports with Triton's divisions of 16 bits at their own line."""
+
+    def is_division(report: Report) -> bool:
+        flags = program.instructions[report.instruction].opcode.flags
+        return OpcodeFlag.DIVISION_END in flags
+
+    if not any(is_division(report) for report in reports):
+        return reports
+    lines = _narrowed_divisions(code)
+    return [
+        replace(report, location=lines.get(report.location, report.location))
+        if report.location and is_division(report)
+        else report
+        for report in reports
+    ]
+
+
+def _narrowed_divisions(code: CodeObject) -> dict[SourceLocation, SourceLocation]:
     """Where divisions are whose only result is converted to fewer bits, by the location of the
     conversion: LLVM makes one division of both, with that location."""
     text = code.stages.get("ttir", "")
@@ -195,4 +217,4 @@ def _valid_location(location: SourceLocation | None) -> SourceLocation | None:
     return location if location is not None and location.line else None
 
 
-__all__ = ["intermediate_reports", "narrowed_divisions"]
+__all__ = ["at_narrowed_divisions", "intermediate_reports"]

@@ -52,30 +52,26 @@ def run_program(
 
     Raises CompileError, MissingTool, InputError, and UsageError for a GPU that is not AMD's.
     """
-    from wavecast.emulate.check.determinism import OrderChecks
-    from wavecast.emulate.check.mode import CheckMode
-    from wavecast.emulate.launch import Emulator
-    from wavecast.emulate.mode import Modes
-    from wavecast.emulate.tensors import CANARY
+    from wavecast.emulate.checked_emulator import checked_emulator
 
     device = devices.load(options.arch or DEFAULT_TARGET)
     if device.vendor != "amd":
         raise UsageError(f"only AMD GPUs can be executed, not {device.name}")
-    check = options.check
-    checking = None
-    if check is not None:
-        checking = CheckMode(check.add, CANARY, numbers=check.numbers, device=device)
-    modes = [mode for mode in (checking, options.trace) if mode is not None]
-    orders = OrderChecks(check.add) if check is not None and check.determinism else None
-    emulator = Emulator(options.threads, Modes.of(modes), options.max_instructions, orders)
-    run = ProgramRun(device, emulator, program.gpus, checking, program.predict)
+    checked = checked_emulator(
+        options.check,
+        device,
+        trace=options.trace,
+        threads=options.threads,
+        max_instructions=options.max_instructions,
+    )
+    run = ProgramRun(device, checked.emulator, program.gpus, checked.checks, program.predict)
     if path.read_bytes()[:4] == b"\x7fELF":
         if program.compiler:
             raise UsageError(f"compiler options are for HIP and CUDA source; {path} is compiled")
         return run.run([str(path.absolute()), *arguments])
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         executable = Path(folder) / path.stem
-        build(path, device.target, executable, program.compiler, checked=check is not None)
+        build(path, device.target, executable, program.compiler, checked=options.check is not None)
         return run.run([str(executable), *arguments])
 
 

@@ -87,9 +87,9 @@ class ProgramRun:
         """What compares the works of a process with each other."""
         if self.checking is None:
             return None
-        written = self.checking.followed = WrittenBytes()
-        order = ProgramOrder(self.device.target, self.checking.found, Path(command[0]), written)
-        self.checking.works = order
+        session, written = self.checking.session, WrittenBytes()
+        order = ProgramOrder(self.device.target, session.report, Path(command[0]), written)
+        session.bytes_written, session.works = written, order
         return order
 
 

@@ -98,11 +98,7 @@ def load(
     Raises UnknownName for an unknown GPU, InputError for a file that cannot be read, CompileError,
     MissingTool, and UsageError for code that is not AMD's or another value of `check`.
     """
-    from wavecast.emulate.check.determinism import OrderChecks
-    from wavecast.emulate.check.mode import CheckMode
-    from wavecast.emulate.launch import Emulator
-    from wavecast.emulate.mode import Modes
-    from wavecast.emulate.tensors import CANARY
+    from wavecast.emulate.checked_emulator import checked_emulator
 
     target = devices.load(arch).target if arch else ""
     check_reports = gathering(check)
@@ -118,12 +114,9 @@ def load(
         )
     device = devices.load(arch or targets[0])
     reports = check_reports if check_reports is not None else Reports()
-    checking = None
-    if check_reports is not None:
-        checking = CheckMode(reports.add, CANARY, numbers=reports.numbers, device=device)
-    modes = [mode for mode in (checking, trace) if mode is not None]
-    orders = OrderChecks(reports.add) if check_reports is not None and reports.determinism else None
-    emulator = Emulator(threads, Modes.of(modes), max_instructions, orders)
+    emulator = checked_emulator(
+        check_reports, device, trace=trace, threads=threads, max_instructions=max_instructions
+    ).emulator
     raised = None if reports is check else reports
     functions = [Function(item, device, emulator, raised) for item in codes]
     return Module(functions, source, reports)

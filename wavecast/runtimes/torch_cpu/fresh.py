@@ -11,7 +11,6 @@ from typing import Any
 
 from torch.overrides import TorchFunctionMode
 
-from wavecast.emulate.tensors import CANARY
 from wavecast.emulate.written_bytes import WrittenBytes, fill
 
 _ALLOCATING = (
@@ -118,4 +117,4 @@ def _storage(tensor: Any) -> Any:
     return storage if storage.device.type == "cpu" else None
 
 
-__all__ = ["CANARY", "FreshMemory"]
+__all__ = ["FreshMemory"]

@@ -23,7 +23,6 @@ from wavecast.runtimes.triton.session import device_facts
 if TYPE_CHECKING:
     from wavecast.arch import Device
     from wavecast.emulate.check.collected import Reports
-    from wavecast.emulate.mode import Mode
     from wavecast.emulate.node import GpuNode
     from wavecast.emulate.trace.mode import TraceMode
     from wavecast.runtimes.triton.execute import ExecutingHooks
@@ -71,16 +70,13 @@ def device(
     programs that know their tensors are the CPU's.
     """
     from wavecast.emulate.check.collected import Reports, gathering
-    from wavecast.emulate.check.determinism import OrderChecks
-    from wavecast.emulate.check.mode import CheckMode
-    from wavecast.emulate.launch import Emulator
-    from wavecast.emulate.mode import Modes
+    from wavecast.emulate.checked_emulator import checked_emulator
     from wavecast.emulate.node import GpuNode
     from wavecast.emulate.trace.mode import TraceMode
     from wavecast.emulate.written_bytes import WrittenBytes, session
     from wavecast.runtimes.distributed import emulated_ranks
     from wavecast.runtimes.torch_cpu import emulated_cuda, has_gpu
-    from wavecast.runtimes.torch_cpu.fresh import CANARY, FreshMemory
+    from wavecast.runtimes.torch_cpu.fresh import FreshMemory
     from wavecast.runtimes.triton.execute import ExecutingHooks
     from wavecast.runtimes.triton.node import NodeHooks
     from wavecast.runtimes.triton.node_checks import NodeChecks
@@ -91,16 +87,8 @@ def device(
     reports = check_reports if check_reports is not None else Reports()
     tracing = TraceMode() if trace is True else trace or None
     written = WrittenBytes()
-    watching: list[Mode] = [] if tracing is None else [tracing]
     predicted = _predicted_device(arch, facts)
     node_checks = NodeChecks(count) if checked and count != 1 else None
-    if checked:
-        order = node_checks.order if node_checks is not None else None
-        checks = CheckMode(
-            reports.add, CANARY, numbers=reports.numbers, written=written, gpus=order,
-            device=predicted,
-        )  # fmt: skip
-        watching.append(checks)
     if count != 1 and tracing is not None:
         raise UsageError(
             "traces see one launch, not what other GPUs do: not with several GPUs",
@@ -112,8 +100,15 @@ def device(
             "several GPUs",
             hint="check the kernel with count=1",
         )
-    orders = OrderChecks(reports.add) if checked and reports.determinism else None
-    emulator = Emulator(threads, Modes.of(watching), max_instructions, orders)
+    emulator = checked_emulator(
+        check_reports,
+        predicted,
+        trace=tracing,
+        threads=threads,
+        max_instructions=max_instructions,
+        written=written,
+        gpus=node_checks.order if node_checks is not None else None,
+    ).emulator
     streams = node_checks.order.streams if node_checks is not None else None
     node = GpuNode(count, streams) if count != 1 else None
     if node is None:

@@ -1,0 +1,82 @@
+"""What checks need to know of a kernel's code, computed once per code object."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+
+from wavecast.compile.codeobject import CodeObject
+from wavecast.compile.source_accesses import SourceAccess
+from wavecast.emulate.bounds import arrays_of, source_accesses, sources
+from wavecast.emulate.check.clocks.atomicity import ProgramAtomicity, accesses
+from wavecast.emulate.check.formats.uses import FormatUse, format_uses
+from wavecast.emulate.check.intermediate import intermediate_reports
+from wavecast.emulate.check.numbers.special import SpecialNumbers
+from wavecast.emulate.check.pointers.provenance import Provenance, provenance
+from wavecast.emulate.check.static import static_reports
+from wavecast.emulate.check.updates.arrivals import Arrival, arrivals
+from wavecast.emulate.reports import Report
+from wavecast.emulate.tensors import AddressInterval
+from wavecast.isa.program import Kernel, Program
+
+
+class CodeFacts:
+    """Facts of one kernel. With `several_gpus`, its launches run at once and are ordered, whatever
+    the program does."""
+
+    def __init__(self, kernel: Kernel, code: CodeObject, *, several_gpus: bool) -> None:
+        self.kernel, self.code, self.several_gpus = kernel, code, several_gpus
+
+    @cached_property
+    def sources(self) -> dict[int, tuple[str, ...]]:
+        """The pointer arguments that addresses come from."""
+        return sources(self.kernel, self.code)
+
+    @cached_property
+    def arrays(self) -> dict[int, tuple[AddressInterval, ...]]:
+        """The arrays of LDS and scratch that addresses come from."""
+        return arrays_of(self.kernel, self.code)
+
+    @cached_property
+    def called(self) -> dict[int, SourceAccess]:
+        """What the source calls accesses."""
+        return source_accesses(self.kernel, self.code)
+
+    @cached_property
+    def format_uses(self) -> list[FormatUse]:
+        """The arguments that are read or stored as 8-bit floats."""
+        return format_uses(self.kernel, self.code, self.sources)
+
+    @cached_property
+    def static(self) -> list[Report]:
+        """What is wrong with the code itself: a report of every launch of it."""
+        return static_reports(self.kernel) + intermediate_reports(self.code)
+
+    @cached_property
+    def accesses(self) -> ProgramAtomicity:
+        """How atomic the program's accesses are."""
+        return atomicity_of(self.kernel.program, several_gpus=self.several_gpus)
+
+    @cached_property
+    def arrivals(self) -> list[Arrival]:
+        """The comparisons that find the last arrival; none with several GPUs."""
+        return [] if self.several_gpus else arrivals(self.kernel.program)
+
+    @cached_property
+    def provenance(self) -> Provenance:
+        """The accesses whose pointers are followed as the kernel runs."""
+        return provenance(self.kernel)
+
+    @cached_property
+    def special_numbers(self) -> SpecialNumbers:
+        """The instructions whose NaNs and infinities are looked for."""
+        return SpecialNumbers.of(self.kernel.program)
+
+
+def atomicity_of(program: Program, *, several_gpus: bool) -> ProgramAtomicity:
+    """How atomic accesses are: launches of several GPUs are ordered."""
+    atomicity = accesses(program)
+    return replace(atomicity, ordered=True) if several_gpus else atomicity
+
+
+__all__ = ["CodeFacts", "atomicity_of"]
