@@ -18,14 +18,13 @@ test: install
 test-all: install
 	$(PYTEST)
 
-# Tests of the integrations with frameworks that the others do without. SGLang changes transformers
+# Tests of frameworks that the others do without. SGLang changes transformers
 # as it is imported: its tests run in a separate process. Those with Ray share one cluster.
 test-frameworks: install
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[jax,ray,tensorflow]"
-	$(PYTEST) tests/integrations/test_jax.py tests/integrations/test_pallas.py \
-		tests/integrations/test_tensorflow.py tests/integrations/test_keras_layers.py \
-		tests/integrations/test_xplane.py tests/integrations/vllm
-	$(PYTEST) tests/integrations/sglang
+	$(PYTEST) tests/frameworks/jax tests/frameworks/tensorflow tests/frameworks/vllm \
+		tests/profiles/test_xplane.py
+	$(PYTEST) tests/frameworks/sglang
 	$(BIN)/python -m pytest -n 0 tests/tune/ray
 
 lint: install

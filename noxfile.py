@@ -15,7 +15,8 @@ nox.options.sessions = ("interpreters", "triton")
 EXECUTION = (
     "tests/emulate",
     "tests/compile",
-    "tests/integrations",
+    "tests/runtimes",
+    "tests/frameworks",
     "tests/pipeline",
     "tests/cli",
 )

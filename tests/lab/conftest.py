@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.integrations.conftest import fp_fusion
+from tests.runtimes.conftest import fp_fusion
 from wavecast import arch
 from wavecast.compile.codeobject import Launch
 from wavecast.lab.evaluation import LabSubject

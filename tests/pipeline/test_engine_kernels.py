@@ -14,7 +14,7 @@ pytest.importorskip("triton", reason="needs Triton")
 
 import wavecast
 from tests.documents.support import validated
-from tests.integrations.served import served_calls
+from tests.frameworks.served import served_calls
 from wavecast.cli.main import run
 from wavecast.errors import UnknownName, UsageError
 from wavecast.kernels import registry

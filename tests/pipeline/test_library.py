@@ -46,7 +46,7 @@ def test_what_depends_on_values_is_sampled_with_real_ones() -> None:
 def test_a_compiler_that_aborts_is_the_failure_of_that_call(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    from tests.integrations.test_isolation import ABORTS, moved
+    from tests.runtimes.triton.test_isolation import ABORTS, moved
 
     def aborts(x: Any, **_: Any) -> None:
         moved[(1,)](x, x, ABORTS, 128)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.integrations.conftest import fp_fusion
+from tests.runtimes.conftest import fp_fusion
 
 SCRIPT = """
 import sys
