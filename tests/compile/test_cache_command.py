@@ -5,6 +5,7 @@ from pathlib import Path
 
 from click.testing import CliRunner
 
+from wavecast.api.cache import show
 from wavecast.cli.cache import command
 from wavecast.compile.cache import KINDS, DiskCache
 from wavecast.compile.digest import key
@@ -26,6 +27,7 @@ def test_show_counts_by_kind() -> None:
         cache.put(key("hip", number), "x" * 2000)
     cache.put(key("ptx", 0), "y")
     output = _run("show")
+    assert output == _run() == str(show())
     assert str(cache.root) in output
     assert [line.split()[:2] for line in output.splitlines()[2:]] == [
         ["hip", "3"],

@@ -14,9 +14,10 @@ import pytest
 from click.testing import CliRunner
 from msgspec import UNSET, UnsetType
 
+from wavecast.api.schema import schema as schema_of
 from wavecast.cli.schema import command
 from wavecast.documents.registry import documents
-from wavecast.errors import UnknownName
+from wavecast.errors import UnknownName, UsageError
 from wavecast.json_objects import Count, JsonObject, Size3, doc, dumps, plain, values
 from wavecast.json_schema import json_schema, markdown
 
@@ -128,6 +129,9 @@ def test_the_verb_lists_documents_and_prints_schemas() -> None:
     assert run().split() == list(documents())
     for name in ("trace", "wavecast.trace/1"):
         assert json.loads(run(name)) == json_schema(documents()["wavecast.trace/1"])
+        assert schema_of(name).to_dict() == json_schema(documents()["wavecast.trace/1"])
+    with pytest.raises(UsageError, match="name one document"):
+        run("gate", "diff")
     assert "### wavecast.gate/1" in run("gate", "diff", "--format", "markdown")
     with pytest.raises(UnknownName, match="trace"):
         run("trase")

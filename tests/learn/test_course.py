@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from tests.warm_python import finished
+from wavecast.api.learn import course
 from wavecast.cli.learn import command
 from wavecast.errors import InputError, UnknownName
 from wavecast.learn.chapter import Chapter, chapter, chapters
@@ -95,8 +96,10 @@ def test_the_verb_lists_starts_and_writes_notebooks(tmp_path, monkeypatch) -> No
     monkeypatch.chdir(tmp_path)
     run = CliRunner()
     listed = run.invoke(command, [])
+    assert listed.output == run.invoke(command, ["list"]).output
     rows = [line.split() for line in listed.output.splitlines() if line.strip()]
     named = [row[1] for row in rows if row[0].isdigit()]
+    assert named == [row["name"] for row in course().to_dict()]
     assert named == [one.name for one in CHAPTERS]
     assert run.invoke(command, ["start", "2"]).exit_code == 0
     assert (tmp_path / "coalescing" / "kernel.py").is_file()

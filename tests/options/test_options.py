@@ -12,6 +12,7 @@ import pytest
 from wavecast.api.arch import FactOptions
 from wavecast.api.bench import MODES as BENCH_MODES
 from wavecast.api.bench import BenchOptions
+from wavecast.api.cache import CacheClearOptions
 from wavecast.api.compare import CompareOptions
 from wavecast.api.diff import AssemblyRows, DiffOptions
 from wavecast.api.explain import MODES as EXPLAIN_MODES
@@ -19,6 +20,7 @@ from wavecast.api.explain import ExplainOptions
 from wavecast.api.export import ExportOptions
 from wavecast.api.gate import GateOptions
 from wavecast.api.history import HistoryOptions
+from wavecast.api.learn import NotebookOptions
 from wavecast.api.machines import Detail
 from wavecast.api.measured import StoreOptions
 from wavecast.api.model import MODES as MODEL_MODES
@@ -35,6 +37,7 @@ from wavecast.api.validate import ScoreOptions
 from wavecast.api.vllm_report import VllmOptions
 from wavecast.cli.arch import command as arch
 from wavecast.cli.bench import command as bench
+from wavecast.cli.cache import command as cache
 from wavecast.cli.compare import command as compare
 from wavecast.cli.diff import command as diff
 from wavecast.cli.explain import command as explain
@@ -42,10 +45,12 @@ from wavecast.cli.export import command as export
 from wavecast.cli.gate import command as gate
 from wavecast.cli.history import command as history
 from wavecast.cli.lab import VERBS as LAB
+from wavecast.cli.learn import command as learn
 from wavecast.cli.model import command as model
 from wavecast.cli.ops import command as ops
 from wavecast.cli.profile import command as profile
 from wavecast.cli.run import command as run
+from wavecast.cli.schema import command as schema
 from wavecast.cli.store import command as store
 from wavecast.cli.tune import command as tune
 from wavecast.cli.validate import command as validate
@@ -200,6 +205,9 @@ def test_modes_have_options_of_their_own() -> None:
         (store.commands["export"], (RunsExportOptions,)),
         (store.commands["import"], (ImportOptions,)),
         (store.commands["check"], (StoreOptions,)),
+        (cache.commands["clear"], (CacheClearOptions,)),
+        (learn.commands["notebook"], (NotebookOptions,)),
+        (schema, ()),
         (validate, (ScoreOptions, *VALIDATE_MODES.values(), Detail)),
         (compare, (CompareOptions,)),
         (history, (HistoryOptions,)),

@@ -2,16 +2,26 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
 from wavecast.errors import UnknownName
 
 
 class CommandGroup(click.Group):
-    """A group that names what is near a command it does not have."""
+    """A group that names what is near a command it does not have. Without arguments it is its
+    command `default`, where it has one."""
 
     kind = "command"
     """What its members are, for the message."""
+
+    def __init__(self, *args: Any, default: str = "", **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.default = default
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        return super().parse_args(ctx, args or [self.default] * bool(self.default))
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
