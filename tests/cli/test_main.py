@@ -86,7 +86,7 @@ def test_every_verb_has_help(capsys: pytest.CaptureFixture[str], verb: str) -> N
         (["explain", "x.s", "--disable", "register-spils"], "register-spills"),
         (["explain", "x.s", "--formt", "json"], "--format"),
         (["explain"], "PATH"),
-        (["learn", "99"], "unknown command '99' (known: check, notebook, solution, start)"),
+        (["learn", "99"], "unknown command '99' (known: check, list, notebook, solution, start)"),
         (["lab", "tun"], "nearest known: tune"),
         (["model", "m", "--search", "--jobs", "2"], "a value is missing before --jobs"),
     ],
