@@ -25,7 +25,7 @@ test-frameworks: install
 	$(PYTEST) tests/frameworks/jax tests/frameworks/tensorflow tests/frameworks/vllm \
 		tests/profiles/test_xplane.py
 	$(PYTEST) tests/frameworks/sglang
-	$(BIN)/python -m pytest -n 0 tests/tune/ray
+	$(BIN)/python -m pytest -n 0 tests/tuning/ray
 
 lint: install
 	$(BIN)/ruff check .

@@ -21,10 +21,10 @@ from statistics import geometric_mean, median
 from typing import Any
 
 from wavecast.arch import Device
-from wavecast.bench.measure.gpu import cache_bytes, too_fast
-from wavecast.bench.measure.gpu_environment import LocalGpuState, here
-from wavecast.bench.measure.sampling import SamplingBudget, half_width, sample
-from wavecast.bench.records import Scalar
+from wavecast.benchmarking.measure.gpu import cache_bytes, too_fast
+from wavecast.benchmarking.measure.gpu_environment import LocalGpuState, here
+from wavecast.benchmarking.measure.sampling import SamplingBudget, half_width, sample
+from wavecast.benchmarking.records import Scalar
 from wavecast.errors import NothingAnalysed, WavecastError
 from wavecast.kernels import registry
 from wavecast.kernels.operator import Operator

@@ -25,12 +25,12 @@ from wavecast.arch.systems import system
 from wavecast.pipeline import select
 from wavecast.systems import huggingface
 from wavecast.systems.answer import Deployment, loads
-from wavecast.tune.budget import SearchBudget
-from wavecast.tune.model_search import search
-from wavecast.tune.model_space import configurations, dimensions
-from wavecast.tune.run import tune
-from wavecast.tune.script import TuneScript
-from wavecast.tune.settings import TuneSettings
+from wavecast.tuning.budget import SearchBudget
+from wavecast.tuning.model_search import search
+from wavecast.tuning.model_space import configurations, dimensions
+from wavecast.tuning.run import tune
+from wavecast.tuning.script import TuneScript
+from wavecast.tuning.settings import TuneSettings
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SCRIPT = """

@@ -16,10 +16,10 @@ from collections import Counter
 from pathlib import Path
 
 from wavecast.pipeline import select
-from wavecast.tune.budget import SearchBudget
-from wavecast.tune.run import tune
-from wavecast.tune.script import TuneScript
-from wavecast.tune.settings import TuneSettings
+from wavecast.tuning.budget import SearchBudget
+from wavecast.tuning.run import tune
+from wavecast.tuning.script import TuneScript
+from wavecast.tuning.settings import TuneSettings
 
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples"
 SCRIPT = """

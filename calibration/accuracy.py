@@ -27,9 +27,9 @@ from pathlib import Path
 from typing import Final
 
 from calibration import datasets
-from wavecast.bench.accuracy import importers, predicting, scores
-from wavecast.bench.accuracy.cases import MeasuredFigure
-from wavecast.bench.accuracy.validate import MeasuredProblem, load
+from wavecast.benchmarking.accuracy import importers, predicting, scores
+from wavecast.benchmarking.accuracy.cases import MeasuredFigure
+from wavecast.benchmarking.accuracy.validate import MeasuredProblem, load
 from wavecast.errors import InputError
 from wavecast.perfmodel.prediction import Prediction
 

@@ -27,7 +27,7 @@ from scipy.optimize import least_squares
 from calibration import common
 from calibration.datasets.attention_published import AttentionPublished
 from wavecast import arch
-from wavecast.bench.accuracy.cases import Case
+from wavecast.benchmarking.accuracy.cases import Case
 from wavecast.perfmodel import coefficients
 from wavecast.perfmodel.ops.attention import libraries
 from wavecast.perfmodel.ops.attention.machine import FAMILY, AttentionRates

@@ -21,8 +21,8 @@ import pandas as pd
 
 from calibration import common
 from wavecast import arch
-from wavecast.bench.accuracy.cases import device_of
-from wavecast.bench.accuracy.importers.conv_miopen import PROBLEM, algorithm_of, problem_of
+from wavecast.benchmarking.accuracy.cases import device_of
+from wavecast.benchmarking.accuracy.importers.conv_miopen import PROBLEM, algorithm_of, problem_of
 from wavecast.errors import UsageError, WavecastError
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.coefficients import scopes

@@ -18,7 +18,7 @@ import pandas as pd
 from calibration.datasets.elementwise_norm import ElementwiseNorm
 from calibration.table import Sample, Setting, drop, fit, get, put, samples, table, thinned
 from calibration.table import write as write_table
-from wavecast.bench.accuracy.cases import Case
+from wavecast.benchmarking.accuracy.cases import Case
 from wavecast.perfmodel.timing import TIMINGS
 
 FAMILIES = ("chips", "memory", "timing", "elementwise", "norm")

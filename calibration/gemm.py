@@ -24,8 +24,8 @@ from scipy.optimize import least_squares
 from calibration import common
 from wavecast import arch
 from wavecast.arch import Device
-from wavecast.bench.accuracy.cases import Case
-from wavecast.bench.accuracy.importers.gemm_tuned import GemmTuned
+from wavecast.benchmarking.accuracy.cases import Case
+from wavecast.benchmarking.accuracy.importers.gemm_tuned import GemmTuned
 from wavecast.perfmodel import coefficients
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.ops.gemm.libraries import candidates

@@ -29,7 +29,7 @@ import numpy as np
 from calibration import problems, refit
 from calibration.cells import TABLE, UNCALIBRATED, Cell, LeftOutTable, Slice, read
 from calibration.problems import PublishedProblem
-from wavecast.bench.accuracy import baselines
+from wavecast.benchmarking.accuracy import baselines
 from wavecast.perfmodel import coefficients
 from wavecast.perfmodel.distance import Measured, MeasuredRange, PredictionSubject, features
 

@@ -19,7 +19,7 @@ from calibration.datasets.collectives import Collectives
 from calibration.table import Sample, Setting, drop, get, put, ratios, samples
 from wavecast import arch
 from wavecast.arch.systems import node_size
-from wavecast.bench.accuracy.importers.collective_runs import cases
+from wavecast.benchmarking.accuracy.importers.collective_runs import cases
 from wavecast.perfmodel import coefficients
 from wavecast.perfmodel.chip import of_device
 from wavecast.perfmodel.ops.collectives import Collective, one_node

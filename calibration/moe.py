@@ -24,9 +24,9 @@ from calibration import common
 from calibration.datasets.moe_counters import MoeCounters
 from wavecast import arch
 from wavecast.arch import Device
-from wavecast.bench.accuracy.cases import Case
-from wavecast.bench.accuracy.importers import Importer
-from wavecast.bench.accuracy.importers.moe_tuned import MoeTuned
+from wavecast.benchmarking.accuracy.cases import Case
+from wavecast.benchmarking.accuracy.importers import Importer
+from wavecast.benchmarking.accuracy.importers.moe_tuned import MoeTuned
 from wavecast.perfmodel import coefficients
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.ops.moe import FusedMoe, strategies

@@ -19,9 +19,9 @@ import pandas as pd
 
 from calibration import datasets
 from wavecast import arch
-from wavecast.bench.accuracy import baselines, importers, reading
-from wavecast.bench.accuracy.cases import Case
-from wavecast.bench.accuracy.importers.conv_miopen import PROBLEM
+from wavecast.benchmarking.accuracy import baselines, importers, reading
+from wavecast.benchmarking.accuracy.cases import Case
+from wavecast.benchmarking.accuracy.importers.conv_miopen import PROBLEM
 from wavecast.errors import WavecastError
 from wavecast.perfmodel.distance import PredictionSubject
 from wavecast.perfmodel.ops.base import Op

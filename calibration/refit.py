@@ -156,7 +156,7 @@ def _python(copy: Path, command: Sequence[str]) -> subprocess.CompletedProcess[b
 
 def main() -> None:
     """In the process of `predict`: read the problems, write their seconds."""
-    from wavecast.bench.accuracy import predicting
+    from wavecast.benchmarking.accuracy import predicting
 
     asked, answered = map(Path, sys.argv[1:3])
     answers = predicting.predict(pickle.loads(asked.read_bytes()), jobs=1)

@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 
 from calibration import cells, datasets, residuals
 from calibration.page import PAGE, README, page, readme
-from wavecast.bench.accuracy import importers
+from wavecast.benchmarking.accuracy import importers
 
 STEPS: Final = ("left_out", "intervals", "accuracy", "docs")
 LIMIT: Final = 3000

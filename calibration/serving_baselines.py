@@ -16,7 +16,7 @@ import pandas as pd
 from numpy.typing import NDArray
 
 from wavecast.arch import Device
-from wavecast.bench.accuracy.baselines import roofline_seconds
+from wavecast.benchmarking.accuracy.baselines import roofline_seconds
 from wavecast.systems import huggingface
 from wavecast.systems.op import ServedModel
 

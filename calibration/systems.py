@@ -34,7 +34,7 @@ import pandas as pd
 from calibration import conformal, serving_baselines
 from calibration.page import SERVING
 from wavecast import arch
-from wavecast.bench.accuracy.importers.serving import Serving
+from wavecast.benchmarking.accuracy.importers.serving import Serving
 from wavecast.errors import WavecastError
 from wavecast.perfmodel.ops.base import Op
 from wavecast.systems.op import ServedModel

@@ -15,7 +15,7 @@ from scipy.optimize import minimize
 
 from calibration.common import FOLDER, coordinate_search, scores
 from wavecast import arch
-from wavecast.bench.accuracy.cases import Case
+from wavecast.benchmarking.accuracy.cases import Case
 from wavecast.perfmodel import chip, coefficients
 from wavecast.perfmodel.ops.base import Op
 

@@ -24,8 +24,8 @@ import pandas as pd
 from calibration import conformal
 from wavecast import arch
 from wavecast.arch.systems import system
-from wavecast.bench.accuracy.cases import Case
-from wavecast.bench.accuracy.importers.training import TrainingRuns
+from wavecast.benchmarking.accuracy.cases import Case
+from wavecast.benchmarking.accuracy.importers.training import TrainingRuns
 from wavecast.errors import WavecastError
 from wavecast.systems import huggingface
 from wavecast.systems.training import assumptions as numbers

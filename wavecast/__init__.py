@@ -30,6 +30,7 @@ from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast import ops, testing
+    from wavecast.api.bench import bench
     from wavecast.api.compare import compare
     from wavecast.api.diff import diff
     from wavecast.api.estimate import estimate
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from wavecast.api.model import model, serve
     from wavecast.api.profile import profile
     from wavecast.api.run import run
+    from wavecast.api.tune import tune
     from wavecast.api.validate import validate
     from wavecast.api.vllm_report import vllm_report
     from wavecast.runtimes.module import load
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
 
 _MODULES = ("ops", "testing")
 _LAZY = {
+    "bench": "wavecast.api.bench",
     "estimate": "wavecast.api.estimate",
     "explain": "wavecast.api.explain",
     "export": "wavecast.api.export",
@@ -61,12 +64,14 @@ _LAZY = {
     "profile": "wavecast.api.profile",
     "run": "wavecast.api.run",
     "serve": "wavecast.api.model",
+    "tune": "wavecast.api.tune",
     "validate": "wavecast.api.validate",
     "vllm_report": "wavecast.api.vllm_report",
 }
 
 __all__ = [
     "__version__",
+    "bench",
     "capture",
     "compare",
     "device",
@@ -83,6 +88,7 @@ __all__ = [
     "run",
     "serve",
     "testing",
+    "tune",
     "validate",
     "vllm_report",
 ]

@@ -9,6 +9,6 @@
 `wavecast bench` takes them; inside `wavecast.device(…)` times are predicted.
 """
 
-from wavecast.bench.measure.do_bench import do_bench
+from wavecast.benchmarking.measure.do_bench import do_bench
 
 __all__ = ["do_bench"]

@@ -13,7 +13,7 @@ from calibration.datasets.instruction_latency import InstructionLatency
 from calibration.datasets.microbench import Microbench
 from calibration.datasets.moe_counters import MoeCounters
 from calibration.datasets.nvidia_cutlass import NvidiaCutlass
-from wavecast.bench.accuracy.importers import Importer
+from wavecast.benchmarking.accuracy.importers import Importer
 
 
 def importers(sources: Path | None = None) -> tuple[Importer, ...]:

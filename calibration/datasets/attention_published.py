@@ -6,8 +6,8 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wavecast.bench.accuracy.cases import Case, device_of
-from wavecast.bench.accuracy.importers.base import Importer, each, truth
+from wavecast.benchmarking.accuracy.cases import Case, device_of
+from wavecast.benchmarking.accuracy.importers.base import Importer, each, truth
 from wavecast.errors import WavecastError
 from wavecast.perfmodel.ops.attention import Attention
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wavecast.bench.accuracy.cases import Case, device_of
-from wavecast.bench.accuracy.importers.base import Importer, each
+from wavecast.benchmarking.accuracy.cases import Case, device_of
+from wavecast.benchmarking.accuracy.importers.base import Importer, each
 from wavecast.perfmodel.ops.collectives import FUNCTIONS, Collective
 
 if TYPE_CHECKING:

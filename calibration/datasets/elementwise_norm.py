@@ -13,8 +13,8 @@ import re
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
-from wavecast.bench.accuracy.cases import Case, device_of
-from wavecast.bench.accuracy.importers.base import Importer, each
+from wavecast.benchmarking.accuracy.cases import Case, device_of
+from wavecast.benchmarking.accuracy.importers.base import Importer, each
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.ops.elementwise import FUNCTIONS, Elementwise, Operand
 from wavecast.perfmodel.ops.norm import Norm

@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from wavecast import arch
-from wavecast.bench.accuracy.cases import Case, device_of
-from wavecast.bench.accuracy.importers.base import Importer, each, rows
+from wavecast.benchmarking.accuracy.cases import Case, device_of
+from wavecast.benchmarking.accuracy.importers.base import Importer, each, rows
 from wavecast.errors import WavecastError
 from wavecast.perfmodel.ops.gemm import Gemm
 from wavecast.perfmodel.ops.gemm.formats import activation, canonical

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from calibration import hip_suite
 from calibration.hip_program import HipProgram
-from wavecast.bench.accuracy.cases import Case, device_of
-from wavecast.bench.accuracy.importers.base import Importer, each
+from wavecast.benchmarking.accuracy.cases import Case, device_of
+from wavecast.benchmarking.accuracy.importers.base import Importer, each
 from wavecast.errors import UsageError
 
 if TYPE_CHECKING:

@@ -13,8 +13,8 @@ from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from wavecast import arch
-from wavecast.bench.accuracy.cases import Case, MeasuredFigure, device_of
-from wavecast.bench.accuracy.importers.base import Importer, each
+from wavecast.benchmarking.accuracy.cases import Case, MeasuredFigure, device_of
+from wavecast.benchmarking.accuracy.importers.base import Importer, each
 from wavecast.isa.decode import DecodeError, Decoder, wave_lanes_of
 
 if TYPE_CHECKING:

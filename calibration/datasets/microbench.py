@@ -17,8 +17,8 @@ from calibration import hip_suite
 from calibration.datasets.hip_kernels import full_sizes, reason_of
 from calibration.hip_program import HipProgram
 from wavecast import arch
-from wavecast.bench.accuracy.cases import Case, MeasuredFigure, device_of
-from wavecast.bench.accuracy.importers.base import Importer, each
+from wavecast.benchmarking.accuracy.cases import Case, MeasuredFigure, device_of
+from wavecast.benchmarking.accuracy.importers.base import Importer, each
 from wavecast.errors import MissingFact, UnknownName
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.memory import hbm_bandwidth, mall_bandwidth

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wavecast.bench.accuracy.cases import Case, device_of
-from wavecast.bench.accuracy.importers.base import Importer, each, rows
-from wavecast.bench.accuracy.importers.moe_tuned import (
+from wavecast.benchmarking.accuracy.cases import Case, device_of
+from wavecast.benchmarking.accuracy.importers.base import Importer, each, rows
+from wavecast.benchmarking.accuracy.importers.moe_tuned import (
     PARTS,
     assembly,
     format_of,

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from wavecast import arch
-from wavecast.bench.accuracy.cases import Case
-from wavecast.bench.accuracy.importers.base import Importer, each, rows
+from wavecast.benchmarking.accuracy.cases import Case
+from wavecast.benchmarking.accuracy.importers.base import Importer, each, rows
 from wavecast.perfmodel.ops.gemm import Gemm
 from wavecast.perfmodel.ops.gemm.formats import activation, canonical
 

@@ -6,8 +6,8 @@ from collections.abc import Collection
 from pathlib import Path
 
 from calibration import datasets
-from wavecast.bench.accuracy import importers
-from wavecast.bench.accuracy.importers import Importer
+from wavecast.benchmarking.accuracy import importers
+from wavecast.benchmarking.accuracy.importers import Importer
 
 
 def importer(columns: Collection[str], sources: Path | None = None) -> Importer:

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from calibration import machines
-from wavecast.bench.accuracy.cases import Case
-from wavecast.bench.accuracy.importers.collective_runs import cases
+from wavecast.benchmarking.accuracy.cases import Case
+from wavecast.benchmarking.accuracy.importers.collective_runs import cases
 from wavecast.perfmodel.ops.collectives import Collective
 
 pd = pytest.importorskip("pandas")

@@ -11,7 +11,7 @@ from calibration import hip_suite
 from calibration.datasets.hip_kernels import HipKernels
 from calibration.hip_suite import Kernel
 from tests.calibration.support import importer
-from wavecast.bench.accuracy.cases import Case
+from wavecast.benchmarking.accuracy.cases import Case
 from wavecast.errors import UnknownName, UsageError
 from wavecast.perfmodel.queue import Copy, HostWait
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.calibration.support import importer
-from wavecast.bench.accuracy.cases import MeasuredFigure
+from wavecast.benchmarking.accuracy.cases import MeasuredFigure
 
 pd = pytest.importorskip("pandas")
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tests.calibration.support import importer
-from wavecast.bench.accuracy.cases import Case
+from wavecast.benchmarking.accuracy.cases import Case
 from wavecast.perfmodel.ops.moe import FusedMoe
 
 pd = pytest.importorskip("pandas")

@@ -8,7 +8,7 @@ from calibration.datasets.collectives import Collectives
 from calibration.datasets.elementwise_norm import ElementwiseNorm
 from calibration.datasets.microbench import Microbench
 from tests.calibration.support import importer
-from wavecast.bench.accuracy.cases import Case, MeasuredFigure
+from wavecast.benchmarking.accuracy.cases import Case, MeasuredFigure
 from wavecast.perfmodel.ops.collectives import Collective
 from wavecast.perfmodel.ops.elementwise import Elementwise
 from wavecast.perfmodel.ops.norm import Norm

@@ -13,10 +13,10 @@ pytest.importorskip("torch")
 
 import torch
 
-from tests.bench.measure import fake_gpu
-from tests.bench.measure.fake_gpu import FakeGpu
+from tests.benchmarking.measure import fake_gpu
+from tests.benchmarking.measure.fake_gpu import FakeGpu
 from wavecast.api.bench import bench
-from wavecast.bench.store.sqlite import open_store
+from wavecast.benchmarking.store.sqlite import open_store
 from wavecast.cli.main import run
 from wavecast.kernels import registry
 
@@ -132,7 +132,7 @@ def test_what_fails_is_told(folder: Path, capsys: pytest.CaptureFixture[str]) ->
 
 
 class TestOnAGpu:
-    """With the fake GPU of `tests/bench/measure/fake_gpu.py`."""
+    """With the fake GPU of `tests/benchmarking/measure/fake_gpu.py`."""
 
     @pytest.fixture
     def fake(self, monkeypatch: pytest.MonkeyPatch) -> Any:

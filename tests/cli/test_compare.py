@@ -12,10 +12,10 @@ from click.testing import CliRunner, Result
 pytest.importorskip("scipy", reason="needs SciPy")
 
 import wavecast
-from tests.bench.compare.test_compare import record
+from tests.benchmarking.compare.test_compare import record
 from tests.documents.support import validated
-from wavecast.bench.records import BenchRun
-from wavecast.bench.store.sqlite import open_store
+from wavecast.benchmarking.records import BenchRun
+from wavecast.benchmarking.store.sqlite import open_store
 from wavecast.cli.compare import command
 from wavecast.errors import NothingAnalysed, StoreError, UnknownName
 

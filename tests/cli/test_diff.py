@@ -11,12 +11,12 @@ from types import SimpleNamespace
 import pytest
 
 import wavecast
-from tests.bench.diff.test_checkout import git
+from tests.benchmarking.diff.test_checkout import git
 from tests.cli.test_main import call
 from tests.documents.support import validated
 from tests.warm_python import run_python
 from wavecast.api.diff import DiffReport
-from wavecast.bench.diff import capturing, environments, releases
+from wavecast.benchmarking.diff import capturing, environments, releases
 from wavecast.errors import CompileError
 from wavecast.pipeline.explain.result import Failure
 
@@ -185,7 +185,7 @@ def test_a_search_over_releases(capsys, monkeypatch: pytest.MonkeyPatch, pair) -
 
     class Faked:
         def __init__(self, path, kpi, asked, progress) -> None:
-            from wavecast.bench.diff.sides import of_file
+            from wavecast.benchmarking.diff.sides import of_file
 
             self._sides = [of_file(file, asked, progress) for file in pair]
             assert path == pair[0]

@@ -11,8 +11,8 @@ import pytest
 pytest.importorskip("torch", reason="needs PyTorch")
 
 import wavecast
-from tests.bench.gate.project import Project, project
-from wavecast.bench.store.sqlite import open_store
+from tests.benchmarking.gate.project import Project, project
+from wavecast.benchmarking.store.sqlite import open_store
 
 SCRIPT = """\
 import torch

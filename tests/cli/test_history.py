@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 import wavecast
-from tests.bench.history.sample import fill, nightly
+from tests.benchmarking.history.sample import fill, nightly
 from tests.documents.support import validated
 from wavecast.api.store import check, export, import_files, stored_runs
-from wavecast.bench.store.sqlite import open_store
+from wavecast.benchmarking.store.sqlite import open_store
 from wavecast.cli.main import run
 from wavecast.errors import UnknownName, UsageError
 

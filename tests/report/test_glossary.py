@@ -11,8 +11,8 @@ import pytest
 
 from wavecast.arch import PIPES
 from wavecast.arch import STATUSES as FACT_STATUSES
-from wavecast.bench.compare.verdict import FigureVerdict
-from wavecast.bench.gate.verdict import Status
+from wavecast.benchmarking.compare.verdict import FigureVerdict
+from wavecast.benchmarking.gate.verdict import Status
 from wavecast.perfmodel.coefficients import STATUSES as COEFFICIENT_STATUSES
 from wavecast.perfmodel.prediction import FIDELITIES
 from wavecast.perfmodel.simulation.causes import BUSY, CAUSES

@@ -146,7 +146,7 @@ FLOORS: Final[tuple[tuple[Room, ...], ...]] = (
     ),
     (
         Room(
-            ("tune",),
+            ("tuning",),
             "search of configurations by a score that the caller passes",
             "tables of configurations",
         ),
@@ -168,7 +168,7 @@ FLOORS: Final[tuple[tuple[Room, ...], ...]] = (
     ),
     (
         Room(
-            ("bench",),
+            ("benchmarking",),
             "measurements: taking, storing, comparing and gating them; errors of predictions",
             "`Record`, `Comparison`, accuracy",
         ),

@@ -20,10 +20,10 @@ OPTIONAL = {
     "triton": {"kernels", "runtimes", "frameworks"},
     "llvmlite": {"compile", "emulate"},
     "numba": {"compile"},
-    "pandas": {"bench"},
-    "pyarrow": {"bench"},
-    "ray": {"tune"},
-    "scipy": {"bench"},
+    "pandas": {"benchmarking"},
+    "pyarrow": {"benchmarking"},
+    "ray": {"tuning"},
+    "scipy": {"benchmarking"},
     "transformers": {"systems", "frameworks"},
     "jax": {"frameworks"},
     "tensorflow": {"frameworks"},
@@ -103,7 +103,7 @@ def test_a_table_that_differs_is_found() -> None:
     [
         "from wavecast.cli import main",
         "import wavecast.perfmodel.cu",
-        "def f():\n    from wavecast.tune.run import tune",
+        "def f():\n    from wavecast.tuning.run import tune",
         "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from wavecast import kernels",
         "from wavecast import __version__",
         "import wavecast",
@@ -156,13 +156,13 @@ def test_others_use_the_kernel_library_through_few_modules() -> None:
 @pytest.mark.parametrize(
     ("room", "text", "count"),
     [
-        ("tune", "from wavecast.kernels import choice, checks", 1),
-        ("tune", "def f():\n    from wavecast.kernels.spec import KernelSpec", 1),
-        ("tune", "from wavecast.kernels.signature import Signature", 1),
+        ("tuning", "from wavecast.kernels import choice, checks", 1),
+        ("tuning", "def f():\n    from wavecast.kernels.spec import KernelSpec", 1),
+        ("tuning", "from wavecast.kernels.signature import Signature", 1),
         ("frameworks", "from wavecast.kernels.signature import Signature", 0),
         ("frameworks", "import wavecast.kernels", 1),
         ("kernels", "from wavecast.kernels.spec import KernelSpec", 0),
-        ("tune", "from wavecast.kernels.registry import operator", 0),
+        ("tuning", "from wavecast.kernels.registry import operator", 0),
     ],
 )
 def test_an_import_past_the_library_is_found(

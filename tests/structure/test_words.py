@@ -82,7 +82,7 @@ def test_every_banned_word_has_a_pattern_and_a_replacement() -> None:
 
 
 def test_a_planted_word_is_counted(tmp_path: Path) -> None:
-    code = tmp_path / "wavecast" / "tune" / "planted.py"
+    code = tmp_path / "wavecast" / "tuning" / "planted.py"
     code.parent.mkdir(parents=True)
     code.write_text(
         '"""What stands here."""\n\n'
@@ -93,14 +93,14 @@ def test_a_planted_word_is_counted(tmp_path: Path) -> None:
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.md").write_text("Beside it.\n```\nheld\n```\n`held`\n")
     assert counted(tmp_path) == {
-        "wavecast/tune: stand": 1,
-        "wavecast/tune: held": 1,
-        "wavecast/tune: go on": 1,
-        "wavecast/tune: is no …": 1,
-        "wavecast/tune: inside": 1,
+        "wavecast/tuning: stand": 1,
+        "wavecast/tuning: held": 1,
+        "wavecast/tuning: go on": 1,
+        "wavecast/tuning: is no …": 1,
+        "wavecast/tuning: inside": 1,
         "docs: beside": 1,
     }
-    assert package(code, tmp_path) == "wavecast/tune"
+    assert package(code, tmp_path) == "wavecast/tuning"
 
 
 def test_variables_have_names_of_what_they_hold() -> None:

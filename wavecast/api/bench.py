@@ -1,4 +1,4 @@
-"""`wavecast.api.bench.bench`: operators, functions and scripts, measured on a GPU or predicted."""
+"""`wavecast.bench`: operators, functions and scripts, measured on a GPU or predicted."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from wavecast.arch import Device
-    from wavecast.bench.measure.gpu import GpuSettings
-    from wavecast.bench.measure.gpu_environment import LocalGpuState
-    from wavecast.bench.measure.session import SessionResult
-    from wavecast.bench.records import BenchRun
-    from wavecast.bench.store.base import Store
+    from wavecast.benchmarking.measure.gpu import GpuSettings
+    from wavecast.benchmarking.measure.gpu_environment import LocalGpuState
+    from wavecast.benchmarking.measure.session import SessionResult
+    from wavecast.benchmarking.records import BenchRun
+    from wavecast.benchmarking.store.base import Store
 
 _INTERRUPTED: Final = 130
 
@@ -83,8 +83,8 @@ class BenchOptions(AxesOptions):
 
     def gpu_settings(self) -> GpuSettings:
         """How the GPU is measured."""
-        from wavecast.bench.measure.gpu import GpuSettings
-        from wavecast.bench.measure.sampling import SamplingBudget
+        from wavecast.benchmarking.measure.gpu import GpuSettings
+        from wavecast.benchmarking.measure.sampling import SamplingBudget
 
         budget = SamplingBudget(self.seconds, self.samples, self.precision / 100)
         return GpuSettings(self.cache, self.timing, budget, verify=not self.no_verify)  # type: ignore[arg-type]
@@ -176,7 +176,7 @@ def bench(
     UsageError where there is no GPU to measure on.
     """
     from wavecast import arch
-    from wavecast.bench.store.sqlite import open_store
+    from wavecast.benchmarking.store.sqlite import open_store
 
     stated = _stated(subjects, script_args, options)
     devices = [arch.load(name) for name in stated.arch]
@@ -220,12 +220,12 @@ def _prepared(
 ) -> _Measuring:
     """What measures, with its names and axes looked up. Raises for wrong ones before a store is
     opened."""
-    from wavecast.bench.environment import new_run
+    from wavecast.benchmarking.environment import new_run
 
     here = None if devices else _local()
     run = new_run(options.label)
     if isinstance(options, ScriptBench):
-        from wavecast.bench.measure.script import MeasuredScript, script_session
+        from wavecast.benchmarking.measure.script import MeasuredScript, script_session
 
         quiet = not options.show_output
         scripts = [
@@ -243,9 +243,9 @@ def _of_workloads(
     devices: Sequence[Device],
     here: LocalGpuState | None,
 ) -> _Measuring:
-    from wavecast.bench.measure.axes import parse, points
-    from wavecast.bench.measure.session import offline_measure, session
-    from wavecast.bench.measure.workload import workload
+    from wavecast.benchmarking.measure.axes import parse, points
+    from wavecast.benchmarking.measure.session import offline_measure, session
+    from wavecast.benchmarking.measure.workload import workload
 
     axes = parse(options.axes)
     workloads = [workload(name, point) for name in subjects for point in points(axes)]
@@ -266,7 +266,7 @@ def _of_workloads(
         if isinstance(options, PredictedBench):
             offline = offline_measure(execute=options.execute or options.check, check=options.check)
             return session(run, workloads, devices, offline, store, begin)
-        from wavecast.bench.measure.gpu_session import gpu_session
+        from wavecast.benchmarking.measure.gpu_session import gpu_session
 
         assert isinstance(options, BenchOptions)
         assert here is not None
@@ -277,7 +277,7 @@ def _of_workloads(
 
 def _local() -> LocalGpuState:
     """This machine's GPU. Raises UsageError where there is none to measure on."""
-    from wavecast.bench.measure.gpu_environment import here
+    from wavecast.benchmarking.measure.gpu_environment import here
 
     try:
         return here()

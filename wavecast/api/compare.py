@@ -13,7 +13,7 @@ from wavecast.options.values import NameList, Numbers
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wavecast.bench.compare.verdict import RunComparison
+    from wavecast.benchmarking.compare.verdict import RunComparison
     from wavecast.report.bench.comparison import Sides
 
 
@@ -29,7 +29,7 @@ class FigureOptions(StoreOptions):
 
     def kpi_names(self) -> tuple[str, ...]:
         """The names of the figures, () for all. Raises UnknownName."""
-        from wavecast.bench.kpis import kpi
+        from wavecast.benchmarking.kpis import kpi
 
         return tuple(kpi(name).name for name in self.kpis)
 
@@ -94,10 +94,10 @@ def compare(
     Raises StoreError for a file that has no measurements, UnknownName for a run or a figure,
     NothingAnalysed for runs without records.
     """
-    from wavecast.bench.compare.compare import Criteria
-    from wavecast.bench.compare.compare import compare as compared
-    from wavecast.bench.store.select import records_of, select_runs
-    from wavecast.bench.store.sqlite import open_store
+    from wavecast.benchmarking.compare.compare import Criteria
+    from wavecast.benchmarking.compare.compare import compare as compared
+    from wavecast.benchmarking.store.select import records_of, select_runs
+    from wavecast.benchmarking.store.sqlite import open_store
 
     stated = CompareOptions.of(options)
     criteria = Criteria(minimum=stated.minimum, kpis=stated.kpi_names())

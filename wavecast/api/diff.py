@@ -17,9 +17,9 @@ from wavecast.options.values import Integers, NameList, Numbers
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wavecast.bench.diff.bisect import Found, Probe
-    from wavecast.bench.diff.result import Diff
-    from wavecast.bench.diff.sides import Asked, Side
+    from wavecast.benchmarking.diff.bisect import Found, Probe
+    from wavecast.benchmarking.diff.result import Diff
+    from wavecast.benchmarking.diff.sides import Asked, Side
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -161,10 +161,10 @@ def diff(
     Raises AllFailed where a side has no kernel that can be compared, and another WavecastError for
     files that cannot be read.
     """
-    from wavecast.bench.diff.compare import compare
-    from wavecast.bench.diff.figures import compared_kpi
-    from wavecast.bench.diff.sides import Asked
-    from wavecast.bench.diff.verdict import worse
+    from wavecast.benchmarking.diff.compare import compare
+    from wavecast.benchmarking.diff.figures import compared_kpi
+    from wavecast.benchmarking.diff.sides import Asked
+    from wavecast.benchmarking.diff.verdict import worse
     from wavecast.pipeline import SourceOptions
 
     diff_options = DiffOptions.of(options)
@@ -213,7 +213,7 @@ def _words(words: Sequence[str], *, two: bool) -> tuple[list[Path], tuple[str, .
 def _sides(
     paths: Sequence[Path], options: DiffOptions, request: Asked, progress: Progress
 ) -> tuple[Side, Side]:
-    from wavecast.bench.diff import environments, sides
+    from wavecast.benchmarking.diff import environments, sides
 
     for flag, values in (("--commit", options.commits), ("--triton", options.releases)):
         if len(values) > 2:
@@ -240,11 +240,11 @@ def _failures(*sides: Side) -> list[str]:
 
 
 def _bisect(path: Path, options: DiffOptions, request: Asked, progress: Progress) -> BisectReport:
-    from wavecast.bench.diff import environments
-    from wavecast.bench.diff.bisect import bisect
-    from wavecast.bench.diff.compare import compare
-    from wavecast.bench.diff.figures import compared_kpi
-    from wavecast.bench.diff.releases import Releases
+    from wavecast.benchmarking.diff import environments
+    from wavecast.benchmarking.diff.bisect import bisect
+    from wavecast.benchmarking.diff.compare import compare
+    from wavecast.benchmarking.diff.figures import compared_kpi
+    from wavecast.benchmarking.diff.releases import Releases
 
     if not options.kpi:
         raise UsageError("--bisect needs --kpi", hint="for example --kpi spills")

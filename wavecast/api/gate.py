@@ -17,10 +17,10 @@ from wavecast.wording import count
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wavecast.bench.gate.guards import Guard
-    from wavecast.bench.gate.session import Session
-    from wavecast.bench.gate.settings import GateSettings
-    from wavecast.bench.gate.verdict import GateVerdict
+    from wavecast.benchmarking.gate.guards import Guard
+    from wavecast.benchmarking.gate.session import Session
+    from wavecast.benchmarking.gate.settings import GateSettings
+    from wavecast.benchmarking.gate.verdict import GateVerdict
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,7 +129,7 @@ class GateReport(ShownResult):
     def exit_code(self) -> int:
         """1 where something is worse, wrong, failed or gone; 2 where a report was not written. Of
         an update, 1 where something is wrong or failed: it keeps its entry."""
-        from wavecast.bench.gate.verdict import Status
+        from wavecast.benchmarking.gate.verdict import Status
 
         if self.unwritten:
             return InputError.exit_code
@@ -155,8 +155,8 @@ def gate(*subjects: str, progress: Progress = silent, **options: Any) -> GateRep
     Raises InputError and UsageError for settings or a baseline that are missing or wrong, and
     UnknownName for a subject, a GPU or a run.
     """
-    from wavecast.bench.gate import baseline as files
-    from wavecast.bench.gate import judge, settings
+    from wavecast.benchmarking.gate import baseline as files
+    from wavecast.benchmarking.gate import judge, settings
     from wavecast.report.bench import gate_files
 
     stated = GateOptions.of(options)
@@ -186,11 +186,11 @@ def _measured(
     guards: Sequence[Guard], project: GateSettings, options: GateOptions, progress: Progress
 ) -> Session:
     """What guards measure, or what a run of a store says about them."""
-    from wavecast.bench.environment import new_run
-    from wavecast.bench.gate.session import Session, session
-    from wavecast.bench.gate.stored import taken_from
-    from wavecast.bench.store.select import records_of, select_runs
-    from wavecast.bench.store.sqlite import open_store
+    from wavecast.benchmarking.environment import new_run
+    from wavecast.benchmarking.gate.session import Session, session
+    from wavecast.benchmarking.gate.stored import taken_from
+    from wavecast.benchmarking.store.select import records_of, select_runs
+    from wavecast.benchmarking.store.sqlite import open_store
 
     if options.run and options.store is not None:
         with open_store(options.store, create=False) as store:

@@ -15,7 +15,7 @@ from wavecast.options.values import NameList
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wavecast.bench.history.series import History
+    from wavecast.benchmarking.history.series import History
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,10 +69,10 @@ def history(
     Raises StoreError for a file that has no measurements, UnknownName for a figure, UsageError for
     a wrong regular expression, NothingAnalysed where nothing fits.
     """
-    from wavecast.bench.history.series import SeriesFilter
-    from wavecast.bench.history.series import history as over_runs
-    from wavecast.bench.store.select import records_of
-    from wavecast.bench.store.sqlite import open_store
+    from wavecast.benchmarking.history.series import SeriesFilter
+    from wavecast.benchmarking.history.series import history as over_runs
+    from wavecast.benchmarking.store.select import records_of
+    from wavecast.benchmarking.store.sqlite import open_store
 
     stated = HistoryOptions.of(options)
     chosen = SeriesFilter(subject, stated.kpi_names(), stated.devices, stated.minimum)

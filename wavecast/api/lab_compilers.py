@@ -74,7 +74,7 @@ def compilers(
     `LabCompilersOptions`. Raises UnknownName for a figure, UsageError for an NVIDIA GPU,
     MissingTool for a program or a release that cannot be used, and as a capture of the script.
     """
-    from wavecast.bench.diff.environments import python_with
+    from wavecast.benchmarking.diff.environments import python_with
     from wavecast.lab.bisect import check_figure
     from wavecast.lab.codegen import generator_of
     from wavecast.lab.compilers import compared_compilers

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from wavecast.kernels.operator import Operator
     from wavecast.kernels.registry import OperatorLine
     from wavecast.pipeline.library.library import Call, Surveyed
-    from wavecast.tune.library import TunedCall
+    from wavecast.tuning.library import TunedCall
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -259,7 +259,7 @@ def _tuned(
     """Tuned calls; the tables are written after each, so that an interruption loses nothing."""
     from wavecast.kernels import tables
     from wavecast.kernels.tables import TunedEntry
-    from wavecast.tune.library import tune
+    from wavecast.tuning.library import tune
 
     written: dict[str, list[TunedEntry]] = {}
     tuned = tune(calls, candidates=options.candidates, jobs=options.jobs)

@@ -16,7 +16,7 @@ from wavecast.options.values import FILE, PROCESSES
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wavecast.tune.model_search import ModelSearch, SearchedModel
+    from wavecast.tuning.model_search import ModelSearch, SearchedModel
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,8 +91,8 @@ def search(name: str, options: SearchOptions, progress: Progress = silent) -> Se
     from wavecast.files import write_text
     from wavecast.limits import available_processors
     from wavecast.systems import huggingface
-    from wavecast.tune import model_space
-    from wavecast.tune.model_search import search as search_configurations
+    from wavecast.tuning import model_space
+    from wavecast.tuning.model_search import search as search_configurations
 
     loads = options.loads()
     if loads[0].rate:

@@ -17,10 +17,10 @@ from wavecast.wording import count
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wavecast.bench.records import BenchRecord, BenchRun
-    from wavecast.bench.store.check import Checked
-    from wavecast.bench.store.importers import Imported
-    from wavecast.bench.store.keep import Kept
+    from wavecast.benchmarking.records import BenchRecord, BenchRun
+    from wavecast.benchmarking.store.check import Checked
+    from wavecast.benchmarking.store.importers import Imported
+    from wavecast.benchmarking.store.keep import Kept
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -166,7 +166,7 @@ def stored_runs(
 ) -> StoredRuns:
     """The runs of a store. `options` are those of `StoreOptions`. Raises StoreError for a file that
     has no measurements."""
-    from wavecast.bench.store.sqlite import open_store
+    from wavecast.benchmarking.store.sqlite import open_store
 
     path = StoreOptions.of(options).store_path
     with open_store(path, create=False) as store:
@@ -187,10 +187,10 @@ def export(
     Raises StoreError for a file that has no measurements or is damaged, UnknownName for a run or an
     ending of the file, NothingAnalysed for a store without runs, MissingTool without pyarrow.
     """
-    from wavecast.bench.store.check import readable
-    from wavecast.bench.store.export import export as write
-    from wavecast.bench.store.select import select_runs
-    from wavecast.bench.store.sqlite import open_store
+    from wavecast.benchmarking.store.check import readable
+    from wavecast.benchmarking.store.export import export as write
+    from wavecast.benchmarking.store.select import select_runs
+    from wavecast.benchmarking.store.sqlite import open_store
 
     stated, file = RunsExportOptions.of(options), Path(file)
     if not file.parent.is_dir():
@@ -222,9 +222,9 @@ def import_files(
     Raises InputError for a file in no known format, UnknownName for a format or a GPU, StoreError
     for a run that the store has with other records.
     """
-    from wavecast.bench.store.importers import ImportLabels, read_file
-    from wavecast.bench.store.keep import keep
-    from wavecast.bench.store.sqlite import open_store
+    from wavecast.benchmarking.store.importers import ImportLabels, read_file
+    from wavecast.benchmarking.store.keep import keep
+    from wavecast.benchmarking.store.sqlite import open_store
 
     stated = ImportOptions.of(options)
     if not files:
@@ -246,7 +246,7 @@ def check(
 ) -> StoreCheck:
     """Check the file of a store and read every record. `options` are those of `StoreOptions`.
     Raises StoreError for a file of another kind."""
-    from wavecast.bench.store import check as checking
+    from wavecast.benchmarking.store import check as checking
 
     path = StoreOptions.of(options).store_path
     return StoreCheck(path, checking.check(path))

@@ -17,9 +17,9 @@ from wavecast.options.values import PROCESSES, Files, Integers, OneOf
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wavecast.tune import TuningTable
-    from wavecast.tune.run import TuneResult
-    from wavecast.tune.settings import TuneSettings
+    from wavecast.tuning import TuningTable
+    from wavecast.tuning.run import TuneResult
+    from wavecast.tuning.settings import TuneSettings
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,8 +79,8 @@ class TuneOptions(ResumedSearch, ScriptOutput, KernelOptions):
 
     def search_settings(self) -> TuneSettings:
         """How the search runs. Raises UsageError for a budget."""
-        from wavecast.tune.budget import SearchBudget
-        from wavecast.tune.settings import TuneSettings
+        from wavecast.tuning.budget import SearchBudget
+        from wavecast.tuning.settings import TuneSettings
 
         return TuneSettings(
             devices=(),
@@ -157,8 +157,8 @@ def tune(
     assert isinstance(stated, TuneOptions)
     if script is None:
         raise UsageError("no PATH of a script", hint="or --table")
-    from wavecast.tune.run import tune as search
-    from wavecast.tune.script import TuneScript
+    from wavecast.tuning.run import tune as search
+    from wavecast.tuning.script import TuneScript
 
     selection, settings = stated.selection(), stated.search_settings()
     if stated.output is not None:

@@ -15,9 +15,9 @@ from wavecast.options.values import FILE, PROCESSES, Files, Integers
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from wavecast.bench.accuracy.importers import Importer
-    from wavecast.bench.accuracy.measure import Record
-    from wavecast.bench.accuracy.result import Validation
+    from wavecast.benchmarking.accuracy.importers import Importer
+    from wavecast.benchmarking.accuracy.measure import Record
+    from wavecast.benchmarking.accuracy.result import Validation
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,7 +138,7 @@ def validate(
     paths = [Path(file) for file in files]
     stated = ScoreOptions.among(MODES, options)
     if isinstance(stated, MeasureOptions):
-        from wavecast.bench.accuracy.measure import measure
+        from wavecast.benchmarking.accuracy.measure import measure
 
         scripts = paths or sorted(Path("examples").glob("*.py"))
         path, records = measure(scripts, stated.results, progress)
@@ -155,8 +155,8 @@ def score(
 ) -> ValidationReport:
     """The validation of files, read by the registered importers and by `importers`. Raises as
     `validate`."""
-    from wavecast.bench.accuracy.validate import ValidateOptions
-    from wavecast.bench.accuracy.validate import validate as validated
+    from wavecast.benchmarking.accuracy.validate import ValidateOptions
+    from wavecast.benchmarking.accuracy.validate import validate as validated
     from wavecast.files import write_text
     from wavecast.report.validation import markdown
 

@@ -23,7 +23,7 @@ def _formats(context: click.Context, _: click.Parameter, value: bool) -> None:
     """`--formats`: the formats that are read, and nothing else."""
     if not value or context.resilient_parsing:
         return
-    from wavecast.bench.store.importers import FORMATS
+    from wavecast.benchmarking.store.importers import FORMATS
 
     for name, meaning in FORMATS.items():
         click.echo(f"{name:18}{meaning}")

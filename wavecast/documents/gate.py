@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from msgspec import field
 
-from wavecast.bench.gate.guards import KernelLocation
+from wavecast.benchmarking.gate.guards import KernelLocation
 from wavecast.json_objects import JsonObject, doc
 
 

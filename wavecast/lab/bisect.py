@@ -22,7 +22,7 @@ from wavecast.json_objects import JsonObject, doc
 from wavecast.lab.codegen import CodeGenerator, Llc, installed
 from wavecast.lab.figures import CodeFigures, figures_of
 from wavecast.lab.releases import TritonRelease
-from wavecast.tune.pool import Pool
+from wavecast.tuning.pool import Pool
 
 LIMIT: Final = 120.0
 """Seconds of one compilation."""

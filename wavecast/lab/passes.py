@@ -19,7 +19,7 @@ from wavecast.json_objects import Count, JsonObject, doc
 from wavecast.lab.figures import CodeFigures, figures_of
 from wavecast.lab.mir import MachineFunction, MachineLine, functions
 from wavecast.lab.pass_sources import PassSource
-from wavecast.tune.pool import Pool
+from wavecast.tuning.pool import Pool
 
 _MLIR_HEADER: Final = re.compile(r"^// -----// IR Dump Before (?P<title>\w+): (?P<name>[\w-]+)")
 _FILE: Final = Path(__file__).with_name("switches.toml")

@@ -11,7 +11,7 @@ from wavecast.lab.axes import applicable
 from wavecast.lab.evaluation import LabEvaluator, LabSubject, LabTask
 from wavecast.lab.journal import LabResult
 from wavecast.lab.setting import Setting
-from wavecast.tune.pool import Died, Pool
+from wavecast.tuning.pool import Died, Pool
 
 LEAST: Final = 0.002
 """The least part of the time that another value must save to be added."""

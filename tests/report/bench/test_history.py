@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench.history.sample import nightly
+from tests.benchmarking.history.sample import nightly
 from tests.report.browser import CHROMIUM, Page
-from wavecast.bench.history.series import History, SeriesFilter, history
+from wavecast.benchmarking.history.series import History, SeriesFilter, history
 from wavecast.report.bench import history as words
 from wavecast.report.bench import history_html
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from wavecast.bench.records import Figure
+from wavecast.benchmarking.records import Figure
 from wavecast.report.bench.measurements_table import figure
 
 

@@ -7,9 +7,9 @@ import io
 from rich.console import Console
 
 from tests.documents.support import validated
-from wavecast.bench.diff.bisect import Found, Probe
-from wavecast.bench.diff.result import Delta, Diff, DiffRow
-from wavecast.bench.kpis import kpi
+from wavecast.benchmarking.diff.bisect import Found, Probe
+from wavecast.benchmarking.diff.result import Delta, Diff, DiffRow
+from wavecast.benchmarking.kpis import kpi
 from wavecast.pipeline.explain.result import Failure
 from wavecast.report.diff import json, terminal, words
 

@@ -11,9 +11,9 @@ from wavecast.pipeline.explain.result import ConfigurationChoice
 from wavecast.report.explain.terminal_choices import choices
 from wavecast.report.lab import tuning
 from wavecast.runtimes.triton.recorder import CaptureFailure
-from wavecast.tune.records import Result, TuningProblem
-from wavecast.tune.run import TuneResult
-from wavecast.tune.table import TuningTable
+from wavecast.tuning.records import Result, TuningProblem
+from wavecast.tuning.run import TuneResult
+from wavecast.tuning.table import TuningTable
 
 PROBLEM = TuningProblem(
     "matmul", {"M": 64}, {"a": "bfloat16:16", "M": "int:16", "step": "int:1"}, "0123", "gfx942",

@@ -11,11 +11,11 @@ import jsonschema
 import pytest
 from rich.console import Console
 
-from tests.bench.accuracy.sample import case, outcome
+from tests.benchmarking.accuracy.sample import case, outcome
 from tests.report.browser import CHROMIUM, Page
-from wavecast.bench.accuracy import coverage, ranking, scores
-from wavecast.bench.accuracy.cases import MeasuredFigure
-from wavecast.bench.accuracy.result import ChoiceScore, FigureScore, MeasuredFile, Validation
+from wavecast.benchmarking.accuracy import coverage, ranking, scores
+from wavecast.benchmarking.accuracy.cases import MeasuredFigure
+from wavecast.benchmarking.accuracy.result import ChoiceScore, FigureScore, MeasuredFile, Validation
 from wavecast.report.validation import html, markdown, terminal
 from wavecast.report.validation import json as validation_json
 

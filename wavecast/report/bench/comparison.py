@@ -10,8 +10,8 @@ from rich.console import Console
 from rich.table import Table
 
 from wavecast import json_objects
-from wavecast.bench.compare.verdict import Compared, FigureVerdict, RunComparison
-from wavecast.bench.records import BenchRun, Figure
+from wavecast.benchmarking.compare.verdict import Compared, FigureVerdict, RunComparison
+from wavecast.benchmarking.records import BenchRun, Figure
 from wavecast.documents.compare import ComparedFigureJson, CompareDocument
 from wavecast.documents.measurement import SubjectJson
 from wavecast.report.bench.measurements_table import figure

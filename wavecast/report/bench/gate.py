@@ -10,8 +10,8 @@ from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
-from wavecast.bench.gate.verdict import GateVerdict, Judged, Status
-from wavecast.bench.kpis import KPIS
+from wavecast.benchmarking.gate.verdict import GateVerdict, Judged, Status
+from wavecast.benchmarking.kpis import KPIS
 from wavecast.report.kit.units import count, plural, seconds, significant, size
 
 _STYLES = {Status.WARN: "yellow", Status.NEW: "yellow", Status.BETTER: "green"}

@@ -7,8 +7,8 @@ from typing import Any, Final
 from xml.etree import ElementTree
 
 from wavecast import json_objects
-from wavecast.bench.gate.verdict import GateVerdict, Judged, Status
-from wavecast.bench.kpis import KPIS
+from wavecast.benchmarking.gate.verdict import GateVerdict, Judged, Status
+from wavecast.benchmarking.kpis import KPIS
 from wavecast.documents.gate import GateDocument, JudgedFigureJson
 from wavecast.report.bench.gate import headline, line
 from wavecast.report.explain import sarif

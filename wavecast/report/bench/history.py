@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 
 from wavecast import json_objects
-from wavecast.bench.history.series import History, LevelChange, Point, Series
-from wavecast.bench.records import BenchRun, Figure
+from wavecast.benchmarking.history.series import History, LevelChange, Point, Series
+from wavecast.benchmarking.records import BenchRun, Figure
 from wavecast.documents.history import (
     HistoryChangeJson,
     HistoryDocument,

@@ -7,7 +7,7 @@ import hashlib
 
 from markupsafe import Markup
 
-from wavecast.bench.history.series import History, Series
+from wavecast.benchmarking.history.series import History, Series
 from wavecast.report.bench import history, history_plot
 from wavecast.report.kit import pages
 from wavecast.version import __version__

@@ -9,7 +9,7 @@ from typing import Final
 
 from markupsafe import Markup
 
-from wavecast.bench.history.series import LevelChange, Point, Series
+from wavecast.benchmarking.history.series import LevelChange, Point, Series
 from wavecast.report.bench import history as words
 from wavecast.report.kit.svg import PlotFrame, figure, n, path
 

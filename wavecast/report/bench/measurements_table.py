@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from rich.console import Console
 from rich.table import Table
 
-from wavecast.bench.kpis import KPIS
-from wavecast.bench.measure.sampling import half_width
-from wavecast.bench.measure.session import SessionResult
-from wavecast.bench.records import BenchRecord, Figure
+from wavecast.benchmarking.kpis import KPIS
+from wavecast.benchmarking.measure.sampling import half_width
+from wavecast.benchmarking.measure.session import SessionResult
+from wavecast.benchmarking.records import BenchRecord, Figure
 from wavecast.report.kit.units import seconds, si, size
 
 _SHOWN = (

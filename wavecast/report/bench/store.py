@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from wavecast.bench.records import BenchRun
+from wavecast.benchmarking.records import BenchRun
 from wavecast.report.kit.terminal import safe
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from markupsafe import Markup
 
-from wavecast.bench.diff.result import Diff
+from wavecast.benchmarking.diff.result import Diff
 from wavecast.report.diff import words
 from wavecast.report.kit import pages, units
 from wavecast.version import __version__

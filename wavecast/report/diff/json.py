@@ -7,8 +7,8 @@ from typing import Any
 
 from wavecast import json_objects
 from wavecast.analyze.result import LoopAnalysis
-from wavecast.bench.diff.bisect import Found
-from wavecast.bench.diff.result import Delta, Diff, DiffLine, DiffRegion, DiffRow, KernelDiff
+from wavecast.benchmarking.diff.bisect import Found
+from wavecast.benchmarking.diff.result import Delta, Diff, DiffLine, DiffRegion, DiffRow, KernelDiff
 from wavecast.documents.diff import (
     BisectDocument,
     ChangedFindingJson,

@@ -7,8 +7,8 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from wavecast.bench.diff.bisect import Found, Probe
-from wavecast.bench.diff.result import Diff, DiffRegion, KernelDiff
+from wavecast.benchmarking.diff.bisect import Found, Probe
+from wavecast.benchmarking.diff.result import Diff, DiffRegion, KernelDiff
 from wavecast.report.diff import words
 from wavecast.report.kit.units import plural
 

@@ -6,9 +6,16 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from wavecast.bench.diff.bisect import Found
-from wavecast.bench.diff.result import Basis, Delta, DiffLine, DiffRegion, DiffRow, KernelDiff
-from wavecast.bench.kpis import KPIS
+from wavecast.benchmarking.diff.bisect import Found
+from wavecast.benchmarking.diff.result import (
+    Basis,
+    Delta,
+    DiffLine,
+    DiffRegion,
+    DiffRow,
+    KernelDiff,
+)
+from wavecast.benchmarking.kpis import KPIS
 from wavecast.pipeline.explain.result import Failure
 from wavecast.report.kit.units import count, cycles, seconds, size
 from wavecast.rules.finding import Finding

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from wavecast.runtimes.triton import CaptureFailure
-    from wavecast.tune.records import Result
-    from wavecast.tune.run import TuneResult
-    from wavecast.tune.table import TableEntry
+    from wavecast.tuning.records import Result
+    from wavecast.tuning.run import TuneResult
+    from wavecast.tuning.table import TableEntry
 
 _MOST_REASONS = 6
 _SAMPLED = (

@@ -17,7 +17,7 @@ from wavecast.report.systems import serving_words
 from wavecast.version import __version__
 
 if TYPE_CHECKING:
-    from wavecast.tune.model_search import ModelSearch, SearchedModel
+    from wavecast.tuning.model_search import ModelSearch, SearchedModel
 
 _REASONS = 6
 """The most reasons that the text has."""

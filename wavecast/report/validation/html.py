@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from wavecast.bench.accuracy.scores import by_op
+from wavecast.benchmarking.accuracy.scores import by_op
 from wavecast.report.kit import pages, units
 from wavecast.report.validation import plot, words
 from wavecast.version import __version__
 
 if TYPE_CHECKING:
-    from wavecast.bench.accuracy.result import Validation
+    from wavecast.benchmarking.accuracy.result import Validation
 
 
 def render(validation: Validation) -> str:

@@ -24,9 +24,9 @@ from wavecast.json_schema import json_schema
 from wavecast.version import __version__
 
 if TYPE_CHECKING:
-    from wavecast.bench.accuracy.outcome import ScoredProblem
-    from wavecast.bench.accuracy.result import FigureScore, Validation
-    from wavecast.bench.accuracy.scores import ErrorScore, ScoreRow
+    from wavecast.benchmarking.accuracy.outcome import ScoredProblem
+    from wavecast.benchmarking.accuracy.result import FigureScore, Validation
+    from wavecast.benchmarking.accuracy.scores import ErrorScore, ScoreRow
 
 
 def document(validation: Validation, *, cases: bool = False) -> dict[str, Any]:

@@ -17,8 +17,8 @@ from wavecast.report.validation.words import (
 )
 
 if TYPE_CHECKING:
-    from wavecast.bench.accuracy.result import Validation
-    from wavecast.bench.accuracy.scores import ScoreRow
+    from wavecast.benchmarking.accuracy.result import Validation
+    from wavecast.benchmarking.accuracy.scores import ScoreRow
 
 _HEAD = """\
 # How accurate predictions are

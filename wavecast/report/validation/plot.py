@@ -16,7 +16,7 @@ from wavecast.report.kit.svg import PlotFrame, figure, n, path
 from wavecast.report.validation.words import share
 
 if TYPE_CHECKING:
-    from wavecast.bench.accuracy.outcome import ScoredProblem
+    from wavecast.benchmarking.accuracy.outcome import ScoredProblem
 
 _MOST_POINTS = 800
 _LEAST = 8  # problems a quantile of a bin, or a bar, is drawn for

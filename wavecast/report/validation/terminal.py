@@ -24,8 +24,8 @@ from wavecast.report.validation.words import (
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
-    from wavecast.bench.accuracy.result import MeasuredFile, Validation
-    from wavecast.bench.accuracy.scores import ScoreRow
+    from wavecast.benchmarking.accuracy.result import MeasuredFile, Validation
+    from wavecast.benchmarking.accuracy.scores import ScoreRow
 
 Detail = Literal["brief", "normal", "full"]
 _MOST_REASONS = 6

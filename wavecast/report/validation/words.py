@@ -10,9 +10,9 @@ from wavecast.report.explain import words
 from wavecast.report.kit import units
 
 if TYPE_CHECKING:
-    from wavecast.bench.accuracy.outcome import ScoredProblem
-    from wavecast.bench.accuracy.result import FigureScore
-    from wavecast.bench.accuracy.scores import ErrorScore, ScoreRow
+    from wavecast.benchmarking.accuracy.outcome import ScoredProblem
+    from wavecast.benchmarking.accuracy.result import FigureScore
+    from wavecast.benchmarking.accuracy.scores import ErrorScore, ScoreRow
 
 BASELINES = {"roofline": "roofline", "neighbour": "nearest"}
 """Column titles of the baselines."""
