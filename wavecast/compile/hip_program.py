@@ -142,12 +142,13 @@ def link(
     raise CompileError(what, log=log)
 
 
-def shared_library(sources: Sequence[Path], output: Path, versions: Path) -> None:
-    """Compile C sources with HIP's host headers to a shared library named `SONAME`, whose symbols
-    have the `versions` of a version script. Raises MissingTool without a compiler, CompileError."""
+def shared_library(sources: Sequence[Path], output: Path, versions: Path, *, include: Path) -> None:
+    """Compile C sources with HIP's host headers, and those of the folder `include`, to a shared
+    library named `SONAME`, whose symbols have the `versions` of a version script. Raises
+    MissingTool without a compiler, CompileError."""
     flags = (
         "-std=gnu11", "-Os", "-Wall", "-fPIC", "-shared", "-fvisibility=hidden", "-pthread",
-        f"-I{toolchain.INCLUDE}", f"-Wl,-soname,{SONAME}",
+        f"-I{toolchain.INCLUDE}", f"-I{include}", f"-Wl,-soname,{SONAME}",
         f"-Wl,--version-script={versions}",
     )  # fmt: skip
     compilation = process.run([*_c_compiler(), *flags, *sources, "-o", output])

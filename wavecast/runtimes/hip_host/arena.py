@@ -13,13 +13,14 @@ from typing import Final
 import numpy as np
 
 from wavecast.errors import UsageError
+from wavecast.runtimes.hip_host.protocol import HEAP_BYTES, OUTPUT_BYTES
 
 BASE: Final = 0x1000_0000_0000
 """Where the arena begins: far from where Linux puts programs, libraries, heaps and stacks."""
 SIZE: Final = 1 << 42
 """Bytes of addresses. Pages that nobody touches take no memory."""
-SYSTEM: Final = 80 << 20
-"""Bytes at the start for what kernels print, and for their heap (`runtime.h`, SYSTEM_BYTES)."""
+SYSTEM: Final = OUTPUT_BYTES + HEAP_BYTES
+"""Bytes at the start for what kernels print, and for their heap."""
 FIRST_ALLOCATION: Final = 1 << 32
 """Offset of the allocations; the data of modules is between."""
 _NO_RESERVE, _FIXED_NO_REPLACE, _FIXED = 0x4000, 0x100000, 0x10

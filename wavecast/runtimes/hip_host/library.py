@@ -11,6 +11,7 @@ from wavecast.compile import hip_program, toolchain
 from wavecast.compile.cache import default_root
 from wavecast.compile.digest import digest
 from wavecast.errors import InputError
+from wavecast.runtimes.hip_host import protocol
 
 LIBRARY: Final = f"lib{hip_program.LIBRARY}"
 _OTHER_NAMES: Final = ("libhiprtc.so", "libhiprtc.so.6", "libhiprtc.so.7")
@@ -27,7 +28,9 @@ def runtime_folder() -> Path:
     """
     sources = sorted(_SOURCES.iterdir())
     content = digest(
-        [(path.name, path.read_bytes()) for path in sources], toolchain.headers_digest()
+        [(path.name, path.read_bytes()) for path in sources],
+        protocol.header(),
+        toolchain.headers_digest(),
     )
     folder = default_root() / "hip-runtime" / content
     if (folder / hip_program.SONAME).is_file():
@@ -46,9 +49,10 @@ def _make(folder: Path, sources: list[Path]) -> None:
     library = folder / hip_program.SONAME
     versions = _versions((_SOURCES / "versions.txt").read_text())
     script, stubs = folder / "versions.map", folder / "unsupported.c"
+    (folder / "protocol.h").write_text(protocol.header())
     script.write_text(_version_script(versions))
     stubs.write_text(_stubs(versions))
-    hip_program.shared_library([*sources, stubs], library, script)
+    hip_program.shared_library([*sources, stubs], library, script, include=folder)
     for name in (f"{LIBRARY}.so", f"{LIBRARY}.so.7", *_OTHER_NAMES):
         (folder / name).symlink_to(hip_program.SONAME)
 

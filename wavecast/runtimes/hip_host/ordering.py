@@ -5,7 +5,6 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import cached_property
 from pathlib import Path
 from typing import Final
@@ -23,33 +22,14 @@ from wavecast.emulate.written_bytes import WrittenBytes
 from wavecast.isa import elf
 from wavecast.isa.instruction import SourceLocation
 from wavecast.isa.program import Program
+from wavecast.runtimes.hip_host.protocol import ORDER, OrderEvent
 
-_MESSAGE: Final = struct.Struct("<8Q")
 _NEAR: Final = 64
 """Bytes of code in which an instruction that the compiler gives no line takes that of the next."""
 _NON_BLOCKING: Final = 1
 """hipStreamNonBlocking."""
 _EXECUTABLE: Final = 2
 """e_type of a file that is not moved when it is loaded."""
-
-
-class OrderEvent(IntEnum):
-    """`enum OrderEvent` of `runtime/runtime.h`, with its words."""
-
-    STREAM = 1
-    RECORD = 2
-    STREAM_WAITS = 3
-    HOST_WAITS_STREAM = 4
-    HOST_WAITS_EVENT = 5
-    HOST_WAITS_DEVICE = 6
-    LAUNCHES = 7
-    LAUNCHED = 8
-    READS = 9
-    WRITES = 10
-    FILLS = 11
-    FREES = 12
-    HOST_MEMORY = 13
-    HOST_ACCESS = 14
 
 
 @dataclass
@@ -83,7 +63,7 @@ class ProgramOrder:
     def tell(self, message: bytes) -> bytes:
         """Take an event; what the host may not touch now: first address, end, whether a work
         writes it."""
-        event, device, at, *words = _MESSAGE.unpack(message)
+        (event,), (device,), (at,), words = ORDER.read(message)
         location = self._location(at, accesses=event == OrderEvent.HOST_ACCESS)
         self._take(OrderEvent(event), device, location, words)
         records = [
@@ -112,7 +92,7 @@ class ProgramOrder:
         return self.memory.on_launch(work, ranges, shadows, name_of) if self.active else []
 
     def _take(
-        self, event: OrderEvent, device: int, location: SourceLocation | None, words: list[int]
+        self, event: OrderEvent, device: int, location: SourceLocation | None, words: Sequence[int]
     ) -> None:
         order, memory = self._order, self.memory
         if event is OrderEvent.STREAM:
@@ -139,7 +119,7 @@ class ProgramOrder:
             self._touch(event, device, location, words)
 
     def _touch(
-        self, event: OrderEvent, device: int, location: SourceLocation | None, words: list[int]
+        self, event: OrderEvent, device: int, location: SourceLocation | None, words: Sequence[int]
     ) -> None:
         """A copy, a fill or a free."""
         stream, first, pitch, width, rows = words

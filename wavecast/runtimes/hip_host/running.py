@@ -22,9 +22,9 @@ from wavecast.runtimes.hip_host.arena import Arena
 from wavecast.runtimes.hip_host.launching import LaunchedKernel, Launcher
 from wavecast.runtimes.hip_host.library import runtime_folder
 from wavecast.runtimes.hip_host.ordering import ProgramOrder
+from wavecast.runtimes.hip_host.protocol import SOCKET
 from wavecast.runtimes.hip_host.session import ProgramSession
 
-SOCKET: Final = "WAVECAST_HIP_SOCKET"
 _BUSY: Final = b"B"
 _ACCEPTED: Final = b"A"
 
@@ -154,4 +154,4 @@ def _refusing(
         thread.join()
 
 
-__all__ = ["SOCKET", "ProgramExit", "ProgramRun"]
+__all__ = ["ProgramExit", "ProgramRun"]

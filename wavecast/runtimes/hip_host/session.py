@@ -1,8 +1,4 @@
-"""The emulator's side of the connection with a HIP program (`runtime/connection.c`).
-
-A request is two 64-bit words, operation and size, and its content; an answer a status, 0 unless it
-failed, and a size.
-"""
+"""The emulator's side of the connection with a HIP program (`protocol`, `runtime/connection.c`)."""
 
 from __future__ import annotations
 
@@ -22,9 +18,9 @@ from wavecast.runtimes.hip_host.launching import Launcher
 from wavecast.runtimes.hip_host.modules import LoadedModule, load
 from wavecast.runtimes.hip_host.ordering import ProgramOrder
 from wavecast.runtimes.hip_host.properties import properties
+from wavecast.runtimes.hip_host.protocol import LAUNCH, OCCUPANCY, HostRequest
 
 _WORDS: Final = struct.Struct("<QQ")
-_LAUNCH: Final = struct.Struct("<Q10I")
 _NO_BINARY: Final = 209
 """hipErrorNoBinaryForGpu."""
 _RECEIVED: Final = 1 << 20
@@ -50,29 +46,33 @@ class ProgramSession:
 
     def serve(self) -> None:
         """Answer requests until the program ends."""
-        operations: dict[int, Callable[[bytes], bytes]] = {
-            1: self._hello,
-            2: self._load,
-            3: self._launch,
-            4: self._occupancy,
-            5: self._unload,
-            6: self._allocations,
-            7: self._library,
-            8: self._compile,
-            9: self._order,
+        answers: dict[HostRequest, Callable[[bytes], bytes]] = {
+            HostRequest.HELLO: self._hello,
+            HostRequest.LOAD: self._load,
+            HostRequest.LAUNCH: self._launch,
+            HostRequest.OCCUPANCY: self._occupancy,
+            HostRequest.UNLOAD: self._unload,
+            HostRequest.ALLOCATIONS: self._allocations,
+            HostRequest.LIBRARY: self._library,
+            HostRequest.COMPILE: self._compile,
+            HostRequest.ORDER: self._order,
         }
         try:
             while True:
-                operation, size = _WORDS.unpack(self._receive(_WORDS.size))
-                self._answer(partial(operations[operation], self._receive(size)), operation == 2)
+                number, size = _WORDS.unpack(self._receive(_WORDS.size))
+                request = HostRequest(number)
+                work = partial(answers[request], self._receive(size))
+                self._answer(work, _NO_BINARY if request is HostRequest.LOAD else None)
         except (Disconnected, ConnectionError):
             return
 
-    def _answer(self, work: Callable[[], bytes], loads: bool) -> None:
+    def _answer(self, work: Callable[[], bytes], failure: int | None) -> None:
+        """Send the result of `work`; `failure` is the status of an error, its exit code where there
+        is none."""
         try:
             status, data = 0, work()
         except WavecastError as error:
-            status, data = _NO_BINARY if loads else error.exit_code, str(error).encode()
+            status, data = failure or error.exit_code, str(error).encode()
         self.connection.sendall(_WORDS.pack(status, len(data)) + data)
 
     def _receive(self, size: int) -> bytes:
@@ -96,9 +96,8 @@ class ProgramSession:
         return struct.pack("<Q", self._loaded) + module.described()
 
     def _launch(self, message: bytes) -> bytes:
-        module, kernel, *numbers = _LAUNCH.unpack_from(message)
-        grid, block, dynamic_lds = tuple(numbers[:3]), tuple(numbers[3:6]), numbers[6]
-        segment = message[_LAUNCH.size : _LAUNCH.size + numbers[8]]
+        (module,), (kernel,), grid, block, (dynamic_lds,), _, (size,) = LAUNCH.read(message)
+        segment = message[LAUNCH.layout.size : LAUNCH.layout.size + size]
         loaded = self._modules[module]
         seconds = self.launcher.launch(
             loaded, loaded.kernels[kernel], grid, block, dynamic_lds, segment, self._data()
@@ -145,7 +144,7 @@ class ProgramSession:
     def _occupancy(self, message: bytes) -> bytes:
         from wavecast.analyze.occupancy import kernel_occupancy
 
-        module, kernel, threads, dynamic_lds = struct.unpack("<Q3I", message)
+        (module,), (kernel,), (threads,), (dynamic_lds,) = OCCUPANCY.read(message)
         descriptor = self._modules[module].kernels[kernel].descriptor
         lds_bytes = descriptor.lds_bytes + dynamic_lds
         occupancy = kernel_occupancy(self.device, descriptor, lds_bytes, threads)

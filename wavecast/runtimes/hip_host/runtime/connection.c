@@ -66,9 +66,9 @@ static void receive_all(void *data, size_t bytes) {
     }
 }
 
-Reply request(enum Operation operation, const void *head, size_t head_bytes, const void *tail,
+Reply request(enum HostRequest kind, const void *head, size_t head_bytes, const void *tail,
               size_t tail_bytes) {
-    unsigned long long words[2] = {operation, head_bytes + tail_bytes}, answer[2];
+    unsigned long long words[2] = {kind, head_bytes + tail_bytes}, answer[2];
     send_all(words, sizeof words);
     send_all(head, head_bytes);
     send_all(tail, tail_bytes);
@@ -94,7 +94,7 @@ static int receive_arena(void) {
 }
 
 static void start_session(void) {
-    const char *path = getenv("WAVECAST_HIP_SOCKET");
+    const char *path = getenv(SOCKET);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (!path || strlen(path) >= sizeof address.sun_path)
         fail("this is Wavecast's libamdhip64: start the program with `wavecast run PROGRAM`");

@@ -39,9 +39,9 @@ API hipError_t hipFuncSetSharedMemConfig(const void *function, hipSharedMemConfi
 }
 
 int blocks_per_unit(const Kernel *kernel, int block_size, size_t dynamic_lds) {
-    unsigned long long module = module_id(kernel->module);
-    unsigned asked[3] = {kernel->index, block_size, dynamic_lds}, blocks;
-    Reply reply = request(OCCUPANCY, &module, 8, asked, sizeof asked);
+    OccupancyMessage message = {module_id(kernel->module), kernel->index, block_size, dynamic_lds};
+    unsigned blocks;
+    Reply reply = request(OCCUPANCY, &message, sizeof message, "", 0);
     if (reply.status) fail("%s", reply.data);
     memcpy(&blocks, reply.data, sizeof blocks);
     free(reply.data);

@@ -299,17 +299,18 @@ double launch(const Work *work) {
     Variable *barrier = variable_named(kernel->module, "__wc_grid_arrivals");
     if (barrier) memset(barrier->address, 0, barrier->bytes);
     send_allocations();
-    unsigned head[10] = {kernel->index, work->launch.grid.x, work->launch.grid.y,
-                         work->launch.grid.z, work->launch.block.x, work->launch.block.y,
-                         work->launch.block.z, work->launch.dynamic_lds, work->launch.device,
-                         kernel->kernarg_bytes};
-    size_t bytes = 8 + sizeof head + kernel->kernarg_bytes;
-    char *message = new_memory(bytes), *next = message;
-    memcpy(next, &kernel->module->id, 8), next += 8;
-    memcpy(next, head, sizeof head), next += sizeof head;
-    memcpy(next, work->launch.segment, kernel->kernarg_bytes);
-    Reply reply = request(LAUNCH, message, bytes, "", 0);
-    free(message);
+    dim3 grid = work->launch.grid, block = work->launch.block;
+    LaunchMessage message = {
+        .module = kernel->module->id,
+        .kernel = kernel->index,
+        .grid = {grid.x, grid.y, grid.z},
+        .block = {block.x, block.y, block.z},
+        .dynamic_lds = work->launch.dynamic_lds,
+        .device = work->launch.device,
+        .segment_bytes = kernel->kernarg_bytes,
+    };
+    Reply reply = request(LAUNCH, &message, sizeof message, work->launch.segment,
+                          kernel->kernarg_bytes);
     print_output();
     if (reply.status) end(reply.status, reply.data);
     double seconds;

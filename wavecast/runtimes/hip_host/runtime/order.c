@@ -76,8 +76,8 @@ void tell(enum OrderEvent event, unsigned long long at, unsigned long long a, un
           unsigned long long c, unsigned long long d, unsigned long long e) {
     if (!is_ordering()) return;
     if (!installed) install();
-    unsigned long long words[8] = {event, current_device, at ? in_file(at) : caller(), a, b, c, d, e};
-    Reply reply = request(ORDER, words, sizeof words, "", 0);
+    OrderMessage message = {event, current_device, at ? in_file(at) : caller(), {a, b, c, d, e}};
+    Reply reply = request(ORDER, &message, sizeof message, "", 0);
     if (reply.status) end(reply.status, reply.data);
     if (event == HOST_ACCESS)
         free(reply.data);

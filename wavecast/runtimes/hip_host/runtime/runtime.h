@@ -11,23 +11,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <hip/hip_runtime_api.h>
+#include "protocol.h"  // requests, events and messages, made of protocol.py
 
 #define API __attribute__((visibility("default")))
 #define MAXIMUM_DEVICES 64
 
 // --- connection.c
-enum Operation {
-    HELLO = 1,
-    LOAD,
-    LAUNCH,
-    OCCUPANCY,
-    UNLOAD,
-    ALLOCATIONS,
-    LIBRARY,
-    COMPILE,
-    ORDER
-};
-
 typedef struct {
     hipDeviceProp_t properties;
     int devices;
@@ -45,7 +34,7 @@ typedef struct {
 
 extern Session session;
 void ensure_session(void);
-Reply request(enum Operation operation, const void *head, size_t head_bytes, const void *tail,
+Reply request(enum HostRequest kind, const void *head, size_t head_bytes, const void *tail,
               size_t tail_bytes);
 _Noreturn void end(int code, const char *message);  // of the program
 _Noreturn void fail(const char *format, ...) __attribute__((format(printf, 1, 2)));
@@ -149,22 +138,6 @@ bool is_capturing(hipStream_t stream);
 void stream_advance(hipStream_t stream, double seconds);
 
 // --- order.c
-enum OrderEvent {
-    STREAM = 1,         // id, flags
-    RECORD,             // event, stream
-    STREAM_WAITS,       // stream, event
-    HOST_WAITS_STREAM,  // stream
-    HOST_WAITS_EVENT,   // event
-    HOST_WAITS_DEVICE,
-    LAUNCHES,     // stream: the work of the next launch
-    LAUNCHED,     // it has been executed
-    READS,        // stream, address, pitch, width, rows: of a copy
-    WRITES,       // the same
-    FILLS,        // the same
-    FREES,        // stream, address, bytes
-    HOST_MEMORY,  // address, bytes: memory that host and devices access
-    HOST_ACCESS   // address
-};
 bool is_ordering(void);
 extern __thread unsigned long long launch_site;  // of the kernel<<<…>>> at hand, or 0
 void tell(enum OrderEvent event, unsigned long long at, unsigned long long a, unsigned long long b,
@@ -180,8 +153,5 @@ void graph_append(hipGraph_t graph, const Work *work);
 hipGraph_t graph_new(void);
 
 // --- output.c
-#define OUTPUT_BYTES (16u << 20)
-#define HEAP_BYTES (64u << 20)
-#define SYSTEM_BYTES ((size_t)OUTPUT_BYTES + HEAP_BYTES)
 void prepare_module(Module *module);  // tells device code where output and heap are
 void print_output(void);              // what kernels printed since the last call
