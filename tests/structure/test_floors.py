@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import wavecast
 from tests.structure.floors import DOCS, LEVELS, with_table
 from tests.structure.sources import ROOT, files, imports
 
@@ -71,6 +72,11 @@ def violations(path: Path, root: Path = ROOT) -> list[str]:
 
 def test_imports_only_go_down() -> None:
     assert [message for path in files() for message in violations(path)] == []
+
+
+def test_no_room_hides_a_function_of_the_package() -> None:
+    """`import wavecast.NAME` would replace the function `wavecast.NAME` by a module."""
+    assert set(LEVELS) & set(wavecast.__all__) == {"ops", "testing"}
 
 
 def test_every_room_has_a_floor_and_every_floor_its_rooms() -> None:

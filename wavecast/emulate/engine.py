@@ -22,12 +22,11 @@ from wavecast.compile.codeobject import Launch
 from wavecast.emulate import hostmemory, initial
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import ExecutionError
+from wavecast.emulate.job import LoopResult
 from wavecast.emulate.mode import LaunchWatch, Mode
 from wavecast.emulate.native import translate
 from wavecast.emulate.resident import (
-    BROKEN,
     DEFAULT_BUDGET,
-    NONE_LEFT,
     QUANTUM,
     SHARED_QUANTUM,
     SLICE,
@@ -246,9 +245,9 @@ class _Worker:
         """One call of the native loop. False when nothing is left to do."""
         resident = self.current
         result = resident.run()
-        if result == BROKEN:
+        if result is LoopResult.BROKEN:
             raise resident.error()
-        if result == NONE_LEFT:
+        if result is LoopResult.NONE_LEFT:
             self._reset_idle()
             if not self.aside:
                 return False

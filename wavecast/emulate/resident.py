@@ -23,6 +23,7 @@ from wavecast.emulate import fault, initial, polling
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import AddressFault, ExecutionError, Unsupported
 from wavecast.emulate.hostmemory import zeros
+from wavecast.emulate.job import JobWord, LoopResult, with_numbers
 from wavecast.emulate.lower import runtime, state
 from wavecast.emulate.lower.tensor_descriptor import REFUSALS, Refusal
 from wavecast.isa.instruction import Instruction
@@ -30,8 +31,6 @@ from wavecast.isa.opcode import MemoryKind
 
 DEFAULT_BUDGET: Final = 1 << 34
 """Instructions each wave may execute where nobody says how many: minutes of host time."""
-NONE_LEFT, ACTIVE, BROKEN = 0, 1, 2
-"""What the native loop returns."""
 SLICE: Final = 1 << 16
 """Instructions a wave executes before the others of its workgroup run."""
 SHORT_SLICE: Final = 1 << 10
@@ -57,7 +56,6 @@ _LOOK: Final = 1 << 24
 _LOOK_SECONDS: Final = 1.5
 _LARGEST: Final = 1 << 28
 """Bytes of memory that are compared; a launch with more has only its budget."""
-_STATUS, _GROUP, _WAVE, _SLICE, _ACTIVE, _QUANTUM = 15, 16, 17, 24, 25, 26
 _ENDED: Final = 1
 _WORDS: Final = {0: "in the loop of", 2: "at the barrier"}
 """Where waves are that have not ended, by their flag."""
@@ -165,20 +163,37 @@ class Resident:
         self.context[state.SCRATCH_BYTES] = native.descriptor.scratch_bytes
         self.context[state.DATA_BASE] = native.data.ctypes.data
         x, y, _ = grid.launch.grid
-        words_of_job = np.array(
-            [
-                grid.counter.ctypes.data, grid.groups, x, y, waves, words,
-                setup.template.ctypes.data, setup.template.shape[1], self.states.ctypes.data,
-                self.context.ctypes.data, self.flags.ctypes.data, *setup.id_words,
-                setup.packed, 0, 0, 0, self.scratch.ctypes.data, grid.scratch_bytes, grid.budget,
-                grid.failed.ctypes.data, 0 if grid.chosen is None else grid.chosen.ctypes.data,
-                self.used.ctypes.data, grid.slice, 0, grid.quantum, grid.cut,
-                0 if grid.waves is None else grid.waves.ctypes.data,
-            ],
-            dtype=np.int64,
-        )  # fmt: skip
-        self.job = zeros(len(words_of_job), np.int64)
-        self.job[:] = words_of_job
+        id_x, id_y, id_z = setup.id_words
+        words_of_job = {
+            JobWord.COUNTER: grid.counter.ctypes.data,
+            JobWord.GROUPS: grid.groups,
+            JobWord.GRID_X: x,
+            JobWord.GRID_Y: y,
+            JobWord.WAVES: waves,
+            JobWord.STATE_WORDS: words,
+            JobWord.TEMPLATE: setup.template.ctypes.data,
+            JobWord.COPIED_WORDS: setup.template.shape[1],
+            JobWord.STATES: self.states.ctypes.data,
+            JobWord.CONTEXT: self.context.ctypes.data,
+            JobWord.FLAGS: self.flags.ctypes.data,
+            JobWord.ID_X: id_x,
+            JobWord.ID_Y: id_y,
+            JobWord.ID_Z: id_z,
+            JobWord.PACKED: setup.packed,
+            JobWord.SCRATCH: self.scratch.ctypes.data,
+            JobWord.SCRATCH_BYTES: grid.scratch_bytes,
+            JobWord.BUDGET: grid.budget,
+            JobWord.FAILED: grid.failed.ctypes.data,
+            JobWord.CHOSEN: 0 if grid.chosen is None else grid.chosen.ctypes.data,
+            JobWord.EXECUTED: self.used.ctypes.data,
+            JobWord.SLICE: grid.slice,
+            JobWord.QUANTUM: grid.quantum,
+            JobWord.CUT: grid.cut,
+            JobWord.ORDER: 0 if grid.waves is None else grid.waves.ctypes.data,
+        }
+        self.job = zeros(len(JobWord), np.int64)
+        for word, value in words_of_job.items():
+            self.job[word] = value
         self._address = self.job.ctypes.data
         self._work, self._engine = _scheduler()
         self._seen: dict[int, int] = {}
@@ -186,19 +201,19 @@ class Resident:
         self._quantum = grid.quantum if grid.quantum == QUANTUM else _SHORT_QUANTUM
         self._progress = MemoryProgress((), 0, 0, 0.0, 0.0)
 
-    def run(self) -> int:
-        """Run the workgroup under way, then further ones, for a quantum. Returns NONE_LEFT,
-        ACTIVE (a workgroup may be unfinished, see `active`) or BROKEN."""
-        self.job[_QUANTUM] = self._quantum
+    def run(self) -> LoopResult:
+        """Run the workgroup under way, then further ones, for a quantum. `ACTIVE`: a
+        workgroup may be unfinished (see `active`)."""
+        self.job[JobWord.QUANTUM] = self._quantum
         started = time.perf_counter()
         result = self._work(self.grid.native.address, self._address)
         self.grid.native.add_runtime(time.perf_counter() - started)
-        return result
+        return LoopResult(result)
 
     @property
     def active(self) -> bool:
         """Whether a workgroup is under way."""
-        return bool(self.job[_ACTIVE])
+        return bool(self.job[JobWord.ACTIVE])
 
     def moved(self) -> bool:
         """Whether the workgroup is in a state that it was not in shortly before.
@@ -218,8 +233,8 @@ class Resident:
             if len(self._seen) >= _STATES:
                 del self._seen[next(iter(self._seen))]
             self._seen[checksum] = -1
-        longer = min(self.grid.slice, 4 * int(self.job[_SLICE]))
-        self.job[_SLICE] = longer if is_new else min(self.grid.slice, SHORT_SLICE)
+        longer = min(self.grid.slice, 4 * int(self.job[JobWord.SLICE]))
+        self.job[JobWord.SLICE] = longer if is_new else min(self.grid.slice, SHORT_SLICE)
         longer = min(self.grid.quantum, 2 * self._quantum)
         self._quantum = longer if is_new else min(self.grid.quantum, _SHORT_QUANTUM)
         return is_new
@@ -321,8 +336,10 @@ class Resident:
         return paused[0][1] if paused else 0
 
     def error(self) -> ExecutionError | Unsupported:
-        """What went wrong, where, after BROKEN."""
-        status, group, wave = (int(self.job[index]) for index in (_STATUS, _GROUP, _WAVE))
+        """What went wrong, where, after `BROKEN`."""
+        status, group, wave = (
+            int(self.job[index]) for index in (JobWord.STATUS, JobWord.GROUP, JobWord.WAVE)
+        )
         instruction = self._instruction(wave)
         where = f" at {instruction.location}" if instruction.location else ""
         text = (
@@ -414,9 +431,9 @@ def _scheduler() -> tuple[Any, Any]:
 
 def _compiled_scheduler() -> bytes:
     text = (resources.files("wavecast.emulate") / "scheduler.ll").read_text(encoding="utf-8")
-    module = binding.parse_assembly(text)
+    module = binding.parse_assembly(with_numbers(text))
     module.verify()
     return processor().machine(2).emit_object(module)
 
 
-__all__ = ["ACTIVE", "BROKEN", "NONE_LEFT", "LaunchGrid", "Resident"]
+__all__ = ["LaunchGrid", "Resident"]

@@ -1,18 +1,7 @@
 ; The loop over workgroups of one host thread: takes numbers from a shared counter and runs the waves
 ; of each workgroup in rounds. In a round every wave that can run does so until it ends, waits at a
-; barrier, or pauses because its slice is used up; when all that have not ended wait, they resume. Job
-; words (64 bit), written by resident.py:
-;   0 counter*   1 workgroups   2 grid x     3 grid y      4 waves       5 words per wave
-;   6 template*  7 words copied 8 states*    9 context*   10 flags*     11 word of id x
-;  12 word of y 13 word of z   14 packed y,z 15 status     16 workgroup  17 wave
-;  18 scratch*  19 scratch bytes per wave   20 instructions a wave may execute
-;  21 failed*   22 numbers of the workgroups to run* (0: all)            23 instructions executed*
-;  24 slice     25 a workgroup is under way  26 quantum
-;  27 a wave that has executed all it may ends (else that is an error)
-;  28 order in which waves run* (0: by number)
-; Flags of waves: 0 can run, 1 ended, 2 waits at a barrier.
-; Returns 0 when no workgroup is left, 1 with one under way after a slice or the quantum was used up,
-; 2 after an error.
+; barrier, or pauses because its slice is used up; when all that have not ended wait, they resume.
+; job.py has the words of the job ($STATUS), the flags of waves, and what is returned.
 
 declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
 
@@ -36,43 +25,43 @@ out:
 
 define i64 @work(ptr %wave, ptr %job) {
 entry:
-  %counter.n = call i64 @field(ptr %job, i64 0)
+  %counter.n = call i64 @field(ptr %job, i64 $COUNTER)
   %counter = inttoptr i64 %counter.n to ptr
-  %total = call i64 @field(ptr %job, i64 1)
-  %grid.x = call i64 @field(ptr %job, i64 2)
-  %grid.y = call i64 @field(ptr %job, i64 3)
-  %waves = call i64 @field(ptr %job, i64 4)
-  %words = call i64 @field(ptr %job, i64 5)
-  %template.n = call i64 @field(ptr %job, i64 6)
+  %total = call i64 @field(ptr %job, i64 $GROUPS)
+  %grid.x = call i64 @field(ptr %job, i64 $GRID_X)
+  %grid.y = call i64 @field(ptr %job, i64 $GRID_Y)
+  %waves = call i64 @field(ptr %job, i64 $WAVES)
+  %words = call i64 @field(ptr %job, i64 $STATE_WORDS)
+  %template.n = call i64 @field(ptr %job, i64 $TEMPLATE)
   %template = inttoptr i64 %template.n to ptr
-  %copied = call i64 @field(ptr %job, i64 7)
+  %copied = call i64 @field(ptr %job, i64 $COPIED_WORDS)
   %copied.bytes = shl i64 %copied, 2
-  %states.n = call i64 @field(ptr %job, i64 8)
+  %states.n = call i64 @field(ptr %job, i64 $STATES)
   %states = inttoptr i64 %states.n to ptr
-  %context.n = call i64 @field(ptr %job, i64 9)
+  %context.n = call i64 @field(ptr %job, i64 $CONTEXT)
   %context = inttoptr i64 %context.n to ptr
-  %flags.n = call i64 @field(ptr %job, i64 10)
+  %flags.n = call i64 @field(ptr %job, i64 $FLAGS)
   %flags = inttoptr i64 %flags.n to ptr
-  %word.x = call i64 @field(ptr %job, i64 11)
-  %word.y = call i64 @field(ptr %job, i64 12)
-  %word.z = call i64 @field(ptr %job, i64 13)
-  %packed = call i64 @field(ptr %job, i64 14)
-  %scratch = call i64 @field(ptr %job, i64 18)
-  %scratch.bytes = call i64 @field(ptr %job, i64 19)
-  %limit = call i64 @field(ptr %job, i64 20)
-  %used.n = call i64 @field(ptr %job, i64 23)
+  %word.x = call i64 @field(ptr %job, i64 $ID_X)
+  %word.y = call i64 @field(ptr %job, i64 $ID_Y)
+  %word.z = call i64 @field(ptr %job, i64 $ID_Z)
+  %packed = call i64 @field(ptr %job, i64 $PACKED)
+  %scratch = call i64 @field(ptr %job, i64 $SCRATCH)
+  %scratch.bytes = call i64 @field(ptr %job, i64 $SCRATCH_BYTES)
+  %limit = call i64 @field(ptr %job, i64 $BUDGET)
+  %used.n = call i64 @field(ptr %job, i64 $EXECUTED)
   %used = inttoptr i64 %used.n to ptr
-  %slice = call i64 @field(ptr %job, i64 24)
-  %active.slot = getelementptr i64, ptr %job, i64 25
-  %quantum.slot = getelementptr i64, ptr %job, i64 26
-  %cut = call i64 @field(ptr %job, i64 27)
+  %slice = call i64 @field(ptr %job, i64 $SLICE)
+  %active.slot = getelementptr i64, ptr %job, i64 $ACTIVE
+  %quantum.slot = getelementptr i64, ptr %job, i64 $QUANTUM
+  %cut = call i64 @field(ptr %job, i64 $CUT)
   %cuts = icmp ne i64 %cut, 0
-  %order.n = call i64 @field(ptr %job, i64 28)
+  %order.n = call i64 @field(ptr %job, i64 $ORDER)
   %order = inttoptr i64 %order.n to ptr
   %ordered = icmp ne i64 %order.n, 0
-  %failed.n = call i64 @field(ptr %job, i64 21)
+  %failed.n = call i64 @field(ptr %job, i64 $FAILED)
   %failed = inttoptr i64 %failed.n to ptr
-  %chosen.n = call i64 @field(ptr %job, i64 22)
+  %chosen.n = call i64 @field(ptr %job, i64 $CHOSEN)
   %chosen = inttoptr i64 %chosen.n to ptr
   %all = icmp eq i64 %chosen.n, 0
   %scratch.slot = getelementptr i64, ptr %context, i64 4
@@ -230,16 +219,16 @@ broken:
   %code = phi i32 [ %status, %run.wave ], [ 3, %used.all ]
   store atomic i64 1, ptr %failed monotonic, align 8
   %status.wide = zext i32 %code to i64
-  %status.slot = getelementptr i64, ptr %job, i64 15
+  %status.slot = getelementptr i64, ptr %job, i64 $STATUS
   store i64 %status.wide, ptr %status.slot
-  %group.slot = getelementptr i64, ptr %job, i64 16
+  %group.slot = getelementptr i64, ptr %job, i64 $GROUP
   %group.failed = load i64, ptr %group.now
   store i64 %group.failed, ptr %group.slot
-  %wave.slot = getelementptr i64, ptr %job, i64 17
+  %wave.slot = getelementptr i64, ptr %job, i64 $WAVE
   store i64 %r, ptr %wave.slot
-  ret i64 2
+  ret i64 $RETURN_BROKEN
 empty:
-  ret i64 0
+  ret i64 $RETURN_NONE_LEFT
 pause:
-  ret i64 1
+  ret i64 $RETURN_ACTIVE
 }
