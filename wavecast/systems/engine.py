@@ -31,7 +31,7 @@ _SHARES: Final = ("memory_fraction", "wait_share")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """A profile.
+    """A profile of an engine at a `version`; `release` says why of that one, after its status.
 
     `fused_reduce_norm`: all-reduce, residual and norm are one kernel. `fused_quantisation`:
     activations are quantised in the kernel before the product. `fused_rope`: rotation,
@@ -65,6 +65,7 @@ class Engine:
 
     name: str
     version: str
+    release: str
     fused_reduce_norm: bool
     fused_quantisation: bool
     fused_rope: bool
@@ -156,12 +157,16 @@ def engines() -> Mapping[str, Engine]:
 def _profiles() -> Mapping[tuple[str, str], Engine]:
     """Profiles by engine and generation of GPUs ("": others)."""
     text = (resources.files("wavecast.systems") / "engines.toml").read_text(encoding="utf-8")
-    names = {field.name for field in fields(Engine)} - {"name", "version"}
+    names = {field.name for field in fields(Engine)} - {"name", "version", "release"}
     profiles = {}
     for name, table in tomllib.loads(text).items():
         on = table.pop("on", {})
+        version = table["version"]
         profile = Engine(
-            name=name, version=table["version"], **{key: _value(key, table[key]) for key in names}
+            name=name,
+            version=version["value"],
+            release=f"{version['status']}: {version['source']}",
+            **{key: _value(key, table[key]) for key in names},
         )
         profiles[name, ""] = profile
         for generation, rows in on.items():

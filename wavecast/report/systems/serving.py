@@ -68,6 +68,8 @@ def render(study: ModelStudy, console: Console, *, detail: str = "normal") -> No
 
 def _answer(answer: ModelAnswer, console: Console, detail: str) -> None:
     _head(answer, console)
+    if detail == "full":
+        console.print(Text(serving_words.engine_profile(answer), style="dim"))
     if answer.why_not:
         console.print(Text(f"  does not fit: {safe(answer.why_not)}", style="red"))
     if detail != "brief" or answer.why_not:

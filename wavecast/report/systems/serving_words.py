@@ -36,6 +36,12 @@ def deployed(answer: ModelAnswer) -> str:
     )
 
 
+def engine_profile(answer: ModelAnswer) -> str:
+    """The version that the profile of the engine describes, and why that one."""
+    engine = answer.engine
+    return f"profile of {engine.name} {engine.version}: {engine.release}"
+
+
 def short(answer: ModelAnswer) -> str:
     """`8x mi300x`."""
     return f"{answer.parallel.gpus}x {answer.system.device.id}"
@@ -104,6 +110,7 @@ __all__ = [
     "ROLES",
     "bases",
     "deployed",
+    "engine_profile",
     "layers",
     "load",
     "range_",
