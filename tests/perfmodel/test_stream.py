@@ -15,8 +15,8 @@ from wavecast.perfmodel.queue import Copy, HostWait
 from wavecast.perfmodel.stream import QUEUE, PredictedLaunch, predict_stream
 
 DEVICE = arch.load("mi300a")
-GEMM = IntervalBasis("measured", 100, 9, "gemm")
-CONV = IntervalBasis("measured", 100, 9, "conv")
+GEMM = IntervalBasis("measured", 100, 9, "gemm", "")
+CONV = IntervalBasis("measured", 100, 9, "conv", "")
 
 
 def launch(basis: IntervalBasis, seconds: float = 1e-2, count: int = 1) -> PredictedLaunch:

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from wavecast.profiles.answer import ProfileAnswer
     from wavecast.profiles.calibration import FittedFact
     from wavecast.profiles.comparison import ProfileComparison
+    from wavecast.profiles.ranks import RankSkew
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -98,17 +99,19 @@ class ProfileOptions(PageFile):
 @dataclass(frozen=True, slots=True, repr=False)
 class ProfileReport(ShownResult):
     """What profilers measured: `answers`, one per file (the ranks of a folder; with `against` the
-    other profile is the last), the `comparison`, and the facts of the chip that `calibrate` fitted.
+    other profile is the last), the `comparison`, the facts of the chip that `calibrate` fitted, and
+    what ranks wait for one another.
     The document is `wavecast.profile/1`."""
 
     answers: Sequence[ProfileAnswer]
     comparison: ProfileComparison | None = None
     facts: Sequence[FittedFact] = ()
+    skew: RankSkew | None = None
 
     def to_dict(self) -> dict[str, Any]:
         from wavecast.report.profiles import json
 
-        return json.document(self.answers, self.comparison)
+        return json.document(self.answers, self.comparison, self.skew)
 
     def html(self) -> str:
         from wavecast.report.profiles import html as profiles_html
@@ -132,7 +135,7 @@ class ProfileReport(ShownResult):
         from wavecast.report.profiles import terminal
 
         if self.comparison is None:
-            terminal.render(self.answers, console, detail=detail)
+            terminal.render(self.answers, console, self.skew, detail=detail)
         else:
             before, after = (answer.path.name for answer in self.answers)
             files = before, after
@@ -165,6 +168,7 @@ def profile(
     from wavecast.files import write_text
     from wavecast.profiles.answer import profiles
     from wavecast.profiles.comparison import compare_profiles
+    from wavecast.profiles.ranks import skew
 
     profile_options = ProfileOptions.of(options)
     files = profile_options.arch_files
@@ -186,7 +190,8 @@ def profile(
         comparison = compare_profiles(answers[0].profile, others[0].profile)
         answers += others
     facts = _calibrate(answers, profile_options.calibrate) if profile_options.calibrate else ()
-    report = ProfileReport(answers, comparison, facts)
+    waits = skew([answer.profile for answer in answers])
+    report = ProfileReport(answers, comparison, facts, waits)
     for file, text in (
         (profile_options.html, report.html),
         (profile_options.perfetto, report.perfetto),

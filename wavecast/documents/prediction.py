@@ -7,8 +7,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta
 
-from wavecast.json_objects import Count, JsonObject, NonNegative, doc
-from wavecast.perfmodel.prediction import WhatIf
+from wavecast.json_objects import JsonObject, NonNegative, doc
+from wavecast.perfmodel.prediction import IntervalBasis, WhatIf
 
 PartKind = Literal["top-down", "stall", "line", "ir"]
 """Kinds of parts of a time, in the order in which views show them."""
@@ -20,28 +20,6 @@ class TimePartJson(JsonObject):
     kind: PartKind
     name: str
     seconds: float
-
-
-class IntervalBasisJson(JsonObject):
-    """Which residuals an interval comes from."""
-
-    distance: Annotated[
-        Literal[
-            "measured",
-            "other sizes or dtype",
-            "library not measured",
-            "chip not measured",
-            "target not measured",
-            "chip and library not measured",
-        ],
-        doc("what separates the prediction from the nearest measurements"),
-    ]
-    problems: Annotated[Count, doc("residuals")]
-    groups: Annotated[Count, doc("left-out groups they are from, which count equally")]
-    source: Annotated[str, doc("what was left out of what")]
-    wider: Annotated[
-        str, doc('why these are not the residuals of this distance; "" where they are')
-    ]
 
 
 class PredictionJson(JsonObject):
@@ -66,7 +44,7 @@ class PredictionJson(JsonObject):
     what_if: Annotated[list[WhatIf], doc("the time with one thing changed, simulated again")]
     not_modelled: list[str]
     notes: Annotated[list[str], doc("why the interval is wider than usual")]
-    basis: Annotated[IntervalBasisJson | None, doc("the residuals of the interval")]
+    basis: Annotated[IntervalBasis | None, doc("the residuals of the interval")]
 
 
-__all__ = ["IntervalBasisJson", "PartKind", "PredictionJson", "TimePartJson", "WhatIf"]
+__all__ = ["PartKind", "PredictionJson", "TimePartJson", "WhatIf"]

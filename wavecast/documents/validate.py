@@ -6,8 +6,10 @@ from typing import Annotated, Any
 
 from msgspec import UNSET, Meta, UnsetType, field
 
-from wavecast.documents.prediction import IntervalBasisJson
+from wavecast.benchmarking.accuracy.result import FigureScore
+from wavecast.benchmarking.accuracy.scores import ErrorScore
 from wavecast.json_objects import Count, JsonObject, NonNegative, Numbers, Share, doc
+from wavecast.perfmodel.prediction import IntervalBasis
 
 
 class DatasetFileJson(JsonObject):
@@ -22,20 +24,6 @@ class DatasetFileJson(JsonObject):
     figures: Annotated[Count, doc("measured figures other than times")]
     not_predicted: Annotated[dict[str, Count], doc("counts by reason")]
     limited: Annotated[bool, doc("whether only a sample was predicted")]
-
-
-class ErrorJson(JsonObject):
-    """Errors of `n` predictions, as shares."""
-
-    n: Count
-    median: Annotated[NonNegative, doc("of |predicted / measured − 1|")]
-    p90: NonNegative
-    wmape: Annotated[NonNegative, doc("Σ |predicted − measured| / Σ measured")]
-    bias: Annotated[float, doc("median of log(predicted / measured)")]
-    log2_sigma: Annotated[
-        NonNegative,
-        doc("half the distance of the 16 % and 84 % quantiles of log2(predicted / measured)"),
-    ] = field(name="spread")
 
 
 class ScoreJson(JsonObject):
@@ -54,7 +42,7 @@ class ScoreJson(JsonObject):
         doc("half the distance of the 16 % and 84 % quantiles of log2(predicted / measured)"),
     ] = field(name="spread")
     coverage: Annotated[Share | None, doc("measured times within the interval")]
-    baselines: dict[str, ErrorJson]
+    baselines: dict[str, ErrorScore]
 
 
 class RankingJson(JsonObject):
@@ -88,16 +76,6 @@ class CoverageJson(JsonObject):
     width: Annotated[float | None, doc("median of log(high / low)")]
 
 
-class FigureScoreJson(JsonObject):
-    """Errors of figures of one kind on one device."""
-
-    kind: str
-    device: str
-    unit: str
-    error: ErrorJson | None
-    unknown: Count
-
-
 class CaseJson(JsonObject):
     """A measured problem and its prediction, in seconds."""
 
@@ -118,7 +96,7 @@ class CaseJson(JsonObject):
     bounds: Numbers
     assumed: dict[str, Any]
     notes: list[str]
-    basis: Annotated[IntervalBasisJson | None, doc("the residuals of the interval")]
+    basis: Annotated[IntervalBasis | None, doc("the residuals of the interval")]
     baselines: dict[str, float]
 
 
@@ -132,6 +110,6 @@ class ValidateDocument(JsonObject, tag_field="schema", tag="wavecast.validate/1"
     rankings: list[RankingJson]
     choices: list[PropertyChoiceJson]
     coverage: list[CoverageJson]
-    figures: list[FigureScoreJson]
+    figures: list[FigureScore]
     worst: Annotated[dict[str, list[CaseJson]], doc("the largest errors by op")]
     cases: Annotated[list[CaseJson] | UnsetType, doc("every problem, with --cases")] = UNSET

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
-from wavecast.json_objects import JsonObject, doc
+from wavecast.json_objects import Count, JsonObject, doc
 
 FIDELITIES = {
     "formula": "the op's formula",
@@ -41,20 +41,27 @@ class WhatIf(JsonObject):
     )
 
 
-@dataclass(frozen=True, slots=True)
-class IntervalBasis:
-    """Which residuals the interval of a prediction comes from.
+class IntervalBasis(JsonObject):
+    """Which residuals an interval comes from."""
 
-    `distance` is how far the prediction is from what was measured (`distance.DistanceClass`).
-    `problems` in `groups` left-out groups gave the residuals; `source` says which were left out of
-    what. `wider` says why these are not the residuals of this distance, "" where they are.
-    """
-
-    distance: str
-    problems: int
-    groups: int
-    source: str
-    wider: str = ""
+    distance: Annotated[
+        Literal[
+            "measured",
+            "other sizes or dtype",
+            "library not measured",
+            "chip not measured",
+            "target not measured",
+            "chip and library not measured",
+            "unknown",
+        ],
+        doc("what separates the prediction from the nearest measurements"),
+    ]
+    problems: Annotated[Count, doc("residuals")]
+    groups: Annotated[Count, doc("left-out groups they are from, which count equally")]
+    source: Annotated[str, doc("what was left out of what")]
+    wider: Annotated[
+        str, doc('why these are not the residuals of this distance; "" where they are')
+    ]
 
     def __str__(self) -> str:
         """`chip not measured: 812 residuals of 9 groups (gemm, chips left out)`."""

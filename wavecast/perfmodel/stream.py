@@ -100,7 +100,7 @@ def _step_prediction(step: PredictedLaunch, device: Device) -> Prediction:
 
 
 def _basis(prediction: Prediction) -> IntervalBasis:
-    return prediction.basis or IntervalBasis("unknown", 0, 0, "no residuals")
+    return prediction.basis or IntervalBasis("unknown", 0, 0, "no residuals", "")
 
 
 __all__ = ["QUEUE", "PredictedLaunch", "SequencePrediction", "StreamStep", "predict_stream"]

@@ -170,7 +170,7 @@ def test_a_prediction_that_is_no_time_is_a_bug() -> None:
 
 
 def test_coverage_is_counted_by_distance_from_what_was_measured() -> None:
-    basis = IntervalBasis("chip not measured", 90, 9, "copies, chips left out")
+    basis = IntervalBasis("chip not measured", 90, 9, "copies, chips left out", "")
     near = [outcome(1.0, 1000 + n) for n in range(4)]
     far = [
         replace(one, prediction=replace(one.prediction, basis=basis, low=5e-4, high=2e-3))

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Annotated
 
 from wavecast.benchmarking.accuracy.cases import MeasuredFigure
 from wavecast.benchmarking.accuracy.coverage import Coverage
 from wavecast.benchmarking.accuracy.outcome import ScoredProblem
 from wavecast.benchmarking.accuracy.ranking import Ranking
 from wavecast.benchmarking.accuracy.scores import ErrorScore, ScoreRow
+from wavecast.json_objects import Count, JsonObject, doc
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +47,14 @@ class ChoiceScore:
     right: float
 
 
-@dataclass(frozen=True, slots=True)
-class FigureScore:
-    """Errors of figures of one kind and unit on one device; `unknown` figures have no expected
-    value."""
+class FigureScore(JsonObject):
+    """Errors of figures of one kind on one device."""
 
     kind: str
     device: str
     unit: str
     error: ErrorScore | None
-    unknown: int
+    unknown: Annotated[Count, doc("figures without an expected value")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,23 +12,28 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Annotated
 
 import numpy as np
+from msgspec import field
 
 from wavecast.benchmarking.accuracy.outcome import ScoredProblem
+from wavecast.json_objects import Count, JsonObject, NonNegative, doc
 from wavecast.perfmodel.intervals import SIZES
 
 
-@dataclass(frozen=True, slots=True)
-class ErrorScore:
-    """Errors of `n` predictions as fractions; `bias` is a natural logarithm."""
+class ErrorScore(JsonObject):
+    """Errors of `n` predictions, as shares."""
 
-    n: int
-    median: float
-    p90: float
-    wmape: float
-    bias: float
-    log2_sigma: float
+    n: Count
+    median: Annotated[NonNegative, doc("of |predicted / measured − 1|")]
+    p90: NonNegative
+    wmape: Annotated[NonNegative, doc("Σ |predicted − measured| / Σ measured")]
+    bias: Annotated[float, doc("median of log(predicted / measured)")]
+    log2_sigma: Annotated[
+        NonNegative,
+        doc("half the distance of the 16 % and 84 % quantiles of log2(predicted / measured)"),
+    ] = field(name="spread")
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, get_args
 
 from wavecast.documents.prediction import (
-    IntervalBasisJson,
     PartKind,
     PredictionJson,
     TimePartJson,
@@ -30,7 +29,6 @@ def entry(prediction: Prediction | None) -> PredictionJson | None:
         assumed=plain(dict(prediction.assumed)),
         lines=[TimePartJson.of(share) for kind in KINDS for share in shares(prediction, kind)],
         what_if=list(prediction.what_if),
-        basis=None if prediction.basis is None else IntervalBasisJson.of(prediction.basis),
     )
 
 

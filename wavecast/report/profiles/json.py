@@ -23,7 +23,6 @@ from wavecast.documents.profile import (
 from wavecast.profiles.counters import CountedLaunches
 from wavecast.profiles.kernel_forms import form
 from wavecast.profiles.kernel_names import recognise
-from wavecast.profiles.ranks import skew
 from wavecast.profiles.summary import KernelVariation
 from wavecast.report.profiles import code
 from wavecast.report.profiles import trace as profiles_trace
@@ -34,37 +33,37 @@ if TYPE_CHECKING:
     from wavecast.profiles.comparison import ComparedOperator, ProfileComparison
     from wavecast.profiles.elsewhere import MovedProfile
     from wavecast.profiles.predicted import PredictedProfile
-    from wavecast.profiles.profile import Profile
+    from wavecast.profiles.ranks import RankSkew
     from wavecast.profiles.summary import DeviceSummary, TimeShare
 
 _NANO: Final = 1e-9
 
 
 def document(
-    answers: Sequence[ProfileAnswer], against: ProfileComparison | None = None
+    answers: Sequence[ProfileAnswer],
+    against: ProfileComparison | None = None,
+    skew: RankSkew | None = None,
 ) -> dict[str, Any]:
-    """The profiles, and their comparison, as plain dicts, lists, strings and numbers."""
+    """The profiles, their comparison, and what ranks wait for one another, as plain dicts, lists,
+    strings and numbers."""
     return json_objects.values(
         ProfileDocument(
             wavecast=__version__,
             ranks=[_rank(answer) for answer in answers],
             comparison=_comparison(against) if against else None,
-            skew=_skew([answer.profile for answer in answers]),
+            skew=_skew(skew) if skew else None,
         )
     )
 
 
-def _skew(profiles: Sequence[Profile]) -> RankSkewJson | None:
-    rank_skew = skew(profiles)
-    if rank_skew is None:
-        return None
+def _skew(skew: RankSkew) -> RankSkewJson:
     return RankSkewJson(
-        slowest=rank_skew.slowest,
-        collectives=len(rank_skew.collectives),
-        unmatched=rank_skew.unmatched,
-        median_skew=rank_skew.median_skew * _NANO,
-        waited={str(rank): time * _NANO for rank, time in rank_skew.waited.items()},
-        last_in={str(rank): float(count) for rank, count in rank_skew.last_in.items()},
+        slowest=skew.slowest,
+        collectives=len(skew.collectives),
+        unmatched=skew.unmatched,
+        median_skew=skew.median_skew * _NANO,
+        waited={str(rank): time * _NANO for rank, time in skew.waited.items()},
+        last_in={str(rank): float(count) for rank, count in skew.last_in.items()},
     )
 
 

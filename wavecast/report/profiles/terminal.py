@@ -17,7 +17,6 @@ from wavecast.profiles.counters import known_figures
 from wavecast.profiles.elsewhere import RatioBasis
 from wavecast.profiles.kernel_forms import form
 from wavecast.profiles.kernel_names import display_name
-from wavecast.profiles.ranks import skew
 from wavecast.report.kit import units
 from wavecast.report.kit.terminal import safe
 from wavecast.report.profiles import activity, code, trace
@@ -29,6 +28,7 @@ if TYPE_CHECKING:
     from wavecast.profiles.elsewhere import MovedProfile
     from wavecast.profiles.findings import ProfileFinding
     from wavecast.profiles.predicted import OperatorTime, PredictedProfile
+    from wavecast.profiles.ranks import RankSkew
     from wavecast.profiles.summary import DeviceSummary, TimeShare
 
 _NANO: Final = 1e-9
@@ -39,10 +39,17 @@ _WIDEST: Final = 130
 _UNKNOWN: Final = "(not known)"
 
 
-def render(answers: Sequence[ProfileAnswer], console: Console, *, detail: str = "normal") -> None:
-    """Print every profile, and a table of the ranks where there are several."""
+def render(
+    answers: Sequence[ProfileAnswer],
+    console: Console,
+    skew: RankSkew | None = None,
+    *,
+    detail: str = "normal",
+) -> None:
+    """Print every profile, and a table of the ranks where there are several, with what they wait
+    for one another."""
     if len(answers) > 1:
-        _ranks(answers, console)
+        _ranks(answers, skew, console)
         slowest = max(answers, key=lambda answer: max(d.span for d in answer.summary.devices))
         answers = [slowest] if detail != "full" else answers
     for answer in answers:
@@ -338,7 +345,7 @@ def _print_moved(target: MovedProfile, console: Console, rows: int) -> None:
     console.print(table)
 
 
-def _ranks(answers: Sequence[ProfileAnswer], console: Console) -> None:
+def _ranks(answers: Sequence[ProfileAnswer], skew: RankSkew | None, console: Console) -> None:
     table = columns(
         ("  rank", "right"),
         ("span", "right"),
@@ -360,14 +367,13 @@ def _ranks(answers: Sequence[ProfileAnswer], console: Console) -> None:
                 safe(Path(answer.path).name),
             )
     console.print(table)
-    rank_skew = skew([answer.profile for answer in answers])
-    if rank_skew:
-        rank, waited = rank_skew.slowest, rank_skew.waited
+    if skew:
+        rank, waited = skew.slowest, skew.waited
         console.print(
-            f"  rank {rank} is the slowest: it came last to {rank_skew.last_in[rank]:,} of "
-            f"{units.plural(len(rank_skew.collectives), 'collective')}; the others waited up to "
+            f"  rank {rank} is the slowest: it came last to {skew.last_in[rank]:,} of "
+            f"{units.plural(len(skew.collectives), 'collective')}; the others waited up to "
             f"{units.seconds(max(waited.values()) * _NANO)} longer in them; half of them have a "
-            f"skew above {units.seconds(rank_skew.median_skew * _NANO)}"
+            f"skew above {units.seconds(skew.median_skew * _NANO)}"
         )
 
 

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from msgspec import UNSET
 
 from wavecast import json_objects
-from wavecast.documents.prediction import IntervalBasisJson
 from wavecast.documents.validate import (
     CaseJson,
     CoverageJson,
     DatasetFileJson,
-    ErrorJson,
-    FigureScoreJson,
     PropertyChoiceJson,
     RankingJson,
     ScoreJson,
@@ -25,8 +21,8 @@ from wavecast.version import __version__
 
 if TYPE_CHECKING:
     from wavecast.benchmarking.accuracy.outcome import ScoredProblem
-    from wavecast.benchmarking.accuracy.result import FigureScore, Validation
-    from wavecast.benchmarking.accuracy.scores import ErrorScore, ScoreRow
+    from wavecast.benchmarking.accuracy.result import Validation
+    from wavecast.benchmarking.accuracy.scores import ScoreRow
 
 
 def document(validation: Validation, *, cases: bool = False) -> dict[str, Any]:
@@ -39,7 +35,7 @@ def document(validation: Validation, *, cases: bool = False) -> dict[str, Any]:
             rankings=[RankingJson.of(row) for row in validation.rankings],
             choices=[PropertyChoiceJson.of(row) for row in validation.choices],
             coverage=[CoverageJson.of(row) for row in validation.coverage],
-            figures=[_figure(row) for row in validation.figure_scores],
+            figures=[*validation.figure_scores],
             worst={op: [_case(o) for o in outcomes] for op, outcomes in validation.worst.items()},
             cases=[_case(outcome) for outcome in validation.outcomes] if cases else UNSET,
         )
@@ -58,22 +54,15 @@ def schema() -> dict[str, Any]:
 
 
 def _score(row: ScoreRow) -> ScoreJson:
+    score = row.score
     return ScoreJson.of(
-        row,
-        **_error(row.score.error),
-        coverage=row.score.coverage,
-        baselines={name: ErrorJson(**_error(error)) for name, error in row.score.baselines.items()},
+        score.error,
+        op=row.op,
+        by=row.by,
+        value=row.value,
+        coverage=score.coverage,
+        baselines={**score.baselines},
     )
-
-
-def _figure(row: FigureScore) -> FigureScoreJson:
-    return FigureScoreJson.of(
-        row, error=None if row.error is None else ErrorJson(**_error(row.error))
-    )
-
-
-def _error(error: ErrorScore) -> dict[str, Any]:
-    return asdict(error)
 
 
 def _case(outcome: ScoredProblem) -> CaseJson:
@@ -91,7 +80,6 @@ def _case(outcome: ScoredProblem) -> CaseJson:
         measured=outcome.measured,
         predicted=prediction.seconds,
         assumed={name: _scalar(value) for name, value in prediction.assumed.items()},
-        basis=None if prediction.basis is None else IntervalBasisJson.of(prediction.basis),
         baselines=outcome.baselines,
     )
 
