@@ -86,14 +86,14 @@ def test_packed_files(
 ) -> None:
     path = tmp_path / "file"
     path.write_bytes(pack(b"content"))
-    assert files.unpacked(path) == b"content"
+    assert files.read_packed(path) == b"content"
     path.write_bytes(pack(b"content")[:-6])
     with pytest.raises(InputError, match="cannot unpack"):
-        files.unpacked(path)
+        files.read_packed(path)
     path.write_bytes(pack(bytes(1 << 24)))
     monkeypatch.setattr(files, "LARGEST", 1 << 20)
     with pytest.raises(InputError, match="larger than"):
-        files.unpacked(path)
+        files.read_packed(path)
 
 
 def test_text_that_is_not_utf8(tmp_path: Path) -> None:

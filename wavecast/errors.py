@@ -45,10 +45,10 @@ class WavecastError(Exception):
 
     def __reduce__(self) -> tuple[object, ...]:
         """Errors come from other processes: pickled by what they have, not by how they are made."""
-        return _unpickled, (type(self), self.args, self.__dict__)
+        return _unpickle, (type(self), self.args, self.__dict__)
 
 
-def _unpickled(
+def _unpickle(
     kind: type[WavecastError], args: tuple[object, ...], values: dict[str, object]
 ) -> WavecastError:
     error = kind.__new__(kind, *args)

@@ -51,7 +51,7 @@ class Extra:
 def extras() -> tuple[Extra, ...]:
     """Every extra that is for users."""
     return tuple(
-        Extra(name, purpose, tuple(d for d in sorted(_requirements(name)) if not _installed(d)))
+        Extra(name, purpose, tuple(d for d in sorted(_requirements(name)) if not _is_installed(d)))
         for name, purpose in PURPOSES.items()
     )
 
@@ -87,7 +87,7 @@ def _requirements(extra: str) -> Mapping[str, str]:
     return requirements
 
 
-def _installed(distribution: str) -> bool:
+def _is_installed(distribution: str) -> bool:
     try:
         importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:

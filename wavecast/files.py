@@ -63,11 +63,11 @@ def _read(path: str | Path) -> bytes:
         if status.st_size > LARGEST:
             raise InputError(f"{path} is larger than {_LARGEST_TEXT}")
         if stat.S_ISFIFO(status.st_mode):
-            return _joined(path, _arriving(path, file))
-        return _joined(path, iter(lambda: file.read(max(_CHUNK, status.st_size + 1)), b""))
+            return _join(path, _arriving(path, file))
+        return _join(path, iter(lambda: file.read(max(_CHUNK, status.st_size + 1)), b""))
 
 
-def mapped(path: str | Path) -> bytes | mmap.mmap:
+def map_file(path: str | Path) -> bytes | mmap.mmap:
     """The content of a file, mapped to memory and read where it is looked at, of at most
     `LARGEST_MAPPED` bytes; a pipe as `read` gives it. Raises InputError as `read`."""
     try:
@@ -121,7 +121,7 @@ def _arriving(path: str | Path, pipe: io.FileIO) -> Iterator[bytes]:
         yield data
 
 
-def _joined(path: str | Path, chunks: Iterable[bytes]) -> bytes:
+def _join(path: str | Path, chunks: Iterable[bytes]) -> bytes:
     parts: list[bytes] = []
     size = 0
     for chunk in chunks:
@@ -242,7 +242,7 @@ class AppendedLines:
         os.close(self._file)
 
 
-def unpacked(path: str | Path) -> bytes:
+def read_packed(path: str | Path) -> bytes:
     """A file that gzip or bzip2 may have packed, by its first bytes. Raises InputError as `read`,
     and for a damaged one."""
     content = read(path)
@@ -254,7 +254,7 @@ def unpacked(path: str | Path) -> bytes:
     else:
         return content
     try:
-        return _joined(path, iter(lambda: packed.read(_CHUNK), b""))
+        return _join(path, iter(lambda: packed.read(_CHUNK), b""))
     except (OSError, EOFError, zlib.error) as error:
         raise InputError(f"cannot unpack {path}: {error}") from None
 
@@ -297,12 +297,12 @@ __all__ = [
     "check_regular",
     "check_writable",
     "csv_rows",
-    "mapped",
+    "map_file",
     "parse_json",
     "parse_toml",
     "read",
+    "read_packed",
     "read_text",
-    "unpacked",
     "write_atomic",
     "write_text",
 ]

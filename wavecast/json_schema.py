@@ -21,7 +21,7 @@ def json_schema(document: type[JsonObject]) -> dict[str, Any]:
     """The JSON Schema (2020-12) of a document, a fresh copy. It refuses keys it does not name."""
     import msgspec
 
-    schema = _published(msgspec.json.schema(document))
+    schema = _publish(msgspec.json.schema(document))
     defs = schema["$defs"]
     root = defs[document.__name__]
     name = name_of(document)
@@ -52,11 +52,11 @@ def markdown(documents: Sequence[type[JsonObject]]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _published(node: Any) -> Any:
+def _publish(node: Any) -> Any:
     """A schema as it is published: definitions have the names of classes with the suffix `Json`,
     and every field is required unless it can be UNSET, also where the class has a default."""
     if isinstance(node, list):
-        return [_published(item) for item in node]
+        return [_publish(item) for item in node]
     if not isinstance(node, dict):
         return node
     schema: dict[str, Any] = {}
@@ -64,17 +64,17 @@ def _published(node: Any) -> Any:
         if key == "$ref":
             schema[key] = _DEFS + _public_name(value.removeprefix(_DEFS))
         elif key == "$defs":
-            schema[key] = {_public_name(name): _published(part) for name, part in value.items()}
+            schema[key] = {_public_name(name): _publish(part) for name, part in value.items()}
         elif key == "title":
             schema[key] = _public_name(value)
         elif key == "properties":
             required = node.get("required", ())
-            schema[key] = {name: _published(part) for name, part in value.items()}
+            schema[key] = {name: _publish(part) for name, part in value.items()}
             schema["required"] = [n for n in value if n in required or "default" in value[n]]
         elif key == "description":  # msgspec before 0.23 has the indentation of the docstring
             schema[key] = inspect.cleandoc(value)
         elif key not in ("required", "default"):
-            schema[key] = _published(value)
+            schema[key] = _publish(value)
     return schema
 
 

@@ -129,7 +129,7 @@ def limit(process: int, limits: ProcessLimits) -> None:
     if not hasattr(resource, "prlimit"):
         return
     with contextlib.suppress(ProcessLookupError):
-        for number, value in _limited(limits, 0).items():
+        for number, value in _limits(limits, 0).items():
             _, hard = resource.prlimit(process, number)
             resource.prlimit(process, number, (_at_most(value, hard), hard))
 
@@ -140,7 +140,7 @@ def limit_self(limits: ProcessLimits) -> None:
     have the limits of whole seconds (SIGXCPU)."""
     usage = resource.getrusage(resource.RUSAGE_SELF)
     cpu_seconds = usage.ru_utime + usage.ru_stime
-    for number, value in _limited(limits, _allocated(), cpu_seconds).items():
+    for number, value in _limits(limits, _allocated_bytes(), cpu_seconds).items():
         _, hard = resource.getrlimit(number)
         resource.setrlimit(number, (_at_most(value, hard), hard))
     for number in (signal.SIGALRM, signal.SIGPROF, signal.SIGXCPU):
@@ -169,7 +169,7 @@ def _signal_of(status: int) -> int:
     return -status if status < 0 else max(0, status - 128)
 
 
-def _limited(limits: ProcessLimits, allocated: int, cpu_seconds: float = 0.0) -> dict[int, int]:
+def _limits(limits: ProcessLimits, allocated: int, cpu_seconds: float = 0.0) -> dict[int, int]:
     """Resource -> its limit. `allocated` bytes and `cpu_seconds` seconds are not the compiler's."""
     return {
         resource.RLIMIT_AS: allocated + limits.memory,
@@ -183,7 +183,7 @@ def _at_most(value: int, hard: int) -> int:
     return value if hard == resource.RLIM_INFINITY else min(value, hard)
 
 
-def _allocated() -> int:
+def _allocated_bytes() -> int:
     """Bytes of address space that this process has."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
@@ -217,7 +217,7 @@ def continue_in_child() -> Ended | None:
     for number in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, lambda sent, _: os.kill(child, sent))
     _, status = os.waitpid(child, 0)
-    return _ended(status)
+    return _wait_status(status)
 
 
 def _no_thread_in_llvm() -> contextlib.AbstractContextManager[object]:
@@ -302,7 +302,7 @@ def _no_script() -> Iterator[None]:
         sys.modules["__main__"] = script
 
 
-def started(jobs: int, *, script: bool = True) -> ProcessPoolExecutor:
+def started_pool(jobs: int, *, script: bool = True) -> ProcessPoolExecutor:
     """A pool of `jobs` processes that are started, not forked. Functions, arguments and
     results are pickled. Each imports the script that runs, which therefore needs a guard
     (`if __name__ == "__main__"`), except where nothing that is pickled is of the `script`."""
@@ -337,13 +337,13 @@ def wait(child: int) -> Ended | None:
         with contextlib.suppress(ChildProcessError):
             os.waitpid(child, 0)
         raise
-    return _ended(status)
+    return _wait_status(status)
 
 
 def poll(child: int) -> Ended | None:
     """How a child ended; None while it runs. Raises ChildProcessError for no child."""
     pid, status = os.waitpid(child, os.WNOHANG)
-    return _ended(status) if pid else None
+    return _wait_status(status) if pid else None
 
 
 def kill(child: int) -> None:
@@ -364,7 +364,7 @@ def kill_group(child: int) -> None:
         os.killpg(child, signal.SIGKILL)
 
 
-def _ended(status: int) -> Ended:
+def _wait_status(status: int) -> Ended:
     if os.WIFSIGNALED(status):
         return Ended(signal=os.WTERMSIG(status))
     return Ended(code=os.WEXITSTATUS(status))
@@ -386,7 +386,7 @@ __all__ = [
     "poll",
     "run",
     "start",
-    "started",
+    "started_pool",
     "wait",
     "without_huge_pages",
 ]

@@ -200,7 +200,7 @@ def test_a_search_over_releases(capsys, monkeypatch: pytest.MonkeyPatch, pair) -
             return self._sides[release >= "3.8.0"]
 
     offered = ("3.6.0", "3.7.0", "3.7.1", "3.8.0", "3.9.0")
-    monkeypatch.setattr(environments, "offered", lambda: offered)
+    monkeypatch.setattr(environments, "offered_releases", lambda: offered)
     monkeypatch.setattr(releases, "Releases", Faked)
     asked = (pair[0], "--bisect", "--kpi", "spills", "--from", "3.6.0")
     code, out, err = diff(capsys, *asked)

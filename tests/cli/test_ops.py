@@ -13,7 +13,7 @@ torch = pytest.importorskip("torch", reason="needs PyTorch")
 pytest.importorskip("triton", reason="needs Triton")
 
 from tests.warm_python import run_python  # noqa: E402
-from wavecast.api.ops import followed, operators  # noqa: E402
+from wavecast.api.ops import follow, operators  # noqa: E402
 from wavecast.cli.main import run  # noqa: E402
 from wavecast.errors import UsageError  # noqa: E402
 from wavecast.kernels import registry  # noqa: E402
@@ -90,7 +90,7 @@ def test_the_list_imports_neither_pytorch_nor_an_operator() -> None:
 def test_the_status_line_counts_calls() -> None:
     told: list[str] = []
     calls = [Surveyed(name, {}, device) for name in ("a", "b") for device in ("x", "y")]
-    assert list(followed(iter(calls), 4, told.append)) == calls
+    assert list(follow(iter(calls), 4, told.append)) == calls
     assert told[0] == "compiling 4 calls"
     assert told[-1] == "4 of 4 calls: b on y"
 

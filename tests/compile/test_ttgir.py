@@ -39,8 +39,8 @@ module attributes {"ttg.num-warps" = 4 : i32} {
 
 def test_operations_know_their_region_and_their_loop() -> None:
     module = parse(MODULE)
-    (dot,) = module.named("tt.dot")
-    (loop,) = module.named("scf.for")
+    (dot,) = module.operations_named("tt.dot")
+    (loop,) = module.operations_named("scf.for")
     assert module.loop_of(dot) is loop
     assert [outer.name for outer in module.ancestors(dot)] == ["scf.for", "tt.func"]
     assert loop.results == ("%r",)
@@ -53,18 +53,18 @@ def test_operations_know_their_region_and_their_loop() -> None:
 
 def test_locations_resolve_through_names_and_call_sites() -> None:
     module = parse(MODULE)
-    (dot,) = module.named("tt.dot")
+    (dot,) = module.operations_named("tt.dot")
     assert str(dot.location) == "helper.py:30"
     assert dot.location is not None
     assert str(dot.location.outermost) == "k.py:9"
-    (loop,) = module.named("scf.for")
+    (loop,) = module.operations_named("scf.for")
     assert loop.location is not None
     assert loop.location.line == 30
 
 
 def test_types_keep_shape_element_and_layout() -> None:
     module = parse(MODULE)
-    (dot,) = module.named("tt.dot")
+    (dot,) = module.operations_named("tt.dot")
     types = dot_operands(dot)
     assert types is not None
     a, b, result = types
@@ -78,7 +78,7 @@ def test_types_keep_shape_element_and_layout() -> None:
 
 
 def test_function_arguments_carry_what_the_launch_specialised() -> None:
-    (function,) = parse(MODULE).named("tt.func")
+    (function,) = parse(MODULE).operations_named("tt.func")
     arguments = function_arguments(function.text)
     assert list(arguments) == ["a", "n", "s"]
     assert arguments["a"].is_pointer
@@ -89,9 +89,9 @@ def test_function_arguments_carry_what_the_launch_specialised() -> None:
 def test_slices_follow_loop_carried_values_one_by_one() -> None:
     module = parse(MODULE)
     slices = TritonSlices(module)
-    (load,) = module.named("tt.load")
+    (load,) = module.operations_named("tt.load")
     assert [arg.name for arg in slices.of(access(load).address)] == ["a"]
-    (branch,) = module.named("scf.if")
+    (branch,) = module.operations_named("scf.if")
     assert [arg.name for arg in slices.of(branch.results)] == ["n"]
 
 

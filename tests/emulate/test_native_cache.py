@@ -86,17 +86,17 @@ def test_damaged_entries_are_made_again(cache: DiskCache) -> None:
     assert _result(_code(7)) == wanted
     (entry,) = cache.entries("emulate")
     stored = cache.get(entry.path.stem)
-    assert native.Compiled.unpacked(stored) is not None
+    assert native.Compiled.unpack(stored) is not None
 
 
 @pytest.mark.parametrize("value", [None, 1, {}, {"descriptor": {}}, {"target": "gfx942"}])
 def test_entries_of_another_shape_do_not_count(value: object) -> None:
-    assert native.Compiled.unpacked(value) is None
+    assert native.Compiled.unpack(value) is None
 
 
 def test_entries_come_back_as_they_were() -> None:
     made = native.compile_kernel(parse_kernel(_code(1)))
-    again = native.Compiled.unpacked(made.packed())
+    again = native.Compiled.unpack(made.pack())
     assert again == replace(made, descriptor=again.descriptor if again else made.descriptor)
     assert again is not None
     assert again.descriptor == made.descriptor

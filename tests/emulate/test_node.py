@@ -69,7 +69,7 @@ def test_a_failure_nobody_waited_for_is_raised_at_the_end() -> None:
 
 def test_nothing_more_is_expected_once_every_host_thread_waits(node: GpuNode) -> None:
     assert node.team._expects_more(), "this thread may launch"
-    with node.blocked():
+    with node.blocking():
         assert not node.team._expects_more()
         other = threading.Thread()
         node.add_host(other)
@@ -93,7 +93,7 @@ def test_a_deadlock_needs_every_worker_of_every_launch() -> None:
     team.enter(1)
     team.enter(1)
     assert not team.deadlock(1, team.epoch, lambda: ["GPU 0 waits"])
-    team.moved()  # the other one has stored something
+    team.on_change()  # the other one has stored something
     assert not team.deadlock(2, team.epoch, lambda: ["GPU 1 waits"])
     found = team.deadlock(1, team.epoch, lambda: ["GPU 0 waits"])
     assert sorted(found) == ["GPU 0 waits", "GPU 1 waits", "GPU 2 runs nothing"]

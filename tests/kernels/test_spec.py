@@ -211,7 +211,7 @@ def test_demands_add_up() -> None:
     one = StreamingKernel(workgroups=64, read=1e9, written=0.0, elements=1024)
     alone = one.seconds(MI300X, 4)
     assert (one + Constant(1.0)).seconds(MI300X, 4) == pytest.approx(1.0 + alone)
-    assert one.slowed(2.0).seconds(MI300X, 4) == pytest.approx(2 * alone)
+    assert one.slow_down(2.0).seconds(MI300X, 4) == pytest.approx(2 * alone)
     assert alone > 1e9 / 5.3e12
 
 

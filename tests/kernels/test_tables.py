@@ -19,7 +19,7 @@ from wavecast.kernels.norm.rows import norm_rows_kernel  # noqa: E402
 from wavecast.runtimes.triton import capture  # noqa: E402
 
 pytestmark = pytest.mark.torch
-SHIPPED = tables.shipped()
+SHIPPED = tables.shipped_folder()
 
 
 def _kernels() -> dict[str, str]:
@@ -108,7 +108,7 @@ def _stored(decision: choice.Decision, folder: Path, **changed: object) -> Confi
 
 @pytest.fixture
 def _folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(tables, "shipped", lambda: tmp_path)
+    monkeypatch.setattr(tables, "shipped_folder", lambda: tmp_path)
     tables.table.cache_clear()
     yield
     tables.table.cache_clear()

@@ -90,8 +90,8 @@ def test_the_limits_of_llvm(captured: Captured) -> None:
     if shutil.which("llc-22"):
         compilers.append(LimitedLlc(Llc("llc-22", device.target)))
     for compiler in compilers:
-        none, log = compiler.limited(captured.launch, 0)
-        every, told = compiler.limited(captured.launch, -1)
+        none, log = compiler.limit_passes(captured.launch, 0)
+        every, told = compiler.limit_passes(captured.launch, -1)
         assert "NOT running pass (1)" in log
         assert "NOT running" not in told
         assert none != every

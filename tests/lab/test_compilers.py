@@ -30,7 +30,9 @@ def test_triton_s_generator_gives_the_program_s_code(
 ) -> None:
     device = captured.subject.devices[0]
     others = [Llc("llc-22", device.target)] if shutil.which("llc-22") else []
-    monkeypatch.setattr(module, "installed", lambda device: [TritonGenerator(device), *others])
+    monkeypatch.setattr(
+        module, "installed_generators", lambda device: [TritonGenerator(device), *others]
+    )
     found = compared_compilers(captured.launch, device)
     own, triton, *llc = found.rows
     assert own.name == PROGRAM
@@ -49,7 +51,7 @@ def test_python_has_the_document_of_the_command(
     captured: Captured, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     del captured  # skips without PyTorch
-    monkeypatch.setattr(module, "installed", lambda device: [TritonGenerator(device)])
+    monkeypatch.setattr(module, "installed_generators", lambda device: [TritonGenerator(device)])
     monkeypatch.setenv("PYTHONPATH", str(Path(__file__).parents[2]))
     script = tmp_path / "script.py"
     script.write_text(SCRIPT)
@@ -76,7 +78,7 @@ def test_another_release_answers_from_its_own_process(captured: Captured) -> Non
     text = str(captured.launch.code.stages["llir"])
     made = compared_code(captured, release.assembly(text))
     assert made == compared_code(captured, TritonGenerator(device).assembly(portable(text)))
-    none, log = release.limited(captured.launch, 0)
+    none, log = release.limit_passes(captured.launch, 0)
     assert "NOT running pass (1)" in log
     assert compared_code(captured, none) != made
     with pytest.raises(CompileError, match=r"triton 3\.x: failed to parse"):

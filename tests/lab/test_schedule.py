@@ -30,7 +30,7 @@ from wavecast.lab.schedule import kernel as module
 from wavecast.lab.schedule import repair
 from wavecast.lab.schedule.arranging import BlockArranger
 from wavecast.lab.schedule.dependences import BlockGraph, graph_of
-from wavecast.lab.schedule.kernel import KernelSchedule, rearranged, schedule
+from wavecast.lab.schedule.kernel import KernelSchedule, rearrange, schedule
 from wavecast.lab.schedule.layout import Layout
 from wavecast.lab.schedule.ordering import random_order
 from wavecast.lab.scheduling import ScheduleRun
@@ -271,7 +271,7 @@ def test_random_orders_compute_the_same(product: Product) -> None:
         program = reparsed(product, done.text(assembly))
         assert not missing_waits(program)
         assert not hazards(program)
-    changed = rearranged(product.launch, product.layout(0), device)
+    changed = rearrange(product.launch, product.layout(0), device)
     found = compare_launches(product.launch, changed, product.ranges, rounding=False)
     assert found.same, found
     assert "memory as it is" in found.cases
@@ -299,7 +299,7 @@ def test_text_keeps_source_lines(product: Product) -> None:
 def test_a_wrong_order_is_discarded(product: Product, monkeypatch: pytest.MonkeyPatch) -> None:
     """An order that breaks a dependence is executed, found wrong, and not returned as a gain."""
     device = arch.resolve("gfx942").device
-    real = rearranged
+    real = rearrange
 
     def changed(launch: Launch, _: Layout, at: Any) -> Launch:
         layout = Layout.of(product.program)
@@ -309,7 +309,7 @@ def test_a_wrong_order_is_discarded(product: Product, monkeypatch: pytest.Monkey
         items = [item for item in layout.blocks[number] if item != matrix[0]]
         return real(launch, layout.with_block(number, items), at)
 
-    monkeypatch.setattr(module, "rearranged", changed)
+    monkeypatch.setattr(module, "rearrange", changed)
     found = schedule(product.launch, product.ranges, device, work=200_000)
     assert found.wrong
     assert found.saved == 0.0

@@ -363,7 +363,7 @@ def test_the_docs_name_every_library() -> None:
 
 def test_heads_are_padded_to_the_widths_of_a_kernel() -> None:
     ck = libraries.libraries()["ck"].forward[-1]
-    assert ck.padded(replace(PREFILL, head=80, head_v=72).sizes) == (96, 96)
+    assert ck.padded_elements(replace(PREFILL, head=80, head_v=72).sizes) == (96, 96)
     expanded = replace(PREFILL, head=192, head_v=128).sizes
     for name, generation, widths in (
         ("flash3", "hopper", (192, 192)),
@@ -371,7 +371,7 @@ def test_heads_are_padded_to_the_widths_of_a_kernel() -> None:
     ):
         kernel = libraries.libraries()[name].tile(expanded, generation, backward=False)
         assert kernel
-        assert kernel.padded(expanded) == widths
+        assert kernel.padded_elements(expanded) == widths
 
 
 def test_schedules_order_the_times_of_equal_tiles() -> None:

@@ -55,7 +55,7 @@ def test_loads_without_work_leave_their_issue_slots() -> None:
 def test_narrow_loads_joined_into_one_take_less() -> None:
     own = changes(NARROW, grid=132 * 64, threads=256, number=4 << 20)
     now = own.simulation.run()
-    wide = own.widened(chosen(own, "LDG"))
+    wide = own.widen(chosen(own, "LDG"))
     assert wide.unit.busy["address path"] < 0.5 * now.unit.busy["address path"]
     assert wide.seconds <= now.seconds
 

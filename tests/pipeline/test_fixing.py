@@ -113,7 +113,7 @@ def test_fixes_that_cannot_be_predicted_leave_the_finding_as_it_is(
     def refused(*_: Any) -> Any:
         raise Unpredictable("nobody knows")
 
-    monkeypatch.setattr(fixing, "recompiled", refused)
+    monkeypatch.setattr(fixing, "recompile", refused)
     (found,) = fixed(Fix("", Simulated(frozenset(), refused)), Fix("", Recompiled("")))
     assert (found.advice, found.time_saved, found.outcome) == ("as found", None, None)
 
@@ -124,7 +124,7 @@ def test_a_kernel_whose_time_is_unknown_after_the_fix_has_no_outcome(
     subject = assembly_subject("s_endpgm", grid=(8, 1, 1))
     assert subject.launch is not None
     read = ReadLaunch(subject.launch, Kernel("k", subject.program, descriptor()), subject.analysis)
-    monkeypatch.setattr(fixing, "recompiled", lambda *_: read.launch)
+    monkeypatch.setattr(fixing, "recompile", lambda *_: read.launch)
     monkeypatch.setattr(fixing, "read_launch", lambda *_: read)
     monkeypatch.setattr(fixing, "predict_launch", lambda *_, **__: Predicted(None))
     found = Fixing(read, DEVICE, profile(1216), 1.0)
@@ -144,7 +144,7 @@ def test_other_tiles_count_only_where_the_kernel_stores_as_much(
     read = ReadLaunch(subject.launch, kernel, subject.analysis)
     again = replace(read, launch=replace(subject.launch, grid=(workgroups, 1, 1)))
     prediction = predict(profile(1216), DEVICE)
-    monkeypatch.setattr(fixing, "recompiled", lambda *_: again.launch)
+    monkeypatch.setattr(fixing, "recompile", lambda *_: again.launch)
     monkeypatch.setattr(fixing, "read_launch", lambda *_: again)
     monkeypatch.setattr(fixing, "predict_launch", lambda *_, **__: Predicted(prediction))
     found = Fixing(read, DEVICE, profile(1216), 1.0)

@@ -56,7 +56,7 @@ def test_activations_have_the_batch_and_weights_do_not(
     name: str, sizes: list, strides: list, expected: tuple[list, list]
 ) -> None:
     op = ProfiledOp(name, json.dumps(sizes), "[]", json.dumps(strides))
-    found = BatchSizes(2, 4, 40).changed(op)
+    found = BatchSizes(2, 4, 40).change(op)
     assert (json.loads(found.sizes), json.loads(found.strides)) == expected
 
 

@@ -47,7 +47,7 @@ __global__ void other(float* x) {}
 def pair(text: str) -> tuple[Forms, Pair]:
     module = parse(text)
     forms = Forms(module)
-    first, second = module.named("tt.load")
+    first, second = module.operations_named("tt.load")
     form = forms.of(access(first).address[0])
     tensor = forms.shape("%a")
     assert tensor is not None

@@ -55,8 +55,8 @@ def session(folder: Path, text: str = SCRIPT, name: str = "copy.py") -> sessions
 
 def test_edits_are_written_to_the_copy(tmp_path: Path) -> None:
     changed = session(tmp_path).with_changes({"text": "x = 1\n", "arch": "gfx1201"})
-    assert changed.written().read_text() == "x = 1\n"
-    assert changed.written().parent == tmp_path / "copies"
+    assert changed.write().read_text() == "x = 1\n"
+    assert changed.write().parent == tmp_path / "copies"
     assert (tmp_path / "copy.py").read_text() == SCRIPT
     assert changed.question()["imports"] == str(tmp_path)
 

@@ -124,7 +124,7 @@ USES = {
     "bench": "from wavecast.benchmarking.compare import statistics; statistics.difference([], [])",
     "jax": "import wavecast.jax",
     "tensorflow": "import wavecast.tensorflow",
-    "ray": "from wavecast.tuning import ray; ray.connected('local').__enter__()",
+    "ray": "from wavecast.tuning import ray; ray.connect('local').__enter__()",
     "chakra": "from wavecast.report.systems import chakra_schema; chakra_schema.messages()",
     "perfetto": "from wavecast.profiles.readers import perfetto_schema as schema; "
     "schema.messages()",

@@ -85,7 +85,7 @@ def test_nodes_are_noted():
 
 def test_faster_links_are_those_of_the_system():
     before = system("8xMI300X")
-    after, _ = parse("interconnect*2")[0].applied(before, Deployment())
+    after, _ = parse("interconnect*2")[0].apply(before, Deployment())
     assert before.fabric is not None
     assert after.fabric is not None
     assert after.fabric.rate(8) == 2 * before.fabric.rate(8)

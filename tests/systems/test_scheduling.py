@@ -25,7 +25,7 @@ def changed(model: StepModel, **fields: object) -> StepModel:
 
 def test_a_graph_computes_the_sequences_it_was_captured_for(ready) -> None:
     atom = engine("atom")
-    assert [atom.padded(count) for count in (1, 3, 9, 16, 17, 512, 600)] == [
+    assert [atom.padded_sequences(count) for count in (1, 3, 9, 16, 17, 512, 600)] == [
         1, 4, 16, 16, 32, 512, 600,
     ]  # fmt: skip
     model = ready("Llama-3.1-8B", "mi355x", dtype="bf16", engine="atom").model
@@ -45,7 +45,7 @@ def test_settings_of_an_engine() -> None:
         [("batched_tokens", 32768), ("captured", 100), ("memory_fraction", 0.5)]
     )
     assert (found.batched_tokens, found.captured, found.memory_fraction) == (32768, 100, 0.5)
-    assert found.padded(97) == 100
+    assert found.padded_sequences(97) == 100
     assert engine("sglang").with_settings([("captured", 0)]).captured == 0
     with pytest.raises(UnknownName):
         found.with_settings([("colour", 1)])
@@ -153,7 +153,7 @@ def test_graphs_of_gpus_with_their_own_sequences(ready) -> None:
     """Each of 8 GPUs captures graphs of its sequences."""
     model = ready("DeepSeek-R1", "8xH200", 8, expert=8, attention_data=True, engine="sglang")
     assert model.engine.captured == 8 * 512
-    assert model.engine.padded(1000) == 1024
+    assert model.engine.padded_sequences(1000) == 1024
 
 
 def test_texts_of_pools() -> None:

@@ -80,18 +80,18 @@ def test_factors_of_one_thing_multiply() -> None:
 def test_links_of_a_system_follow_those_of_the_chip() -> None:
     before = system("8xMI300X")
     (change,) = parse("interconnect*2")
-    after, _ = change.applied(before, Deployment())
+    after, _ = change.apply(before, Deployment())
     assert after.fabric is not None
     assert before.fabric is not None
     assert after.fabric.bandwidth == 2 * before.fabric.bandwidth
     (other,) = parse("hbm*2")
-    assert other.applied(before, Deployment())[0].fabric == before.fabric
+    assert other.apply(before, Deployment())[0].fabric == before.fabric
 
 
 def test_experts_follow_the_gpus_of_a_replica() -> None:
     deployment = Deployment(parallel=Parallelism(tensor=8, expert=8))
     (change,) = parse("tp 4")
-    _, after = change.applied(system("8xMI300X"), deployment)
+    _, after = change.apply(system("8xMI300X"), deployment)
     assert (after.parallel.tensor, after.parallel.expert) == (4, 4)
 
 

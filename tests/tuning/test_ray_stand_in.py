@@ -11,7 +11,7 @@ import pytest
 import wavecast
 from wavecast.errors import InputError, MissingTool, UnknownName, UsageError
 from wavecast.pipeline import select
-from wavecast.tuning.ray import connected
+from wavecast.tuning.ray import connect
 from wavecast.tuning.run import tune
 from wavecast.tuning.script import TuneScript
 from wavecast.tuning.settings import TuneSettings
@@ -115,7 +115,7 @@ def test_a_lost_task_starts_again_with_what_is_left(cluster: _Cluster) -> None:
         if first < 2:
             raise _RayError("a node is gone\nlogs")
 
-    with connected("local") as tasks:
+    with connect("local") as tasks:
         for key, number in tasks.results(numbers, ["a"], lambda _: (len(found),)):
             found.append((key, number))
         assert len(tasks.losses) == 2
@@ -131,7 +131,7 @@ def test_a_task_that_is_lost_again_and_again_is_an_error(cluster: _Cluster) -> N
 
     with (
         pytest.raises(InputError, match="lost a task 3 times: a node is gone"),
-        connected("local") as tasks,
+        connect("local") as tasks,
     ):
         list(tasks.results(lost, [1], lambda _: ()))
     assert not cluster.open
@@ -142,7 +142,7 @@ def test_the_error_of_a_task_is_that_of_wavecast(cluster: _Cluster) -> None:
         raise UnknownName("model", "lama", ["llama"])
         yield
 
-    with pytest.raises(UnknownName, match="nearest known: llama"), connected("local") as tasks:
+    with pytest.raises(UnknownName, match="nearest known: llama"), connect("local") as tasks:
         list(tasks.results(failing, [1], lambda _: ()))
 
 

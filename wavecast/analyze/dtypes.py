@@ -17,5 +17,5 @@ def dtype_of(element: str) -> str:
 
 
 def widest(first: str, second: str) -> str:
-    """Of two dtypes of one multiplication the one that decides its rate, the wider."""
+    """The wider of the two dtypes of a multiplication, which decides its rate."""
     return max(first, second, key=lambda name: lookup(name).bits if is_dtype(name) else 0)

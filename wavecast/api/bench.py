@@ -178,16 +178,16 @@ def bench(
     from wavecast import arch
     from wavecast.benchmarking.store.sqlite import open_store
 
-    stated = _stated(subjects, script_args, options)
+    stated = _bench_options(subjects, script_args, options)
     devices = [arch.load(name) for name in stated.arch]
     with contextlib.ExitStack() as stack:
-        measure = _prepared(subjects, stated, devices, tuple(script_args))
+        measure = _prepare(subjects, stated, devices, tuple(script_args))
         store = None if stated.no_store else stack.enter_context(open_store(stated.store_path))
         session = measure(store, progress)
     return BenchReport(session, None if stated.no_store else stated.store_path)
 
 
-def _stated(
+def _bench_options(
     subjects: Sequence[str], script_args: Sequence[str], options: Mapping[str, Any]
 ) -> BenchRunOptions:
     """The options of the subjects. Raises UsageError for one that would have no effect."""
@@ -212,7 +212,7 @@ def _stated(
 _Measuring = Callable[["Store | None", Progress], "SessionResult"]
 
 
-def _prepared(
+def _prepare(
     subjects: Sequence[str],
     options: BenchRunOptions,
     devices: Sequence[Device],

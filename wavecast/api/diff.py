@@ -233,9 +233,9 @@ def _sides(
 
 
 def _failures(*sides: Side) -> list[str]:
-    from wavecast.report.diff.words import failed
+    from wavecast.report.diff.words import failure_text
 
-    lines = [f"{s.label}: {failed(failure)}" for s in sides for failure in s.report.failures]
+    lines = [f"{s.label}: {failure_text(failure)}" for s in sides for failure in s.report.failures]
     return lines or ["a side has no kernel"]
 
 
@@ -249,7 +249,7 @@ def _bisect(path: Path, options: DiffOptions, request: Asked, progress: Progress
     if not options.kpi:
         raise UsageError("--bisect needs --kpi", hint="for example --kpi spills")
     kpi = compared_kpi(options.kpi)
-    releases = environments.between(environments.offered(), options.first, options.last)
+    releases = environments.between(environments.offered_releases(), options.first, options.last)
     builds = Releases(path, kpi, request, progress)
 
     def tell(probe: Probe) -> None:

@@ -161,11 +161,11 @@ def gate(*subjects: str, progress: Progress = silent, **options: Any) -> GateRep
 
     stated = GateOptions.of(options)
     project = settings.read(Path.cwd())
-    guards = _on(project.chosen(subjects), stated.arch)
+    guards = _on(project.select(subjects), stated.arch)
     path = stated.baseline or project.baseline
     baseline = files.Baseline() if stated.update and not path.exists() else files.read(path)
     scope = judge.scope_of(guards) if subjects or stated.arch else judge.everything
-    session = _measured(guards, project, stated, progress)
+    session = _measure(guards, project, stated, progress)
     strict = stated.strict or project.strict
     verdict = judge.judge(baseline, session.taken, scope, strict=strict)
     placed = verdict.in_repository(_folder_in_repository(project.root))
@@ -182,7 +182,7 @@ def gate(*subjects: str, progress: Progress = silent, **options: Any) -> GateRep
     return GateReport(placed, annotations, update, unwritten)
 
 
-def _measured(
+def _measure(
     guards: Sequence[Guard], project: GateSettings, options: GateOptions, progress: Progress
 ) -> Session:
     """What guards measure, or what a run of a store says about them."""

@@ -157,7 +157,7 @@ class TunedOperators(ShownResult):
     def render(self, console: Console) -> None:
         for call in self.calls:
             console.print(
-                f"{_shown(call)} {call.failure}", markup=False, highlight=False, soft_wrap=True
+                f"{_call_text(call)} {call.failure}", markup=False, highlight=False, soft_wrap=True
             )
             for entry in call.entries:
                 formula = f" (formula {entry.formula_seconds:.3g} s)" * bool(entry.formula_seconds)
@@ -184,7 +184,7 @@ def operators(
     """
     stated = OperatorOptions.among(MODES, options)
     assert isinstance(stated, OperatorOptions)
-    lines = _listed(names, stated.pattern)
+    lines = _matching_operators(names, stated.pattern)
     if not isinstance(stated, SurveyPages):
         return OperatorList(lines)
     from wavecast.kernels import registry
@@ -195,10 +195,10 @@ def operators(
     if isinstance(stated, CompiledOperators):
         calls = stated.calls(chosen)
         if stated.tune:
-            return TunedOperators(list(_tuned(calls, stated, progress)))
+            return TunedOperators(list(_tune(calls, stated, progress)))
         order = {json.dumps(call): number for number, call in enumerate(calls)}
         surveyed = sorted(
-            followed(survey(calls, jobs=stated.jobs), len(calls), progress),
+            follow(survey(calls, jobs=stated.jobs), len(calls), progress),
             key=lambda call: order[json.dumps((call.operator, call.sizes, call.device))],
         )
     else:
@@ -210,7 +210,7 @@ def operators(
     return LibrarySurvey(surveyed)
 
 
-def followed(calls: Iterable[Surveyed], total: int, progress: Progress) -> Iterator[Surveyed]:
+def follow(calls: Iterable[Surveyed], total: int, progress: Progress) -> Iterator[Surveyed]:
     """The results as they come; `progress` hears their number."""
     progress(f"compiling {total} calls")
     for number, call in enumerate(calls, 1):
@@ -227,7 +227,7 @@ def _json(file: Path) -> Any:
         raise InputError(f"{file} is not JSON: {error}") from None
 
 
-def _listed(names: Sequence[str], pattern: str) -> list[OperatorLine]:
+def _matching_operators(names: Sequence[str], pattern: str) -> list[OperatorLine]:
     """The operators of some names that match. Raises UnknownName and NothingAnalysed."""
     from wavecast.kernels import registry
 
@@ -253,7 +253,7 @@ def _write_pages(folder: Path, operators: Sequence[Operator], surveyed: Sequence
     write_text(folder / "README.md", library.index(operators, families))
 
 
-def _tuned(
+def _tune(
     calls: Sequence[Call], options: CompiledOperators, progress: Progress
 ) -> Iterator[TunedCall]:
     """Tuned calls; the tables are written after each, so that an interruption loses nothing."""
@@ -264,7 +264,7 @@ def _tuned(
     written: dict[str, list[TunedEntry]] = {}
     tuned = tune(calls, candidates=options.candidates, jobs=options.jobs)
     for number, call in enumerate(tuned, 1):
-        progress(f"{number} of {len(calls)} calls: {_shown(call)}")
+        progress(f"{number} of {len(calls)} calls: {_call_text(call)}")
         if call.entries:
             rows = written.setdefault(call.device, [])
             rows += call.entries
@@ -272,7 +272,7 @@ def _tuned(
         yield call
 
 
-def _shown(call: TunedCall) -> str:
+def _call_text(call: TunedCall) -> str:
     sizes = " ".join(f"{name}={value}" for name, value in call.sizes.items())
     return f"{call.device} {call.operator} {sizes}"
 
@@ -285,6 +285,6 @@ __all__ = [
     "OperatorOptions",
     "StoredSurvey",
     "TunedOperators",
-    "followed",
+    "follow",
     "operators",
 ]

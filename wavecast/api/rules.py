@@ -31,7 +31,7 @@ class RuleList(ShownResult):
         from wavecast.report import rules
 
         if self.explained:
-            text = "\n\n".join(rules.explained(rule) for rule in self.rules)
+            text = "\n\n".join(rules.explanation(rule) for rule in self.rules)
         else:
             text = rules.table(self.rules)
         console.print(text, markup=False, highlight=False, soft_wrap=True)

@@ -103,10 +103,10 @@ def matrix_table() -> Mapping[str, Mapping[tuple[str, int, str, str], MatrixRow]
 
 def _measured_latency(facts: Facts, row: Mapping[str, Any]) -> Quantity | None:
     """The device's own measurement of a latency, in clocks."""
-    fact = facts.known(row["latency_field"]) if "latency_field" in row else None
+    fact = facts.find(row["latency_field"]) if "latency_field" in row else None
     if fact is None or fact.unit == "clk":
         return fact
-    clock = facts.known("peak_clock")
+    clock = facts.find("peak_clock")
     if clock is None:
         return None
     cycles = fact.to("s").number * clock.to("Hz").number

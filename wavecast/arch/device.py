@@ -76,7 +76,7 @@ class Device:
 
     def get(self, name: str, default: Default = None) -> Value | Default:
         """The value of a fact, or `default` when it is not known. Raises UnknownName."""
-        fact = self.facts.known(name)
+        fact = self.facts.find(name)
         return default if fact is None or fact.value is None else fact.value
 
     def fields(self) -> tuple[str, ...]:

@@ -30,7 +30,7 @@ class Facts:
             )
         return quantity
 
-    def known(self, name: str) -> Quantity | None:
+    def find(self, name: str) -> Quantity | None:
         """The field `name` if it has a value, else None. Raises UnknownName as `quantity`."""
         quantity = self.mapping.get(name)
         if quantity is None:

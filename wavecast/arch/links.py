@@ -51,7 +51,7 @@ class Fabric:
             return self.inner
         return self.bandwidth
 
-    def scaled(self, factor: float) -> Fabric:
+    def scale(self, factor: float) -> Fabric:
         """With `factor` times the bandwidth of all links."""
         return replace(self, bandwidth=factor * self.bandwidth, inner=factor * self.inner)
 

@@ -65,7 +65,7 @@ def _merge_sources(*parts: Quantity) -> tuple[str, ...]:
 
 
 def _derive_rate(facts: Facts, operations: Quantity) -> Quantity | None:
-    units, clock = facts.known("cu"), facts.known("peak_clock")
+    units, clock = facts.find("cu"), facts.find("peak_clock")
     if units is None or clock is None:
         return None
     hertz = clock.to("Hz")
@@ -84,12 +84,12 @@ def _derive_rate(facts: Facts, operations: Quantity) -> Quantity | None:
 def peak_flops(facts: Facts, dtype: str) -> Quantity | None:
     """Datasheet rate of `dtype` in FLOP/s, None when the device has none or none is known."""
     peaks, operations_name = _rate_fields(canonical_dtype(dtype))
-    published = next((fact for name in peaks if (fact := facts.known(name))), None)
+    published = next((fact for name in peaks if (fact := facts.find(name))), None)
     if published is not None:
         return published.to("FLOP/s")
     if operations_name not in facts.mapping:
         return None
-    operations = facts.known(operations_name)
+    operations = facts.find(operations_name)
     return None if operations is None else _derive_rate(facts, operations)
 
 
@@ -107,7 +107,7 @@ def with_consistent_peaks(facts: Facts) -> Facts:
             continue
         operations = facts.mapping.get(operations_name)
         for name in peaks:
-            peak = facts.known(name)
+            peak = facts.find(name)
             if peak is None or peak.status == "override":
                 continue
             rate = None if operations is None else _derive_rate(facts, operations)
@@ -151,7 +151,7 @@ def sustained_flops(facts: Facts, dtype: str) -> Quantity | None:
 
 def peak_bandwidth(facts: Facts) -> Quantity | None:
     """Datasheet memory bandwidth in byte/s, None when none is known."""
-    fact = facts.known("mem_bw")
+    fact = facts.find("mem_bw")
     return None if fact is None else fact.to("B/s")
 
 
@@ -166,7 +166,7 @@ def _measured_rate(
 ) -> Quantity | None:
     """The first of `names` that the user gave, else the first known one; on a `changed` device
     only one that the user gave."""
-    quantities = [fact for name in names if (fact := facts.known(name))]
+    quantities = [fact for name in names if (fact := facts.find(name))]
     overrides = [fact for fact in quantities if fact.status == "override"]
     usable = overrides if changed else [*overrides, *quantities]
     return usable[0].to(unit) if usable else None

@@ -22,7 +22,7 @@ def scale_device(device: Device, factors: Mapping[str, float], source: str) -> D
     """
     changed = {}
     for name, factor in factors.items():
-        fact = device.facts.known(name)
+        fact = device.facts.find(name)
         if fact is not None:
             changed[name] = _scale_fact(name, fact, factor, source)
     if not changed:

@@ -104,11 +104,11 @@ def _of_device(topology: str, field: str, device: Device) -> Quantity | None:
     """What a device says about a link, as a fact in one direction."""
     match topology, field:
         case "mesh", "fabric.bandwidth":
-            return device.facts.known("xgmi_per_link_dir")
+            return device.facts.find("xgmi_per_link_dir")
         case "packages", "fabric.inner":
-            return device.facts.known("gcd_to_gcd_dir")
+            return device.facts.find("gcd_to_gcd_dir")
         case "switch", "fabric.bandwidth":
-            both = device.facts.known("nvlink_total_bidir")
+            both = device.facts.find("nvlink_total_bidir")
             return both and Quantity(
                 both.number / 2, both.unit, "derived", both.sources, "half of both directions"
             )
@@ -119,7 +119,7 @@ def _of_device(topology: str, field: str, device: Device) -> Quantity | None:
 
 
 def _slot(device: Device) -> Quantity | None:
-    fact = device.facts.known("pcie")
+    fact = device.facts.find("pcie")
     if fact is None or not isinstance(fact.value, str):
         return None
     try:

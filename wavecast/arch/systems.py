@@ -109,7 +109,7 @@ def node_fabric(device: Device) -> Fabric | None:
     table = _usual(device)
     if table is not None:
         return table.fabric(device)
-    links, per_link = device.facts.known("xgmi_links"), device.facts.known("xgmi_per_link_dir")
+    links, per_link = device.facts.find("xgmi_links"), device.facts.find("xgmi_per_link_dir")
     if links is None or per_link is None:
         return None
     return Fabric("mesh", int(links.number) + 1, per_link.to("B/s").number)

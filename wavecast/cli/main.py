@@ -95,7 +95,7 @@ def run(arguments: list[str] | None = None, command: click.Command = cli) -> NoR
     except click.exceptions.Exit as error:
         sys.exit(error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        streams.interrupted(leave=about[PROGRAM])
+        streams.report_interrupt(leave=about[PROGRAM])
     except click.exceptions.NoArgsIsHelpError as error:
         error.show()
         sys.exit(error.exit_code)

@@ -20,10 +20,10 @@ class CheckedCommand(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         separator = args.index("--") if "--" in args else len(args)
-        return super().parse_args(ctx, _expanded(args[:separator]) + args[separator:])
+        return super().parse_args(ctx, _expand(args[:separator]) + args[separator:])
 
 
-def _expanded(args: list[str]) -> list[str]:
+def _expand(args: list[str]) -> list[str]:
     words: list[str] = []
     for arg in args:
         orders = arg == "determinism" and words[-1:] == ["--check"]

@@ -55,7 +55,7 @@ def default_map(start: Path | None = None) -> dict[str, dict[str, object]]:
             continue
         verbs = [verb for verb, options in SETTINGS.items() if name in options]
         if not verbs:
-            raise UnknownName(f"setting in {path}", key, _known())
+            raise UnknownName(f"setting in {path}", key, _known_settings())
         for verb in verbs:
             defaults[verb].setdefault(name, _option_value(name, value))
     return defaults
@@ -65,7 +65,7 @@ def _verb_table(
     path: Path, verb: str, table: dict[str, object], defaults: dict[str, dict[str, object]]
 ) -> None:
     if verb not in SETTINGS:
-        raise UnknownName(f"setting in {path}", verb, _known())
+        raise UnknownName(f"setting in {path}", verb, _known_settings())
     if verb in _OWN:
         return
     for key, value in table.items():
@@ -81,7 +81,7 @@ def _option_value(name: str, value: object) -> object:
     return ",".join(map(str, value)) if isinstance(value, list) else value
 
 
-def _known() -> list[str]:
+def _known_settings() -> list[str]:
     return [*SETTINGS, *{option for options in SETTINGS.values() for option in options}]
 
 

@@ -129,7 +129,7 @@ def fail(*messages: str, code: int = 2) -> NoReturn:
     sys.exit(code)
 
 
-def interrupted(*, leave: bool) -> NoReturn:
+def report_interrupt(*, leave: bool) -> NoReturn:
     """Say so on stderr and exit with 130. `leave` ends the process at once, after what is
     registered for its exit: Python would take seconds to unload PyTorch."""
     if not leave:

@@ -116,7 +116,7 @@ class Verb:
             words += value if argument.nargs == -1 else [value]
         form, opens = self._form(context), values.get("open")
         output = values["output"] if self.show.output else None
-        view = _stated(context, self.show.view)
+        view = _stated_options(context, self.show.view)
         stated = self._options(context, words)
         if self.after:
             stated[self.after] = context.meta[_AFTER_DASHES]
@@ -157,7 +157,7 @@ class Verb:
         """The options that are stated. Of those that the settings or the environment state, the
         ones that have an effect: those of the mode whose needs are stated, too."""
         classes = (self.options, *self.modes.values())
-        stated = _stated(context, *classes)
+        stated = _stated_options(context, *classes)
         mode = next((mode for mode in self.modes if stated.get(mode)), "")
         of_mode = self.choose(words, stated) if self.choose else self.modes.get(mode, self.options)
         names = {
@@ -238,7 +238,7 @@ def by_user(context: click.Context, parameter: str) -> bool:
     return context.get_parameter_source(parameter) is ParameterSource.COMMANDLINE
 
 
-def _stated(context: click.Context, *classes: type[Options]) -> dict[str, Any]:
+def _stated_options(context: click.Context, *classes: type[Options]) -> dict[str, Any]:
     """The options of classes that the command line, the environment or the settings state."""
     parameters = {
         name: _parameter(options, name) for options in classes for name in options.described()

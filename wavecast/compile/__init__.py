@@ -153,9 +153,9 @@ def _load(
 
 
 def map_file(path: str | Path) -> Content:
-    """The content of a file, as `files.mapped`. Raises InputError when it is missing, a folder, a
+    """The content of a file, as `files.map_file`. Raises InputError when it is missing, a folder, a
     device, empty, or huge."""
-    data = files.mapped(path)
+    data = files.map_file(path)
     if not data[:_HEAD].strip(b"\0 \t\r\n") and not data[:].strip(b"\0 \t\r\n"):
         raise InputError(f"{path} is empty")
     return data

@@ -30,7 +30,7 @@ _OK: Final = 0
 _C_ORDER: Final = 0x1
 _F_ORDER: Final = 0x2
 _FLAGS: Final = _C_ORDER | _F_ORDER | 0x100 | 0x400
-"""Of an array: C and Fortran order, aligned, writeable (numpy's flag bits)."""
+"""C and Fortran order, aligned, writeable: numpy's flag bits of an array."""
 _LEVEL: Final = 3
 
 

@@ -57,7 +57,7 @@ def find_program(names: Iterable[str], *, variable: str = "", folders: Iterable[
 
 
 def newest(names: Iterable[str]) -> str:
-    """Of LLVM's programs with these names in PATH that of the newest LLVM; "" if none."""
+    """The program of the newest LLVM among those with these names in PATH; "" if none."""
     programs = [program for name in names if (program := find_program([name]))]
     return max(programs, key=_llvm, default="") if len(programs) != 1 else programs[0]
 

@@ -69,7 +69,7 @@ class SharedAccesses:
         self._accesses = LocatedAccesses()
         self._module = parse(text, tuple(code.moved_files.items()))
         total = _TOTAL.search(text)
-        if total is None or next(self._module.named(_CALL), None) is not None:
+        if total is None or next(self._module.operations_named(_CALL), None) is not None:
             return
         self._total = int(total[1])
         self._allocations: dict[str, ArrayBytes] = {}

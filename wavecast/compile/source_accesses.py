@@ -24,7 +24,7 @@ class SourceAccess(IntEnum):
     UNKNOWN = 0
     VOLATILE = 1
     ATOMIC = 2
-    """Of agent or system scope."""
+    """An atomic access of agent or system scope."""
     PLAIN = 3
 
 

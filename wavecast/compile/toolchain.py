@@ -115,7 +115,7 @@ def find(target: str = "", *, cuda: bool = False) -> Toolchain:
 
 
 def _nearest(target: str) -> Toolchain:
-    """Of the compilers with wavecast's own headers the one for a target, as `find`."""
+    """The compiler with wavecast's headers for a target, as `find`."""
     toolchains = _candidates()
     if not toolchains:
         raise MissingTool(

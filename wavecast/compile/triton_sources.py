@@ -30,7 +30,7 @@ def moved_files(kernel: Any) -> dict[str, str]:
         return {}
     live = _live_functions(function, getattr(kernel.src, "constants", {}))
     votes: dict[str, Counter[str]] = {}
-    for operation in ttgir.parse(text).named("tt.func"):
+    for operation in ttgir.parse(text).operations_named("tt.func"):
         location = operation.location
         if location is None or not location.file:
             continue

@@ -71,7 +71,7 @@ class IrModule:
     operations: tuple[Operation, ...]
     layouts: Mapping[str, str]
 
-    def named(self, *names: str) -> Iterator[Operation]:
+    def operations_named(self, *names: str) -> Iterator[Operation]:
         """The operations of these names, in order."""
         return (operation for operation in self.operations if operation.name in names)
 

@@ -46,7 +46,7 @@ class ScoreJson(JsonObject):
 
 
 class RankingJson(JsonObject):
-    """Of one op: how good the predicted best alternative is."""
+    """How good the predicted best alternative of an op is."""
 
     op: str
     problems: Count
@@ -67,7 +67,7 @@ class PropertyChoiceJson(JsonObject):
 
 
 class CoverageJson(JsonObject):
-    """Of an op's problems at a distance from what was measured: how many are in the interval."""
+    """How many of an op's problems at a distance from what was measured are in the interval."""
 
     op: str
     distance: Annotated[str, doc("distance class, as in the basis of a prediction")]

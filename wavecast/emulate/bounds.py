@@ -177,7 +177,7 @@ class AccessBounds:
         self.rows[reaching, WRITTEN] = memory.delta & _ONES
         return True
 
-    def stored(self, kernel: Kernel, ranges: Sequence[AddressInterval]) -> set[int]:
+    def stored_ranges(self, kernel: Kernel, ranges: Sequence[AddressInterval]) -> set[int]:
         """The numbers of the ranges that stores and atomics of the program may touch."""
         storing = [
             instruction.index
@@ -186,9 +186,11 @@ class AccessBounds:
             and memory.kind in _STORING
             and memory.space in _GLOBAL
         ]
-        return self.reached(storing, ranges)
+        return self.accessed_ranges(storing, ranges)
 
-    def reached(self, accesses: Iterable[int], ranges: Sequence[AddressInterval]) -> set[int]:
+    def accessed_ranges(
+        self, accesses: Iterable[int], ranges: Sequence[AddressInterval]
+    ) -> set[int]:
         """The numbers of the ranges that some instructions may touch."""
         numbers: set[int] = set()
         for index in accesses:

@@ -106,12 +106,12 @@ class Compiled:
         """Bring the code into this process. Raises runtime.Missing."""
         return NativeKernel(self, parse)
 
-    def packed(self) -> dict[str, object]:
+    def pack(self) -> dict[str, object]:
         """As plain values for the cache."""
         return asdict(self)
 
     @classmethod
-    def unpacked(cls, value: object) -> Compiled | None:
+    def unpack(cls, value: object) -> Compiled | None:
         """From plain values; None where they are not those of a translation."""
         if not isinstance(value, dict):
             return None

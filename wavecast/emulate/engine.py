@@ -131,7 +131,7 @@ def run(
         _start(workers, shared=shared)
         success = True
     finally:
-        team.ended()
+        team.on_end()
         error = next((worker.error for worker in workers if worker.error is not None), None)
         if watch is not None:
             watch.close(failed=not success or error is not None)
@@ -254,7 +254,7 @@ class _Worker:
             self.current = self.aside.popleft()
             with self.crowd.lock:
                 self.crowd.count -= 1
-        elif not resident.active or resident.moved():
+        elif not resident.active or resident.has_moved():
             if resident.active and resident.is_stalled() and self._alone() and not self._lift():
                 raise resident.endless()
             self._reset_idle()
@@ -314,7 +314,7 @@ class _Worker:
         if self.idle:
             self.team.idle(id(self), idle=False)
         self.still = self.idle = 0
-        self.team.moved()
+        self.team.on_change()
 
     def _alone(self) -> bool:
         """Whether no launch of another GPU can change what this one waits for."""

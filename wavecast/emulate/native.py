@@ -81,12 +81,12 @@ def native_kernel(code: CodeObject, mode: Mode | None = None) -> NativeKernel:
         kernel = parse()
         binary = compile_kernel(kernel, mode, quick=True)
         translation = binary.load(lambda: kernel)
-        store.put(first, binary.packed())
+        store.put(first, binary.pack())
 
     def improve(native: NativeKernel) -> None:
         binary = compile_kernel(native.kernel, mode)
         native.replace_code(binary)
-        store.put(best, binary.packed())
+        store.put(best, binary.pack())
 
     seconds = _SECONDS if mode is None else _WATCHED_SECONDS
     translation.improvement = Improvement(translation, improve, seconds * translation.instructions)
@@ -95,7 +95,7 @@ def native_kernel(code: CodeObject, mode: Mode | None = None) -> NativeKernel:
 
 def _load_kernel(store: DiskCache, key: str, parse: Callable[[], Kernel]) -> NativeKernel | None:
     """The kernel of a cache entry, None where there is none or what it calls is missing."""
-    binary = Compiled.unpacked(store.get(key))
+    binary = Compiled.unpack(store.get(key))
     if binary is None:
         return None
     try:

@@ -55,7 +55,7 @@ class Marker:
     count: int
 
     @property
-    def reached(self) -> bool:
+    def is_reached(self) -> bool:
         """Whether everything before it has ended."""
         return self.queue.ended >= self.count
 
@@ -93,7 +93,7 @@ class LaunchQueue:
 
     def wait_for(self, marker: Marker) -> None:
         """Let what is submitted from now on wait for a marker of another queue."""
-        if marker.queue is not self and (not marker.reached or self.node.order is not None):
+        if marker.queue is not self and (not marker.is_reached or self.node.order is not None):
             self.submit(lambda: self._wait(marker))
 
     def join(self) -> None:
@@ -113,9 +113,9 @@ class LaunchQueue:
         node = self.node
         with node.changed:
             self.state = QueueState.WAITING
-            node.changed.wait_for(lambda: marker.reached or node.closed)
+            node.changed.wait_for(lambda: marker.is_reached or node.closed)
         if node.order is not None:
-            node.order.waited(self, marker)
+            node.order.on_wait(self, marker)
 
     def _run(self) -> None:
         node = self.node
@@ -128,16 +128,16 @@ class LaunchQueue:
                 self.state = QueueState.BUSY
                 work, before = self._work.popleft()
             if node.order is not None:
-                node.order.started(self, before)
+                node.order.on_start(self, before)
             try:
-                if not node.failed(self.gpu):
+                if not node.has_failed(self.gpu):
                     work()
             except BaseException as error:
                 node.fail(self.gpu, error)
             finally:
                 del work
                 if node.order is not None:
-                    node.order.ended(self)
+                    node.order.on_end(self)
                 with node.changed:
                     self.state = QueueState.BUSY
                     self.ended += 1
@@ -204,10 +204,10 @@ class GpuNode:
 
     def wait(self, marker: Marker) -> None:
         """Wait for a marker. Raises what a launch of its GPU raised, and UsageError in a fork."""
-        if not marker.reached:
+        if not marker.is_reached:
             self.check_process()
-            with self.blocked(), self.changed:
-                while not marker.reached and not self.closed:
+            with self.blocking(), self.changed:
+                while not marker.is_reached and not self.closed:
                     self.changed.wait(_LOOK)
         if self.order is not None:
             self.order.host_waited(marker)
@@ -219,7 +219,7 @@ class GpuNode:
             self._failures.setdefault(gpu, error)
             self.changed.notify_all()
 
-    def failed(self, gpu: int) -> bool:
+    def has_failed(self, gpu: int) -> bool:
         """Whether a launch of a GPU has failed."""
         return gpu in self._failures
 
@@ -244,7 +244,7 @@ class GpuNode:
             self._hosts.discard(thread)
 
     @contextlib.contextmanager
-    def blocked(self) -> Iterator[None]:
+    def blocking(self) -> Iterator[None]:
         """The calling thread waits for GPUs or for other host threads, and launches nothing."""
         me = threading.current_thread()
         with self.changed:

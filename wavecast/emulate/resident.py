@@ -215,7 +215,7 @@ class Resident:
         """Whether a workgroup is under way."""
         return bool(self.job[JobWord.ACTIVE])
 
-    def moved(self) -> bool:
+    def has_moved(self) -> bool:
         """Whether the workgroup is in a state that it was not in shortly before.
 
         A workgroup whose registers and LDS are as they were does nothing but wait for memory; loops

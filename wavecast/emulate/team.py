@@ -54,9 +54,9 @@ class Team:
         with self._lock:
             self.working += workers
             self._running.add(threading.get_ident())
-        self.moved()
+        self.on_change()
 
-    def ended(self) -> None:
+    def on_end(self) -> None:
         """The launch of the calling host thread has ended."""
         with self._lock:
             self._running.discard(threading.get_ident())
@@ -65,7 +65,7 @@ class Team:
         """Whether a host thread runs a launch."""
         return thread in self._running
 
-    def moved(self) -> None:
+    def on_change(self) -> None:
         """Something has changed: whoever was stuck may continue."""
         with self._lock:
             self.epoch += 1
@@ -77,7 +77,7 @@ class Team:
         """What was found to be a deadlock is none: more can start now."""
         with self._lock:
             self._dead = []
-        self.moved()
+        self.on_change()
 
     def idle(self, worker: int, *, idle: bool) -> None:
         """A worker's workgroups only wait, or do so no longer."""
@@ -97,7 +97,7 @@ class Team:
             self._idle.discard(worker)
             if not self.working:
                 self._dead = []
-        self.moved()
+        self.on_change()
 
     def deadlock(self, worker: int, epoch: int, waits: Waits) -> list[str]:
         """Note that a worker is stuck since an epoch. When all are, and nothing can start, where

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from wavecast.errors import ParseError
 from wavecast.isa.instruction import Instruction, OperandClass, SourceLocation
-from wavecast.isa.linking import called, symbol_of
+from wavecast.isa.linking import called_function, symbol_of
 from wavecast.isa.opcode import Control, OpcodeFlag
 from wavecast.isa.program import Block, Loop, Program
 
@@ -125,7 +125,7 @@ class _Jumps:
                 continue
             returns.add(index + 1)
             before = instructions[max(0, index - _CALL_REACH) : index]
-            name = called(instruction.decoded, before, entries)
+            name = called_function(instruction.decoded, before, entries)
             self.calls[index] = functions if name is None else (entries[name],)
         self.starts |= returns
         self.computed = tuple(sorted(returns.union(functions)))

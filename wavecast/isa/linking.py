@@ -94,7 +94,9 @@ def _referenced_symbols(function: AssemblyFunction) -> list[str]:
     return list(names)
 
 
-def called(decoded: Decoded, before: list[Instruction], entries: Mapping[str, int]) -> str | None:
+def called_function(
+    decoded: Decoded, before: list[Instruction], entries: Mapping[str, int]
+) -> str | None:
     """The function a call goes to, where the code just before it shows it."""
     for operand in decoded.operands:
         if operand.kind is OperandClass.LABEL and operand.text in entries:
@@ -111,4 +113,11 @@ def called(decoded: Decoded, before: list[Instruction], entries: Mapping[str, in
     return None
 
 
-__all__ = ["AssemblyFunction", "called", "leaves", "link_functions", "names_data", "symbol_of"]
+__all__ = [
+    "AssemblyFunction",
+    "called_function",
+    "leaves",
+    "link_functions",
+    "names_data",
+    "symbol_of",
+]

@@ -233,7 +233,7 @@ class WaitField:
             position += width
         return field_value
 
-    def placed(self, value: int) -> int:
+    def immediate(self, value: int) -> int:
         """The immediate that has this value in the field, and zeros elsewhere."""
         immediate = 0
         for first, width in self.parts:

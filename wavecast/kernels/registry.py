@@ -125,7 +125,8 @@ def _last(name: str) -> str:
 
 
 def _versions() -> list[str]:
-    """Of what operators import; "" where it is not installed, which the registry refuses."""
+    """The versions of what operators import; "" where it is not installed, which the registry
+    refuses."""
     versions = []
     for name in ("torch", "triton"):
         try:

@@ -138,7 +138,7 @@ class TensorSpec:
         """`[..., columns]`."""
         return f"[{', '.join(dimension.text for dimension in self.dimensions)}]"
 
-    def allowed(self, arguments: Mapping[str, Any]) -> tuple[torch.dtype, ...]:
+    def allowed_dtypes(self, arguments: Mapping[str, Any]) -> tuple[torch.dtype, ...]:
         """Dtypes it may have, given the other tensors `arguments`; (): any."""
         dtypes: list[torch.dtype] = []
         for name in self.dtypes:
@@ -240,7 +240,7 @@ class Signature:
             if tensor is None:
                 checks.require(spec.optional, operator, f"{spec.name} is missing")
                 continue
-            dtypes = spec.allowed(arguments)
+            dtypes = spec.allowed_dtypes(arguments)
             if dtypes:
                 checks.dtype_in(operator, spec.name, tensor, dtypes)
             spec.bind(operator, tensor, bound)
@@ -321,7 +321,7 @@ class Signature:
         )
         outputs = []
         for spec in self.results:
-            dtype = dtypes.get(spec.name) or spec.allowed(arguments)[0]
+            dtype = dtypes.get(spec.name) or spec.allowed_dtypes(arguments)[0]
             outputs.append(torch.empty(spec.shape(bound), dtype=dtype, device=device))
         return outputs[0] if len(outputs) == 1 else tuple(outputs)
 

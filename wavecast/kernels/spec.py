@@ -106,7 +106,7 @@ class KernelSpec:
         def demand(problem: Problem, settings: Settings, device: Device) -> Demand:
             values = {name: _value(each, problem, settings) for name, each in expressions.items()}
             kernel = StreamingKernel(workgroups=prod(spec.programs(problem, settings)), **values)
-            return kernel.slowed(slowed(kernel, problem, settings, device)) if slowed else kernel
+            return kernel.slow_down(slowed(kernel, problem, settings, device)) if slowed else kernel
 
         spec = cls(function=function, grid=grid, axes=axes, demand=demand, **attributes)
         return spec

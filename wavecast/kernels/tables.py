@@ -42,7 +42,7 @@ class TunedEntry:
         return self.kernel, _frozen(self.problem)
 
 
-def shipped() -> Path:
+def shipped_folder() -> Path:
     """The folder of the tables that come with the package."""
     return Path(str(resources.files("wavecast.kernels"))) / "tables"
 
@@ -69,7 +69,7 @@ def find(kernel: Any, spec: KernelSpec, problem: Problem, device: Device) -> Con
 @cache
 def table(device: str) -> Mapping[tuple[str, str], TunedEntry]:
     """The shipped table of a device, empty where there is none."""
-    return _read(shipped() / f"{device}.json")
+    return _read(shipped_folder() / f"{device}.json")
 
 
 def _read(path: Path) -> Mapping[tuple[str, str], TunedEntry]:
@@ -87,7 +87,7 @@ def _read(path: Path) -> Mapping[tuple[str, str], TunedEntry]:
 def store(device: str, entries: Iterable[TunedEntry], folder: Path | None = None) -> Path:
     """Write a table: the given entries, and those of the folder and of the package for other
     kernels and problems whose kernel text is that of one given or was not tuned now."""
-    folder = folder or shipped()
+    folder = folder or shipped_folder()
     folder.mkdir(exist_ok=True)
     path = folder / f"{device}.json"
     updates = {entry.key: entry for entry in entries}

@@ -19,7 +19,7 @@ from wavecast.compile import digest
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import CompileError, UsageError, WavecastError
 from wavecast.json_objects import JsonObject, doc
-from wavecast.lab.codegen import CodeGenerator, Llc, installed
+from wavecast.lab.codegen import CodeGenerator, Llc, installed_generators
 from wavecast.lab.figures import CodeFigures, figures_of
 from wavecast.lab.releases import TritonRelease
 from wavecast.tuning.pool import Pool
@@ -38,7 +38,7 @@ class BisectedCompiler(Protocol):
     @property
     def name(self) -> str: ...
 
-    def limited(self, launch: Launch, limit: int) -> tuple[str, str]: ...
+    def limit_passes(self, launch: Launch, limit: int) -> tuple[str, str]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +52,7 @@ class CoreLlvm:
     def name(self) -> str:
         return "Triton's core LLVM"
 
-    def limited(self, launch: Launch, limit: int) -> tuple[str, str]:
+    def limit_passes(self, launch: Launch, limit: int) -> tuple[str, str]:
         from wavecast.runtimes.triton.dumps import machine_dump
 
         log, text = machine_dump(launch.code, self.device, [f"-opt-bisect-limit={limit}"])
@@ -69,9 +69,9 @@ class LimitedLlc:
     def name(self) -> str:
         return self.llc.name
 
-    def limited(self, launch: Launch, limit: int) -> tuple[str, str]:
+    def limit_passes(self, launch: Launch, limit: int) -> tuple[str, str]:
         options = (*self.llc.options, f"-opt-bisect-limit={limit}")
-        compilation = replace(self.llc, options=options).compiled(str(launch.code.stages["llir"]))
+        compilation = replace(self.llc, options=options).compile(str(launch.code.stages["llir"]))
         return compilation.text, compilation.log
 
 
@@ -127,7 +127,7 @@ class Bisection:
 def bisectable(device: Device, requests: Sequence[CodeGenerator] = ()) -> list[BisectedCompiler]:
     """The code generators whose passes can be limited: Triton's core LLVM, every llc of this
     machine, and those of `requests` that are an llc or a release of Triton."""
-    every = (*installed(device), *requests)
+    every = (*installed_generators(device), *requests)
     compilers: list[BisectedCompiler] = [
         LimitedLlc(generator) for generator in every if isinstance(generator, Llc)
     ]
@@ -166,7 +166,7 @@ def bisect_passes(
 def _swept(launch: Launch, device: Device, compiler: BisectedCompiler, figure: str) -> PassSweep:
     from wavecast.limits import available_processors
 
-    _, log = compiler.limited(launch, -1)
+    _, log = compiler.limit_passes(launch, -1)
     names = tuple(name for _, name in _RUN.findall(log))
     if not names:
         raise CompileError(f"{compiler.name}: it does not number its passes")
@@ -186,7 +186,7 @@ def _swept(launch: Launch, device: Device, compiler: BisectedCompiler, figure: s
 def _text(launch: Launch, compiler: BisectedCompiler, limit: int) -> str | None:
     """The assembly with a limit of passes, None where LLVM refuses."""
     try:
-        return compiler.limited(launch, limit)[0]
+        return compiler.limit_passes(launch, limit)[0]
     except WavecastError:
         return None
 

@@ -108,9 +108,9 @@ class Llc:
         return (f"-mcpu={self.target}", "-O3", *language, *self.options)
 
     def assembly(self, text: str) -> str:
-        return self.compiled(text).text
+        return self.compile(text).text
 
-    def compiled(self, text: str) -> process.Finished:
+    def compile(self, text: str) -> process.Finished:
         """The assembly of a module, and what llc prints. Raises as `assembly`."""
         with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
             source = Path(folder) / "module"
@@ -234,7 +234,7 @@ def _to_double(match: re.Match[str]) -> str:
     return f"0x{word:016X}"
 
 
-def installed(device: Device) -> list[CodeGenerator]:
+def installed_generators(device: Device) -> list[CodeGenerator]:
     """The code generators of this machine for a device: Triton's, every llc and clang in PATH and
     of ROCm, and the clang of ziglang."""
     generators: list[CodeGenerator] = [TritonGenerator(device)]
@@ -262,6 +262,6 @@ __all__ = [
     "TritonGenerator",
     "find_llc",
     "generator_of",
-    "installed",
+    "installed_generators",
     "portable",
 ]

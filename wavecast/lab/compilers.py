@@ -13,7 +13,7 @@ from wavecast.compile.codeobject import Launch
 from wavecast.errors import CompileError, WavecastError
 from wavecast.json_objects import JsonObject, doc
 from wavecast.lab.bisect import Bisection, bisect_passes, bisectable
-from wavecast.lab.codegen import CodeGenerator, installed
+from wavecast.lab.codegen import CodeGenerator, installed_generators
 from wavecast.lab.figures import CodeFigures, figures_of
 
 PROGRAM = "(the program's code)"
@@ -69,7 +69,7 @@ def _bisections(
 def _rows(
     launch: Launch, device: Device, text: str, others: Sequence[CodeGenerator]
 ) -> Iterator[CompilerRow]:
-    for compiler in (*installed(device), *others):
+    for compiler in (*installed_generators(device), *others):
         try:
             assembly = compiler.assembly(text)
             stages = {**launch.code.stages, "amdgcn": assembly}

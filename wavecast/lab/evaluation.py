@@ -120,7 +120,7 @@ def _sample_figures(
 ) -> CodeFigures:
     simulation = simulate(launch, subject.ranges, device)
     if isinstance(simulation, Prediction):
-        return figures.timed(simulation)
+        return figures.with_time(simulation)
     return structs.replace(figures, reason=simulation)
 
 

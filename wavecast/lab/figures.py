@@ -45,7 +45,7 @@ class CodeFigures(JsonObject):
     reason: Annotated[str, doc("why there is no time")] = ""
     faults: Annotated[tuple[str, ...], doc("waits and wait states that are missing")] = ()
 
-    def timed(self, prediction: Prediction) -> CodeFigures:
+    def with_time(self, prediction: Prediction) -> CodeFigures:
         """The same with the time of a prediction."""
         return structs.replace(
             self,
@@ -85,7 +85,7 @@ def with_predicted_time(figures: CodeFigures, read: ReadLaunch, device: Device) 
     answer = predict_launch(read.launch, read.analysis, read.kernel, device)
     if answer.prediction is None:
         return structs.replace(figures, reason=answer.why_not)
-    return figures.timed(answer.prediction)
+    return figures.with_time(answer.prediction)
 
 
 def figures_of_code(read: ReadLaunch) -> CodeFigures:

@@ -100,7 +100,7 @@ class IrPasses:
 
     def machine(self, options: Sequence[str]) -> tuple[str, str]:
         llc_options = (*self.llc.options, *options)
-        compilation = replace(self.llc, options=llc_options).compiled(self.text)
+        compilation = replace(self.llc, options=llc_options).compile(self.text)
         return compilation.log, compilation.text
 
     def launch_of(self, assembly: str) -> Launch:

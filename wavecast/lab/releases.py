@@ -41,8 +41,8 @@ class TritonRelease:
         """The assembly of a module. Raises as `CodeGenerator.assembly`."""
         return self._answer(text, None)["assembly"]
 
-    def limited(self, launch: Launch, limit: int) -> tuple[str, str]:
-        """As `BisectedCompiler.limited`."""
+    def limit_passes(self, launch: Launch, limit: int) -> tuple[str, str]:
+        """As `BisectedCompiler.limit_passes`."""
         flags = [f"-opt-bisect-limit={limit}"]
         answer = self._answer(str(launch.code.stages["llir"]), flags)
         return answer["assembly"], answer["log"]

@@ -33,7 +33,7 @@ def _batch(
 ) -> Iterator[tuple[Call, Result | None]]:
     while waiting:
         unfinished: list[Call] = []
-        with processes.started(jobs) as pool:
+        with processes.started_pool(jobs) as pool:
             running: dict[Future[Result], Call] = {
                 pool.submit(function, call): call for call in waiting
             }

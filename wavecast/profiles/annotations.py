@@ -70,7 +70,7 @@ def annotated_time(profile: Profile) -> list[AnnotatedTime]:
 
 @dataclass(frozen=True, slots=True)
 class _Segments:
-    """Of one thread: from each start on, the range that is innermost (NONE: none)."""
+    """The innermost range of one thread from each start on (NONE: none)."""
 
     starts: NDArray[np.int64]
     innermost: NDArray[np.int64]

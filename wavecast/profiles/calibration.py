@@ -22,7 +22,7 @@ from wavecast.profiles.profile import Profile
 _MATRIX: Final = frozenset({"matrix"})
 _MEMORY: Final = frozenset({"HBM"})
 _LEAST_SHARE: Final = 0.02
-"""Of the time of all kernels that a fact is fitted to, at least."""
+"""The least share of the time of all kernels in those that a fact is fitted to."""
 _LEAST_LAUNCHES: Final = 5
 
 

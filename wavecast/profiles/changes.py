@@ -118,7 +118,7 @@ class BatchSizes:
     batch: int
     tokens: int
 
-    def changed(self, op: ProfiledOp) -> ProfiledOp:
+    def change(self, op: ProfiledOp) -> ProfiledOp:
         """The operator with its sizes of the changed batch: the first dimension where it is the
         batch, and every dimension that is the number of tokens. Weights keep their sizes."""
         if self.factor == 1 or not op.sizes:
@@ -163,8 +163,8 @@ class BatchSizes:
 
 
 def batch_sizes(profile: Profile, factor: float) -> BatchSizes:
-    """Of the activations of a profile: the first two dimensions of most tensors with three or more,
-    by the time of their kernels.
+    """The batch sizes of the activations: the first two dimensions of most tensors with three or
+    more, by the time of their kernels.
 
     Raises UsageError where there are none, or the factor does not give a whole batch.
     """

@@ -39,7 +39,7 @@ class CriticalPath:
 
 
 def critical_path(profile: Profile, device: int) -> CriticalPath:
-    """Of all streams of a device. An empty path without kernels and copies."""
+    """The critical path of all streams of a device. An empty path without kernels and copies."""
     starts, ends, parts, correlations = _activities(profile, device)
     if not len(starts):
         return CriticalPath(device, {}, 0)

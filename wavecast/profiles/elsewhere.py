@@ -29,9 +29,9 @@ from wavecast.profiles.profile import Profile
 from wavecast.profiles.replay import ProfileTimeline, measured_timeline, replay
 
 _CHIP_DEVIATION: Final = 0.35
-"""Of the logarithm of a ratio that is that of the chips (assumed)."""
+"""Standard deviation of the logarithm of a ratio that is that of the chips (assumed)."""
 _LEAST_SHARE: Final = 0.1
-"""Of a category's time that is predicted, for its ratio to be that of the category (assumed)."""
+"""The share of a category's time that must be predicted for its ratio to be used (assumed)."""
 _MATRIX: Final = ("bf16", "fp16", "fp32")
 
 
@@ -131,7 +131,7 @@ def elsewhere(
 
 
 def residuals(operators: Iterable[OperatorTime]) -> tuple[ClassResidual, ...]:
-    """Of the predicted operators by category, those of most time first."""
+    """Residuals of the predicted operators by category, those of most time first."""
     by_category: defaultdict[str, list[OperatorTime]] = defaultdict(list)
     for operator in operators:
         if operator.predicted and operator.measured:

@@ -23,8 +23,8 @@ class LaunchCosts(JsonObject):
 
 
 def launch_costs(profile: Profile, device: int) -> LaunchCosts | None:
-    """Of a device; None if the file has no call that launched one kernel alone. Kernels of a graph
-    are launched together and have no such calls."""
+    """What launches of a device cost; None if the file has no call that launched one kernel alone.
+    Kernels of a graph are launched together and have no such calls."""
     launches, calls = profile.launches, profile.calls
     mine = np.flatnonzero(np.asarray(launches.device, dtype=np.int64) == device)
     correlation = np.asarray(launches.correlation, dtype=np.int64)[mine]
@@ -58,7 +58,7 @@ class QueueLength(JsonObject):
 
 
 def queue_lengths(profile: Profile, device: int) -> list[QueueLength]:
-    """Of every stream of a device that has launches with calls in the file, by number. None where
+    """The queue of every stream of a device that has launches with calls, by number. None where
     the file lacks launches: they may be in the queue."""
     if device in profile.unknown_from:
         return []

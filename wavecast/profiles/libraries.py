@@ -31,7 +31,7 @@ class LibraryPrices:
     device: Device
     libraries: Mapping[str, str]
 
-    def chosen(self, launched: Iterable[CallKernel]) -> Iterator[CallKernel]:
+    def choose(self, launched: Iterable[CallKernel]) -> Iterator[CallKernel]:
         """The same kernels, of the chosen libraries."""
         for kernel in launched:
             op = kernel.part.op

@@ -28,7 +28,7 @@ class TensorMemory(JsonObject):
 
 
 def memory_use(profile: Profile) -> list[TensorMemory]:
-    """Of every device with samples, by number; none without `profile_memory=True`."""
+    """The memory of every device with samples, by number; none without `profile_memory=True`."""
     return [_use(profile, device) for device in sorted(profile.memory) if profile.memory[device]]
 
 

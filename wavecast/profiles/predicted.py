@@ -167,14 +167,14 @@ class _Predictor:
         self.replaced: set[tuple[str, str]] = set()
 
     def times(self, group: LaunchGroup) -> list[tuple[OperatorTime, LaunchGroup]]:
-        """Of all calls of a group, whose operator is the first of its chain; a later one is priced
-        where PyTorch cannot make the first again. If none can be, the kernels of the group are
-        priced by their names, and those of each category together."""
+        """Times of all calls of a group, whose operator is the first of its chain; a later one is
+        priced where PyTorch cannot make the first again. If none can be, the kernels of the group
+        are priced by their names, and those of each category together."""
         ops = self._profile.operations.get(group.op)
         if ops is not None:
             return [(self._scale(self._by_model(group, ops)), group)]
         tensor_op = (
-            tensor_bytes.operation(self._batch.changed(group.chain[0])) if group.chain else None
+            tensor_bytes.operation(self._batch.change(group.chain[0])) if group.chain else None
         )
         if tensor_op is not None:
             part = CallKernel(
@@ -222,7 +222,7 @@ class _Predictor:
         unknown = self._unpriced_time(group)
         why = ""
         for op_info in group.chain:
-            info = self._batch.changed(op_info)
+            info = self._batch.change(op_info)
             try:
                 op_calls = calls(
                     info.name,
@@ -266,7 +266,7 @@ class _Predictor:
     def _price(
         self, operator_time: OperatorTime, launched: Sequence[CallKernel], count: int
     ) -> OperatorTime:
-        selection = list(self._libraries.chosen(launched))
+        selection = list(self._libraries.choose(launched))
         times = self._prices.of(selection)
         if not times:
             return replace(operator_time, why_not="no kernel is known to be launched by it")

@@ -61,8 +61,8 @@ class RankSkew:
 
 
 def skew(profiles: Sequence[Profile]) -> RankSkew | None:
-    """Of the ranks' collectives; None for fewer than two ranks, ranks of one number, or without
-    collectives that all have."""
+    """What ranks wait for in their collectives; None for fewer than two ranks, ranks of one number,
+    or without collectives that all have."""
     ranks = [profile.rank for profile in profiles]
     if len(profiles) < 2 or len(set(ranks)) < len(ranks):
         return None

@@ -72,7 +72,7 @@ class ProfileSummary:
 
 
 def summarise(profile: Profile) -> ProfileSummary:
-    """Of all devices of the profile."""
+    """The summary of all devices of the profile."""
     names = [recognise(kernel.name) for kernel in profile.kernels.values]
     devices = sorted({*profile.launches.device, *profile.copies.device})
     summary = ProfileSummary(tuple(_device(profile, device, names) for device in devices))

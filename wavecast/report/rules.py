@@ -35,7 +35,7 @@ def document(entry: Rule) -> dict[str, str]:
     }
 
 
-def explained(entry: Rule) -> str:
+def explanation(entry: Rule) -> str:
     """A rule with its explanation."""
     return f"{entry.name} ({entry.severity}): {entry.title}\n\n{entry.explanation}"
 
@@ -48,4 +48,4 @@ def table(rules: Sequence[Rule]) -> str:
     )
 
 
-__all__ = ["document", "explained", "markdown", "table"]
+__all__ = ["document", "explanation", "markdown", "table"]

@@ -94,7 +94,7 @@ def operations_at(parsed: IrModule, access_group: AccessGroup) -> list[Operation
     location = access_group.location
     return [
         operation
-        for operation in parsed.named(f"tt.{access_group.first.kind}")
+        for operation in parsed.operations_named(f"tt.{access_group.first.kind}")
         if location is not None
         and operation.location is not None
         and (operation.location.file, operation.location.line) == (location.file, location.line)

@@ -61,7 +61,7 @@ class Forms:
             self._known[value] = self._of(value)
         return self._known[value]
 
-    def defined(self, value: str) -> Operation | None:
+    def definition(self, value: str) -> Operation | None:
         """The operation that defines a value, None for an argument of the function or a loop."""
         return self._defined.get(value)
 

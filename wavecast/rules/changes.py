@@ -24,7 +24,7 @@ def contiguous(changes: LaunchChanges, mask: Array) -> LaunchTiming:
 
 def widen_accesses(changes: LaunchChanges, mask: Array) -> LaunchTiming:
     """With accesses joined into wide ones."""
-    return changes.widened(mask)
+    return changes.widen(mask)
 
 
 def prefetch_loads(changes: LaunchChanges, mask: Array) -> LaunchTiming:

@@ -23,7 +23,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         return
     divisions = [
         operation
-        for operation in ir_module.named(*_DIVISIONS)
+        for operation in ir_module.operations_named(*_DIVISIONS)
         if ir_module.loop_of(operation) is not None
         and tensors(operation.types)
         and _by_runtime_value(sliced, operation)

@@ -49,7 +49,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
 
 def _accesses(parsed: IrModule, forms: Forms) -> Iterator[_Access]:
     """The accesses whose last axis goes through memory in steps of 2 to `MOST` elements."""
-    for operation in parsed.named(*_ACCESSES):
+    for operation in parsed.operations_named(*_ACCESSES):
         types = tensors(operation.types)
         address = access(operation).address[:1]
         if not types or not address or not types[0].element.startswith("!tt.ptr<"):

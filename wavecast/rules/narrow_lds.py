@@ -80,7 +80,7 @@ def _has(subject: RuleInput, stage: str, access_group: AccessGroup, *names: str)
     return any(
         operation.location is not None
         and (operation.location.file, operation.location.line) == (location.file, location.line)
-        for operation in parsed.named(*names)
+        for operation in parsed.operations_named(*names)
     )
 
 

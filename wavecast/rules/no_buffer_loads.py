@@ -28,7 +28,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
         return
     by_argument: dict[str, list[Operation]] = {}
     copies = (_ASYNC_COPY,) if _copies_through_buffers(subject.code.target) else ()
-    for operation in ir_module.named(*_ACCESSES, *copies):
+    for operation in ir_module.operations_named(*_ACCESSES, *copies):
         pointers = [arg for arg in sliced.of(access(operation).address) if arg.is_pointer]
         if len(pointers) == 1 and _moves_tile(operation) and _saves_work(ir_module, operation):
             by_argument.setdefault(pointers[0].name, []).append(operation)

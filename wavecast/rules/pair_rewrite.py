@@ -162,7 +162,7 @@ class _Emitter:
         return self._emit(f"arith.muli {name}, {self._constant(factor)} : i32")
 
     def _is_wide_integer(self, name: str) -> bool:
-        operation = self._forms.defined(name)
+        operation = self._forms.definition(name)
         return operation is not None and not operation.types.endswith("i32")
 
     def _add(self, total: str | None, value: str) -> str:
@@ -201,9 +201,9 @@ class _Emitter:
         return self._emit(f"arith.muli {column}, {factors} : {wide}")
 
     def _is_pointer(self, name: str) -> bool:
-        operation = self._forms.defined(name)
+        operation = self._forms.definition(name)
         if operation is None:
-            header = next(self._module.named("tt.func")).text
+            header = next(self._module.operations_named("tt.func")).text
             return bool(re.search(re.escape(name) + r": !tt\.ptr", header))
         return operation.types.startswith("!tt.ptr") or "-> !tt.ptr" in operation.types
 
@@ -216,7 +216,7 @@ class _Emitter:
             return []
         operands = [self._mask(masks[0])]
         if self._pair.is_load and len(uses(self._pair.first)) > 2:
-            operation = self._forms.defined(uses(self._pair.first)[2])
+            operation = self._forms.definition(uses(self._pair.first)[2])
             dense = _DENSE.search(operation.text) if operation is not None else None
             if dense is None:
                 raise CannotRewrite("a default that is not constant")
@@ -227,7 +227,7 @@ class _Emitter:
     def _mask(self, value: str) -> str:
         """A mask for pairs: where it compares the lanes, `lanes + s < n` is `lanes' + 2 s < 2 n`;
         where it differs by row only, it is that of the row."""
-        operation = self._forms.defined(value)
+        operation = self._forms.definition(value)
         if operation is None:
             raise CannotRewrite("a mask from outside")
         if operation.name == "arith.andi":

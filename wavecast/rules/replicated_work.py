@@ -30,7 +30,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
             what = f"the {first.shape} dot is computed {factor:g} times by the waves of a workgroup"
             yield _finding(subject, first.operation, warps, int(factor), what)
         return
-    accesses = [(_elements(item), item) for item in ir_module.named(*_MEMORY)]
+    accesses = [(_elements(item), item) for item in ir_module.operations_named(*_MEMORY)]
     tensor_accesses = [(elements, item) for elements, item in accesses if elements > 1]
     if not tensor_accesses:
         return

@@ -33,7 +33,7 @@ def replication(code: CodeObject) -> float:
         return 1.0
     module = ttgir.parse(text)
     factors = []
-    for dot in module.named(*ttgir.DOTS):
+    for dot in module.operations_named(*ttgir.DOTS):
         operands = ttgir.dot_operands(dot)
         if operands is not None:
             result = operands[2]

@@ -112,13 +112,13 @@ def _axes(parsed: IrModule, sliced: TritonSlices, value: int) -> list[int] | Non
     product; None where a product is of several."""
     constants = {
         name: int(match[2])
-        for operation in parsed.named("arith.constant")
+        for operation in parsed.operations_named("arith.constant")
         for match in [_CONSTANT.search(operation.text)]
         if match is not None
         for name in operation.results
     }
     product_axes = []
-    for operation in parsed.named("arith.muli"):
+    for operation in parsed.operations_named("arith.muli"):
         operands = uses(operation)
         others = [name for name in operands if constants.get(name) != value]
         if len(others) == len(operands):

@@ -25,7 +25,7 @@ class DotLoop:
 def dot_loops(ir_module: IrModule) -> list[DotLoop]:
     """The loops whose own body (inner loops apart) holds a dot, in order."""
     result = []
-    for loop in ir_module.named("scf.for"):
+    for loop in ir_module.operations_named("scf.for"):
         body = [
             operation
             for operation in ir_module.within(loop)

@@ -67,7 +67,7 @@ class TritonSlices:
                     self._carried[name] = (operation, position)
             if operation.name == "scf.yield" and operation.parent is not None:
                 self._yields.setdefault(operation.parent, []).append(operation)
-        function = next(module.named("tt.func"), None)
+        function = next(module.operations_named("tt.func"), None)
         self.arguments = function_arguments(function.text) if function is not None else {}
 
     def of(self, values: Iterable[str]) -> tuple[FunctionArgument, ...]:

@@ -73,7 +73,7 @@ def dots(ir_module: IrModule | None) -> tuple[Dot, ...]:
     if ir_module is None:
         return ()
     result = []
-    for operation in ir_module.named(*DOTS):
+    for operation in ir_module.operations_named(*DOTS):
         types = dot_operands(operation)
         if types is None:
             continue

@@ -60,7 +60,7 @@ def _wide_locations(parsed: IrModule) -> list[SourceLocation]:
     """Where tiles of 64-bit integers are computed with."""
     return [
         operation.location
-        for operation in parsed.named(*_ARITHMETIC)
+        for operation in parsed.operations_named(*_ARITHMETIC)
         if "xi64>" in operation.types and operation.location is not None
     ]
 

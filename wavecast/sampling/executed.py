@@ -121,7 +121,7 @@ def _cache_requests(
     )
     units = np.array([placement.unit_of(int(number)) for number in launch_sample.numbers])
     unit_of = units[accesses.stream // launch_sample.waves]
-    geometry = DieCaches.of(chip).shared(
+    geometry = DieCaches.of(chip).share(
         len(launch_sample.numbers) / len(placement.first_round_of_die())
     )
     cold = replay.replay(accesses, launch_sample.table.asked, unit_of, clock, geometry)

@@ -134,7 +134,7 @@ def sample(
         streams=tuple(Stream(**stream) for stream in part["streams"]),
         block_counts=part["block_counts"],
         usual=part["usual"],
-        accesses=Accesses.joined([Accesses(**access) for access in part["accesses"]]),
+        accesses=Accesses.join([Accesses(**access) for access in part["accesses"]]),
         arrays=arrays,
         table=table,
         shared=part["shared"],

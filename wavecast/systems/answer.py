@@ -115,7 +115,7 @@ class ModelOnSystem:
         self.architecture = config.architecture()
         scale = dict(deployment.scale)
         profile = engine(deployment.engine, system.device.generation)
-        profile = replace(profile, **dict(deployment.engine_fields)).scaled(scale.pop(HOST, 1.0))
+        profile = replace(profile, **dict(deployment.engine_fields)).scale(scale.pop(HOST, 1.0))
         self.engine = profile.over(self.parallel.ranks).with_settings(deployment.settings)
         formats = precision(
             config.values,

@@ -46,7 +46,7 @@ class ModelChange:
     scale: Mapping[str, float] = field(default_factory=dict)
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def applied(self, system: System, deployment: Deployment) -> tuple[System, Deployment]:
+    def apply(self, system: System, deployment: Deployment) -> tuple[System, Deployment]:
         """The changed system and deployment. Raises MissingFact where the chip has none of the
         facts, UsageError for a fact out of its bounds."""
         if self.facts:
@@ -55,7 +55,7 @@ class ModelChange:
             system = replace(
                 system,
                 device=scale_device(system.device, self.facts, self.text),
-                fabric=fabric and fabric.scaled(links),
+                fabric=fabric and fabric.scale(links),
                 network=network and replace(network, bandwidth=links * network.bandwidth),
             )
         if self.scale:

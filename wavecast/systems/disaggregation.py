@@ -38,7 +38,7 @@ class Disaggregation:
 
     @property
     def instances(self) -> int:
-        """Of both kinds."""
+        """Instances of both kinds."""
         return self.prefill + self.decode
 
     @property
@@ -47,7 +47,7 @@ class Disaggregation:
         return self.parallel is not None or bool(self.settings)
 
     def gpus(self, parallel: Parallelism) -> int:
-        """Of all instances, where those that decode have the GPUs of `parallel`."""
+        """GPUs of all instances, where those that decode have the GPUs of `parallel`."""
         return self.prefill * (self.parallel or parallel).gpus + self.decode * parallel.gpus
 
     def __str__(self) -> str:

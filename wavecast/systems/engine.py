@@ -103,7 +103,7 @@ class Engine:
         """The most sequences of a graph."""
         return self.sizes[-1] if self.sizes else 0
 
-    def padded(self, sequences: int) -> int:
+    def padded_sequences(self, sequences: int) -> int:
         """The sequences that a decode step computes: those of the next larger graph, if any."""
         index = bisect_left(self.sizes, sequences)
         return self.sizes[index] if self.graphs and index < len(self.sizes) else sequences
@@ -135,12 +135,12 @@ class Engine:
         return replace(self, sizes=tuple(sizes), graphs=bool(sizes) and self.graphs)
 
     def over(self, ranks: int) -> Engine:
-        """Of an instance with `ranks` GPUs that have separate sequences: every one captures
+        """The profile of an instance with `ranks` GPUs that have separate sequences: each captures
         graphs of its sequences and has as many of them as the engine on one GPU."""
         sizes = tuple(size * ranks for size in self.sizes)
         return replace(self, sizes=sizes, sequences=self.sequences * ranks)
 
-    def scaled(self, factor: float) -> Engine:
+    def scale(self, factor: float) -> Engine:
         """With `factor` times the work of the CPU."""
         if factor == 1.0:
             return self

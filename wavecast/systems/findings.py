@@ -38,7 +38,7 @@ class ModelFinding:
 
     @property
     def speedup(self) -> float:
-        """Of output tokens per second and GPU at the last load."""
+        """The speedup in output tokens per second and GPU at the last load."""
         return self.changed.servings[-1].rate_per_gpu.value
 
 

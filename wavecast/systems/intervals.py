@@ -81,8 +81,8 @@ class RatioErrors:
 
 
 def ratio_errors(metric: str, first: tuple[str, str], other: tuple[str, str]) -> RatioErrors:
-    """Of two systems, each (vendor, engine); without pairs of runs their errors are taken to be
-    independent."""
+    """Errors of ratios of two systems, each (vendor, engine); without pairs of runs their errors
+    are taken to be independent."""
     same = "engine" if first[1] == other[1] else "vendor"
     common = same if first[0] == other[0] else "any"
     pairs = _file()["pairs"]

@@ -177,7 +177,7 @@ def _latencies(values: NDArray[np.float64]) -> Latencies:
 
 
 def _weighted_latencies(values: NDArray[np.float64], weights: NDArray[np.float64]) -> Latencies:
-    """Of values that occurred `weights` times."""
+    """Latencies of values that occurred `weights` times."""
     order = np.argsort(values)
     share = np.cumsum(weights[order]) / weights.sum()
     p50, p90, p99 = (float(values[order][np.searchsorted(share, q)]) for q in _QUANTILES)

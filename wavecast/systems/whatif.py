@@ -107,7 +107,7 @@ def predict(
 ) -> ChangedModel:
     """A change of a deployment whose answer to the loads is `before`."""
     try:
-        after = answer(config, *change.applied(system, deployment), loads)
+        after = answer(config, *change.apply(system, deployment), loads)
     except WavecastError as error:
         return ChangedModel(change, None, (), error.message)
     if after.why_not or before.why_not:
@@ -136,7 +136,7 @@ _Steps = tuple[StepTime, Sequence[LayerKernel]]
 
 
 def _speedup(before: float, after: float, old: _Steps, new: _Steps) -> Speedup:
-    """Of two times whose composition is that of a step each."""
+    """The speedup of two times whose composition is that of a step each."""
     value = before / after
     was, now = _shares(*old), _shares(*new)
     below = above = 0.0

@@ -23,7 +23,7 @@ from wavecast.errors import InputError, MissingFact, Unpredictable, UsageError
 from wavecast.systems.answer import ModelOnSystem, ServingAnswer
 from wavecast.systems.huggingface import ModelConfig
 from wavecast.tuning.model_space import ModelConfiguration, Objective
-from wavecast.tuning.ray import connected
+from wavecast.tuning.ray import connect
 from wavecast.version import __version__
 
 Progress = Callable[[str], None]
@@ -115,7 +115,7 @@ _Predicted = Generator[tuple[str, SearchedModel], None, None]
 def _on_cluster(
     address: str, groups: list[list[str]], arguments: Callable[[list[str]], _Arguments]
 ) -> _Predicted:
-    with connected(address) as cluster:
+    with connect(address) as cluster:
         size = -(-len(groups) // (_PARTS * sum(cluster.processors)))
         parts = [groups[first : first + size] for first in range(0, len(groups), size or 1)]
         for _, result in cluster.results(_part, parts, lambda part: ([*map(arguments, part)],)):
@@ -135,7 +135,7 @@ def _here(jobs: int, groups: list[_Arguments]) -> _Predicted:
         return
     from concurrent.futures import as_completed
 
-    with processes.started(min(jobs, len(groups)), script=False) as pool:
+    with processes.started_pool(min(jobs, len(groups)), script=False) as pool:
         for future in as_completed([pool.submit(_group, *group) for group in groups]):
             yield from future.result()
 

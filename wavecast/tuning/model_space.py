@@ -145,7 +145,7 @@ def _configuration(
         if "tp" in settings:  # what all GPUs divided was chosen for another number of them
             settings = {"dp": "1", "ep": "1"} | settings
         change = together(parse_changes("; ".join(f"{n} {v}" for n, v in settings.items())))
-        _, deployment = change.applied(system, deployment)
+        _, deployment = change.apply(system, deployment)
         if "ep" in settings:  # after tp, which changes it as well
             parallel = replace(deployment.parallel, expert=int(settings["ep"]))
             deployment = replace(deployment, parallel=parallel)

@@ -18,7 +18,7 @@ from typing import Final
 from wavecast.errors import WavecastError
 from wavecast.pipeline.explain.selection import Selection, select
 from wavecast.tuning import records
-from wavecast.tuning.ray import connected
+from wavecast.tuning.ray import connect
 from wavecast.tuning.records import Journal, Result, TuningProblem
 from wavecast.tuning.script import TuneScript, capture
 from wavecast.tuning.settings import TuneSettings
@@ -51,7 +51,7 @@ def search_parts(
     limited = replace(settings, budget=settings.budget.sequential(_PARTS_PER_SLOT + 1))
     errors: list[WavecastError] = []
     try:
-        with connected(address) as cluster:
+        with connect(address) as cluster:
             jobs = max(1, min(settings.jobs, *cluster.processors))
             count = _PARTS_PER_SLOT * sum(cores // jobs for cores in cluster.processors)
             part = _part(replace(limited, jobs=jobs, shards=count))

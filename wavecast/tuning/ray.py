@@ -118,7 +118,7 @@ class RayCluster:
 
 
 @contextlib.contextmanager
-def connected(address: str) -> Iterator[RayCluster]:
+def connect(address: str) -> Iterator[RayCluster]:
     """The cluster at `address` (`HOST:PORT` of its head, `auto` for the one of this machine,
     `local` to start one here), until the end of the block. A connection that the program has is
     used and kept.
@@ -221,4 +221,4 @@ def _ray() -> Any:
     return ray
 
 
-__all__ = ["RayCluster", "connected", "versions"]
+__all__ = ["RayCluster", "connect", "versions"]

@@ -71,7 +71,7 @@ class Tuner:
                 self._resume(problems), self._journal
             )
         best = self._chosen[key]
-        return None if best is None else trials.chosen(best.settings)
+        return None if best is None else trials.config_of(best.settings)
 
     def _resume(self, problems: Sequence[TuningProblem]) -> Known:
         """Results of the journal for configurations that it has for all devices."""

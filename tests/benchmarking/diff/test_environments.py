@@ -42,11 +42,11 @@ def test_what_pip_offers(monkeypatch: pytest.MonkeyPatch) -> None:
         return subprocess.CompletedProcess(arguments, 0, answer, "")
 
     monkeypatch.setattr(environments, "_pip", pip)
-    assert environments.offered() == ("3.7.1", "3.9.0", "3.10.0")
+    assert environments.offered_releases() == ("3.7.1", "3.9.0", "3.10.0")
     failed = subprocess.CompletedProcess((), 1, "", "ERROR: No matching distribution\n")
     monkeypatch.setattr(environments, "_pip", lambda *_, **__: failed)
     with pytest.raises(InputError, match="No matching distribution"):
-        environments.offered()
+        environments.offered_releases()
 
 
 def test_the_installed_release_needs_no_environment() -> None:

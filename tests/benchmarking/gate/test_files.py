@@ -85,9 +85,9 @@ def test_subjects(tmp_path: Path) -> None:
         spills = guard.thresholds.of("spills")
         assert spills is not None
         assert spills.change == 2
-    assert [guard.name for guard in found.chosen(["soft*"])] == ["softmax"]
+    assert [guard.name for guard in found.select(["soft*"])] == ["softmax"]
     with pytest.raises(UnknownName, match="softmax"):
-        found.chosen(["softmaxx"])
+        found.select(["softmaxx"])
     assert found.baseline == tmp_path / settings.BASELINE
 
 

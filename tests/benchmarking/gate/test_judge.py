@@ -88,12 +88,12 @@ def test_usual_thresholds(name: str, value: float, status: Status) -> None:
 def test_thresholds(given: object, before: float | None, allowed: float | None) -> None:
     found = parse({"vgprs": given}, "here", Thresholds()).of("vgprs")
     assert found is not None
-    assert found.allowed(kpi("vgprs"), before) == allowed
+    assert found.worst_allowed(kpi("vgprs"), before) == allowed
 
 
 def test_more_is_better_of_waves() -> None:
-    assert Threshold(0.25, relative=True).allowed(kpi("waves"), 8) == 6
-    assert Threshold(None, limit=4).allowed(kpi("waves"), 8) == 4
+    assert Threshold(0.25, relative=True).worst_allowed(kpi("waves"), 8) == 6
+    assert Threshold(None, limit=4).worst_allowed(kpi("waves"), 8) == 4
 
 
 def test_others_and_false() -> None:

@@ -83,7 +83,7 @@ def test_nvidia(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.driver() == "580.65"
     watch = SensorWatch(found)
     watch.look()
-    readings, notes = watch.ended()
+    readings, notes = watch.finish()
     assert readings == {
         "clock_mhz before": 1980.0,
         "memory_clock_mhz before": 3201.0,
@@ -103,7 +103,7 @@ def test_nvidia(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_idle_clocks_are_no_throttling(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", nvml([0x1, 0x2 | 0x100]))
-    readings, notes = SensorWatch(sensors(H200)).ended()
+    readings, notes = SensorWatch(sensors(H200)).finish()
     assert readings["throttled"] == 0.0
     assert notes == ()
 
@@ -115,14 +115,14 @@ def test_amd(monkeypatch: pytest.MonkeyPatch, status: object, throttled: float |
     assert isinstance(found, AmdSmi)
     assert found.driver() == "6.12.12"
     assert found.read() == {"clock_mhz": 2100.0, "power_w": 700.0, "temperature_c": 55.0}
-    readings, _ = SensorWatch(found).ended()
+    readings, _ = SensorWatch(found).finish()
     assert readings.get("throttled") == throttled
 
 
 def test_absence_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "pynvml", None)
     monkeypatch.setitem(sys.modules, "amdsmi", amdsmi(0))
-    readings, notes = SensorWatch(sensors(H200)).ended()
+    readings, notes = SensorWatch(sensors(H200)).finish()
     assert readings == {}
     assert "nvidia-ml-py is not installed" in notes[0]
     elsewhere = LocalGpu("MI300X", "gfx942", 304, "torch", bus="0000:99:00")

@@ -88,7 +88,7 @@ def test_joined_orders_by_stream() -> None:
     offsets = BASE + 4 * np.arange(LANES)
     one = kept(record(0, offsets, stream=1), record(0, offsets + 256, stream=0))
     two = kept(record(0, offsets + 512, stream=0, mask=1))
-    joined = Accesses.joined([one, two])
+    joined = Accesses.join([one, two])
     assert joined.stream.tolist() == [0, 0, 1]
     assert np.diff(joined.start).tolist() == [4, 1, 4]
     first = ARRAYS.base[0] // 64

@@ -134,5 +134,5 @@ def test_channels_follow_from_addresses() -> None:
 
 
 def test_a_part_of_the_die_finds_a_part_of_the_ways() -> None:
-    assert GEOMETRY.shared(0.5).l2 == Cache(128, 4, 1, 2)
-    assert GEOMETRY.shared(0.01).l2.ways == 1
+    assert GEOMETRY.share(0.5).l2 == Cache(128, 4, 1, 2)
+    assert GEOMETRY.share(0.01).l2.ways == 1

@@ -149,11 +149,11 @@ def observed(folder: Path, body: str) -> RunDependencies | str:
         exec(compile(body, str(started), "exec"), {})
         patches.restore()
         found = observer.dependencies()
-        result.write_text(json.dumps(found if isinstance(found, str) else found.packed()))
+        result.write_text(json.dumps(found if isinstance(found, str) else found.pack()))
 
     processes.wait(processes.fork(child))
     found = json.loads(result.read_text())
-    return found if isinstance(found, str) else RunDependencies.unpacked(found)
+    return found if isinstance(found, str) else RunDependencies.unpack(found)
 
 
 @pytest.mark.parametrize(
@@ -233,6 +233,6 @@ def test_files_that_would_be_found_now(tmp_path: Path, body: str, new: str) -> N
     os.utime(tmp_path / "old", (1, 1))
     found = observed(tmp_path, f"import sys; sys.path.insert(0, {str(tmp_path)!r})\n{body}")
     assert isinstance(found, RunDependencies)
-    assert found.unchanged()
+    assert found.is_unchanged()
     (tmp_path / new).write_text("# new")
-    assert not found.unchanged()
+    assert not found.is_unchanged()

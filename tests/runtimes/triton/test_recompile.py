@@ -30,7 +30,7 @@ def test_a_kernel_is_compiled_again_once(tmp_path: Path, monkeypatch: pytest.Mon
     def fails(*_: object) -> None:
         raise CompileError("compiled once more")
 
-    monkeypatch.setattr(recompile, "_compiled", fails)
+    monkeypatch.setattr(recompile, "_compile", fails)
     assert recompile.recompile_kernel(code, text, {"num_warps": 2}, device) == made
     for options, setting in (({"num_warps": 1}, "TRITON_X"), ({"num_warps": 2}, "TRITON_Y")):
         monkeypatch.setenv(setting, "1")

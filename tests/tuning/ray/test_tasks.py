@@ -9,7 +9,7 @@ import pytest
 
 from tests.tuning.ray.cluster import Nodes
 from wavecast.errors import InputError, UnknownName
-from wavecast.tuning.ray import connected
+from wavecast.tuning.ray import connect
 
 pytestmark = [pytest.mark.thorough, pytest.mark.filterwarnings("default")]
 
@@ -27,7 +27,7 @@ def _waiting(folder: str, known: int):
 def test_what_a_lost_node_had_found_is_kept(nodes: Nodes, tmp_path: Path, capfd) -> None:
     found: dict[str, list[int]] = {key: [] for key in "abc"}
     places: dict[str, list[int]] = {key: [] for key in "abc"}
-    with connected(nodes.address) as cluster:
+    with connect(nodes.address) as cluster:
         assert cluster.processors == [1, 1, 1]
         arguments = lambda key: (str(tmp_path), len(found[key]))  # noqa: E731
         for key, number in cluster.results(_waiting, list("abc"), arguments):
@@ -47,7 +47,7 @@ def test_errors_of_tasks_are_those_of_wavecast(nodes: Nodes) -> None:
         raise UnknownName("model", "lama", ["llama"])
         yield
 
-    with connected(nodes.address) as cluster, pytest.raises(UnknownName) as raised:
+    with connect(nodes.address) as cluster, pytest.raises(UnknownName) as raised:
         list(cluster.results(failing, [1], lambda _: ()))
     assert str(raised.value) == "unknown model 'lama' (nearest known: llama)"
 
@@ -57,14 +57,14 @@ def test_a_node_of_another_version_is_named(nodes: Nodes, tmp_path: Path) -> Non
     (tmp_path / "sitecustomize.py").write_text(patch)
     (tmp_path / "go").touch()
     other = nodes.add(PYTHONPATH=str(tmp_path))
-    with connected(nodes.address) as cluster, pytest.raises(InputError) as raised:
+    with connect(nodes.address) as cluster, pytest.raises(InputError) as raised:
         list(cluster.results(_waiting, range(8), lambda _: (str(tmp_path), 0)))
     assert " of the Ray cluster has wavecast 0.0.1, this machine " in str(raised.value)
     nodes.kill(other)
 
 
 def test_a_cluster_whose_last_node_is_lost_is_an_error(nodes: Nodes, tmp_path: Path) -> None:
-    with connected(nodes.address) as cluster:
+    with connect(nodes.address) as cluster:
         found = cluster.results(_waiting, [1], lambda _: (str(tmp_path), 0))
         next(found)
         for number in nodes.running:
@@ -77,7 +77,7 @@ def test_a_connection_of_the_program_stays(nodes: Nodes) -> None:
     import ray
 
     ray.init(address=nodes.address, log_to_driver=False)
-    with connected("local") as cluster:
+    with connect("local") as cluster:
         assert len(cluster.processors) == 3
     assert ray.is_initialized()
     ray.shutdown()

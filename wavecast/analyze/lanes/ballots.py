@@ -49,7 +49,7 @@ class BallotSites:
     def _ballot(self, ballot: IrInstruction) -> Iterator[LaneAssumption]:
         flow = self.flow
         bits = read_bits(flow, ballot.result)
-        upper = flow.executed(ballot) & UPPER
+        upper = flow.executing_lanes(ballot) & UPPER
         may_vote = upper & ~never_true(flow, ballot.operands[0])
         if bits & UPPER or not bits >> HALF - 2 or not may_vote or self._other_half_read(ballot):
             return
@@ -88,7 +88,7 @@ class BallotSites:
         definition = self.flow.definitions.get(name)
         if definition is None or definition.detail != BALLOT:
             return
-        if self.flow.executed(definition) & UPPER:
+        if self.flow.executing_lanes(definition) & UPPER:
             yield self._votes(Assumption.ALL_VOTES, definition)
 
     def _shift(self, shift: IrInstruction) -> Iterator[LaneAssumption]:
@@ -96,7 +96,7 @@ class BallotSites:
         numbers = None if amounts is None else amounts.complete()
         if numbers is None or len(set(numbers)) < HALF:
             return
-        lane_mask = self.demand.used.get(shift.result, 0) & self.flow.executed(shift)
+        lane_mask = self.demand.used.get(shift.result, 0) & self.flow.executing_lanes(shift)
         if any(lane_mask >> lane & 1 and numbers[lane] >= HALF for lane in range(LANES)):
             yield LaneAssumption(Assumption.SHIFT, shift.position, not self.guards.limit(shift))
 
@@ -123,7 +123,7 @@ class BallotSites:
         users = [user for user, _ in self.flow.users.get(name, ())]
         reads_all = read_bits(self.flow, name) & UPPER
         reads_all = reads_all or any(asks_whether(self.flow, user, name) for user in users)
-        return definition if reads_all and self.flow.executed(definition) & UPPER else None
+        return definition if reads_all and self.flow.executing_lanes(definition) & UPPER else None
 
 
 __all__ = ["BallotSites"]

@@ -77,7 +77,7 @@ class LaneDemand:
         lanes = self.used.get(instruction.result, 0) & running
         if instruction.opcode != "call" or instruction.detail.startswith(LANE_WISE):
             return lanes
-        return lanes | self.taken(instruction, lanes, running)
+        return lanes | self.operand_lanes(instruction, lanes, running)
 
     def _demands(self, instruction: IrInstruction, label: str) -> Iterator[tuple[str, int, int]]:
         """(operand, lanes in which this instruction uses it, those an exchange takes)."""
@@ -97,7 +97,7 @@ class LaneDemand:
                 arm_lanes = self.flow.values.may_be(condition, outcome)
                 yield operand, lanes & arm_lanes, exchange_lanes & arm_lanes
         elif instruction.detail == EXCHANGE:
-            source_lanes = self.taken(instruction, lanes & running, running)
+            source_lanes = self.operand_lanes(instruction, lanes & running, running)
             yield operands[0], lanes, 0
             yield operands[1], source_lanes, source_lanes
         elif instruction.opcode == "load":
@@ -105,10 +105,10 @@ class LaneDemand:
         elif instruction.opcode != "call" or instruction.detail.startswith(LANE_WISE):
             yield from ((operand, lanes, exchange_lanes) for operand in operands)
         else:
-            source_lanes = self.taken(instruction, lanes, running)
+            source_lanes = self.operand_lanes(instruction, lanes, running)
             yield from ((operand, source_lanes, source_lanes) for operand in operands)
 
-    def taken(self, call: IrInstruction, lanes: int, running: int) -> int:
+    def operand_lanes(self, call: IrInstruction, lanes: int, running: int) -> int:
         """The lanes whose operands a function takes that may read others, for its result in some
         `lanes` of those that are running."""
         if call.detail == EXCHANGE:

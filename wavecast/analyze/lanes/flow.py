@@ -89,7 +89,7 @@ class LaneFlow:
         """The shuffles in order."""
         return (i for i in self.definitions.values() if i.detail == EXCHANGE)
 
-    def executed(self, instruction: IrInstruction) -> int:
+    def executing_lanes(self, instruction: IrInstruction) -> int:
         """The lanes that execute an instruction with a result."""
         return self.executing.get(self.block_of.get(instruction.result, ENTRY), 0)
 

@@ -140,7 +140,7 @@ def never_true(flow: LaneFlow, predicate: str) -> int:
 
 
 def constant_lanes(flow: LaneFlow, name: str, lanes: int, constant: str = "") -> int:
-    """Of some lanes those in which a selection or a phi surely is a constant."""
+    """The lanes in which a selection or a phi surely is a constant."""
     definition = flow.definitions.get(name)
     if definition is None or not lanes:
         return 0

@@ -39,7 +39,7 @@ class LeaderSites:
         of the other."""
         value = call.operands[call.detail == EXCHANGE]
         lanes = self.demand.used.get(call.result, 0) & running
-        source_lanes = self.demand.taken(call, lanes, running)
+        source_lanes = self.demand.operand_lanes(call, lanes, running)
         leaders, parts = self._leaders(value)
         return (
             bool(lanes & UPPER)

@@ -54,7 +54,7 @@ class ShuffleSites:
 
     def _is_whole(self, exchange: IrInstruction) -> bool:
         """Whether lanes of both halves execute a shuffle."""
-        running = self.flow.executed(exchange)
+        running = self.flow.executing_lanes(exchange)
         return bool(running & UPPER) and bool(running & LOWER)
 
     def _exchange(self, exchange: IrInstruction) -> Iterator[LaneAssumption]:
@@ -168,7 +168,7 @@ class ShuffleSites:
         sources = flow.sources[exchange.result]
         if not self._is_complete(value):
             return False
-        lane_mask = self.demand.used.get(exchange.result, 0) & flow.executed(exchange)
+        lane_mask = self.demand.used.get(exchange.result, 0) & flow.executing_lanes(exchange)
         lanes = [n for n in range(LANES) if lane_mask >> n & 1 and sources[n] != n]
         crossing = [n for n in lanes if (sources[n] < HALF) != (n < HALF)]
         if not crossing or len(crossing) == len(lanes):

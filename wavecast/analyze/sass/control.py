@@ -18,7 +18,7 @@ from wavecast.isa import elf
 from wavecast.isa.program import Program
 
 BYTES: Final = 16
-"""Of one instruction, on every target since sm_70."""
+"""Bytes of an instruction, on every target since sm_70."""
 NONE: Final = 7
 """The number that names no scoreboard."""
 _SHIFT: Final = 105 - 64

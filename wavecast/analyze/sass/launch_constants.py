@@ -87,7 +87,7 @@ class LaunchConstants:
         value = self._special.get(name)
         return None if value is None else value.astype(np.uint32)
 
-    def loaded(self, addresses: Array, width: int, *, sign: bool) -> Array | None:
+    def load_values(self, addresses: Array, width: int, *, sign: bool) -> Array | None:
         """What lanes read at `addresses` (u64): integers of `width` bytes (u64), extended by their
         sign where asked. None where a lane reads what the launch does not carry."""
         if not len(self._tables) or not addresses.size:

@@ -204,7 +204,7 @@ class _Walk:
             if lane_mask.any():
                 first = whole[lane_mask][0]
                 safe = np.where(lane_mask, whole, first)
-                value = lanes.constants.loaded(safe, width, sign="S16" in modifiers)
+                value = lanes.constants.load_values(safe, width, sign="S16" in modifiers)
         if width == 8:
             lanes.put_pair(op.writes[0], value, guard)
             return

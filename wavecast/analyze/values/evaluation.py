@@ -200,8 +200,9 @@ def _block_counts(
 
 
 def _average(counts: Sequence[int], wave_numbers: Sequence[int], waves: int) -> float:
-    """Of all samples; where the number of a wave decides, of the waves of a workgroup, each like
-    the nearest one that was followed (one wave of four that updates memory: a quarter)."""
+    """The mean of all samples; where the number of a wave decides, of the waves of a workgroup,
+    each like the nearest one that was followed (one wave of four that updates memory: a
+    quarter)."""
     of_wave = dict(zip(wave_numbers, counts, strict=True))
     repeated = len(of_wave) < len(counts)
     if not repeated or any(of_wave[w] != n for w, n in zip(wave_numbers, counts, strict=True)):

@@ -40,7 +40,7 @@ class Plans:
             plan = cache[block] = self._plan(block, addresses)
         return plan
 
-    def written(self, blocks: frozenset[int]) -> list[int]:
+    def written_registers(self, blocks: frozenset[int]) -> list[int]:
         """The registers that decisions depend on and some of these blocks write, EXEC aside."""
         registers = self._written.get(blocks)
         if registers is None:

@@ -58,7 +58,7 @@ class Change:
             room = min(room, iterations)
         return room
 
-    def applied(self, value: Value, step: Any, times: int) -> Value:
+    def apply(self, value: Value, step: Any, times: int) -> Value:
         """A value after `times` more iterations."""
         if isinstance(step, int):
             return (value + times * step) % _WORD if step else value

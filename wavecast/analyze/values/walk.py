@@ -211,7 +211,7 @@ class Walk:
 
     def _forget_writes(self, blocks: frozenset[int], reason: object) -> None:
         """Make unknown what blocks that may or may not have run write."""
-        for position in self._plans.written(blocks):
+        for position in self._plans.written_registers(blocks):
             vector = VGPR_BASE <= position < _VECTOR_END
             self.state.values[position] = Scattered(reason) if vector else Unknown(0, reason)
 
@@ -334,7 +334,7 @@ class Walk:
     def _advance(self, loop: Loop, now: Snapshot, steady: Change, times: int) -> None:
         live = self._plans.live(loop.header)
         for position, value, step in zip(live, now.values, steady.steps, strict=True):
-            self.state.values[position] = steady.applied(value, step, times)
+            self.state.values[position] = steady.apply(value, step, times)
         self._set_counts(
             loop,
             [a + times * b for a, b in zip(now.counts, steady.counts, strict=True)],

@@ -71,7 +71,7 @@ def _predict_in_pool(problems: Sequence[Problem], jobs: int | None) -> Iterator[
     if jobs == 1:
         yield from map(_answers, chunks)
         return
-    with processes.started(jobs) as pool:
+    with processes.started_pool(jobs) as pool:
         yield from pool.map(_answers, chunks)
 
 

@@ -14,7 +14,7 @@ from wavecast.benchmarking.accuracy.scores import by_op
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Of one op: what choosing the predicted best of the measured alternatives reaches.
+    """What choosing the predicted best of an op's measured alternatives reaches.
 
     `reached` are quantiles over problems of the measured best time over the measured time of the
     predicted best (1 is the best choice): median, mean, and the 10 % that fare worst.

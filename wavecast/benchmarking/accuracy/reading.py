@@ -165,7 +165,7 @@ def _document(line: str) -> Any:
 
 def _text(path: Path) -> str:
     """The text of a file that may be compressed; bytes that are not UTF-8 become U+FFFD."""
-    return files.unpacked(path).decode("utf-8-sig", errors="replace")
+    return files.read_packed(path).decode("utf-8-sig", errors="replace")
 
 
 def _require() -> None:

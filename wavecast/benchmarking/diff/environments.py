@@ -42,7 +42,7 @@ def release_key(release: str) -> tuple[int, ...]:
     return (*numbers, *[0] * (5 - len(numbers)))
 
 
-def offered() -> tuple[str, ...]:
+def offered_releases() -> tuple[str, ...]:
     """The releases of Triton that pip offers for this Python, oldest first.
 
     pip is asked as it is configured. Raises MissingTool without pip, InputError when it has no
@@ -216,7 +216,7 @@ def _last_line(text: str) -> str:
 __all__ = [
     "between",
     "installed_release",
-    "offered",
+    "offered_releases",
     "oldest_supported",
     "python_with",
     "release_key",

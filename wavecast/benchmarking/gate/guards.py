@@ -43,10 +43,10 @@ class Guard:
     @property
     def key(self) -> tuple[str, str]:
         """No two guards of a device have the same."""
-        return self.kind, self.shown
+        return self.kind, self.line
 
     @property
-    def shown(self) -> str:
+    def line(self) -> str:
         """The guard in one line."""
         return " ".join([self.name, *(f"{n}={v}" for n, v in self.axes.items()), *self.arguments])
 

@@ -69,7 +69,7 @@ def judge(
                 list(_record(before, record, measurement)), record, measurement.guard
             )
         if measurement.failed:
-            label = f"{measurement.guard.kind} {measurement.guard.shown}"
+            label = f"{measurement.guard.kind} {measurement.guard.line}"
             failure = Judged(
                 label, measurement.device, "", Status.FAILED, reason=measurement.failed
             )
@@ -145,7 +145,7 @@ def _record(
                 why = f"no longer had: {'; '.join(record.notes) or 'nobody says why'}"
                 yield Judged(subject, device, name, Status.LOST, old, None, None, why, location)
             continue
-        limit = threshold.allowed(kpi, old)
+        limit = threshold.worst_allowed(kpi, old)
         status = Status.SAME
         reason = ""
         if not passes(kpi, _surely(kpi, record.figures[name]), limit):
@@ -181,7 +181,8 @@ def _demote_to_warnings(judged: list[Judged], record: BenchRecord, guard: Guard)
 
 
 def _surely_better(judgement: Judged, figure: Figure) -> bool:
-    """Of a noisy figure by the upper end of the 95 % interval of its median."""
+    """Whether a figure is better; a noisy one by the upper end of the 95 % interval of its
+    median."""
     if not KPIS[judgement.kpi].noisy or not figure.samples:
         return True
     width = half_width(figure.samples)

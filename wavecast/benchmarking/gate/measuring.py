@@ -88,7 +88,7 @@ def _of_script(
 
 def _of_call(guard: Guard, device: Device, root: Path, environment_of: EnvironmentOf) -> Taken:
     try:
-        with translate_errors(guard.shown):
+        with translate_errors(guard.line):
             bench_workload = workload(guard.name, guard.axes)
             launches = _capture(bench_workload, device)
             records = _records(guard, bench_workload, launches, device, environment_of(device))

@@ -91,7 +91,7 @@ def _measure(
     position = 0
     if jobs == 1:
         for guard in single:
-            progress(f"{position}/{len(single)} {guard.shown} on {', '.join(guard.devices)}")
+            progress(f"{position}/{len(single)} {guard.line} on {', '.join(guard.devices)}")
             outcome.taken += measure_batch(replace(batch, guards=(guard,)))
             position += 1
         return

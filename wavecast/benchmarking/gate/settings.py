@@ -49,7 +49,7 @@ class GateSettings:
     path: tuple[Path, ...]
     strict: bool = False
 
-    def chosen(self, names: Sequence[str]) -> tuple[Guard, ...]:
+    def select(self, names: Sequence[str]) -> tuple[Guard, ...]:
         """The guards with these names or patterns (`rms_*`), all for none. Raises UnknownName."""
         if not names:
             return self.guards
@@ -213,7 +213,7 @@ def _check_repeats(guards: Sequence[Guard]) -> None:
         for device in guard.devices:
             key = (guard.kind, guard.name, point, guard.arguments, device)
             if key in keys:
-                raise UsageError(f"{TABLE} names {guard.shown} on {device} twice")
+                raise UsageError(f"{TABLE} names {guard.line} on {device} twice")
             keys.add(key)
 
 

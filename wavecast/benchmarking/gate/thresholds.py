@@ -27,7 +27,7 @@ class Threshold:
     relative: bool = False
     limit: float | None = None
 
-    def allowed(self, kpi: Kpi, before: float | None) -> float | None:
+    def worst_allowed(self, kpi: Kpi, before: float | None) -> float | None:
         """The worst value that passes, None where any does."""
         sign = 1.0 if kpi.better == "lower" else -1.0
         bounds = [] if self.limit is None else [self.limit]

@@ -9,7 +9,7 @@ from wavecast.benchmarking.gate.guards import NOWHERE, KernelLocation
 
 
 class Status(StrEnum):
-    """Of one figure or record. The first five break the gate, NEW where it is strict."""
+    """The result of a figure or record. The first five break the gate, NEW where it is strict."""
 
     WORSE = "WORSE"
     """Worse than its threshold allows."""

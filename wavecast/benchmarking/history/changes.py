@@ -32,7 +32,7 @@ FEWEST: Final = 4
 _SHORTEST: Final = 2
 """Values on each side of a step: a single one may be an outlier."""
 _CHANCE: Final = (0.0025, 0.0015)
-"""Of series without a step in which a cut, an arc seems to be one."""
+"""Shares of series without a step in which a cut, an arc seems to be one."""
 _SHUFFLED: Final = (0.005, 0.003)
 FEWEST_SHUFFLED: Final = 12
 _ORDERS: Final = (999, 4000)

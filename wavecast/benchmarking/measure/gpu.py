@@ -32,9 +32,9 @@ Timing = Literal["events", "graph"]
 MOST_SETS: Final = 64
 """More sets of inputs are not made: caches are then flushed by a write."""
 UNKNOWN_CACHE: Final = 256 << 20
-"""Of a GPU nobody described: the largest there is, the memory-side cache of MI300."""
+"""Bytes for a GPU that nobody described: the largest there is, the memory-side cache of MI300."""
 _SHARE: Final = 0.4
-"""Of the free memory that the inputs of one subject may take."""
+"""The share of the free memory that the inputs of one subject may take."""
 _GRAPH_SECONDS: Final = 200e-6
 _GRAPH_CALLS: Final = 100
 """A graph repeats calls until it takes so long, that many at most: it takes some microseconds to
@@ -152,7 +152,7 @@ def measure(
         progress(number, samples, width)
 
     sample_sets = sample([case.seconds for case in group], settings.budget, on_sample)
-    sensors, notes = watch.ended()
+    sensors, notes = watch.finish()
     interrupted = any(sampled.stopped == "interrupted" for sampled in sample_sets)
     records = [
         _record(case, sampled, settings, here, sensors, notes)
@@ -165,7 +165,7 @@ def measure(
 def _verify(case: Prepared) -> None:
     """Compare results with the reference, and say what is wrong."""
     try:
-        error, problems = case.workload.verified()
+        error, problems = case.workload.verify()
     except Exception as failure:
         if not timing.out_of_memory(failure):
             raise

@@ -20,7 +20,7 @@ GROUP: Final = 8
 finds the GPU as the others left it."""
 
 _LEAST_FREE: Final = 0.3
-"""Of the memory: with less, a group is as large as it gets."""
+"""The share of the memory that stays free: with less, a group is as large as it gets."""
 
 Sampling = Callable[[str, int, float], None]
 """(subject, samples so far, relative half width of the interval of its median)."""

@@ -24,7 +24,7 @@ Progress = Callable[[int, int, float], None]
 _WINDOW: Final = 5
 _FEWEST: Final = 10
 _Z: Final = 1.96
-"""Of the 95 % interval that decides when to stop."""
+"""Standard deviations of the 95 % interval that decides when to stop."""
 
 
 @dataclass(frozen=True, slots=True)

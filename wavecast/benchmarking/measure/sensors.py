@@ -192,7 +192,7 @@ class SensorWatch:
         if why and why not in self._reasons:
             self._reasons.append(why)
 
-    def ended(self) -> tuple[dict[str, float], tuple[str, ...]]:
+    def finish(self) -> tuple[dict[str, float], tuple[str, ...]]:
         """(readings by name, `throttled` 1 or 0 where the driver tells; notes)."""
         if self._of.absent:
             return {}, (self._of.absent,)

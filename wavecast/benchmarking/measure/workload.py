@@ -26,7 +26,7 @@ class Workload(ABC):
         be only allocated."""
 
     @abstractmethod
-    def verified(self) -> tuple[float | None, tuple[str, ...]]:
+    def verify(self) -> tuple[float | None, tuple[str, ...]]:
         """(largest error as a multiple of the tolerance, None where there is no reference; what is
         wrong), run on the local GPU with its own inputs and outputs full of NaN before. Raises
         what the call raises."""
@@ -59,7 +59,7 @@ class OperatorWorkload(Workload):
         inputs = self.operator.call_inputs(make, self.sizes)
         return lambda: self.operator.call(**inputs)
 
-    def verified(self) -> tuple[float | None, tuple[str, ...]]:
+    def verify(self) -> tuple[float | None, tuple[str, ...]]:
         from wavecast.frameworks.torch.verifying import operator_problems
 
         return operator_problems(self.operator, self.sizes)
@@ -117,7 +117,7 @@ class FunctionWorkload(Workload):
 
         return run
 
-    def verified(self) -> tuple[float | None, tuple[str, ...]]:
+    def verify(self) -> tuple[float | None, tuple[str, ...]]:
         from wavecast.frameworks.torch.verifying import unwritten
 
         wrong = unwritten(lambda: self.prepare(1, device="cuda"))

@@ -21,7 +21,7 @@ from wavecast.benchmarking.store.base import Store
 from wavecast.errors import StoreError
 
 VERSION: Final = 1
-"""Of the schema, in the file's `user_version`."""
+"""The version of the schema, in the file's `user_version`."""
 APPLICATION: Final = 0x57415645
 """`WAVE`, in the file's `application_id`: that it is ours."""
 WAIT_SECONDS: Final = 60.0

@@ -38,7 +38,7 @@ class CodeFacts:
         return arrays_of(self.kernel, self.code)
 
     @cached_property
-    def called(self) -> dict[int, SourceAccess]:
+    def source_accesses(self) -> dict[int, SourceAccess]:
         """What the source calls accesses."""
         return source_accesses(self.kernel, self.code)
 

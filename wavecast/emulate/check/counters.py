@@ -129,7 +129,7 @@ class Counters(Observer):
                 if stream is None:
                     continue
                 slot = self._counter_slot(emitter, DONE, stream)
-                issued = self.issued(emitter, stream)
+                issued = self.last_issued(emitter, stream)
                 completions = builder.sub(issued, I64(outstanding))
                 more = builder.icmp_signed(">", completions, load(builder, slot, I64, 8))
                 with builder.if_then(more):
@@ -137,7 +137,7 @@ class Counters(Observer):
         if arrives(instruction.opcode):
             self._publish(emitter)
         for stream in issues(instruction, self.target):
-            number = builder.add(self.issued(emitter, stream), I64(1))
+            number = builder.add(self.last_issued(emitter, stream), I64(1))
             builder.store(number, self._counter_slot(emitter, ISSUED, stream), align=8)
 
     def _publish(self, emitter: WaveEmitter) -> None:
@@ -149,7 +149,7 @@ class Counters(Observer):
             following = self._visible(emitter, self.wave, other, stream)
             builder.store(builder.and_(completions, I64(_NUMBERS)), following, align=8)
             if stream in self._memory:
-                ordered = completions if self.waits else self.issued(emitter, stream)
+                ordered = completions if self.waits else self.last_issued(emitter, stream)
                 following = self._visible(emitter, self.wave, other, stream + ORDERED)
                 builder.store(builder.and_(ordered, I64(_NUMBERS)), following, align=8)
 
@@ -165,7 +165,7 @@ class Counters(Observer):
             following = self._visible(emitter, self.wave, other, stream)
             builder.store(end_mark, following, align=8)
 
-    def issued(self, emitter: WaveEmitter, stream: int) -> Any:
+    def last_issued(self, emitter: WaveEmitter, stream: int) -> Any:
         """The number of the last operation of a stream, i64."""
         return load(emitter.builder, self._counter_slot(emitter, ISSUED, stream), I64, 8)
 

@@ -145,7 +145,7 @@ class MemoryChecks(Observer):
 
         def number(stream: int) -> Any:
             counted = stream in streams and not told
-            return self.counters.issued(emitter, stream) if counted else I64(0)
+            return self.counters.last_issued(emitter, stream) if counted else I64(0)
 
         near = next((s for s in (ASYNC, TENSOR) if s in streams), DS)
         near = near if target.mode in ("local", "flat") else LOAD
@@ -179,7 +179,7 @@ class MemoryChecks(Observer):
         traits += self._with_atomics() + self.across
         access = MemoryAccess("shadow", global_access.SCALAR, lanes, min(size, 4), f"load.{traits}")
         # it has no number in a stream of vector memory: that of the last vector load does
-        issued = self.counters.issued(emitter, LOAD)
+        issued = self.counters.last_issued(emitter, LOAD)
         number = builder.select(builder.icmp_unsigned("==", issued, I64(0)), I64(1), issued)
         nothing = builder.inttoptr(I64(0), PTR)
         active = ir.IntType(lanes)((1 << max(1, size // 4)) - 1)

@@ -182,7 +182,7 @@ def _build_bounds(out: Outlined) -> None:
         address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
         inset = builder.sub(builder.sub(address, base), builder.mul(lane, size))
         amount = I64(out.access.bytes)
-        in_bounds = builder.or_(row.contains(inset, amount), row.listed(inset, amount))
+        in_bounds = builder.or_(row.contains(inset, amount), row.is_listed(inset, amount))
         outside.when(builder.not_(in_bounds), lane, inset)
     outside.log(instruction)
     builder.ret(I32(0))

@@ -151,10 +151,10 @@ class Watched:
         builder = self.out.builder
         if not self.plain_store:
             return I1(1)
-        value = self.stored(lane, index)
+        value = self.stored_dword(lane, index)
         return builder.icmp_unsigned("!=", load(builder, pointer, value.type, 1), value)
 
-    def stored(self, lane: Any, index: int) -> Any:
+    def stored_dword(self, lane: Any, index: int) -> Any:
         """Dword `index` of what a lane stores: 8, 16 or 32 bits."""
         out, builder = self.out, self.out.builder
         value = load(builder, out.slot(out.rows, index, lane), I32)
@@ -199,11 +199,11 @@ def lane_conflict(
     with builder.if_then(again, likely=False):
         number = lane if out.lanes == 64 else builder.trunc(lane, out.mask)
         lower = builder.sub(builder.shl(out.mask(1), number), out.mask(1))
-        value = shadow.stored(lane, index)
+        value = shadow.stored_dword(lane, index)
         first = builder.sub(address, I64(4 * index))
         with out.each_lane(builder.and_(lanes.live, lower)) as other:
             theirs = load(builder, element(builder, lanes.addresses, other, I64), I64, 8)
-            differ = unlike(builder, shadow.stored(other, index), value)
+            differ = unlike(builder, shadow.stored_dword(other, index), value)
             same = builder.icmp_unsigned("==", theirs, first)
             with builder.if_then(builder.and_(same, differ), likely=False):
                 builder.store(I1(1), differs)

@@ -75,7 +75,9 @@ class CheckWatch:
         self.tensors = tensors_of(launch, native.descriptor, ranges)
         origins, kernel, written = code.provenance, native.kernel, session.written
         arguments = {n: names for n, names in code.sources.items() if n not in origins.loaded}
-        self.bounds = AccessBounds(kernel, self.tensors, arguments, code.arrays, code.called)
+        self.bounds = AccessBounds(
+            kernel, self.tensors, arguments, code.arrays, code.source_accesses
+        )
         for followed_bytes in written.within(ranges[1:]):
             if not self.bounds.follow(kernel, followed_bytes):
                 written.forget(followed_bytes.first)
@@ -88,7 +90,7 @@ class CheckWatch:
         self.scratch_bytes = waves * lanes * native.descriptor.scratch_bytes
         self.checked: CheckedLaunch | None = None
         self._kept: list[object] = []
-        observed, stored = self._observable_ranges(), self.bounds.stored(kernel, ranges)
+        observed, stored = self._observable_ranges(), self.bounds.stored_ranges(kernel, ranges)
         if session.works is not None and session.works.active:
             stored = set(range(len(ranges)))
         self.side = RaceSide(kernel.program, code.accesses)
@@ -99,7 +101,7 @@ class CheckWatch:
                 session.gpus, ranges, self.checked.gpu, observed, self._kept
             )
         else:
-            atomics = self.bounds.reached(code.accesses.atomic, ranges)
+            atomics = self.bounds.accessed_ranges(code.accesses.atomic, ranges)
             self.shadows = launch_records(ranges, stored, observed, atomics)
         self.reserve = memory_reserve(kernel, self.shadows)
         self.table = np.zeros((len(ranges), records.TABLE_WORDS), np.uint64)
@@ -123,7 +125,9 @@ class CheckWatch:
         self.numbers = (
             NumberMemory(code.special_numbers, kernel.program) if session.numbers else None
         )
-        counters = self.bounds.reached({arrival.atomic for arrival in code.arrivals}, ranges)
+        counters = self.bounds.accessed_ranges(
+            {arrival.atomic for arrival in code.arrivals}, ranges
+        )
         self.arrivals = LaunchArrivals(code.arrivals, counters, ranges)
 
     def _clocks(
@@ -154,7 +158,7 @@ class CheckWatch:
             observing |= {
                 i for i, atomicity in accesses.atomicity.items() if atomicity in _SIGNALLING
             }
-        return self.bounds.reached(observing, self.ranges)
+        return self.bounds.accessed_ranges(observing, self.ranges)
 
     def on_starvation(self, instruction: int) -> None:
         """Workgroups wait for others that cannot start."""
@@ -201,7 +205,7 @@ class CheckWatch:
         """Report what was seen, also when the launch broke off: it may say why."""
         session, code, gpus = self.session, self.code, self.session.gpus
         if gpus is not None and self.checked is not None:
-            gpus.end(self.checked, self.clocks.acquired())
+            gpus.end(self.checked, self.clocks.acquired_clocks())
         if self.clocks.error is not None:
             raise self.clocks.error
         kernel = self.native.kernel
@@ -215,9 +219,11 @@ class CheckWatch:
         ]
         if self.numbers is not None:
             entries = self.numbers.merge_by_line(entries)
-        races = RaceExplanations(self.side, code.called, self.clocks.unordered, gpus, self.checked)
+        races = RaceExplanations(
+            self.side, code.source_accesses, self.clocks.unordered, gpus, self.checked
+        )
         address_sources = Sources(code.sources, code.arrays)
-        several = (gpus.launch, gpus.memory.named) if gpus is not None else (None, None)
+        several = (gpus.launch, gpus.memory.memory_label) if gpus is not None else (None, None)
         numbers = self.numbers.message if self.numbers is not None else None
         context = LaunchFindings(
             kernel, self.launch, self.owners, address_sources, self.checked, *several, numbers

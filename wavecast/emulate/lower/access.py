@@ -130,7 +130,7 @@ class Outlined:
         return self.builder.call(function, arguments)
 
     @contextmanager
-    def counted(self, count: int) -> Iterator[Any]:
+    def counted_loop(self, count: int) -> Iterator[Any]:
         """A loop over 0 … count - 1."""
         builder = self.builder
         before = builder.block

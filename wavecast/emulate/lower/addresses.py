@@ -217,7 +217,7 @@ def resolve(out: Outlined, *, checked: bool = True) -> Resolved:
     low, high = out.room(wide, ones), out.room(wide, zeros)
     live = out.room(out.mask, out.mask(0))
     maker = _Maker(out)
-    with out.counted(out.lanes // _STEP) as chunk:
+    with out.counted_loop(out.lanes // _STEP) as chunk:
         start = builder.mul(chunk, I64(_STEP))
         value, in_bounds = maker.make(start)
         builder.store(value, element(builder, addresses, start, I64), align=8)

@@ -66,7 +66,7 @@ def _exchange(out: Outlined) -> None:
 
 
 def _transpose(out: Outlined) -> None:
-    """Of blocks of 16 lanes, lane n gets column n of the rows of 16 elements that they loaded in
+    """In blocks of 16 lanes, lane n gets column n of the rows of 16 elements that they loaded in
     order; of groups of 8, that of the groups' 8x8 elements (`_grouped`).
 
     With e elements per lane, row r lies in lanes r * 16 / e and following. Elements of 16 and 8
@@ -90,7 +90,7 @@ def _transpose_groups(out: Outlined, bits: int) -> None:
     """
     builder, per_dword = out.builder, 32 // bits
     mask = I32((1 << bits) - 1)
-    with out.counted(out.lanes) as lane:
+    with out.counted_loop(out.lanes) as lane:
         column = builder.and_(lane, I64(_GROUP - 1))
         dword = builder.udiv(column, I64(per_dword))
         shift = builder.mul(builder.urem(column, I64(per_dword)), I64(bits))
@@ -125,7 +125,7 @@ def _transpose_blocks(out: Outlined, bits: int) -> None:
                 source, item = divmod(target, per_lane)
                 part, within = divmod(item, per_dword)
                 picks[dword].append((part * _BLOCK + source) * per_dword + within)
-    with out.counted(out.lanes // _BLOCK) as block:
+    with out.counted_loop(out.lanes // _BLOCK) as block:
         start = builder.mul(block, I64(_BLOCK))
         parts = [
             builder.bitcast(builder.load(out.slot(out.rows, i, start), align=16, typ=row), half)
@@ -140,7 +140,7 @@ def _transpose_blocks(out: Outlined, bits: int) -> None:
 def _cut(out: Outlined, bits: int) -> None:
     builder, dwords = out.builder, out.access.dwords
     wide = ir.IntType(32 * dwords)
-    with out.counted(out.lanes) as lane:
+    with out.counted_loop(out.lanes) as lane:
         first = builder.and_(lane, I64(-_BLOCK & (1 << 64) - 1))
         shift = builder.mul(builder.and_(lane, I64(_BLOCK - 1)), I64(bits))
         amount = builder.zext(shift, wide) if wide.width > 64 else shift

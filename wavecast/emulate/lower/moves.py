@@ -62,7 +62,7 @@ def build_move(out: Outlined) -> None:
 def _line(out: Outlined, first: Any) -> None:
     """Move every lane, each following the one before in memory from `first` on."""
     builder, size = out.builder, I64(out.access.bytes)
-    with out.counted(out.lanes // _RUN) as run:
+    with out.counted_loop(out.lanes // _RUN) as run:
         start = builder.mul(run, I64(_RUN))
         pointer = element(builder, first, builder.mul(start, size), I8)
         if out.access.bytes <= 4:
@@ -86,11 +86,11 @@ def _line(out: Outlined, first: Any) -> None:
 def _move_scattered(out: Outlined, quick: Span) -> None:
     """Move every lane, wherever it is."""
     if out.access.bytes <= 4:
-        with out.counted(out.lanes) as lane:
+        with out.counted_loop(out.lanes) as lane:
             _lane(out, lane, quick.address(lane))
     elif transpose.moves_half_runs(out.access.dwords):
         builder = out.builder
-        with out.counted(out.lanes // _RUN) as run:
+        with out.counted_loop(out.lanes // _RUN) as run:
             start = builder.mul(run, I64(_RUN))
             pointers = [quick.address(builder.add(start, I64(lane))) for lane in range(_RUN)]
             if out.access.action == "load":
@@ -122,7 +122,7 @@ def _move_half_runs(out: Outlined, start: Any, pointers: list[Any]) -> None:
 
 def _gather(out: Outlined, quick: Span) -> None:
     builder, each = out.builder, transpose.piece_lanes(out.access.dwords)
-    with out.counted(out.lanes // _RUN) as run:
+    with out.counted_loop(out.lanes // _RUN) as run:
         start = builder.mul(run, I64(_RUN))
         pointers = [quick.address(builder.add(start, I64(lane))) for lane in range(_RUN)]
         _prefetch(out, pointers)
@@ -167,7 +167,7 @@ def _rows(out: Outlined, start: Any, lanes: int) -> list[Any]:
 def _scatter(out: Outlined, quick: Span) -> None:
     """Four lanes at a time: hosts store two short vectors as fast as one long one."""
     builder, count = out.builder, out.access.dwords
-    with out.counted(out.lanes // _FEW) as few:
+    with out.counted_loop(out.lanes // _FEW) as few:
         start = builder.mul(few, I64(_FEW))
         rows = _rows(out, start, _FEW)
         rows += rows[-1:] * (4 - count)
@@ -338,7 +338,7 @@ def _copy(out: Outlined, quick: Span, target: Any) -> None:
     """Copy the data of every lane to `target`, a step after the lane before."""
     builder, count = out.builder, out.access.dwords
     together = _VECTOR // count if 4 * count == out.access.lds_step else 1
-    with out.counted(out.lanes // together) as group:
+    with out.counted_loop(out.lanes // together) as group:
         start = builder.mul(group, I64(together))
         pointers = [quick.address(builder.add(start, I64(lane))) for lane in range(together)]
         _prefetch(out, pointers)

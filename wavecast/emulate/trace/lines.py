@@ -116,7 +116,7 @@ class _Line:
         out, builder = self.out, self.out.builder
         whole = builder.icmp_unsigned("==", live, out.mask(-1))
         with builder.if_else(whole, likely=True) as (all_lanes, some):
-            with all_lanes, out.counted(out.lanes // _STEP) as chunk:
+            with all_lanes, out.counted_loop(out.lanes // _STEP) as chunk:
                 start = builder.mul(chunk, I64(_STEP))
                 value = self._memory_addresses(
                     load(builder, element(builder, addresses, start, I64), _WIDE, 8), start

@@ -111,7 +111,7 @@ class HostGradient:
             lambda tensors: _map_batch(self._backward, tensors, ranks, at_once=False), operands
         )
 
-    def defined(self, inputs: Sequence[Any], results: Sequence[Any]) -> tuple[int, ...]:
+    def defined_arguments(self, inputs: Sequence[Any], results: Sequence[Any]) -> tuple[int, ...]:
         """The numbers of `needed` that the operator has a gradient for, of arrays and results with
         these shapes and dtypes."""
         floats = [

@@ -7,7 +7,7 @@ from typing import Final
 
 VARIABLE: Final = "WAVECAST_SGLANG"
 NAME: Final = "wavecast"
-"""Of the dispatch key, the attention backend and the sampler."""
+"""The name of the dispatch key, the attention backend and the sampler."""
 
 
 def requested_gpu() -> str:

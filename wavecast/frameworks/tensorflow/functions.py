@@ -62,7 +62,7 @@ def _differentiable(call: HostCall) -> Callable[..., list[Any]]:
             floats = tuple(n for n, operand in enumerate(operands) if operand.dtype.is_floating)
             dense = [grad for grad, (_, is_float) in zip(grads, shapes, strict=True) if is_float]
             signatures = [list(map(_described, some)) for some in (operands, results)]
-            indices = HostGradient(call, floats, shapes).defined(*signatures)
+            indices = HostGradient(call, floats, shapes).defined_arguments(*signatures)
             gradient = HostGradient(call, indices, shapes)
             outputs = [
                 (tuple(operands[n].shape), operands[n].dtype.as_numpy_dtype) for n in indices

@@ -49,10 +49,10 @@ def flex_attention(
         raise UsageError("heads of queries share those of keys only with enable_gqa=True")
     modifier = Modified()
     if score_mod is not None:
-        modifier = modifier.joined(read_score(trace_modifier(score_mod, SCORE), query.shape[1]))
+        modifier = modifier.join(read_score(trace_modifier(score_mod, SCORE), query.shape[1]))
     mask = getattr(block_mask, "mask_mod", block_mask)
     if mask is not None:
-        modifier = modifier.joined(read_mask(trace_modifier(mask, MASK)))
+        modifier = modifier.join(read_mask(trace_modifier(mask, MASK)))
     out, lse = attend(query, key, value, modifier, scale)
     return (out, lse) if return_lse else out
 

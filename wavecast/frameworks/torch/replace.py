@@ -175,7 +175,7 @@ def _no_layer_norm(self: Any, input: Tensor) -> Reason:
 
 
 def _layer_norm_of_channels(self: Any, input: Tensor) -> Tensor:
-    """Of [batch, channels, height, width]."""
+    """Normalise the channels of [batch, channels, height, width]."""
     return _layer_norm(self, input.permute(0, 2, 3, 1)).permute(0, 3, 1, 2)
 
 

@@ -90,7 +90,7 @@ def record(
         tape.launches = launches
         with tape:
             result = call(**arguments)
-    outcome = tape.recorded(result)
+    outcome = tape.recorded_call(result)
     tape.launches = None  # which refers to the tape: its tensors end with this call
     return result, outcome
 
@@ -151,7 +151,7 @@ class _Tape(TorchDispatchMode):
         run = _launching(launch, values, tuple(filled), tuple(descriptors))
         self.steps.append(_Step(run, reads, (), pure=False))
 
-    def recorded(self, result: Any) -> RecordedCall | Unreplayable:
+    def recorded_call(self, result: Any) -> RecordedCall | Unreplayable:
         """The call, once it has ended with `result`."""
         reason = self.reason or self.launches.refused
         results = result if isinstance(result, tuple) else () if result is None else (result,)

@@ -19,7 +19,7 @@ from wavecast import arch
 from wavecast.frameworks.vllm.plugin import requested_gpu
 
 _KV_CACHE_BYTES: Final = 64 * 2**20
-"""Of a cache whose size nobody gave: models that an emulator runs are small."""
+"""The size of a cache that nobody chose: models that an emulator runs are small."""
 
 
 class WavecastPlatform(Platform):

@@ -28,7 +28,7 @@ def machine_code(program: Program, wave_lanes: int | None = None) -> bytes:
     sizes = []
     for instruction in program.instructions:
         decoded = instruction.decoded
-        sizes.append(encoder.encoded(decoded, dict.fromkeys(_symbolic(decoded), "0")).words)
+        sizes.append(encoder.machine_code(decoded, dict.fromkeys(_symbolic(decoded), "0")).words)
     starts = [0, *accumulate(sizes)]
     labels = {block.label: 4 * starts[block.start] for block in program.blocks if block.label}
     targets = _targets(program)
@@ -44,7 +44,7 @@ def machine_code(program: Program, wave_lanes: int | None = None) -> bytes:
                 texts[position] = str(distance & 0xFFFF)
             else:
                 texts[position] = _value(decoded, position, labels)
-        code += encoder.encoded(decoded, texts).content
+        code += encoder.machine_code(decoded, texts).content
     return bytes(code)
 
 

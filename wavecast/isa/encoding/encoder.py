@@ -76,10 +76,12 @@ class MachineEncoder:
         as its operand. Raises EncodeError, DecodeError for other texts."""
         encoding = self._known.get(text)
         if encoding is None:
-            encoding = self._known[text] = self.encoded(self._texts.decode(text))
+            encoding = self._known[text] = self.machine_code(self._texts.decode(text))
         return encoding
 
-    def encoded(self, decoded: Decoded, texts: Mapping[int, str] | None = None) -> MachineWords:
+    def machine_code(
+        self, decoded: Decoded, texts: Mapping[int, str] | None = None
+    ) -> MachineWords:
         """The machine code of a decoded instruction; `texts` are those of operands by position that
         replace a label or an expression. Raises EncodeError."""
         texts = texts or {}

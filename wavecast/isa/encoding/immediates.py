@@ -98,7 +98,7 @@ def waits(row: Opcode) -> Immediate:
         if text[0].isdigit():
             return number(text)
         counts = _counts(text, {field.counter for field in fields})
-        return sum(field.placed(counts.get(field.counter, field.ones)) for field in fields)
+        return sum(field.immediate(counts.get(field.counter, field.ones)) for field in fields)
 
     return Immediate(text, value)
 

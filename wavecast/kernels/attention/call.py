@@ -81,7 +81,7 @@ class Call:
 
     @property
     def queries(self) -> int:
-        """Of the longest sequence."""
+        """Queries of the longest sequence."""
         return self.packed.longest_q if self.packed else self.q.shape[1]
 
     @property

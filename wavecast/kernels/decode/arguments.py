@@ -120,7 +120,7 @@ def problem_of(
     }
 
 
-def shared(
+def shared_arguments(
     q: Tensor, key_cache: Tensor, value_cache: Tensor, block_table: Tensor, lengths: Tensor,
     scale: float | None, options: PagedOptions,
 ) -> dict[str, Any]:  # fmt: skip

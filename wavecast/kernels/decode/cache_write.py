@@ -306,7 +306,7 @@ def _compare(got: Any, expected: Any, sizes: Sizes) -> str:
 
 
 def _work(tokens, dtype, cache="", **sizes):
-    """Of `head` elements in both caches, or of `latent` and `rope` ones in one."""
+    """The work for `head` elements in both caches, or for `latent` and `rope` ones in one."""
     if "heads" in sizes:
         count = 2.0 * tokens * sizes["heads"] * sizes["head"]
     else:

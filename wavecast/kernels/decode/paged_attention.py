@@ -232,7 +232,9 @@ def paged_attention(
     problem |= {"tokens": block_table.shape[1] * block_size, "window": window}
     choice.run(
         SPEC, problem,
-        **arguments.shared(q, key_cache, value_cache, block_table, lengths, scale, options),
+        **arguments.shared_arguments(
+            q, key_cache, value_cache, block_table, lengths, scale, options
+        ),
         starts=starts, out=out, group=group, SHORT=not gpu.launching().capabilities.bf16_conversion,
     )  # fmt: skip
     return out

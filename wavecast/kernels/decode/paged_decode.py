@@ -192,7 +192,9 @@ def paged_decode(
     problem = arguments.problem_of(q, key_cache, value_cache, options)
     problem |= {"sequences": sequences, "group": group, "tokens": tokens, "splits": parts}
     problem |= {"window": window > 0}
-    given_alike = arguments.shared(q, key_cache, value_cache, block_table, lengths, scale, options)
+    given_alike = arguments.shared_arguments(
+        q, key_cache, value_cache, block_table, lengths, scale, options
+    )
     launched = choice.run(SPEC, problem, **given_alike, out=out, ROWS=rows, ROW_TILES=row_tiles)
     if parts > 1:
         reduce_parts(**launched.workspaces, out=out.view(-1, head))

@@ -187,7 +187,8 @@ def _has_epilogue(activation: str = "none", **options: Any) -> bool:
 
 
 def _inputs(tensors: describe.Signature) -> Any:
-    """Of sizes whose `layout` is that of `a` and `b`: N as they are multiplied, T transposed."""
+    """Inputs from sizes whose `layout` is that of `a` and `b`: N as they are multiplied, T
+    transposed."""
 
     def inputs(make: Make, **case: Any) -> dict[str, Any]:
         def operand(

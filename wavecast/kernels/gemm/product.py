@@ -198,7 +198,8 @@ def _descriptors(values: Mapping[str, Any]) -> Mapping[str, TensorDescriptor | N
 
 
 def _descriptor(matrices: Tensor, size: int, depth: int) -> TensorDescriptor:
-    """Of [batch, size, K], the contiguous dimension last, in tiles of `size` by `depth`."""
+    """A descriptor of [batch, size, K], the contiguous dimension last, in tiles of `size` by
+    `depth`."""
     tile = [1, size, depth]
     if matrices.stride(2) != 1:
         matrices, tile = matrices.transpose(1, 2), [1, depth, size]

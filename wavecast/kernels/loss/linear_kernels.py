@@ -192,7 +192,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     wide = coefficient("ranking", "linear_loss_wide_tile").of(device)
     factor = ahead if settings["num_stages"] == 3 else 1.0
     factor *= wide if settings["BLOCK_N"] > settings["BLOCK_M"] else 1.0
-    return demand.slowed(factor)
+    return demand.slow_down(factor)
 
 
 def _parts(problem: Problem, settings: Settings) -> dict[str, describe.Workspace]:

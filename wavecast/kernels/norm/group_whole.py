@@ -167,7 +167,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     crowded = max(0.0, lane * width / full - 1)
     narrow_penalty = coefficient("ranking", "group_norm_narrow_load_penalty").of(device)
     crowded_penalty = coefficient("ranking", "group_norm_crowded_lane_penalty").of(device)
-    return demand.slowed(1.0 + narrow_penalty * narrow + crowded_penalty * crowded)
+    return demand.slow_down(1.0 + narrow_penalty * narrow + crowded_penalty * crowded)
 
 
 FORWARD, BACKWARD = (

@@ -312,7 +312,7 @@ def _backward_demand(problem: Problem, settings: Settings, device: Device) -> De
     )
     waves = coefficient("ranking", "norm_backward_waves").of(device)
     idle = max(1.0, waves / settings["num_warps"])
-    return demand.slowed(preference(elements, settings, device) * idle)
+    return demand.slow_down(preference(elements, settings, device) * idle)
 
 
 BACKWARD = describe.KernelSpec(

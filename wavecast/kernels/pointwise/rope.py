@@ -140,7 +140,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> Demand:
     )
     wait = coefficient("ranking", "rope_iteration_latency").of(device)
     exponent = coefficient("ranking", "rope_padding_exponent").of(device)
-    return describe.Constant(iterations * wait) + stream.slowed(padded**exponent)
+    return describe.Constant(iterations * wait) + stream.slow_down(padded**exponent)
 
 
 ROPE = describe.KernelSpec(

@@ -129,7 +129,7 @@ def matmul_mx(
     """
     checks.require(a.dim() > 0, "matmul_mx", "a is a scalar")
     tensors = {"a": a, "b": b, "a_scale": a_scale, "b_scale": b_scale}
-    checks.dtype_in("matmul_mx", "a", a, TENSORS.arguments[0].allowed(tensors))
+    checks.dtype_in("matmul_mx", "a", a, TENSORS.arguments[0].allowed_dtypes(tensors))
     packed = {f"{name}_packed": _codes_per_element(tensors[name].dtype) for name in "ab"}
     n, k = b.shape[0] if b.dim() else 0, a.shape[-1] * packed["a_packed"]
     checks.require(k % 32 == 0, "matmul_mx", f"K is {k}, no multiple of 32")

@@ -152,9 +152,9 @@ def _profile(
     figures = figures_of_code(read)
     answer = predict_launch(read.launch, read.analysis, read.kernel, device)
     if answer.prediction is not None and answer.profile is not None:
-        return answer.profile, figures.timed(answer.prediction)
+        return answer.profile, figures.with_time(answer.prediction)
     profile = profile_of_sample(read.launch, ranges, device)
-    return profile, figures.timed(predict(profile, device))
+    return profile, figures.with_time(predict(profile, device))
 
 
 def _search_loops(
@@ -212,7 +212,7 @@ def _verify(
 ) -> KernelSchedule:
     """The schedule with the code of a layout, executed next to the original."""
     try:
-        changed = rearranged(launch, layout, device)
+        changed = rearrange(launch, layout, device)
         read = read_launch(changed, device)
         _, figures = _profile(read, ranges, device)
         execution = compare_launches(launch, changed, ranges, rounding=False)
@@ -227,7 +227,7 @@ def _verify(
     return result
 
 
-def rearranged(launch: Launch, layout: Layout, device: Device) -> Launch:
+def rearrange(launch: Launch, layout: Layout, device: Device) -> Launch:
     """A launch with the code of a layout of its program, with the waits and wait states that lack.
     Raises CompileError where the checks or the assembler refuse it."""
     code = launch.code
@@ -249,4 +249,4 @@ def _assemble(code: CodeObject, text: str, device: Device) -> CodeObject:
     return with_machine_code(code, text, hip.assemble_program(text, code.target))
 
 
-__all__ = ["KernelSchedule", "LoopSchedule", "rearranged", "schedule"]
+__all__ = ["KernelSchedule", "LoopSchedule", "rearrange", "schedule"]

@@ -94,7 +94,7 @@ class Accesses:
         return len(self.stream)
 
     @staticmethod
-    def joined(parts: Sequence[Accesses]) -> Accesses:
+    def join(parts: Sequence[Accesses]) -> Accesses:
         """All of them, ordered by stream."""
         lengths = np.concatenate([np.diff(part.start) for part in parts])
         starts = np.concatenate([[0], np.cumsum(lengths)])[:-1]

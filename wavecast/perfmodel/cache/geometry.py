@@ -62,7 +62,7 @@ class DieCaches:
             ),
         )
 
-    def shared(self, part: float) -> DieCaches:
+    def share(self, part: float) -> DieCaches:
         """With the L2 a part of the die's work finds: every set has that part of its ways."""
         ways = max(1, round(self.l2.ways * min(1.0, part)))
         return replace(self, l2=replace(self.l2, ways=ways))

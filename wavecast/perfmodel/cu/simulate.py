@@ -37,7 +37,8 @@ FETCH_BUFFER: Final = 64.0
 """Clocks of code a wave's instruction buffers hold ahead."""
 _NEVER: Final = 1e30
 _WAITS: Final = 8
-"""Of a wave's `level`: it waits at a barrier. The other bits are its priority, 0 to 3."""
+"""The bit of a wave's `level` that says it waits at a barrier. The other bits are its priority, 0
+to 3."""
 
 
 @loop

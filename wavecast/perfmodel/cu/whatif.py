@@ -73,7 +73,7 @@ class Changes:
         """The simulation of `contiguous`."""
         return self._requesting(self._contiguous_rows(selection))
 
-    def widened(self, selection: Array) -> LaunchTiming:
+    def widen(self, selection: Array) -> LaunchTiming:
         """With memory instructions (bool[n]) joined into wide, contiguous ones."""
         code, streams = join_accesses(self.simulation, selection)
         wide = self._requesting(self._contiguous_rows(selection))

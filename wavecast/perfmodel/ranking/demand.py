@@ -10,7 +10,7 @@ from wavecast.arch import Device
 
 class Demand(ABC):
     """What one launch in one configuration needs. `a + b` is one launch after the other and
-    `a.slowed(f)` the same demand at `f` times its seconds."""
+    `a.slow_down(f)` the same demand at `f` times its seconds."""
 
     @abstractmethod
     def seconds(self, device: Device, num_warps: int) -> float:
@@ -20,7 +20,7 @@ class Demand(ABC):
     def __add__(self, other: Demand) -> Demand:
         return Sum((self, other))
 
-    def slowed(self, factor: float) -> Demand:
+    def slow_down(self, factor: float) -> Demand:
         """The same demand with its time multiplied by `factor`."""
         return Slowed(self, factor)
 

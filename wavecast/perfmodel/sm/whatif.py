@@ -58,7 +58,7 @@ class SmChanges:
         """The simulation of `contiguous`."""
         return self._requesting(contiguous_rows(self.simulation, selection))
 
-    def widened(self, selection: Array) -> LaunchTiming:
+    def widen(self, selection: Array) -> LaunchTiming:
         """With memory instructions (bool[n]) joined into wide, contiguous ones."""
         wide = self.with_contiguous(selection)
         code, streams = join_accesses(self.simulation, selection)

@@ -23,7 +23,7 @@ from wavecast.perfmodel.launches import LaunchChanges, changes_of
 from wavecast.perfmodel.profile import LaunchProfile
 from wavecast.pipeline.explain.prediction import predict_launch
 from wavecast.pipeline.explain.reading import ReadLaunch, read_launch
-from wavecast.pipeline.explain.recompiling import recompiled
+from wavecast.pipeline.explain.recompiling import recompile
 from wavecast.rules import RULES
 from wavecast.rules.finding import Finding
 from wavecast.rules.fix import Fix, Outcome, Recompiled, ResourceUse, Simulated
@@ -88,7 +88,7 @@ class Fixing:
 
     def _compiled_again(self, change: Recompiled) -> Outcome | None:
         try:
-            again = recompiled(self.read.launch, change, self.device)
+            again = recompile(self.read.launch, change, self.device)
             read = read_launch(again, self.device)
             analysis = read.analysis
             if change.same_work and not _alike(self.read, read):

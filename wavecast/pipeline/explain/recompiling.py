@@ -13,7 +13,7 @@ from wavecast.errors import CompileError
 from wavecast.rules.fix import Recompiled
 
 
-def recompiled(launch: Launch, change: Recompiled, device: Device) -> Launch:
+def recompile(launch: Launch, change: Recompiled, device: Device) -> Launch:
     """The launch with a change. Raises CompileError where it does not compile, MissingTool without
     the compiler, UsageError for a target that Triton does not compile for."""
     code = _code(launch.code, change, device)
@@ -84,4 +84,4 @@ def _segment(launch: Launch, scalars: Mapping[str, int]) -> bytes:
     return bytes(data)
 
 
-__all__ = ["recompiled", "with_scalars"]
+__all__ = ["recompile", "with_scalars"]

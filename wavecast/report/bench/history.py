@@ -139,7 +139,7 @@ def line(series: Series, change: LevelChange) -> str:
     before, after = (shown_value(series, value) for value in (change.before, change.after))
     kind = " ".join(filter(None, (percent(change), word(series, change))))
     name = run_name(series.points[change.at])
-    return f"{name}: {before} → {after}, {kind}; {told(series, change)}"
+    return f"{name}: {before} → {after}, {kind}; {change_text(series, change)}"
 
 
 def percent(change: LevelChange) -> str:
@@ -147,7 +147,7 @@ def percent(change: LevelChange) -> str:
     return "" if change.ratio is None else f"{change.ratio - 1:+.1%}"
 
 
-def told(series: Series, change: LevelChange) -> str:
+def change_text(series: Series, change: LevelChange) -> str:
     """What is known of a change, without its values: `4 commits since 1a2b3c4d, triton 3.8.0 …`."""
     last = f"since {run_name(series.points[change.at - 1])}"
     if change.commits:
@@ -207,12 +207,13 @@ def _line(series: Series, change: LevelChange) -> Text:
         "  ",
         (kind, style),
         f"  {series.kpi.name} {before} → {after}  {safe(series.subject.key)}, "
-        f"{safe(where(series))} ({safe(told(series, change))})",
+        f"{safe(where(series))} ({safe(change_text(series, change))})",
     )
 
 
 __all__ = [
     "about",
+    "change_text",
     "document",
     "level",
     "line",
@@ -224,7 +225,6 @@ __all__ = [
     "sparkline",
     "summary",
     "tick",
-    "told",
     "where",
     "word",
 ]

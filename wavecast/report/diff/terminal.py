@@ -32,7 +32,9 @@ def render(diff: Diff, console: Console, *, rows: int = 40) -> None:
         (diff.after, diff.failed_after),
     ):
         for failure in failures:
-            console.print(f"[red]failed[/] in {escape(label)}: {escape(words.failed(failure))}")
+            console.print(
+                f"[red]failed[/] in {escape(label)}: {escape(words.failure_text(failure))}"
+            )
     for note in diff.notes:
         console.print(f"note: {escape(note)}", highlight=False)
 
@@ -90,7 +92,7 @@ def _where(kernel: KernelDiff, console: Console) -> None:
     )
     delta = region.spent
     if delta.changed:
-        console.print(f"    {words.moved(kernel, region)}", highlight=False)
+        console.print(f"    {words.part_text(kernel, region)}", highlight=False)
     pipes = words.pipe_words(region)
     if pipes:
         console.print(f"    {pipes}", highlight=False)

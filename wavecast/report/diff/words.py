@@ -41,7 +41,7 @@ class NumberRow:
     direction: Direction
 
 
-def failed(failure: Failure) -> str:
+def failure_text(failure: Failure) -> str:
     """What could not be explained, and why."""
     hint = f" ({failure.hint})" if failure.hint else ""
     return f"{failure.kernel} for {failure.target}: {failure.message}{hint}"
@@ -132,7 +132,7 @@ def signed_weight(value: float, basis: Basis) -> str:
     return f"{'+' if value > 0 else '−'}{weight(abs(value), basis)}"
 
 
-def moved(kernel: KernelDiff, region: DiffRegion) -> str:
+def part_text(kernel: KernelDiff, region: DiffRegion) -> str:
     """What a part of the code takes before and after, and its share of the whole change."""
     delta, basis = region.spent, kernel.basis
     if not shows(delta):
@@ -252,14 +252,14 @@ __all__ = [
     "change",
     "conclusion",
     "direction",
-    "failed",
+    "failure_text",
     "figure_text",
     "finding_text",
     "hunks",
     "line_position",
-    "moved",
     "moved_lines",
     "number_rows",
+    "part_text",
     "pipe_words",
     "position",
     "row_words",

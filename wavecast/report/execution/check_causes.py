@@ -38,7 +38,7 @@ class ReportGroup:
         return f"+{units.count(len(self.others))} with the same cause: {counts}"
 
 
-def ordered(reports: Sequence[Report]) -> list[Report]:
+def sort_reports(reports: Sequence[Report]) -> list[Report]:
     """Errors first, then by kernel and location."""
     return sorted(reports, key=lambda r: (_SEVERITY[r.severity], r.kernel, r.target, r.instruction))
 
@@ -54,7 +54,7 @@ def groups(reports: Sequence[Report]) -> list[ReportGroup]:
     without a line are alone.
     """
     members_by_key: dict[object, list[Report]] = {}
-    for report in ordered(reports):
+    for report in sort_reports(reports):
         members_by_key.setdefault(_key(report), []).append(report)
     _adopt_unwritten(members_by_key)
     report_groups = []
@@ -114,4 +114,4 @@ def _line(location: SourceLocation | None) -> _Line | None:
     return location.outermost.file, location.outermost.line
 
 
-__all__ = ["ReportGroup", "groups", "ordered"]
+__all__ = ["ReportGroup", "groups", "sort_reports"]

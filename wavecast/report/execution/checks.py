@@ -14,7 +14,7 @@ from wavecast.documents.check import (
     OtherInstructionJson,
 )
 from wavecast.emulate.reports import EXPLANATIONS, Kind, Report
-from wavecast.report.execution.check_causes import ReportGroup, groups, ordered
+from wavecast.report.execution.check_causes import ReportGroup, groups, sort_reports
 from wavecast.report.explain import sarif, source
 from wavecast.report.kit import units
 from wavecast.report.kit.locations import call_site
@@ -105,7 +105,7 @@ def totals(reports: Sequence[Report]) -> str:
 
 def document(reports: Sequence[Report], traffic: Sequence[LinkTraffic] = ()) -> dict[str, Any]:
     """The reports as plain dicts, schema `wavecast.check/1`."""
-    entries = [_entry(report) for report in ordered(reports)]
+    entries = [_entry(report) for report in sort_reports(reports)]
     return json_objects.values(
         CheckDocument(wavecast=__version__, reports=entries, traffic=list(traffic))
     )
@@ -265,4 +265,13 @@ def _quote(text: Any, location: SourceLocation | None) -> None:
         text.append(f"\n  {outer.line:>5} │ {safe(line)}", style="dim")
 
 
-__all__ = ["Format", "document", "dumps", "github", "ordered", "render", "sarif_document", "totals"]
+__all__ = [
+    "Format",
+    "document",
+    "dumps",
+    "github",
+    "render",
+    "sarif_document",
+    "sort_reports",
+    "totals",
+]

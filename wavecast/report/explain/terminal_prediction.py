@@ -67,7 +67,7 @@ def summary(prediction: Prediction, say: Words) -> Text:
     text.append(
         f" ({units.seconds(prediction.low)} to {units.seconds(prediction.high)})", style="not bold"
     )
-    text.append(f" · {safe(say.told(prediction.limiter))}-bound", style="not bold")
+    text.append(f" · {safe(say.translate(prediction.limiter))}-bound", style="not bold")
     clock = prediction.assumed.get("clock_ghz")
     if isinstance(clock, float):
         text.append(f" · {units.significant(clock)} GHz", style="dim not bold")
@@ -94,7 +94,12 @@ def _bounds(prediction: Prediction, width: int, say: Words) -> Table:
     }
     for name, value in sorted(large.items(), key=lambda item: -item[1]):
         _row(
-            table, say.told(name), value, prediction.seconds, width, bold=name == prediction.limiter
+            table,
+            say.translate(name),
+            value,
+            prediction.seconds,
+            width,
+            bold=name == prediction.limiter,
         )
     return table
 
@@ -111,7 +116,7 @@ def _shares(
 def _name(share: Share, code: CodeObject | None, say: Words) -> str:
     location = shown.source_line(share)
     if location is None or code is None:
-        return say.told(share.name)
+        return say.translate(share.name)
     return f"{location[1]:>4} {shown.text(share, code)}"
 
 

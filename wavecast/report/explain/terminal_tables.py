@@ -118,7 +118,7 @@ def memory(explanation: Explanation, *, full: bool) -> Iterator[RenderableType]:
         table.add_row(
             str(group.line) if group.line is not None else units.UNKNOWN,
             safe(group.argument) or units.UNKNOWN,
-            say.told(accesses.operation(group)),
+            say.translate(accesses.operation(group)),
             str(group.bytes_per_lane),
             accesses.lanes(group),
             Text(

@@ -65,7 +65,7 @@ class Words:
         """A class of instructions of the mix, `lds` → `lds` or `shared memory`."""
         return self.classes.get(name, name)
 
-    def told(self, text: str) -> str:
+    def translate(self, text: str) -> str:
         """A text with the model's terms (bounds, stalls, spaces) in the vendor's."""
         if not self.terms:
             return text
@@ -193,7 +193,7 @@ def _time(explanation: Explanation) -> str:
     if prediction is None:
         return ""
     interval = f"{units.seconds(prediction.low)} to {units.seconds(prediction.high)}"
-    limiter = of(explanation.device).told(prediction.limiter)
+    limiter = of(explanation.device).translate(prediction.limiter)
     return f"{units.seconds(prediction.seconds)} predicted ({interval}), bound by {limiter}"
 
 

@@ -34,7 +34,7 @@ _BOLD: Final = 7.6
 _SAME_ROOF: Final = 0.1
 """Rates that differ by less are one roof."""
 _LEAST_SHARE: Final = 0.001
-"""Of the time of the kernels, for a point under the roofs."""
+"""The least share of the time of the kernels for a point under the roofs."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -28,7 +28,7 @@ class EqualCalls:
         return self.first.seconds * self.count
 
 
-def described(answer: ModuleAnswer) -> str:
+def description(answer: ModuleAnswer) -> str:
     """Parameters, engine, kernels and calls in one line."""
     parameters = f"{answer.graph.parameters / 1e6:,.1f} M parameters · "
     return (
@@ -70,4 +70,4 @@ def _row(group: EqualCalls) -> KernelRow:
     )
 
 
-__all__ = ["EqualCalls", "described", "equal", "in_order", "rows"]
+__all__ = ["EqualCalls", "description", "equal", "in_order", "rows"]

@@ -72,7 +72,7 @@ def render_changes(change: ReplacedModule, console: Console) -> None:
 def _head(answer: ModuleAnswer, console: Console) -> None:
     title = f"{safe(answer.graph.name)} on {safe(answer.device.name)}"
     console.print(Rule(Text(title, "bold cyan"), align="left"))
-    console.print(Text(module_words.described(answer), style="dim"))
+    console.print(Text(module_words.description(answer), style="dim"))
     console.print(
         Text.assemble(
             "  a run takes ",

@@ -77,7 +77,7 @@ def _table(outlooks: list[Outlook], width: int) -> Table:
             name,
             Text(units.seconds(estimate.seconds), style="bold" if best else ""),
             f"{units.seconds(estimate.low)} – {units.seconds(estimate.high)}",
-            safe(words.of(outlook.device).told(estimate.limiter)),
+            safe(words.of(outlook.device).translate(estimate.limiter)),
             _rate(outlook),
             units.percent(bound.floor_seconds or 0.0, estimate.seconds),
             units.seconds(bound.sustained_seconds or bound.floor_seconds),

@@ -90,7 +90,7 @@ def _answer(answer: ModelAnswer, console: Console, detail: str) -> None:
 def _head(answer: ModelAnswer, console: Console) -> None:
     title = f"{safe(answer.architecture.name)} on {safe(answer.system.name)}"
     console.print(Rule(Text(title, "bold cyan"), align="left"))
-    console.print(Text(serving_words.deployed(answer), style="dim"))
+    console.print(Text(serving_words.deployment_text(answer), style="dim"))
 
 
 def _memory(answer: ModelAnswer, console: Console) -> None:

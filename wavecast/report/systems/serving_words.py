@@ -27,7 +27,7 @@ def size(answer: ModelAnswer) -> str:
     return text
 
 
-def deployed(answer: ModelAnswer) -> str:
+def deployment_text(answer: ModelAnswer) -> str:
     """Parameters, parallelism, engine and formats in one line."""
     formats = dict.fromkeys(getattr(answer.precision, role).weights for role in ROLES)
     return (
@@ -109,7 +109,7 @@ def bases(answer: ModelAnswer) -> str:
 __all__ = [
     "ROLES",
     "bases",
-    "deployed",
+    "deployment_text",
     "engine_profile",
     "layers",
     "load",

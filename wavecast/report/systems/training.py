@@ -58,7 +58,7 @@ def render(answers: Sequence[TrainingAnswer], console: Console, *, detail: str =
 def _head(answer: TrainingAnswer, console: Console) -> None:
     title = f"Training {safe(answer.architecture.name)} on {safe(answer.system.name)}"
     console.print(Rule(Text(title, "bold cyan"), align="left"))
-    console.print(Text(training_words.described(answer), style="dim"))
+    console.print(Text(training_words.description(answer), style="dim"))
 
 
 def _memory(answer: TrainingAnswer, console: Console) -> None:

@@ -17,7 +17,7 @@ _SHOWN = 0.0005
 """Least share of a step in which a GPU waits that is shown."""
 
 
-def described(answer: TrainingAnswer) -> str:
+def description(answer: TrainingAnswer) -> str:
     """Parameters, parallelism, dtype and batch in one line."""
     setup = answer.setup
     return " · ".join(
@@ -89,4 +89,4 @@ def modules(figures: TrainingFigures) -> dict[str, float]:
     return dict(by_module)
 
 
-__all__ = ["described", "figures", "modules", "parts", "rows"]
+__all__ = ["description", "figures", "modules", "parts", "rows"]

@@ -14,7 +14,7 @@ from wavecast.report.kit.terminal import heading, safe
 from wavecast.report.validation.words import (
     BASELINES,
     baseline_names,
-    explained,
+    explanation,
     known_figures,
     log_percent,
     ratio,
@@ -200,6 +200,6 @@ def _worst(validation: Validation) -> Iterator[RenderableType]:
     for op, outcomes in validation.worst.items():
         yield Text(f"  {op}", style="bold")
         for outcome in outcomes:
-            head, why = explained(outcome)
+            head, why = explanation(outcome)
             yield Text(f"    {safe(head)}")
             yield Text(f"      {safe(why)}", style="dim")

@@ -46,7 +46,7 @@ def known_figures(
     return compared, sum(score.unknown for score in scores)
 
 
-def explained(outcome: ScoredProblem) -> tuple[str, str]:
+def explanation(outcome: ScoredProblem) -> tuple[str, str]:
     """What was measured and predicted, and what the prediction says of itself."""
     prediction, case = outcome.prediction, outcome.case
     head = (

@@ -43,7 +43,7 @@ def install(patches: Patches, gpus: Gpus, ranks: RankThreads) -> None:
             threading.Thread(target=run, args=(number,), name=f"rank {number}")
             for number in range(nprocs)
         ]
-        with gpus.node.blocked():
+        with gpus.node.blocking():
             for thread in threads:
                 thread.start()
             for thread in threads:

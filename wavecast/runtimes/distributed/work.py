@@ -27,7 +27,7 @@ class QueueWork(dist.Work):
         return True
 
     def is_completed(self) -> bool:
-        return self._marker is None or self._marker.reached
+        return self._marker is None or self._marker.is_reached
 
     def is_success(self) -> bool:
         return self.is_completed()

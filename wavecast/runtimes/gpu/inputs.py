@@ -46,7 +46,7 @@ class MakeThere(Make):
         return tensor.to(kind)
 
     def _empty(self, shape: Sequence[int], kind: torch.dtype) -> torch.Tensor:
-        """Of the dtype itself where torch draws it, of float16 for narrower ones."""
+        """A tensor of the dtype where torch draws it, of float16 for narrower ones."""
         dtype = kind if kind in _DIRECT else torch.float16
         return torch.empty(tuple(shape), dtype=dtype, device=self.device)
 

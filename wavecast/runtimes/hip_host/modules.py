@@ -92,7 +92,7 @@ class LoadedModule:
         if native.data.size:
             native.data = self.data
 
-    def described(self) -> bytes:
+    def description(self) -> bytes:
         """Kernels and variables as the runtime reads them (`kernels.c`, `load`)."""
         parts = [struct.pack("<I", len(self.kernels))]
         for kernel in self.kernels:

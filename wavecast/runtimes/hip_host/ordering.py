@@ -50,7 +50,7 @@ class ProgramOrder:
     def __post_init__(self) -> None:
         self.memory = WorkMemory(self._order, self.target)
 
-    def allocated(self, allocations: Sequence[AddressInterval]) -> None:
+    def on_allocations(self, allocations: Sequence[AddressInterval]) -> None:
         """The program has these allocations now. New ones have the pattern of unwritten memory;
         what the host shares it may write without telling."""
         for first, _ in set(self.allocations) - set(allocations):
@@ -68,7 +68,7 @@ class ProgramOrder:
         self._take(OrderEvent(event), device, location, words)
         records = [
             struct.pack("<3Q", access.first, access.end, access.written)
-            for access in self.memory.unwaited()
+            for access in self.memory.unwaited_accesses()
         ]
         return b"".join(records)
 
@@ -136,9 +136,9 @@ class ProgramOrder:
         if not self.memory.active:
             return
         stores = event is not OrderEvent.READS
-        self.add(self.memory.copied(work, parts, stores=stores, within=within))
+        self.add(self.memory.on_copy(work, parts, stores=stores, within=within))
         if event is OrderEvent.FREES:
-            self.memory.freed(within[0])
+            self.memory.on_free(within[0])
 
     def _allocation(self, address: int) -> AddressInterval | None:
         """The whole dwords of an allocation."""

@@ -93,7 +93,7 @@ class ProgramSession:
         module = load(image, self.device.target, self.arena)
         self._loaded += 1
         self._modules[self._loaded] = module
-        return struct.pack("<Q", self._loaded) + module.described()
+        return struct.pack("<Q", self._loaded) + module.description()
 
     def _launch(self, message: bytes) -> bytes:
         (module,), (kernel,), grid, block, (dynamic_lds,), _, (size,) = LAUNCH.read(message)
@@ -108,7 +108,7 @@ class ProgramSession:
         words = struct.unpack(f"<{len(message) // 8}Q", message)
         self.launcher.allocations = list(zip(words[::2], words[1::2], strict=True))
         if self.order is not None:
-            self.order.allocated(self.launcher.allocations)
+            self.order.on_allocations(self.launcher.allocations)
         return b""
 
     def _order(self, message: bytes) -> bytes:

@@ -44,7 +44,7 @@ class ArgumentSlot:
     parameter: Parameter
 
     @property
-    def shown(self) -> str:
+    def label(self) -> str:
         """`argument 2 (x: float*)`, as errors name it; numbers count from 1."""
         name, type_ = self.parameter.name, self.parameter.type
         label = f"{name}: {type_}" if name and type_ else name or type_
@@ -94,7 +94,7 @@ def pack(
         packed, argument = _argument(slot, value, memory)
         if len(packed) != slot.layout.size:
             size = count(slot.layout.size, "byte")
-            raise LaunchError(f"{memory.kernel}: {slot.shown} has {size}, not {len(packed)}")
+            raise LaunchError(f"{memory.kernel}: {slot.label} has {size}, not {len(packed)}")
         data[slot.layout.offset : slot.layout.offset + slot.layout.size] = packed
         arguments.append(argument)
     return bytes(data), tuple(arguments)
@@ -120,7 +120,7 @@ def _argument(slot: ArgumentSlot, value: Any, memory: Memory) -> tuple[bytes, Ar
                 name, "scalar", slot.parameter.type, value=value
             )
         case kind:
-            raise Unsupported(f"{memory.kernel}: {slot.shown} is of kind {kind}")
+            raise Unsupported(f"{memory.kernel}: {slot.label} is of kind {kind}")
 
 
 def _is_address(slot: ArgumentSlot, value: Any) -> bool:
@@ -135,13 +135,13 @@ def _pointer(slot: ArgumentSlot, value: Any, memory: Memory) -> tuple[bytes, Arg
     if value is None or _is_integer(value):
         address = int(value or 0)
         if not 0 <= address < 1 << 64:
-            raise LaunchError(f"{memory.kernel}: {slot.shown}: {address} is not an address")
+            raise LaunchError(f"{memory.kernel}: {slot.label}: {address} is not an address")
         return struct.pack("<Q", address), Argument(name, "pointer", value=address)
-    region = memory.add(value, slot.shown)
+    region = memory.add(value, slot.label)
     element = element_dtype(kind)
     if element and not fits(region.dtype, element):
         raise LaunchError(
-            f"{memory.kernel}: {slot.shown} points at {element}, not at {region.dtype}"
+            f"{memory.kernel}: {slot.label} points at {element}, not at {region.dtype}"
         )
     return struct.pack("<Q", region.address), region.argument(name)
 
@@ -153,7 +153,7 @@ def _by_value(slot: ArgumentSlot, value: Any, kernel: str) -> bytes:
         if len(raw) != size:
             expected_size = count(size, "byte")
             raise LaunchError(
-                f"{kernel}: {slot.shown} has {expected_size}, the value has {len(raw)}"
+                f"{kernel}: {slot.label} has {expected_size}, the value has {len(raw)}"
             )
         return raw
     if isinstance(value, (tuple, list)) or (isinstance(value, np.ndarray) and value.ndim == 1):
@@ -163,18 +163,18 @@ def _by_value(slot: ArgumentSlot, value: Any, kernel: str) -> bytes:
         dtype = ""
     if not dtype and slot.parameter.type and isinstance(value, int) and size in (2, 4, 8):
         raise LaunchError(
-            f"{kernel}: {slot.shown} may be an integer or a float: its type is not known here",
+            f"{kernel}: {slot.label} may be an integer or a float: its type is not known here",
             hint=f"give a number of {size} bytes with its type: numpy.float32(…), i32:…",
         )
     try:
         packed = _number(dtype, size, value)
     except (struct.error, OverflowError) as error:
         kind = slot.parameter.type or count(size, "byte")
-        raise LaunchError(f"{kernel}: {slot.shown}: {kind} cannot hold {value!r}") from error
+        raise LaunchError(f"{kernel}: {slot.label}: {kind} cannot hold {value!r}") from error
     if packed is None:
         what = dtype or f"a value of {count(size, 'byte')}"
         raise LaunchError(
-            f"{kernel}: {slot.shown} takes {what}, not {describe(value)}",
+            f"{kernel}: {slot.label} takes {what}, not {describe(value)}",
             hint=_advice(dtype, size),
         )
     return packed
@@ -186,20 +186,20 @@ def _vector(slot: ArgumentSlot, value: Sequence[Any] | np.ndarray, kernel: str) 
     if not count:
         what = slot.parameter.type or f"a value of {slot.layout.size} bytes"
         raise LaunchError(
-            f"{kernel}: {slot.shown} takes {what}, not a vector of {len(value)} elements",
+            f"{kernel}: {slot.label} takes {what}, not a vector of {len(value)} elements",
             hint="give bytes or a ctypes structure",
         )
     if len(value) != count:
         raise LaunchError(
-            f"{kernel}: {slot.shown} has {count} elements, the value has {len(value)}"
+            f"{kernel}: {slot.label} has {count} elements, the value has {len(value)}"
         )
     size = itemsize(dtype)
     try:
         parts = [_number(dtype, size, element) for element in value]
     except (struct.error, OverflowError) as error:
-        raise LaunchError(f"{kernel}: {slot.shown}: {dtype} cannot hold {value!r}") from error
+        raise LaunchError(f"{kernel}: {slot.label}: {dtype} cannot hold {value!r}") from error
     if None in parts:
-        raise LaunchError(f"{kernel}: {slot.shown} takes elements of {dtype}, not {value!r}")
+        raise LaunchError(f"{kernel}: {slot.label} takes elements of {dtype}, not {value!r}")
     return b"".join(part for part in parts if part).ljust(slot.layout.size, b"\0")
 
 

@@ -69,13 +69,13 @@ class FreshMemory(TorchFunctionMode):
                     self._fill(result)
         elif self.written:
             with self._torch._C.DisableTorchFunction():
-                self.host.called(func, args, keywords)
+                self.host.on_call(func, args, keywords)
         return result
 
     def _fill(self, tensor: Any) -> None:
         """Fill the storage of a new tensor."""
         storage = _storage(tensor)
-        if storage is not None and not self.host.allocated(tensor):
+        if storage is not None and not self.host.on_allocation(tensor):
             fill(storage.data_ptr(), storage.nbytes())
 
     def _resize(self, func: Callable[..., Any], args: tuple, kwargs: dict) -> Any:
@@ -87,7 +87,7 @@ class FreshMemory(TorchFunctionMode):
         result = func(*args, **kwargs)
         storage = args[0].untyped_storage()
         growth = storage.nbytes() - marks.size
-        if growth > 0 and not self.host.allocated(args[0], marks):
+        if growth > 0 and not self.host.on_allocation(args[0], marks):
             fill(storage.data_ptr() + marks.size, growth)
         return result
 

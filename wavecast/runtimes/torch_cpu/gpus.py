@@ -60,10 +60,10 @@ class Gpus:
         RuntimeError as PyTorch does."""
         before = self._chosen.gpu
         if gpu >= 0:
-            self._chosen.gpu = self.checked(gpu)
+            self._chosen.gpu = self.check_number(gpu)
         return before
 
-    def checked(self, gpu: int) -> int:
+    def check_number(self, gpu: int) -> int:
         """A device number. Raises RuntimeError for one that the node lacks, as PyTorch does."""
         if not 0 <= gpu < self.count:
             raise RuntimeError(
@@ -76,11 +76,11 @@ class Gpus:
         if device is None:
             return self.current
         if isinstance(device, int):
-            return self.current if device < 0 else self.checked(device)
+            return self.current if device < 0 else self.check_number(device)
         if hasattr(device, "device_index"):
             return int(device.device_index)
         index = torch.device(device).index
-        return self.current if index is None else self.checked(index)
+        return self.current if index is None else self.check_number(index)
 
     def stream(self, gpu: int) -> int:
         """The number of the calling thread's stream on a device."""

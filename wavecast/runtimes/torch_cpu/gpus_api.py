@@ -152,7 +152,7 @@ def _kinds(gpus: Gpus) -> dict[str, type]:
                 queue.wait_for(self._marker)
 
         def query(self) -> bool:
-            return self._marker is None or self._marker.reached
+            return self._marker is None or self._marker.is_reached
 
         def synchronize(self) -> None:
             if self._marker is not None:

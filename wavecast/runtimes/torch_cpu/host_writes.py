@@ -42,7 +42,7 @@ class HostWrites:
         block = self.written.at(storage.data_ptr())
         return np.ones(storage.nbytes(), np.uint8) if block is None else block.written
 
-    def allocated(self, tensor: torch.Tensor, before: np.ndarray | None = None) -> bool:
+    def on_allocation(self, tensor: torch.Tensor, before: np.ndarray | None = None) -> bool:
         """Follow the new storage of a tensor of single bytes or 16-bit integers. False for others:
         wider values and 16-bit floats are told from the pattern. Bytes from `before` the storage
         grew keep their marks."""
@@ -62,7 +62,7 @@ class HostWrites:
         self._shadows[first] = torch.from_numpy(bytes_)
         return True
 
-    def called(
+    def on_call(
         self, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
     ) -> None:
         """A call has ended. What cannot be followed counts as written."""

@@ -156,7 +156,7 @@ def _map_argument(patches: Patches, owner: Any, name: str, argument: str) -> Non
 
 
 def _is_device(value: Any) -> bool:
-    """Of a positional argument, where a string or a number may be anything."""
+    """Whether a positional argument is a device: a string or a number may be anything."""
     return isinstance(value, torch.device) and is_cuda(value)
 
 

@@ -22,7 +22,7 @@ def install(patches: Patches) -> None:
     for. Other dtypes keep theirs."""
     import torch
 
-    slow = unsupported()
+    slow = unsupported_dtypes()
     if not slow:
         return
     library = torch.library.Library("aten", "IMPL")
@@ -33,7 +33,7 @@ def install(patches: Patches) -> None:
             library.impl(name, _float32_kernel(name, slow), "CPU")
 
 
-def unsupported() -> frozenset[Any]:
+def unsupported_dtypes() -> frozenset[Any]:
     """16-bit floats that oneDNN, PyTorch's library for products, has no kernels for here."""
     import torch
 

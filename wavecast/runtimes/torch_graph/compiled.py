@@ -29,7 +29,8 @@ from wavecast.runtimes.triton import capture
 from wavecast.systems.sources.calls import ModuleGraph, OperatorCall, TensorSizes
 
 _SETTINGS: Final = {"triton.autotune_pointwise": False}
-"""Of Inductor. To time configurations of every element-wise kernel takes longer than the rest."""
+"""Settings of Inductor. To time configurations of every element-wise kernel takes longer than the
+rest."""
 _READS_VALUES: Final = frozenset({"_local_scalar_dense", "nonzero", "equal", "is_nonzero"})
 """Operators whose result depends on values."""
 _EXECUTED: Final = frozenset({"inductor", "prim", "prims", "profiler", "prims_only"})

@@ -105,7 +105,7 @@ class _Watch(TorchDispatchMode):
         kwargs = dict(kwargs or {})
         self._recording.calls(func._schema, args, kwargs)
         result = func(*args, **kwargs)
-        self._recording.made(func._schema, result)
+        self._recording.on_result(func._schema, result)
         return result
 
 
@@ -147,7 +147,7 @@ class _Recording:
                 label = self._label(unknown[0])
                 raise self._export_error(f"it computes {schema.name} of {label} on the host")
 
-    def made(self, schema: Any, result: Any) -> None:
+    def on_result(self, schema: Any, result: Any) -> None:
         """After PyTorch computed `result`."""
         content = _Content.EMPTY if schema.name in _EMPTY else _Content.KNOWN
         for leaf in tree_leaves(result):

@@ -67,7 +67,7 @@ class CaptureCache:
         entry = DiskCache().get(self._key)
         if not isinstance(entry, dict) or entry.get("conditions") != self._conditions:
             return None
-        if not RunDependencies.unpacked(entry["dependencies"]).unchanged():
+        if not RunDependencies.unpack(entry["dependencies"]).is_unchanged():
             return None
         return StoredCapture(entry["frames"], entry["time"])
 
@@ -85,7 +85,7 @@ class CaptureCache:
             self._key,
             {
                 "conditions": self._conditions,
-                "dependencies": all_of_them.packed(),
+                "dependencies": all_of_them.pack(),
                 "frames": {target: list(target_frames) for target, target_frames in frames.items()},
                 "time": time.time(),
             },

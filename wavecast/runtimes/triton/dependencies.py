@@ -33,7 +33,7 @@ class RunDependencies:
     imported: Mapping[str, Sequence[str]]
     modules: Collection[str]
 
-    def unchanged(self) -> bool:
+    def is_unchanged(self) -> bool:
         """Whether everything is as it was when this was made."""
         modules = frozenset(self.modules)
         return (
@@ -45,7 +45,7 @@ class RunDependencies:
             )
         )
 
-    def packed(self) -> dict[str, Any]:
+    def pack(self) -> dict[str, Any]:
         """Values that a cache stores."""
         return {
             "paths": dict(self.paths),
@@ -56,7 +56,7 @@ class RunDependencies:
         }
 
     @classmethod
-    def unpacked(cls, values: object) -> RunDependencies:
+    def unpack(cls, values: object) -> RunDependencies:
         """What `packed` gave. Raises TypeError for anything else."""
         return cls(**cast("dict[str, Any]", values))
 

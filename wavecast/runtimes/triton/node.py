@@ -80,7 +80,7 @@ class NodeHooks(ExecutingHooks):
             threading.Thread(target=run, args=(rank,), name=f"rank {rank}")
             for rank in range(self.node.count)
         ]
-        with self.node.blocked():
+        with self.node.blocking():
             for thread in threads:
                 thread.start()
             for thread in threads:

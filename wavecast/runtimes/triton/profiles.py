@@ -48,7 +48,7 @@ class CapturedLaunches(list[Launch]):
         self.profiles = CapturedProfiles()
         self.library_calls: list[GraphLibraryCall] = []
 
-    def called(self, call: OperatorCall, lines: tuple[str, ...]) -> None:
+    def add_call(self, call: OperatorCall, lines: tuple[str, ...]) -> None:
         """Add a call of a library, or count it once more."""
         for index, entry in enumerate(self.library_calls):
             if entry.lines == lines and entry.call == call:

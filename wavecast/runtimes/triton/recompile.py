@@ -40,7 +40,7 @@ def recompile_kernel(
     hit = store.get(entry) if entry else None
     if isinstance(hit, dict):
         return wire.decode_code(hit)
-    result = _compiled(code, text, all_options, device)
+    result = _compile(code, text, all_options, device)
     if entry:
         store.put(entry, wire.encode_code(result))
     return result
@@ -56,7 +56,7 @@ def _key(code: CodeObject, text: str, all_options: Mapping[str, object]) -> str:
     return digest.key("recompiled", installed, settings, wire.encode_code(code), text, options)
 
 
-def _compiled(
+def _compile(
     code: CodeObject, text: str, all_options: Mapping[str, object], device: Device
 ) -> CodeObject:
     import triton

@@ -213,7 +213,7 @@ class _Run:
     def take(self, frame: Mapping[str, Any]) -> None:
         """Add what a frame tells."""
         if "dependencies" in frame:
-            self.dependencies = RunDependencies.unpacked(frame["dependencies"])
+            self.dependencies = RunDependencies.unpack(frame["dependencies"])
             return
         self.frames.append(frame)
         if "code" in frame:
@@ -251,7 +251,7 @@ class _Run:
         profiles = {name: decode(data, program) for name, data in documents.items()}
         self.profiles.add(launch, profiles)
 
-    def finished(self) -> tuple[Launch, ...]:
+    def finish(self) -> tuple[Launch, ...]:
         """The launches with their counts."""
         counts = dict(enumerate(self.counts))
         return tuple(
@@ -313,7 +313,7 @@ def _missing(module: str, message: str) -> MissingTool:
 def _conclude(
     script: Path, runs: Mapping[str, _Run], kernels: str, timeout: float | None
 ) -> Capture:
-    launches = {target: run.finished() for target, run in runs.items()}
+    launches = {target: run.finish() for target, run in runs.items()}
     failures = [failure for run in runs.values() for failure in run.failures]
     notes = dict.fromkeys(note for run in runs.values() for note in run.notes)
     complaints = {target: run.complaint(script, timeout) for target, run in runs.items()}

@@ -57,7 +57,7 @@ def capture(
         with (
             contextlib.nullcontext()
             if real
-            else emulated_cuda(facts, recorder.note, heard=recorder.launches.called)
+            else emulated_cuda(facts, recorder.note, heard=recorder.launches.add_call)
         ):
             yield recorder.launches
     finally:

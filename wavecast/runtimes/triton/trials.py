@@ -59,7 +59,7 @@ class Trials:
         self._bind()
         return tuple(config.all_kwargs() for config in self._tuner.prune_configs(self._named))
 
-    def chosen(self, settings: Settings) -> Any:
+    def config_of(self, settings: Settings) -> Any:
         """The `triton.Config` of a configuration."""
         return make_config(self._tuner, settings)
 
@@ -82,7 +82,7 @@ class Trials:
         patches.attribute(self._hooks.driver, "on_launch", on_launch)
         refuse_early(patches, self._hooks.driver.facts)
         try:
-            on_trial = self._hooks.autotuners.on_trial(self.chosen(settings))
+            on_trial = self._hooks.autotuners.on_trial(self.config_of(settings))
             with isolation.in_this_process(), on_trial:
                 self._call(settings)
         finally:
@@ -106,7 +106,7 @@ class Trials:
         self._tuner.__dict__["do_bench"] = once
         try:
             # Triton's own: its hooks before and after, and its errors for what does not fit.
-            self._tuner._bench(*self._args, config=self.chosen(settings), **self._named)
+            self._tuner._bench(*self._args, config=self.config_of(settings), **self._named)
         except (Refused, CompileError) as error:
             raise Refused(str(error)) from error
         finally:

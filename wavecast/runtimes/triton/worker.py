@@ -214,7 +214,7 @@ def _capture(
             facts,
             recorder.note,
             lambda: bool(launches or recorder.filtered or recorder.failures),
-            heard=launches.called,
+            heard=launches.add_call,
         ):
             run_as_main(path, job.arguments)
     except WavecastError as error:
@@ -229,7 +229,7 @@ def _capture(
         return
     dependencies = observer.dependencies() if observer is not None and raised is None else ""
     if not isinstance(dependencies, str):
-        frames.write({"dependencies": dependencies.packed()})
+        frames.write({"dependencies": dependencies.pack()})
     frames.write(
         {"end": raised, "notes": list(recorder.notes), "filtered": list(recorder.filtered)}
     )

@@ -64,7 +64,7 @@ class WorkbenchSession:
             text = files.read_text(self.watched)
         return replace(self, text=text, arch=arch, arguments=tuple(arguments))
 
-    def written(self) -> Path:
+    def write(self) -> Path:
         """Write the text to the folder of the session, unless a file is watched."""
         if self.watched is None:
             files.write_atomic(self.path, self.text)
@@ -74,7 +74,7 @@ class WorkbenchSession:
         """What asks the engine to explain this version."""
         return {
             "question": "explain",
-            "path": str(self.written()),
+            "path": str(self.write()),
             "arch": self.arch,
             "arguments": list(self.arguments),
             "imports": self.imports,

@@ -85,7 +85,7 @@ def answer(
     cluster = Cluster(system.device, system.group(system.gpus), oversubscription, leaf)
     library = Collective(function, size, system.gpus, group=cluster.group).predict(system.device)
     varied = {
-        text: search(function, size, cluster.scaled(**{name: factor}))[0]
+        text: search(function, size, cluster.scale(**{name: factor}))[0]
         for text, name, factor in map(_change, filter(None, map(str.strip, changes.split(";"))))
     }
     times = search(function, size, cluster)

@@ -42,12 +42,12 @@ class Cluster:
         if self.oversubscription < 1 or self.leaf < 1 or self.latency <= 0:
             raise UsageError("oversubscription is 1 or more, a leaf switch has a node or more")
 
-    def scaled(self, *, links: float = 1.0, network: float = 1.0, latency: float = 1.0) -> Cluster:
+    def scale(self, *, links: float = 1.0, network: float = 1.0, latency: float = 1.0) -> Cluster:
         """With factors of the bandwidth of links, of NICs, and of latencies."""
         fabric, nics = self.group.fabric, self.group.network
         group = replace(
             self.group,
-            fabric=fabric and fabric.scaled(links),
+            fabric=fabric and fabric.scale(links),
             network=nics and replace(nics, bandwidth=network * nics.bandwidth),
         )
         return replace(self, group=group, latency=self.latency * latency)

@@ -46,7 +46,7 @@ class _Group:
     open: bool
 
 
-def generated(call: OperatorCall) -> bool:
+def is_generated(call: OperatorCall) -> bool:
     """Whether Inductor generates code for a call."""
     plain = base(call.name)
     return call.name in ELEMENTS or plain in POINTWISE or call.pointwise
@@ -113,10 +113,10 @@ def _groups(graph: ModuleGraph) -> list[_Group]:
             continue
         sources = [of[producer] for producer in _producers(graph, number)]
         size = max(spec.elements for spec in (*call.outputs, *call.inputs[:1]))
-        is_generated = generated(call)
+        generated = is_generated(call)
         target = groups[max(sources)] if sources else None
-        if not (is_generated and target and target.open and target.size == size) or _ends(call):
-            target = _Group(len(groups), size, [], is_generated, is_generated and not _ends(call))
+        if not (generated and target and target.open and target.size == size) or _ends(call):
+            target = _Group(len(groups), size, [], generated, generated and not _ends(call))
             groups.append(target)
         target.calls.append(number)
         of[number] = target.number
@@ -130,4 +130,4 @@ def _ends(call: OperatorCall) -> bool:
     return call.name in _ENDS and bool(training)
 
 
-__all__ = ["RULE", "fuse_graph", "generated"]
+__all__ = ["RULE", "fuse_graph", "is_generated"]

@@ -25,7 +25,7 @@ class RankParameters:
     trained_dense: float
     trained_experts: float
 
-    def scaled(self, factor: float) -> RankParameters:
+    def scale(self, factor: float) -> RankParameters:
         """So many of them."""
         return RankParameters(
             self.dense * factor,
@@ -72,7 +72,7 @@ def of_stage(
     parameters = RankParameters(0.0, 0.0, 0.0, 0.0)
     for layer, count in architecture.layers:
         share = count / architecture.depth * layers
-        parameters = parameters.plus(of_layer(architecture, setup, layer).scaled(share))
+        parameters = parameters.plus(of_layer(architecture, setup, layer).scale(share))
     table = embeddings * architecture.vocabulary * architecture.hidden / setup.tensor
     table += architecture.positions * architecture.hidden
     return parameters.plus(RankParameters(table, 0.0, 0.0 if setup.lora else table, 0.0))

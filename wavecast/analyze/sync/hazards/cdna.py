@@ -72,7 +72,7 @@ def _sources(item: Traits) -> int:
 
 
 def _vector_sources(item: Traits) -> int:
-    return item.moved
+    return item.moved_registers
 
 
 def _touched_registers(item: Traits) -> int:
@@ -156,7 +156,7 @@ def check(code: HazardCode) -> Iterator[Violation]:
 
 def _matrix_reach(code: HazardCode) -> list[int]:
     """Per block for how many wait states from its start a matrix instruction before it matters."""
-    blocks, wait_states = code.program.blocks, code.passed
+    blocks, wait_states = code.program.blocks, code.wait_states
     last = [-1] * len(blocks)
     for index in code.with_flags(MATRIX):
         last[code.block_of(index)] = index
@@ -199,18 +199,18 @@ class _Checker:
     def enter(self, block: Block) -> None:
         """Continue with this block."""
         self.start = block.start
-        self.reach = self.code.passed[block.start] + self.entering[block.index]
+        self.reach = self.code.wait_states[block.start] + self.entering[block.index]
 
     def near(self, index: int) -> Hits:
         """What `index` may depend on: a long way back only where a matrix instruction can be."""
         code = self.code
         item = code.traits[index]
-        limit = matrix.WINDOW if code.passed[index] < self.reach else self.limits[item.flags]
+        limit = matrix.WINDOW if code.wait_states[index] < self.reach else self.limits[item.flags]
         if item.flags & MATRIX:
-            self.reach = code.passed[index + 1] + matrix.WINDOW
+            self.reach = code.wait_states[index + 1] + matrix.WINDOW
         exposed = code.written if item.flags & NEEDS_VECTOR_WRITES else code.notable
-        here, last = code.passed[index], max(exposed.previous[index] + 1, self.start)
-        if here - code.passed[last] >= limit:
+        here, last = code.wait_states[index], max(exposed.previous[index] + 1, self.start)
+        if here - code.wait_states[last] >= limit:
             return []
         return code.before(index, limit, item.touched, exposed)
 
@@ -265,14 +265,14 @@ class _Checker:
         overwrite it, at once."""
         if item.flags & MATRIX or "dot_result" not in self.code.hazards:
             return
-        user = self.code.decoded(index)
+        user = self.code.decoded_at(index)
         for cause, states in hits:
             if states >= _DOT_STATES:
                 return
             if not self.code.flags[cause] & DOT:
                 continue
             written = self.code.traits[cause].writes
-            if self.code.decoded(cause).mnemonic == user.mnemonic:
+            if self.code.decoded_at(cause).mnemonic == user.mnemonic:
                 registers = written & _multiplicand_registers(self.code, index)
             else:
                 registers = written & _touched_registers(item)
@@ -323,7 +323,7 @@ Dependences = tuple[tuple[int, int, str], ...]
 
 def _of_matrix(code: HazardCode, index: int, cause: int) -> Dependences:
     """How matrix instruction `index` depends on matrix instruction `cause`."""
-    user, producer, target = code.decoded(index), code.decoded(cause), code.target
+    user, producer, target = code.decoded_at(index), code.decoded_at(cause), code.target
     result = producer.operands[0].bits
     return (
         (
@@ -341,7 +341,7 @@ def _of_matrix(code: HazardCode, index: int, cause: int) -> Dependences:
 
 def _of_others(code: HazardCode, index: int, cause: int) -> Dependences:
     """How another instruction `index` depends on matrix instruction `cause`."""
-    item, producer, target = code.traits[index], code.decoded(cause), code.target
+    item, producer, target = code.traits[index], code.decoded_at(cause), code.target
     result = producer.operands[0].bits
     return (
         (
@@ -365,7 +365,7 @@ def _of_others(code: HazardCode, index: int, cause: int) -> Dependences:
 def _multiplicand_registers(code: HazardCode, index: int) -> int:
     """Source registers of a dot product but for its accumulator, the last operand."""
     bits = 0
-    for operand in code.decoded(index).operands[1:3]:
+    for operand in code.decoded_at(index).operands[1:3]:
         bits |= operand.bits
     return bits
 

@@ -74,7 +74,7 @@ class HazardCode:
         self.starts = [block.start for block in program.blocks]
 
     @cached_property
-    def passed(self) -> list[int]:
+    def wait_states(self) -> list[int]:
         """Wait states of all instructions before each one."""
         return [0, *accumulate(item.states for item in self.traits)]
 
@@ -98,7 +98,7 @@ class HazardCode:
         """The block of an instruction."""
         return bisect_right(self.starts, index) - 1
 
-    def decoded(self, index: int) -> Decoded:
+    def decoded_at(self, index: int) -> Decoded:
         """The instruction at `index`."""
         return self.program.instructions[index].decoded
 
@@ -111,7 +111,7 @@ class HazardCode:
         several paths lead from one to the other.
         """
         start = self.starts[self.block_of(index)]
-        wait_states, previous, exposes = self.passed, exposed.previous, exposed.registers
+        wait_states, previous, exposes = self.wait_states, exposed.previous, exposed.registers
         here = wait_states[index]
         near: list[tuple[int, int]] = []
         position = previous[index]
@@ -164,7 +164,7 @@ class HazardCode:
         hits: dict[int, int],
     ) -> int | None:
         """Walk back through one block; the wait states at its start, None when out of reach."""
-        wait_states, previous, exposes = self.passed, exposed.previous, exposed.registers
+        wait_states, previous, exposes = self.wait_states, exposed.previous, exposed.registers
         here = states + wait_states[stop]
         position = previous[stop]
         while position >= start:
@@ -216,11 +216,12 @@ class HazardCode:
             counter="wait states",
             value=missing,
             remedy=f"s_nop {missing - 1}",
-            statement=f"`{self.decoded(index).text}` follows `{self.decoded(cause).text}`{on} "
+            statement=f"`{self.decoded_at(index).text}` follows "
+            f"`{self.decoded_at(cause).text}`{on} "
             f"after {states} of {least} wait states ({why})",
         )
 
-    def unordered(
+    def is_unordered(
         self, index: int, cause: int, registers: int, counter: str, remedy: str, why: str
     ) -> Violation:
         """`index` depends on `cause` and there is no `remedy` in between."""
@@ -233,7 +234,8 @@ class HazardCode:
             counter=counter,
             value=0,
             remedy=remedy,
-            statement=f"`{self.decoded(index).text}` follows `{self.decoded(cause).text}`{on} "
+            statement=f"`{self.decoded_at(index).text}` follows "
+            f"`{self.decoded_at(cause).text}`{on} "
             f"too closely ({why})",
         )
 

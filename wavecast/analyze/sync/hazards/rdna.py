@@ -117,7 +117,7 @@ def _transcendental_use(code: HazardCode, index: int) -> Iterator[Violation]:
         if not flags & (VALU | VMEM | DS | WAIT_ALU):
             return between
         if flags & (VMEM | DS) or (
-            flags & WAIT_ALU and alu_wait(code.decoded(position), "va_vdst") == 0
+            flags & WAIT_ALU and alu_wait(code.decoded_at(position), "va_vdst") == 0
         ):
             return None
         if flags & TRANS and code.traits[position].writes & sources:
@@ -133,7 +133,7 @@ def _transcendental_use(code: HazardCode, index: int) -> Iterator[Violation]:
     if causes:
         cause = causes[0]
         registers = code.traits[cause].writes & sources
-        yield code.unordered(
+        yield code.is_unordered(
             index, cause, registers, "va_vdst", "s_waitcnt_depctr depctr_va_vdst(0)",
             "the transcendental unit works concurrently with the vector one",
         )  # fmt: skip
@@ -143,15 +143,17 @@ def _matrix(code: HazardCode) -> Iterator[Violation]:
     """fixWMMAHazards: A, B or the index of a matrix instruction is D of the one before, with no
     vector instruction in between. C is interlocked."""
     for index in code.with_flags(MATRIX):
-        user = code.decoded(index)
+        user = code.decoded_at(index)
         read = user.operands[1].bits | user.operands[2].bits
         shape = user.opcode.matrix
         if shape is not None and shape.sparse:
             read |= user.operands[3].bits
         for cause in _last_vector(code, index, VALU):
-            registers = code.flags[cause] & MATRIX and code.decoded(cause).operands[0].bits & read
+            registers = (
+                code.flags[cause] & MATRIX and code.decoded_at(cause).operands[0].bits & read
+            )
             if registers:
-                yield code.unordered(
+                yield code.is_unordered(
                     index, cause, registers & VECTOR, "VALU instructions", "v_nop",
                     "a matrix result as A, B or index of the next matrix instruction",
                 )  # fmt: skip
@@ -164,7 +166,7 @@ def _permutations(code: HazardCode) -> Iterator[Violation]:
     for index in code.with_flags(PERMLANE):
         for cause in _last_vector(code, index, VALU, but=NOP):
             if code.flags[cause] & COMPARE_EXEC:
-                yield code.unordered(
+                yield code.is_unordered(
                     index, cause, 0, "VALU instructions", "v_mov_b32",
                     "a permutation after v_cmpx",
                 )  # fmt: skip
@@ -184,7 +186,7 @@ def _deallocations(code: HazardCode) -> Iterator[Violation]:
         code.paths_back(index, 0, step)
         for cause in before:
             if not code.flags[cause] & NOP:
-                yield code.unordered(
+                yield code.is_unordered(
                     index, cause, 0, "wait states", "s_nop 0", "the message frees the registers"
                 )
                 break

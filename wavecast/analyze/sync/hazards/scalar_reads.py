@@ -123,7 +123,7 @@ class _Solver:
             if not scalar | vector:
                 return state
             if flags & WAIT_ALU:
-                return self._apply_waits(state, self.code.decoded(index))
+                return self._apply_waits(state, self.code.decoded_at(index))
             return read, 0, 0
         access = self.accesses[index]
         assert access is not None
@@ -164,7 +164,7 @@ class _Solver:
 
     def _clears(self, index: int) -> bool:
         """Buffer instructions wait; flat, global and scratch ones do not."""
-        return self.code.decoded(index).opcode.form == "MUBUF"
+        return self.code.decoded_at(index).opcode.form == "MUBUF"
 
 
 def _join(state: _State, other: _State) -> _State:
@@ -224,7 +224,7 @@ def _violation(code: HazardCode, index: int, late: int, state: _State) -> Violat
         return 0
 
     code.paths_back(index, 0, step)
-    return code.unordered(
+    return code.is_unordered(
         index, writers[0], late & code.traits[writers[0]].writes, counter,
         f"s_wait_alu depctr_{counter}(0)",
         "a vector instruction read the register before it was written",

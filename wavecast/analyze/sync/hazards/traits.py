@@ -119,7 +119,7 @@ class Traits:
         return self.reads & VECTOR
 
     @property
-    def moved(self) -> int:
+    def moved_registers(self) -> int:
         """The vector registers it reads as sources. What a DPP instruction leaves in its
         destination is not among them: lanes that it does not write keep their value in place."""
         pairs = zip(self.decoded.operands, self.decoded.roles, strict=True)

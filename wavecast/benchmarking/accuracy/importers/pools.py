@@ -41,7 +41,7 @@ class Workers:
 
     @property
     def parallel(self) -> Parallelism:
-        """Of one instance."""
+        """The parallelism of one instance."""
         redundant = self.redundant if self.expert > 1 else 0
         return Parallelism(
             tensor=self.gpus, expert=self.expert, attention_data=self.data, redundant=redundant
@@ -79,7 +79,7 @@ class Pools:
 
     @property
     def gpus(self) -> int:
-        """Of all instances."""
+        """GPUs of all instances."""
         return self.prefill.count * self.prefill.gpus + self.decode.count * self.decode.gpus
 
 

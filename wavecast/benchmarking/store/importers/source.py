@@ -47,7 +47,7 @@ class ImportedFile:
     @cached_property
     def content(self) -> bytes:
         """All of it. Raises InputError for a file that is missing or damaged."""
-        return files.unpacked(self.path)
+        return files.read_packed(self.path)
 
     @cached_property
     def text(self) -> str:
@@ -70,7 +70,7 @@ class ImportedFile:
 
     @cached_property
     def digest(self) -> str:
-        """Of the content, 64 hexadecimal digits."""
+        """SHA-256 of the content, 64 hexadecimal digits."""
         return hashlib.sha256(self.content).hexdigest()
 
     @cached_property

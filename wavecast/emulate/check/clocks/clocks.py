@@ -112,7 +112,7 @@ class WrittenBack:
                 self.shared = stores if self.shared is None else np.maximum(self.shared, stores)
                 del self.fresh[wave]
 
-    def covered(self, wave: int, waves: int) -> np.ndarray:
+    def covered_stores(self, wave: int, waves: int) -> np.ndarray:
         """The stores of each wave that one of them knows to be written back (uint32[waves])."""
         total = np.zeros(waves, np.uint32)
         for stores in (self.shared, self.fresh.get(wave, (0, None))[1]):

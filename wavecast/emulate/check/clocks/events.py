@@ -207,7 +207,7 @@ class ClockEvents:
         end_phase = word >> 32
         return _EVERYTHING if end_phase and end_phase != phase + 1 else word & _NUMBERS
 
-    def known(self, thread: ResidentClock) -> Clock:
+    def acquired_clock(self, thread: ResidentClock) -> Clock:
         """What the wave at hand has acquired."""
         group, wave = thread.group, int(thread.context[state.WAVE])
         fresh = group.fresh.get(wave)
@@ -235,14 +235,14 @@ class ClockEvents:
         """The releases of dwords that no plain store has ended, as a load of agent or `system`
         scope observes them."""
         system = system and bool(self.launch.number)
-        return self.memory.observed(dwords, self.launch.gpu, system=system)
+        return self.memory.observe(dwords, self.launch.gpu, system=system)
 
     def _is_system(self, instruction: int) -> bool:
         return instruction in self.launch.system
 
     def _acquire(self, thread: ResidentClock, *, system: bool) -> None:
         group, wave = thread.group, int(thread.context[state.WAVE])
-        previous_clock, observed = self.known(thread), self.observable(thread)
+        previous_clock, observed = self.acquired_clock(thread), self.observable(thread)
         clock = join_clocks((previous_clock, observed.near, *((observed.far,) if system else ())))
         if self._knows_more(group.number, previous_clock, clock):
             thread.words[CLEAN + wave] = 0
@@ -313,10 +313,10 @@ class ClockEvents:
         rows[:, WRITTEN] = rows[:, STORED]
         far = rows if not self.launch.number else self._far(thread, rows)
         if self.writes_back:
-            written = group.written.covered(wave, self.waves)
+            written = group.written.covered_stores(wave, self.waves)
             rows[:, WRITTEN] = np.minimum(written, rows[:, STORED])
         return Release(
-            group.number, wave, instruction, number, self.known(thread), rows, issued, far,
+            group.number, wave, instruction, number, self.acquired_clock(thread), rows, issued, far,
             self.launch.gpu, self.launch.number, self._is_system(instruction),
         )  # fmt: skip
 
@@ -330,7 +330,7 @@ class ClockEvents:
         far[wave] = rows[wave]
         far[:, WRITTEN] = far[:, STORED]
         if self.writes_back_far:
-            written = group.written_far.covered(wave, self.waves)
+            written = group.written_far.covered_stores(wave, self.waves)
             far[:, WRITTEN] = np.minimum(written, far[:, STORED])
         return far
 

@@ -93,7 +93,7 @@ class Clocks:
             self.error = self.error or error
             return 0
 
-    def acquired(self) -> list[Clock]:
+    def acquired_clocks(self) -> list[Clock]:
         """What each workgroup of the launch has acquired, once it has ended."""
         with self._lock:
             for thread in self._threads.values():

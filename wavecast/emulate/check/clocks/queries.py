@@ -38,7 +38,7 @@ _EVERYTHING: Final = np.full((WAVES, COLUMNS), 0xFFFFFFFF, np.uint32)
 class LaunchHistory(Protocol):
     """What launches that run at once know of others (`gpu_order.py`)."""
 
-    def ended(self, launch: int, clock: Clock, other: int) -> bool:
+    def has_ended(self, launch: int, clock: Clock, other: int) -> bool:
         """Whether a launch ended before a wave of `launch` with a clock continues."""
         ...
 
@@ -63,7 +63,7 @@ class ClockQueries:
         stored, loads = bool(access & 1), bool(access >> 1 & 1)
         mine, instruction = Atomicity(access >> 2 & 7), access >> 8
         self.events.catch_up(thread)
-        clock = self.events.known(thread)
+        clock = self.events.acquired_clock(thread)
         foreign = self.history is not None and record.launch != self.events.launch.number
         if foreign and self._launch_has_ended(thread, clock, record):
             return 0
@@ -93,7 +93,7 @@ class ClockQueries:
         """Whether the launch of a record ended before the wave at hand continues."""
         history, launch = self.history, self.events.launch.number
         assert history is not None
-        if not history.ended(launch, clock, record.launch):
+        if not history.has_ended(launch, clock, record.launch):
             return False
         for wave in self._waves(thread, shared=clock is thread.group.shared):
             thread.words[BEHIND + wave * SLOTS + record.launch % SLOTS] = record.launch

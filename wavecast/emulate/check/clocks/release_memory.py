@@ -63,7 +63,7 @@ class ReleaseMemory:
             sequence = self.sequences[address] = ReleaseSequence()
         return sequence
 
-    def observed(self, dwords: tuple[int, ...], gpu: int, *, system: bool) -> Observed:
+    def observe(self, dwords: tuple[int, ...], gpu: int, *, system: bool) -> Observed:
         """What a load of agent or `system` scope by a GPU observes of some dwords: the releases
         that no plain store has ended."""
         entry = self._observed.get((dwords, gpu, system))
@@ -72,7 +72,7 @@ class ReleaseMemory:
             words = [None if slot is None else slot[0] for slot in slots]
             if words[0] is None or any(array is not words[0] for array in words):
                 alone = dwords if len(dwords) > 1 else ()
-                return joined_observed(self.observed((at,), gpu, system=system) for at in alone)
+                return joined_observed(self.observe((at,), gpu, system=system) for at in alone)
             if len(self._observed) >= _KEPT:
                 self._observed.clear()
             indices = np.array([slot[1] for slot in slots if slot is not None])

@@ -49,7 +49,7 @@ class Release:
     launch: int = 0
     system: bool = True
     order: int = field(default_factory=lambda: next(_ORDER))
-    """Of two releases of a wave the later one has the higher number."""
+    """The later of two releases of a wave has the higher number."""
 
     def rows_for(self, gpu: int) -> np.ndarray:
         """What it releases to a GPU."""
@@ -345,7 +345,7 @@ class ReleaseSequence:
         releases.append(release)
         self.last[release.group] = release
 
-    def observed(self, gpu: int, *, system: bool) -> Observed:
+    def observe(self, gpu: int, *, system: bool) -> Observed:
         """What a load of agent or `system` scope by a GPU observes."""
         count, view = self.views.get((gpu, system), (0, NOT_OBSERVED))
         if count == len(self.releases):
@@ -372,7 +372,7 @@ def observed_of(sequences: Sequence[ReleaseSequence], gpu: int, *, system: bool)
     far: dict[tuple[int, int], Release] = {}
     for sequence in sequences:
         if sequence.views or len(sequence.releases) != 1 or len(sequences) == 1:
-            observations.append(sequence.observed(gpu, system=system))
+            observations.append(sequence.observe(gpu, system=system))
             continue
         (release,) = sequence.releases  # most signals are one release: it needs no view
         author = release.group, release.wave

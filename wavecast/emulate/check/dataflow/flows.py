@@ -233,7 +233,7 @@ class _Evaluation:
         if self.meaning is None:
             count = len(self.decoded.roles) + len(self.decoded.opcode.implicit_writes)
             flat = [part for v in values for part in (v if isinstance(v, tuple) else (v,))]
-            return (self.ops.mixed(64, *flat),) * count
+            return (self.ops.mix(64, *flat),) * count
         if "dpp" in self.decoded.encoding:
             index = own_inputs(self.decoded)
             values[index] = _permute(values[index])

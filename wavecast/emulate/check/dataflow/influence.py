@@ -87,7 +87,7 @@ class InfluenceOps(Ops[Bits]):
     def const(self, value: int, bits: int) -> Bits:
         return Bits({}, _ones(bits), value & _ones(bits))
 
-    def mixed(self, bits: int, *values: Bits) -> Bits:
+    def mix(self, bits: int, *values: Bits) -> Bits:
         """Every bit depends on all that the values depend on."""
         return Bits({source: _ones(bits) for value in values for source in value.depends})
 
@@ -120,7 +120,7 @@ class InfluenceOps(Ops[Bits]):
         return self._map_masks(lambda mask: _upward(mask, bits), a, b)
 
     def mul_high(self, a: Bits, b: Bits, bits: int) -> Bits:
-        return self.mixed(bits, a, b)
+        return self.mix(bits, a, b)
 
     def and_(self, a: Bits, b: Bits, bits: int) -> Bits:
         zeros = (a.known & ~a.value) | (b.known & ~b.value)
@@ -185,7 +185,7 @@ class InfluenceOps(Ops[Bits]):
 
     def _with_dependencies(self, value: Bits, by: Bits, bits: int) -> Bits:
         """`value`, and every bit depends on what `by` does."""
-        return self._map_masks(lambda mask: mask, value, self.mixed(bits, by))
+        return self._map_masks(lambda mask: mask, value, self.mix(bits, by))
 
     def eq(self, a: Bits, b: Bits, bits: int) -> Bits:
         both = a.known & b.known
@@ -193,12 +193,12 @@ class InfluenceOps(Ops[Bits]):
             return self.const(0, 1)
         if both == _ones(bits):
             return self.const(1, 1)
-        return self.mixed(1, a, b)
+        return self.mix(1, a, b)
 
     def less_unsigned(self, a: Bits, b: Bits, bits: int) -> Bits:
         if a.known == b.known == _ones(bits):
             return self.const(int(a.value < b.value), 1)
-        return self.mixed(1, a, b)
+        return self.mix(1, a, b)
 
     def less_signed(self, a: Bits, b: Bits, bits: int) -> Bits:
         sign = self.const(1 << (bits - 1), bits)
@@ -209,7 +209,7 @@ class InfluenceOps(Ops[Bits]):
             return a if condition.value & 1 else b
         known_bits = a.known & b.known & ~(a.value ^ b.value)
         merged = self._map_masks(
-            lambda mask: mask, a, b, self.mixed(bits, condition), known_bits=known_bits
+            lambda mask: mask, a, b, self.mix(bits, condition), known_bits=known_bits
         )
         return Bits(merged.depends, known_bits, a.value & known_bits)
 
@@ -233,13 +233,13 @@ class InfluenceOps(Ops[Bits]):
         )  # fmt: skip
 
     def popcount(self, a: Bits, bits: int) -> Bits:
-        return self.mixed(bits, a)
+        return self.mix(bits, a)
 
     def leading_zeros(self, a: Bits, bits: int) -> Bits:
-        return self.mixed(bits, a)
+        return self.mix(bits, a)
 
     def trailing_zeros(self, a: Bits, bits: int) -> Bits:
-        return self.mixed(bits, a)
+        return self.mix(bits, a)
 
     def reverse_bits(self, a: Bits, bits: int) -> Bits:
         def move(mask: int) -> int:
@@ -250,37 +250,37 @@ class InfluenceOps(Ops[Bits]):
     # floating point: every bit of a result depends on the whole of its operands
 
     def f_add(self, a: Bits, b: Bits, fmt: FloatFormat) -> Bits:
-        return self.mixed(fmt.bits, a, b)
+        return self.mix(fmt.bits, a, b)
 
     def f_mul(self, a: Bits, b: Bits, fmt: FloatFormat) -> Bits:
-        return self.mixed(fmt.bits, a, b)
+        return self.mix(fmt.bits, a, b)
 
     def f_fma(self, a: Bits, b: Bits, c: Bits, fmt: FloatFormat) -> Bits:
-        return self.mixed(fmt.bits, a, b, c)
+        return self.mix(fmt.bits, a, b, c)
 
     def f_div(self, a: Bits, b: Bits, fmt: FloatFormat) -> Bits:
-        return self.mixed(fmt.bits, a, b)
+        return self.mix(fmt.bits, a, b)
 
     def f_sqrt(self, a: Bits, fmt: FloatFormat) -> Bits:
-        return self.mixed(fmt.bits, a)
+        return self.mix(fmt.bits, a)
 
     def f_round(self, a: Bits, fmt: FloatFormat, direction: Direction) -> Bits:
-        return self.mixed(fmt.bits, a)
+        return self.mix(fmt.bits, a)
 
     def f_less(self, a: Bits, b: Bits, fmt: FloatFormat) -> Bits:
-        return self.mixed(1, a, b)
+        return self.mix(1, a, b)
 
     def f_equal(self, a: Bits, b: Bits, fmt: FloatFormat) -> Bits:
-        return self.mixed(1, a, b)
+        return self.mix(1, a, b)
 
     def f_convert(self, a: Bits, source: FloatFormat, result: FloatFormat) -> Bits:
-        return self.mixed(result.bits, a)
+        return self.mix(result.bits, a)
 
     def f_from_int(self, a: Bits, bits: int, signed: bool, fmt: FloatFormat) -> Bits:
-        return self.mixed(fmt.bits, a)
+        return self.mix(fmt.bits, a)
 
     def f_to_int(self, a: Bits, fmt: FloatFormat, bits: int, signed: bool) -> Bits:
-        return self.mixed(bits, a)
+        return self.mix(bits, a)
 
     # the wave
 
@@ -306,7 +306,7 @@ class InfluenceOps(Ops[Bits]):
         return self._with_dependencies(self._from(a, Reach.ANY), lane, 32)
 
     def lane_active(self, lane: Bits) -> Bits:
-        return self.const(1, 1) if self.all_active else self.mixed(1, lane)
+        return self.const(1, 1) if self.all_active else self.mix(1, lane)
 
     def wave_lanes(self) -> int:
         return self.lanes

@@ -101,7 +101,7 @@ class GlobalAccess:
         words = [load(builder, out.slot(out.rows, n, lane), I32) for n in range(out.access.dwords)]
         return builder.icmp_unsigned("==", reduce(builder.or_, words), I32(0))
 
-    def tracked(self) -> Any:
+    def is_tracked(self) -> Any:
         """Whether releases of the first lane's range are kept (i1)."""
         releases = self.out.get(self.arrays[RELEASES], I64)
         return self.out.builder.icmp_unsigned("!=", releases, I64(0))
@@ -124,7 +124,7 @@ class GlobalAccess:
             )
             total = builder.add(total, builder.sub(issued, completions))
         waited = builder.icmp_unsigned("==", total, I64(1))  # this store itself
-        release = builder.and_(waited, self.tracked())
+        release = builder.and_(waited, self.is_tracked())
         return self._as_called(builder.select(release, I64(Atomicity.RELEASING), atomicity))
 
     def _as_called(self, unmarked: Any) -> Any:

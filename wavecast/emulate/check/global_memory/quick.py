@@ -88,7 +88,7 @@ class QuickRecords:
             records = builder.or_(written, read) if self.access.watched.stores else written
             good = builder.icmp_unsigned("==", self._any(records), I64(0))
         if self.access.watched.stores and clocks.ORDERS in self.access.watched.traits:
-            good = builder.and_(good, builder.not_(self.access.tracked()))
+            good = builder.and_(good, builder.not_(self.access.is_tracked()))
         loader = self.access.watched.site if self.access.watched.loads else I64(0)
         number = splat(builder, self.access.numbers(loader), count)
         if self.access.across and self.access.watched.stores:
@@ -119,7 +119,7 @@ class QuickRecords:
         builder.store(good, self.every)
         if self.access.peers:
             peers = builder.inttoptr(self.out.get(self.access.arrays[PEERS], I64), PTR)
-            with self.out.counted(self.access.peers) as peer:
+            with self.out.counted_loop(self.access.peers) as peer:
                 arrays = element(builder, peers, builder.shl(peer, I64(1)), I64)
                 who, number = (
                     builder.load(

@@ -168,7 +168,7 @@ class GlobalRaces:
         if not self.access.peers:
             return
         builder, (bytes_, changes, mine) = self.out.builder, stored
-        with self.out.counted(self.access.peers) as peer:
+        with self.out.counted_loop(self.access.peers) as peer:
             arrays = element(builder, pointers, builder.shl(peer, I64(1)), I64)
             read, number = (
                 load(builder, element(builder, load(builder, at, PTR, 8), dword, I64), I64, 8)

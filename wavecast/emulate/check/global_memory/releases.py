@@ -36,7 +36,7 @@ def synchronise(access: GlobalAccess) -> None:
         if clocks.ORDERS in shadow.traits:
             builder.store(I64(0), _word(access, clocks.CLEAN), align=8)
         return
-    condition = access.tracked()
+    condition = access.is_tracked()
     if shadow.plain_store:
         for unmarked in (Atomicity.UNMARKED, Atomicity.PLAIN):
             marked = builder.icmp_unsigned("!=", access.atomicity, I64(unmarked))

@@ -114,7 +114,7 @@ class GpuMemory:
         """Memory is a GPU's."""
         self._owners[memory] = gpu
 
-    def named(self, address: int) -> str:
+    def memory_label(self, address: int) -> str:
         """` in memory of GPU 1`, "" for memory of no known GPU."""
         gpu = self._owner(address)
         return "" if gpu is None else f" in memory of GPU {gpu}"

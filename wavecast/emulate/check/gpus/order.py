@@ -78,7 +78,7 @@ class GpuOrder:
             number = len(self._numbers) + 1
             self._positions.queues[number] = work.queue
             self._positions.positions[number] = work.position
-            ended_launches = self._positions.known(work.before, number + 1)
+            ended_launches = self._positions.ended_launches(work.before, number + 1)
             checked_launch = CheckedLaunch(
                 number, work.gpu, self._groups, work.queue, work.position, work.before,
                 replace(side, gpu=work.gpu), launch, ended_launches,
@@ -98,7 +98,7 @@ class GpuOrder:
             launch.known = _NO_LAUNCHES
             after = Before({}, all_rows(gained))
             for number in frozenset().union(*(clock.launches for clock in gained)):
-                after = after.joined(self._launches[number].before)
+                after = after.join(self._launches[number].before)
             partial = {
                 group: rows
                 for group, rows in after.partial.items()
@@ -108,7 +108,7 @@ class GpuOrder:
             if work is not None:
                 work.after = Before(after.ended, partial)
 
-    def ended(self, launch: int, clock: Clock, other: int) -> bool:
+    def has_ended(self, launch: int, clock: Clock, other: int) -> bool:
         """Whether launch `other` ended before a wave of `launch` with a clock continues."""
         earlier = self._launches[other]
         return any(

@@ -46,7 +46,7 @@ class Before:
     ended: Mapping[int, int] = field(default_factory=dict)
     partial: Rows = field(default_factory=dict)
 
-    def joined(self, other: Before) -> Before:
+    def join(self, other: Before) -> Before:
         """What has happened before by either."""
         if other is self or other is NOTHING:
             return self
@@ -110,7 +110,7 @@ class StreamOrder:
         with self._lock:
             before = self._hosts.get(threading.get_ident())
             if before is not None:
-                self._objects[handle] = self._objects.get(handle, NOTHING).joined(before)
+                self._objects[handle] = self._objects.get(handle, NOTHING).join(before)
 
     def take(self, handle: Any) -> None:
         """The calling thread continues behind an object."""
@@ -125,34 +125,34 @@ class StreamOrder:
         with self._lock:
             self._hosts.pop(threading.get_ident(), None)
 
-    def started(self, queue: WorkQueue, before: Before | None) -> None:
+    def on_start(self, queue: WorkQueue, before: Before | None) -> None:
         """The calling thread starts the next work of its queue, submitted by a host thread that
         knew `before`."""
         with self._lock:
             order = self._order(queue)
-            order.before = order.before.joined(NOTHING if before is None else before)
+            order.before = order.before.join(NOTHING if before is None else before)
             self._running.work = RunningWork(
                 queue.gpu, order.number, order.position + 1, order.before
             )
 
-    def ended(self, queue: WorkQueue) -> None:
+    def on_end(self, queue: WorkQueue) -> None:
         """The calling thread has ended it."""
         work = self._running.work
         self._running.work = None
         with self._lock:
             order = self._order(queue)
-            after = order.before.joined(work.after)
+            after = order.before.join(work.after)
             order.position = work.position
             order.before = Before({**after.ended, order.number: work.position}, after.partial)
             order.ends[work.position] = order.before
             if len(order.ends) > _KEPT:
                 del order.ends[next(iter(order.ends))]
 
-    def waited(self, queue: WorkQueue, marker: QueueMarker) -> None:
+    def on_wait(self, queue: WorkQueue, marker: QueueMarker) -> None:
         """The work of a queue continues behind a marker."""
         with self._lock:
             order = self._order(queue)
-            order.before = order.before.joined(self._end(marker))
+            order.before = order.before.join(self._end(marker))
 
     def host_waited(self, marker: QueueMarker) -> None:
         """The calling host thread continues behind a marker."""
@@ -166,7 +166,7 @@ class StreamOrder:
 
     def _join(self, before: Before) -> None:
         me = threading.get_ident()
-        self._hosts[me] = self._hosts.get(me, NOTHING).joined(before)
+        self._hosts[me] = self._hosts.get(me, NOTHING).join(before)
 
     def _end(self, marker: QueueMarker) -> Before:
         order = self._queues.get(marker.queue)
@@ -190,7 +190,7 @@ class LaunchPositions:
     def empty(cls, launches: int) -> LaunchPositions:
         return cls(np.full(launches, -1, np.int64), np.zeros(launches, np.int64))
 
-    def known(self, before: Before, count: int) -> np.ndarray:
+    def ended_launches(self, before: Before, count: int) -> np.ndarray:
         """Which of the first `count` launches have ended before: uint8[launches]. Number 0 is what
         no launch has done, which has."""
         most = max([*before.ended, int(self.queues[:count].max(initial=0))])

@@ -106,7 +106,7 @@ class WorkMemory:
         self._keep_pending(work, memory, accesses)
         return reports
 
-    def copied(
+    def on_copy(
         self,
         work: StreamWork,
         rows: Sequence[AddressInterval],
@@ -145,11 +145,11 @@ class WorkMemory:
                 reports += self.touch(work, memory, accesses, name_of)
         return reports
 
-    def freed(self, first: int) -> None:
+    def on_free(self, first: int) -> None:
         """Memory has been freed, behind all that may touch it."""
         self._memory.pop(first, None)
 
-    def unwaited(self) -> list[PendingBytes]:
+    def unwaited_accesses(self) -> list[PendingBytes]:
         """What the host may not touch now."""
         self.pending = [
             entry for entry in self.pending if not entry.work.is_before(self.order.host)
@@ -168,8 +168,8 @@ class WorkMemory:
                 kind=Kind.HOST_RACE,
                 kernel="the host",
                 target=self.target,
-                message=f"touches memory at {address:#x} that {work.described} {did}, and has not "
-                "waited for it: synchronise with the stream, an event behind it, or the device",
+                message=f"touches memory at {address:#x} that {work.description} {did}, and has "
+                "not waited for it: synchronise with the stream, an event behind it, or the device",
                 instruction=location.line if location is not None else 0,
                 text="access of the host",
                 location=location,
@@ -236,7 +236,7 @@ class WorkMemory:
                 kind=Kind.LAUNCH_RACE,
                 kernel=work.name,
                 target=self.target,
-                message=f"in {work.where} {verb} what {other.described} {did} at {where}: no "
+                message=f"in {work.where} {verb} what {other.description} {did} at {where}: no "
                 "event or wait of the host orders the two",
                 instruction=max(0, (site & 0xFFFF) - 1),
                 text=text,

@@ -51,7 +51,7 @@ class StreamWork:
         return f"{self.stream}{line}"
 
     @property
-    def described(self) -> str:
+    def description(self) -> str:
         """`the copy in stream 2 (line 14)`."""
         return f"{self.name} in {self.where}"
 
@@ -94,7 +94,7 @@ class WorkOrder:
     ) -> StreamWork:
         """The next work of a stream."""
         queue = self._queue(device, stream)
-        before = self._behind(queue).joined(self.host)
+        before = self._behind(queue).join(self.host)
         queue.position += 1
         work = StreamWork(
             len(self.works) + 1, name, queue.name, queue.number, queue.position, before, location,
@@ -111,17 +111,17 @@ class WorkOrder:
     def wait(self, device: int, stream: int, event: int) -> None:
         """A stream continues behind an event."""
         queue = self._queue(device, stream)
-        queue.before = queue.before.joined(self._events.get(event, NOTHING))
+        queue.before = queue.before.join(self._events.get(event, NOTHING))
 
     def host_waits_for_stream(self, device: int, stream: int) -> None:
-        self.host = self.host.joined(self._behind(self._queue(device, stream)))
+        self.host = self.host.join(self._behind(self._queue(device, stream)))
 
     def host_waits_for_event(self, event: int) -> None:
-        self.host = self.host.joined(self._events.get(event, NOTHING))
+        self.host = self.host.join(self._events.get(event, NOTHING))
 
     def host_waits_for_all(self) -> None:
         for queue in self._queues.values():
-            self.host = self.host.joined(queue.before)
+            self.host = self.host.join(queue.before)
 
     def work(self, number: int) -> StreamWork:
         """A work by its number."""
@@ -141,9 +141,9 @@ class WorkOrder:
             total = NOTHING
             for other in self._queues.values():
                 if other.device == queue.device and other.blocking:
-                    total = total.joined(other.before)
+                    total = total.join(other.before)
             return total
-        return queue.before.joined(null.before) if queue.blocking else queue.before
+        return queue.before.join(null.before) if queue.blocking else queue.before
 
 
 __all__ = ["FREE", "NULL_STREAM", "StreamWork", "WorkOrder"]

@@ -26,7 +26,7 @@ class LdsAside:
         self.builder = records.out.builder
         self.active = WITH_ATOMICS in self.watched.traits
 
-    def hidden(self, dword: Any, bytes_: Any) -> tuple[Any, Any]:
+    def hidden_record(self, dword: Any, bytes_: Any) -> tuple[Any, Any]:
         """The record that the last store may hide, and whether it is of another wave, of some of
         these bytes and in conflict with this access (i1)."""
         shadow, builder = self.watched, self.builder

@@ -58,9 +58,11 @@ class LdsOrder:
     def visible(self, written: Any, wave: Any) -> Any:
         """Whether a store is done and behind a barrier for this wave (i1)."""
         builder = self.out.builder
-        return self.reached(wave, STREAM.of(builder, written), NUMBER.of(builder, written))
+        return self.is_before_barrier(
+            wave, STREAM.of(builder, written), NUMBER.of(builder, written)
+        )
 
-    def reached(self, wave: Any, stream: Any, number: Any) -> Any:
+    def is_before_barrier(self, wave: Any, stream: Any, number: Any) -> Any:
         """Whether an operation was done when its wave (+ 1) came to the last barrier (i1)."""
         builder = self.out.builder
         author = builder.and_(builder.sub(wave, I64(1)), I64(WAVES - 1))

@@ -95,7 +95,9 @@ class QuickLdsRecords:
             builder.icmp_unsigned("==", wave, I64(0)),
         )
         stream, number = LAST_STREAM.of(builder, last), LAST_NUMBER.of(builder, last)
-        good = builder.and_(good, builder.or_(same_wave, self.order.reached(wave, stream, number)))
+        good = builder.and_(
+            good, builder.or_(same_wave, self.order.is_before_barrier(wave, stream, number))
+        )
         with builder.if_then(good, likely=True):
             record = self.records.store(I64(WRITTEN.mask), I64(BYTES.mask))
             builder.store(splat(builder, record, kind.count), write_slot, align=8)

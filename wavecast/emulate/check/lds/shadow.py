@@ -140,7 +140,7 @@ class Dwords:
             foreign = builder.and_(foreign, plain)
         self._judge(foreign, lane, address, written)
         if self.aside.active and (shadow.atomic or self.records.stores or not shadow.compares):
-            hidden, foreign = self.aside.hidden(dword, bytes_)
+            hidden, foreign = self.aside.hidden_record(dword, bytes_)
             if self.records.stores:
                 foreign = builder.and_(foreign, changes)
             self._judge(foreign, lane, address, hidden)
@@ -190,7 +190,9 @@ class Dwords:
             builder.icmp_unsigned("!=", wave, I64(0)),
         )
         pending = builder.not_(
-            self.order.reached(wave, LAST_STREAM.of(builder, last), LAST_NUMBER.of(builder, last))
+            self.order.is_before_barrier(
+                wave, LAST_STREAM.of(builder, last), LAST_NUMBER.of(builder, last)
+            )
         )
         race = shadow.all_of(
             I1(int(not (shadow.atomic and shadow.compares))),

@@ -273,7 +273,7 @@ def _reads(decoded: Decoded) -> int:
 
 
 def _registers_by_access(decoded: Decoded, registers: int, other: OperandAccess) -> int:
-    """Of registers those of operands with another access than `other`. The first of a pair has the
+    """The registers of operands with another access than `other`. The first of a pair has the
     registers of both."""
     if decoded.second is None:
         return registers

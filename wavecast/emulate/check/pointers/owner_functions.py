@@ -76,7 +76,7 @@ def build_scalar(function: ir.Function, size: int) -> None:
     row, amount = BoundsRow(builder, context, instruction), I64(size)
     has_owner, owner = _known_owner(builder, tag)
     mine = _within_owner(builder, context, owner, address, amount, rounded=True)
-    in_bounds = builder.or_(row.contains(address, amount), row.listed(address, amount))
+    in_bounds = builder.or_(row.contains(address, amount), row.is_listed(address, amount))
     good = builder.select(has_owner, mine, in_bounds)
     with builder.if_then(builder.not_(good), likely=False):
         site = builder.add(builder.mul(instruction, I64(KINDS)), I64(int(Kind.OUT_OF_BOUNDS)))

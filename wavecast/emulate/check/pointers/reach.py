@@ -114,13 +114,13 @@ class BoundsRow:
         """Whether `size` bytes from `address` on lie in the one interval (i1)."""
         return within(self.builder, address, size, self.first, self.end)
 
-    def listed(self, address: Any, size: Any) -> Any:
+    def is_listed(self, address: Any, size: Any) -> Any:
         """Whether they lie in an interval of the list (i1)."""
         builder = self.builder
         function = _list_function(builder.module)
         return builder.call(function, [self.list, address, size])
 
-    def written(self) -> Any:
+    def written_offset(self) -> Any:
         """What leads from a byte to the one that says whether it has been written (i64), 0 where
         that is not followed."""
         return load(self.builder, element(self.builder, self._row, WRITTEN, I64), I64, 8)
@@ -246,7 +246,7 @@ def _follow_bytes(out: Outlined, row: BoundsRow, lanes: Resolved) -> Any:
     builder, count = out.builder, out.access.bytes
     kind = ir.IntType(8 * count)
     marks = kind(int("01" * count, 16))
-    delta = row.written()
+    delta = row.written_offset()
     is_tracked = builder.icmp_unsigned("!=", delta, I64(0))
     loads = out.access.detail.removesuffix(FOLLOWED) in ("load", "tolds")
     fresh = Findings(out, Kind.UNINITIALISED_GLOBAL)
@@ -282,7 +282,7 @@ def _each_outside(out: Outlined, row: BoundsRow, lanes: Resolved, beyond: Findin
 def is_in_bounds(out: Outlined, row: BoundsRow, address: Any, size: Any) -> Any:
     """Whether an access may touch `size` bytes from a lane's address on (i1)."""
     builder = out.builder
-    good = builder.or_(row.contains(address, size), row.listed(address, size))
+    good = builder.or_(row.contains(address, size), row.is_listed(address, size))
     return builder.or_(good, _own_memory(out, address)) if out.access.mode == "flat" else good
 
 
@@ -364,7 +364,7 @@ def _is_fresh(
 def _is_unmarked(builder: ir.IRBuilder, row: BoundsRow, address: Any) -> Any:
     """Whether no byte of the dword at an address has been written (i1), where bytes are followed.
     A scalar load of some of them loads all."""
-    delta = row.written()
+    delta = row.written_offset()
     with builder.goto_entry_block():
         flag = builder.alloca(I1)
     builder.store(I1(0), flag)
@@ -383,7 +383,7 @@ def _build_scalar(function: ir.Function, size: int, is_tracked: bool) -> None:
     row = BoundsRow(builder, context, instruction)
     amount = I64(size)
     if not is_tracked:
-        good = builder.or_(row.contains(address, amount), row.listed(address, amount))
+        good = builder.or_(row.contains(address, amount), row.is_listed(address, amount))
         _log_when(builder, context, builder.not_(good), Kind.OUT_OF_BOUNDS, instruction, address)
     canary = context_word(builder, context, log.CANARY)
     has_canary = builder.icmp_unsigned("!=", canary, I64(0))

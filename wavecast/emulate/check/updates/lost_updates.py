@@ -36,7 +36,7 @@ _SLOTS = 64
 _SLOT_WORDS = 2 + _LANES
 """64-bit words of a slot: bytes per lane, the instruction, and the address of each lane."""
 UPDATE_WORDS = WAVES * _SLOTS * _SLOT_WORDS
-"""Of the waves of a workgroup."""
+"""Words of the waves of a workgroup."""
 _STORES = frozenset({"store"})
 MOVED = "m"
 """Trait of stores of values that lanes may have exchanged."""
@@ -172,7 +172,7 @@ def _compare(out: Outlined) -> None:
             with builder.if_then(builder.and_(same, changes), likely=False):
                 alike: Any = I1(1)
                 for index in range(out.access.dwords):
-                    values = shadow.stored(lane, index), shadow.stored(other, index)
+                    values = shadow.stored_dword(lane, index), shadow.stored_dword(other, index)
                     alike = builder.and_(alike, builder.not_(unlike(builder, *values)))
                 if MOVED in shadow.traits:
                     source = _loaded_by_two(out, address)
@@ -218,7 +218,7 @@ def _feeding_load(out: Outlined, lanes: tuple[Any, Any], address: Any) -> Any:
         source = builder.alloca(I64)
     builder.store(I64(0), source)
     slots = builder.ptrtoint(out.result, I64)
-    with out.counted(_SLOTS) as slot:
+    with out.counted_loop(_SLOTS) as slot:
         in_use = builder.trunc(builder.lshr(slots, slot), I1)
         with builder.if_then(in_use):
             words = _slot(builder, out.context, slot)
@@ -242,14 +242,14 @@ def _loaded_by_two(out: Outlined, address: Any) -> Any:
     builder.store(I64(0), source)
     builder.store(I64(0), lanes)
     slots = builder.ptrtoint(out.result, I64)
-    with out.counted(WAVES * _SLOTS) as number:
+    with out.counted_loop(WAVES * _SLOTS) as number:
         wave, slot = builder.lshr(number, I64(6)), builder.and_(number, I64(_SLOTS - 1))
         words = _slot(builder, out.context, slot, wave)
         in_use = builder.trunc(builder.lshr(slots, slot), I1)
         size = load(builder, words, I64, 8)
         with (
             builder.if_then(builder.and_(in_use, builder.icmp_unsigned("!=", size, I64(0)))),
-            out.counted(out.lanes) as lane,
+            out.counted_loop(out.lanes) as lane,
         ):
             at = element(builder, words, builder.add(lane, I64(2)), I64)
             inset = builder.sub(address, load(builder, at, I64, 8))

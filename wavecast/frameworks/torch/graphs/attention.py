@@ -32,7 +32,7 @@ class Band:
     causal: bool = False
     left: int = -1
 
-    def joined(self, other: Band) -> Band:
+    def join(self, other: Band) -> Band:
         """What both let a query see."""
         lefts = [band.left for band in (self, other) if band.left >= 0]
         return Band(self.causal or other.causal, min(lefts, default=-1))
@@ -162,7 +162,7 @@ def read_mask(node: Any) -> Band | None:
     if name(node) in ANDS:
         bands = [read_mask(operand) for operand in node.args]
         band, other = bands
-        return None if band is None or other is None else band.joined(other)
+        return None if band is None or other is None else band.join(other)
     if name(node) in ("new_ones", "ones"):
         return Band()
     if name(node) in ("le", "ge", "gt", "lt"):

@@ -35,7 +35,7 @@ class Modified:
     alibi: Tensor | None = None
     signed: bool = False
 
-    def joined(self, other: Modified) -> Modified:
+    def join(self, other: Modified) -> Modified:
         """What both let a query see, with the scores of the one that changes them. Raises
         UsageError for two masks of documents."""
         if self.documents is not None and other.documents is not None:
@@ -65,7 +65,7 @@ class ModifierGraph:
 
     @staticmethod
     def of(graph: Graph, names: Sequence[str], captured: dict[Node, Any]) -> ModifierGraph:
-        """Of a traced graph whose first inputs are `names`."""
+        """The graph of a traced one whose first inputs are `names`."""
         inputs = [node for node in graph.nodes if node.op == "placeholder"]
         (output,) = [node for node in graph.nodes if node.op == "output"]
         result: Any = output.args[0]
@@ -112,7 +112,7 @@ def read_score(graph: ModifierGraph, heads: int) -> Modified:
         condition, visible, hidden = node.args
         if hidden != -math.inf:
             raise UsageError(f"score_mod puts {hidden} where it hides")
-        return read_mask(replace(graph, result=condition)).joined(
+        return read_mask(replace(graph, result=condition)).join(
             read_score(replace(graph, result=visible), heads)
         )
     if graph.parts.get(node) == "score":
@@ -127,7 +127,7 @@ def read_score(graph: ModifierGraph, heads: int) -> Modified:
                 raise UsageError("score_mod adds two biases")
             values, signed = alibi
             values = values if name(node) == "sub" else -values
-            return inner.joined(Modified(alibi=values, signed=signed))
+            return inner.join(Modified(alibi=values, signed=signed))
     cap = _soft_cap(graph, node)
     if cap:
         return Modified(soft_cap=cap)
@@ -187,7 +187,7 @@ def read_mask(graph: ModifierGraph) -> Modified:
     node = graph.result
     if name(node) in ANDS:
         lhs, rhs = (read_mask(replace(graph, result=each)) for each in node.args)
-        return lhs.joined(rhs)
+        return lhs.join(rhs)
     if name(node) in ("new_ones", "ones") or node is True:
         return Modified()
     if name(node) == "eq":

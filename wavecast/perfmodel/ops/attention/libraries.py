@@ -64,7 +64,7 @@ class Tile:
             and (self.grouped is None or self.grouped == (sizes.group > 1))
         )
 
-    def padded(self, sizes: AttentionSizes) -> tuple[int, int]:
+    def padded_elements(self, sizes: AttentionSizes) -> tuple[int, int]:
         """Elements of a key and of a value that the kernel computes with."""
         head, head_v = sizes.head, sizes.head_v
         if self.equal_heads:

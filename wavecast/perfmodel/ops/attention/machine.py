@@ -28,7 +28,7 @@ class AttentionRates:
 
     @staticmethod
     def of(device: Device, trial: Mapping[str, float] | None = None) -> AttentionRates:
-        """Of a device; `trial` replaces coefficients. Raises MissingFact."""
+        """The rates of a device; `trial` replaces coefficients. Raises MissingFact."""
         chip = Chip.of(device)
         constants = coefficients.values(FAMILY, device)
         if device.vendor == "nvidia":

@@ -102,7 +102,7 @@ def _score(
     sizes: AttentionSizes, machine: AttentionRates, kernel: Tile, *, backward: bool
 ) -> _Score:
     k, chip = machine.k, machine.chip
-    head, head_v = kernel.padded(sizes)
+    head, head_v = kernel.padded_elements(sizes)
     products = kernel.products if backward else 2
     full = _flops(head, head_v, products) / chip.matrix_rate(sizes.dtype)
     matrix = full / k["warp_matrix_rate"] if kernel.warp_level else full

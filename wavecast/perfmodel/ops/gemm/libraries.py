@@ -14,7 +14,7 @@ import numpy as np
 from wavecast.errors import UnknownName
 
 LAYOUTS = ("plain", "preshuffled")
-"""Of B: as it is, or in the order in which lanes load it, past the LDS."""
+"""Layouts of B: as it is, or in the order in which lanes load it, past the LDS."""
 
 Column = np.ndarray[Any, Any]
 

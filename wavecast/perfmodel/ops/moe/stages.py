@@ -144,7 +144,7 @@ class MoeModel:
         }
         return _launch(parts, self._combine(sizes, 1.0), self.known["overlap"])
 
-    def fused(self, sizes: MoeSizes) -> StageTime:
+    def fused_kernel(self, sizes: MoeSizes) -> StageTime:
         """Both stages in one kernel: a workgroup owns `tile_n` of the inner columns."""
         passes = sizes.gates + 1
         bytes_moved = (

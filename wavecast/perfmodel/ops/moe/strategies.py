@@ -74,7 +74,7 @@ class TiledProblems:
         if self.part in ("gate-up", "down"):
             times.append(self._stage_time(machine).seconds.min(axis=(1, 2)))
         if self._fuses(machine):
-            times.append(machine.fused(self.fused).seconds.min(axis=(1, 2)))
+            times.append(machine.fused_kernel(self.fused).seconds.min(axis=(1, 2)))
         return np.minimum.reduce(times)
 
     def best(self, machine: MoeModel) -> Strategy:
@@ -85,7 +85,9 @@ class TiledProblems:
         if self.part in ("gate-up", "down"):
             strategies.append(_one_kernel(self._stage_time(machine), self.stages, {}))
         if self._fuses(machine):
-            strategies.append(_one_kernel(machine.fused(self.fused), self.fused, {"kernels": 1}))
+            strategies.append(
+                _one_kernel(machine.fused_kernel(self.fused), self.fused, {"kernels": 1})
+            )
         return min(strategies, key=lambda strategy: strategy.seconds)
 
     def _fuses(self, machine: MoeModel) -> bool:

@@ -35,7 +35,7 @@ def scale_and_add(
     """alpha values + beta c; with a beta of zero c is not read, as it may be NaN."""
     kind = values.dtype.type
     total = values if alpha == 1 else kind(alpha) * values
-    return total if beta == 0 else total + kind(beta) * element.loaded(c).astype(values.dtype)
+    return total if beta == 0 else total + kind(beta) * element.load(c).astype(values.dtype)
 
 
 def gemm(call: CalledFunction) -> None:
@@ -69,8 +69,8 @@ def gemm(call: CalledFunction) -> None:
     if len({len(stack) for stack in stacks}) > 1:  # not all of them are one array
         stacks = [[matrix[None] for part in stack for matrix in part] for stack in stacks]
     for a_one, b_one, c_one, d_one in zip(*stacks, strict=True):
-        a = apply_operation(a_element.loaded(a_one), op_a)
-        b = apply_operation(b_element.loaded(b_one), op_b)
+        a = apply_operation(a_element.load(a_one), op_a)
+        b = apply_operation(b_element.load(b_one), op_b)
         values = product(a, b, np.dtype(kind))
         c_element.store(d_one, scale_and_add(c_one, c_element, alpha, values, beta))
 

@@ -101,7 +101,7 @@ def _sum_of_products(x: np.ndarray, y: np.ndarray) -> complex:
 def dot(call: CalledFunction) -> bytes:
     """The sum of x y."""
     element, count = BY_PREFIX[call.kind], call.number()
-    x, y = (element.loaded(_vector(call, count, element)) for _ in range(2))
+    x, y = (element.load(_vector(call, count, element)) for _ in range(2))
     return _pack_scalar(element, _sum_of_products(x, y))
 
 
@@ -136,7 +136,7 @@ def dot_ex(call: CalledFunction) -> bytes:
     for _ in range(2):
         address, kind, step = call.numbers(3)
         element = of_type(kind)
-        pairs.append(element.loaded(call.vector(address, count, step, element)))
+        pairs.append(element.load(call.vector(address, count, step, element)))
     result, compute = (of_type(number) for number in call.numbers(2))
     x, y = (vector.astype(compute.computed, copy=False) for vector in pairs)
     return _pack_scalar(result, _sum_of_products(x, y))
@@ -147,7 +147,7 @@ def nrm2_ex(call: CalledFunction) -> bytes:
     count = call.number()
     address, kind, step, result, _ = call.numbers(5)
     element = of_type(kind)
-    x = element.loaded(call.vector(address, count, step, element))
+    x = element.load(call.vector(address, count, step, element))
     return _pack_scalar(
         of_type(result), float(np.linalg.norm(x.astype(np.result_type(x.dtype, "f8"))))
     )
@@ -159,10 +159,10 @@ def axpy_ex(call: CalledFunction) -> None:
     alpha = _scalar_of(raw, of_type(call.number()))
     x_at, x_kind, x_step, y_at, y_kind, y_step, compute = call.numbers(7)
     x_element, y_element = of_type(x_kind), of_type(y_kind)
-    x = x_element.loaded(call.vector(x_at, count, x_step, x_element))
+    x = x_element.load(call.vector(x_at, count, x_step, x_element))
     y = call.vector(y_at, count, y_step, y_element)
     kind = of_type(compute).computed
-    y_element.store(y, y_element.loaded(y).astype(kind) + kind.type(alpha) * x.astype(kind))
+    y_element.store(y, y_element.load(y).astype(kind) + kind.type(alpha) * x.astype(kind))
 
 
 def scal_ex(call: CalledFunction) -> None:
@@ -173,12 +173,12 @@ def scal_ex(call: CalledFunction) -> None:
     element = of_type(kind)
     x = call.vector(address, count, step, element)
     dtype = of_type(compute).computed
-    element.store(x, element.loaded(x).astype(dtype) * dtype.type(alpha))
+    element.store(x, element.load(x).astype(dtype) * dtype.type(alpha))
 
 
 def _scalar_of(words: list[int], element: Element) -> complex:
     raw = np.array(words, np.int64).tobytes()
-    return element.loaded(np.frombuffer(raw, element.stored, count=1))[0].item()
+    return element.load(np.frombuffer(raw, element.stored, count=1))[0].item()
 
 
 def gemv(call: CalledFunction) -> None:

@@ -62,7 +62,7 @@ class CalledFunction:
         """The next argument, a number of an element type."""
         raw = struct.pack("<2q", self.number(), self.number())
         stored = np.frombuffer(raw, element.stored, count=1)
-        return element.loaded(stored)[0].item()
+        return element.load(stored)[0].item()
 
     def vector(self, address: int, count: int, step: int, element: Element) -> np.ndarray:
         """`count` elements as they are stored, with `step` elements from one to the next; with a

@@ -21,7 +21,7 @@ class Element:
     computed: np.dtype
     encoding: str = ""
 
-    def loaded(self, values: np.ndarray) -> np.ndarray:
+    def load(self, values: np.ndarray) -> np.ndarray:
         """Values to compute with, of stored ones."""
         if self.encoding == "bfloat16":
             return (values.astype(np.uint32) << 16).view(np.float32)

@@ -127,6 +127,6 @@ def _triangle_of(a: np.ndarray) -> np.ndarray:
 FUNCTIONS: dict[str, Function] = {
     "getrf": getrf, "getrs": getrs, "getri": getri, "gels": gels,
 }  # fmt: skip
-"""Of hipBLAS, by the name of the function without library and type."""
+"""Functions of hipBLAS, by the name of the function without library and type."""
 
 __all__ = ["FUNCTIONS", "lu", "lu_solved"]

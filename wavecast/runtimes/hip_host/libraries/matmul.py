@@ -59,11 +59,11 @@ def matmul(call: CalledFunction) -> None:
     bias = None
     if epilogue & _BIAS:
         element = d.element if bias_type < 0 else of_type(bias_type)
-        bias = element.loaded(call.array(bias_at, d.rows, element))[:, None]
+        bias = element.load(call.array(bias_at, d.rows, element))[:, None]
     largest = 0.0
     for number in range(batch):
-        left = apply_operation(a.element.loaded(a.matrix(call, number)), op_a)
-        right = apply_operation(b.element.loaded(b.matrix(call, number)), op_b)
+        left = apply_operation(a.element.load(a.matrix(call, number)), op_a)
+        right = apply_operation(b.element.load(b.matrix(call, number)), op_b)
         if left.shape[1] != right.shape[0]:
             raise InvalidCall
         values = product(left, right, np.dtype(kind))

@@ -68,7 +68,7 @@ class _Matrix:
     def triples(self, operation: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
         """Rows, columns and values of op(matrix), and its number of rows."""
         rows, columns = self.coordinates()
-        values = self.element.loaded(self.values())
+        values = self.element.load(self.values())
         if not operation:
             return rows, columns, values, self.shape[0]
         return columns, rows, values.conj() if operation == 2 else values, self.shape[1]
@@ -125,7 +125,7 @@ def product(call: CalledFunction) -> None:
     alpha = call.scalar(compute)
     rows, columns, values, count = _matrix(call).triples(op_a)
     stored, b_element = _dense(call)
-    b = _as(op_b, b_element.loaded(stored)).astype(compute.computed, copy=False)
+    b = _as(op_b, b_element.load(stored)).astype(compute.computed, copy=False)
     beta = call.scalar(compute)
     c, c_element = _dense(call)
     sums = np.zeros((count, b.shape[1]), compute.computed)
@@ -142,7 +142,7 @@ def sampled_product(call: CalledFunction) -> None:
     alpha = call.scalar(compute)
     pair = [_dense(call) for _ in range(2)]
     a, b = (
-        _as(operation, element.loaded(stored)).astype(compute.computed, copy=False)
+        _as(operation, element.load(stored)).astype(compute.computed, copy=False)
         for operation, (stored, element) in zip((op_a, op_b), pair, strict=True)
     )
     beta = call.scalar(compute)
@@ -159,8 +159,8 @@ def dot(call: CalledFunction) -> bytes:
     operation = call.number()
     indices, values, element = _vector(call)
     y, y_element = _dense(call)
-    x = element.loaded(values)
-    total = np.dot(x.conj() if operation == 2 else x, y_element.loaded(y[indices, 0]))
+    x = element.load(values)
+    total = np.dot(x.conj() if operation == 2 else x, y_element.load(y[indices, 0]))
     return np.array([total]).astype(compute.stored).tobytes()
 
 
@@ -172,14 +172,14 @@ def solve(call: CalledFunction) -> None:
     a = _matrix(call)
     rows, columns = a.coordinates()
     mask = columns >= rows if a.fill == _UPPER else columns <= rows
-    values = a.element.loaded(a.values())[mask]
+    values = a.element.load(a.values())[mask]
     rows, columns = rows[mask], columns[mask]
     if op_a:
         rows, columns = columns, rows
         values = values.conj() if op_a == 2 else values
     upper = (a.fill == _UPPER) != bool(op_a)
     stored, b_element = _dense(call)
-    x = alpha * _as(op_b, b_element.loaded(stored)).astype(compute.computed)
+    x = alpha * _as(op_b, b_element.load(stored)).astype(compute.computed)
     order = np.argsort(rows, kind="stable")
     rows, columns, values = rows[order], columns[order], values[order]
     starts = np.searchsorted(rows, np.arange(a.shape[0] + 1))
@@ -238,14 +238,14 @@ def to_dense(call: CalledFunction) -> None:
     to[...] = 0
     rows, columns = a.coordinates()
     matrix = np.zeros(a.shape, element.computed)
-    np.add.at(matrix, (rows, columns), a.element.loaded(a.values()))
+    np.add.at(matrix, (rows, columns), a.element.load(a.values()))
     element.store(to, matrix)
 
 
 def _nonzero(call: CalledFunction) -> tuple[_Matrix, np.ndarray, np.ndarray, np.ndarray]:
     stored, element = _dense(call)
     to = _matrix(call)
-    values = element.loaded(stored)
+    values = element.load(stored)
     if to.format == _CSC:
         columns, rows = np.nonzero(values.T)
     else:
@@ -272,7 +272,7 @@ def convert(call: CalledFunction) -> None:
     a, to = _matrix(call), _matrix(call)
     rows, columns = a.coordinates()
     order = np.lexsort((rows, columns))
-    to.write(rows[order], columns[order], a.element.loaded(a.values())[order])
+    to.write(rows[order], columns[order], a.element.load(a.values())[order])
 
 
 def count(call: CalledFunction) -> bytes:
@@ -290,8 +290,8 @@ def axpby(call: CalledFunction) -> None:
     alpha, beta = (compute.computed.type(call.scalar(compute)) for _ in range(2))
     indices, values, element = _vector(call)
     y, y_element = _dense(call)
-    vector = beta * y_element.loaded(y[:, 0])
-    np.add.at(vector, indices, alpha * element.loaded(values))
+    vector = beta * y_element.load(y[:, 0])
+    np.add.at(vector, indices, alpha * element.load(values))
     y_element.store(y[:, 0], vector)
 
 
