@@ -27,7 +27,7 @@ class Numbered:
     name: str
     passes: tuple[tuple[str, int], ...]
 
-    def limited(self, launch: Launch, limit: int) -> tuple[str, str]:
+    def limit_passes(self, launch: Launch, limit: int) -> tuple[str, str]:
         run = self.passes if limit < 0 else self.passes[:limit]
         label = f"{launch.code.kernel}:"
         nops = "\ts_nop 0\n" * sum(count for _, count in run)

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tests.emulate.corpus import arguments, chosen, executed, load_kernels
+from wavecast import arch
 from wavecast.analyze.sync import missing_waits
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.parsing import parse_kernel
@@ -81,7 +82,7 @@ class Outcome:
 def _executing(target: str, emulator: Emulator, reports: Reports) -> Iterator[None]:
     """`wavecast.device` with an emulator of one's own."""
     facts = device_facts(target)
-    hooks = ExecutingHooks(facts, emulator, reports)
+    hooks = ExecutingHooks(facts, arch.load(target), emulator, reports)
     hooks.install()
     try:
         with emulated_cuda(facts, lambda _: None, executing=True):
