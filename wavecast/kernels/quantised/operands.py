@@ -126,8 +126,8 @@ def recode(operand: Tensor, device: Device) -> tuple[Tensor, float]:
 
 
 def to_column_major(scale: Tensor) -> Tensor:
-    """A copy of a matrix [rows, columns] whose rows are adjacent in memory, with rows of zeros after
-    them up to a multiple of 256."""
+    """A copy of a matrix [rows, columns] whose rows are adjacent in memory, with rows of zeros
+    after them up to a multiple of 256."""
     rows, columns = scale.shape
     pitch = triton.cdiv(rows, _PITCH) * _PITCH
     output = torch.empty((columns, pitch), dtype=scale.dtype, device=scale.device)
