@@ -27,7 +27,8 @@ def files(root: Path = ROOT) -> list[Path]:
     return sorted(path for path in root.rglob("*.py") if "chapters" not in path.parts)
 
 
-def module_names(root: Path = ROOT) -> dict[str, Path]:
+@cache
+def module_names(root: Path = ROOT) -> Mapping[str, Path]:
     """Dotted name -> file of every module; a package has the name of its folder."""
     found = {}
     for path in files(root):
@@ -103,7 +104,8 @@ def _imports_a_module(node: ast.Call) -> bool:
     return name == "import_module" and bool(node.args) and isinstance(node.args[0], ast.Constant)
 
 
-def import_graph(root: Path = ROOT) -> dict[str, dict[str, int]]:
+@cache
+def import_graph(root: Path = ROOT) -> Mapping[str, Mapping[str, int]]:
     """Module -> the modules it depends on -> line of the import.
 
     `from package import name` depends on the module `package.name`, else on the package, whose

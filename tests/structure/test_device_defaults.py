@@ -9,7 +9,6 @@ attribute of `Device`, `Chip` or `DeviceFacts`, or a local variable that was ass
 from __future__ import annotations
 
 import ast
-from collections.abc import Iterator
 from dataclasses import fields as members
 from pathlib import Path
 
@@ -29,44 +28,44 @@ QUANTITIES = frozenset(
     }
 )
 OWNERS = frozenset({"device", "chip", "facts"})
-Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 
 def defaults(path: Path) -> list[int]:
     """Lines of a file where a number stands in for a quantity of a device."""
-    return sorted({line for scope in _scopes(path) for line in _in_scope(scope, path)})
+    expressions = nodes(path, ast.BoolOp, ast.IfExp, ast.Call)
+    return sorted({node.lineno for node in expressions if _is_default(node, path)})
 
 
-def _scopes(path: Path) -> Iterator[ast.AST]:
-    yield from nodes(path, ast.FunctionDef, ast.AsyncFunctionDef, ast.Module)
+def _is_default(node: ast.expr, path: Path) -> bool:
+    """Whether a number is in an expression, and a quantity of a device beside it. Few expressions
+    have a number: what surrounds them is read last."""
+    if isinstance(node, ast.Call):
+        return _has_default(node, path)
+    if isinstance(node, ast.BoolOp):
+        *values, last = node.values
+        if not (isinstance(node.op, ast.Or) and _is_number(last, path)):
+            return False
+        variables = _variables(node, path)
+        return any(_reads(value, variables) for value in values)
+    assert isinstance(node, ast.IfExp)
+    choices = ((node.body, node.orelse), (node.orelse, node.body))
+    others = [other for number, other in choices if _is_number(number, path)]
+    variables = _variables(node, path) if others else frozenset()
+    return any(_reads(other, variables) and _lacks(node.test, variables) for other in others)
 
 
-def _in_scope(scope: ast.AST, path: Path) -> Iterator[int]:
-    read = _variables(scope)
-    for node in ast.walk(scope):
-        if isinstance(node, ast.BoolOp) and isinstance(node.op, ast.Or):
-            *values, last = node.values
-            if _is_number(last, path) and any(_reads(value, read) for value in values):
-                yield node.lineno
-        elif isinstance(node, ast.IfExp):
-            choices = ((node.body, node.orelse), (node.orelse, node.body))
-            for number, other in choices:
-                if _is_number(number, path) and (_reads(other, read) and _lacks(node.test, read)):
-                    yield node.lineno
-        elif isinstance(node, ast.Call) and _has_default(node, path):
-            yield node.lineno
-
-
-def _variables(scope: ast.AST) -> frozenset[str]:
-    """Variables of a function that were assigned from an expression that reads a device."""
-    if not isinstance(scope, Function):
-        return frozenset()
-    found: set[str] = set()
-    for node in ast.walk(scope):
-        if isinstance(node, (ast.Assign, ast.NamedExpr)) and _reads(node.value, frozenset()):
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            found |= {name.id for name in targets if isinstance(name, ast.Name)}
-    return frozenset(found)
+def _variables(expression: ast.expr, path: Path) -> frozenset[str]:
+    """Variables of the functions around an expression that were assigned from one that reads a
+    device."""
+    variables: set[str] = set()
+    for function in nodes(path, ast.FunctionDef, ast.AsyncFunctionDef):
+        if not function.lineno <= expression.lineno <= (function.end_lineno or 0):
+            continue
+        for node in ast.walk(function):
+            if isinstance(node, (ast.Assign, ast.NamedExpr)) and _reads(node.value, frozenset()):
+                targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+                variables |= {name.id for name in targets if isinstance(name, ast.Name)}
+    return frozenset(variables)
 
 
 def _reads(node: ast.AST, variables: frozenset[str]) -> bool:
