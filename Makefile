@@ -3,6 +3,9 @@ PYTHON ?= python3
 VENV ?= .venv
 BIN := $(VENV)/bin
 export TORCH ?= torch==2.13.0
+# The releases that the tests passed with, of what is installed and of what builds it (docs/decisions/0026-locked-environment.md).
+LOCK := PIP_CONSTRAINT=constraints.txt PIP_BUILD_CONSTRAINT=constraints.txt
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 PYTEST := $(BIN)/python -m pytest -n auto --maxprocesses 4 --dist worksteal
 # Bytecode is kept. Without it every process of the tests compiles every module it imports.
 export PYTHONDONTWRITEBYTECODE :=
@@ -21,7 +24,7 @@ test-all: install
 # Tests of frameworks that the others do without. SGLang changes transformers
 # as it is imported: its tests run in a separate process. Those with Ray share one cluster.
 test-frameworks: install
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[jax,ray,tensorflow]"
+	$(PIP) --editable ".[jax,ray,tensorflow]"
 	$(PYTEST) tests/frameworks/jax tests/frameworks/tensorflow tests/frameworks/vllm \
 		tests/profiles/test_xplane.py
 	$(PYTEST) tests/frameworks/sglang
@@ -32,14 +35,14 @@ lint: install
 	$(BIN)/ruff format --check .
 	$(BIN)/pyright --pythonpath $(BIN)/python
 
-# The installation of the README, step by step, in build/installed/.venv.
+# The installation of the README, step by step, in build/installed/.venv, with the locked releases.
 installed: install
-	$(BIN)/python -m tests.release.documented_install build/installed
+	$(LOCK) $(BIN)/python -m tests.release.documented_install build/installed
 
 # The documentation site, in build/docs. A broken link fails it, and a command that prints something else than its page
 # where Wavecast is installed as the README says.
 docs: installed
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[docs]"
+	$(LOCK) $(PIP) --editable ".[docs]"
 	WAVECAST_PAGES=build/installed/.venv/bin $(BIN)/python -m pytest tests/documents/test_executed_pages.py
 	$(BIN)/python -m sphinx -b html -W --keep-going -q docs build/docs
 
@@ -48,13 +51,14 @@ docs-serve: docs
 
 # Other versions of Python and Triton, each in its own environment (noxfile.py).
 matrix: install
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check nox
+	$(PIP) nox
 	$(BIN)/nox
 
-# The newest release of everything within the bounds of pyproject.toml, in build/nox/newest: once a week, and
-# before a release. ARGS goes to pytest. PyTorch stays TORCH: its newest build brings gigabytes for GPUs.
+# The newest release of everything within the bounds of pyproject.toml, in build/nox/newest: once a week, and before a
+# release. When the tests pass, constraints.txt has these releases; with ARGS, which go to pytest, it stays. PyTorch stays
+# TORCH: its newest build brings gigabytes for GPUs.
 newest: install
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check nox
+	$(PIP) nox
 	$(BIN)/nox --session newest -- $(ARGS)
 
 # Wheel, sdist, SBOM and checksums in dist/, of the tag of this version (docs/releases.md).
@@ -62,7 +66,7 @@ release: install
 	@version=$$($(BIN)/python -c 'from wavecast.version import __version__ as v; print(v)'); \
 	test "$$(git describe --exact-match --dirty 2>/dev/null)" = "v$$version" || \
 	{ echo "this tree is not the tag v$$version"; exit 1; }
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check build twine cyclonedx-bom
+	$(PIP) build twine cyclonedx-bom
 	rm -rf dist build/sbom
 	$(BIN)/python -m build --outdir dist
 	$(BIN)/python -m twine check --strict dist/*
@@ -74,10 +78,12 @@ release: install
 
 install: $(VENV)/.installed
 
-$(VENV)/.installed: pyproject.toml
+# Builds of PyTorch for GPUs pin their Triton: nothing else of the lock may refuse it.
+$(VENV)/.installed: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check $(TORCH)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable ".[hip,test]"
+	grep -v '^triton==' constraints.txt > $(VENV)/torch.txt
+	$(PIP) --constraint $(VENV)/torch.txt $(TORCH)
+	$(LOCK) $(PIP) --editable ".[hip,test]"
 	touch $@
 
 clean:

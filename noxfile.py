@@ -1,13 +1,15 @@
-"""Versions that users have: `make matrix`, and those they will have: `make newest`. An interpreter
-that is not installed is skipped."""
+"""Versions that users have: `make matrix`, and those they will have: `make newest`, which locks
+them in constraints.txt. An interpreter that is not installed is skipped."""
 
 import json
 import os
 import subprocess
 from collections.abc import Iterable, Iterator
+from pathlib import Path
 
 import nox
 from packaging.requirements import Requirement  # nox brings it
+from packaging.utils import canonicalize_name
 
 nox.options.envdir = "build/nox"
 nox.options.error_on_missing_interpreters = False
@@ -32,13 +34,15 @@ TORCH = os.environ.get("TORCH", "torch==2.13.0")
 """The build of PyTorch that the Makefile names."""
 WORKERS = ("-n", "auto", "--maxprocesses", "4", "--dist", "worksteal")
 """As `make test`."""
+CONSTRAINTS = Path("constraints.txt")
+"""The releases that CI has."""
+HEAD = "# The releases that the tests passed with, written by `make newest`.\n"
 
 
 @nox.session(python=PYTHONS)
 def interpreters(session: nox.Session) -> None:
     """Another Python, with the packages that CI has."""
-    session.install(TORCH)
-    session.install("--editable", ".[hip,test]")
+    _install(session)
     session.run("pytest", "-q", "-m", "not thorough", *(session.posargs or INTERPRETATION))
 
 
@@ -46,31 +50,51 @@ def interpreters(session: nox.Session) -> None:
 @nox.parametrize("release", TRITONS)
 def triton(session: nox.Session, release: str) -> None:
     """Another Triton, with the Python that CI has."""
-    session.install(TORCH)
-    session.install("--editable", ".[hip,test]", f"triton~={release}.0")
+    _install(session, f"triton~={release}.0")
     chosen = "not thorough and not operators" if release in OLD else "not thorough"
     session.run("pytest", "-q", "-m", chosen, *(session.posargs or EXECUTION))
 
 
-@nox.session
+@nox.session(python="3.11")
 def newest(session: nox.Session) -> None:
-    """The newest release of everything that pyproject.toml allows, in a new environment.
+    """The newest release of everything that pyproject.toml allows, in a new environment, with the
+    Python that CI has. They are those of CI from here on, when all tests pass.
 
     Only PyTorch stays as the Makefile names it: its newest build brings gigabytes for GPUs.
     """
     session.install(TORCH)
-    wanted = ("--editable", ".[hip,test]", TORCH)
-    session.install("--upgrade", "--upgrade-strategy", "eager", *wanted)
+    requirements = ("--editable", ".[docs,hip,test]", "setuptools", TORCH)
+    session.install("--upgrade", "--upgrade-strategy", "eager", *requirements)
     for line in _versions(session):
         print(line)
     session.run("python", "-m", "pytest", *WORKERS, "-m", "not thorough", *session.posargs)
+    if not session.posargs:
+        CONSTRAINTS.write_text(HEAD + _constraints(_pip_list(session)), encoding="utf-8")
+
+
+def _constraints(distributions: Iterable[dict[str, str]]) -> str:
+    """The lines of the lock for what pip lists, without what `make install` names itself."""
+    releases = {canonicalize_name(one["name"]): one["version"] for one in distributions}
+    names = sorted(releases.keys() - {"pip", "torch", "wavecast"})
+    return "".join(f"{name}=={releases[name]}\n" for name in names)
+
+
+def _install(session: nox.Session, *others: str) -> None:
+    """PyTorch and the package with the releases that CI has, but for the Triton of `others`. Builds
+    of PyTorch for GPUs pin theirs."""
+    lines = CONSTRAINTS.read_text(encoding="utf-8").splitlines(keepends=True)
+    free = Path(session.virtualenv.location, "constraints.txt")
+    free.write_text("".join(line for line in lines if not line.startswith("triton==")))
+    session.install("--constraint", str(free), TORCH)
+    lock = free if others else CONSTRAINTS
+    session.install("--constraint", str(lock), "--editable", ".[hip,test]", *others)
 
 
 def _versions(session: nox.Session) -> Iterator[str]:
     """What is installed next to what pyproject.toml declares, and what a bound keeps old."""
-    installed = {_normal(one["name"]): one["version"] for one in _pip_list(session)}
-    for one in sorted({*_declared(("hip", "test"))}, key=str):
-        version = installed.get(_normal(one.name), "not installed")
+    installed = {canonicalize_name(one["name"]): one["version"] for one in _pip_list(session)}
+    for one in sorted({*_declared(("docs", "hip", "test"))}, key=str):
+        version = installed.get(canonicalize_name(one.name), "not installed")
         yield f"{one.name:20} {version:16} declared {one.specifier}"
     for one in _pip_list(session, "--outdated"):
         yield f"{one['name']:20} {one['version']:16} a bound excludes {one['latest_version']}"
@@ -93,8 +117,3 @@ def _declared(extras: Iterable[str]) -> Iterator[Requirement]:
             waiting += (text for one in found.extras for text in optional[one])
         else:
             yield found
-
-
-def _normal(name: str) -> str:
-    """A name as indexes compare it."""
-    return name.lower().replace("_", "-")
