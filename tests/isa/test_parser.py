@@ -207,6 +207,52 @@ def test_errors_name_kernel_and_line(line: str, error: type[Exception], says: st
     assert "kernel k" in str(caught.value)
 
 
+SEVERAL = """
+	.amdgcn_target "amdgcn-amd-amdhsa--gfx942"
+	.file 1 "a.hip"
+	.text
+	.type first,@function
+first:
+	.loc 1 3 1
+	s_nop 1
+.LBB0_1:
+	s_cbranch_scc0 .LBB0_1
+	.file 2 "b.hip"
+	s_endpgm
+.Lfunc_end0:
+	.section .rodata
+second:
+	.long 1
+	.section .text.second
+	.type .Lsecond,@function
+.Lsecond: s_nop 2
+	.loc 2 5 1
+within:
+	s_nop 3
+	s_cbranch_scc0 within
+	s_endpgm
+.Lfunc_end1:
+	.type "third",@function
+"third":
+	s_nop 4
+	.loc 1 9 1
+	s_endpgm
+"""
+
+
+@pytest.mark.parametrize("kernel", ["first", ".Lsecond", "third"])
+def test_one_function_is_that_of_the_whole_text(kernel: str) -> None:
+    """Lines, labels and source locations included."""
+    whole = isa.parse(SEVERAL, "gfx942", file="k.s").functions[kernel]
+    alone = isa.parse(SEVERAL, "gfx942", file="k.s", kernel=kernel).functions[kernel]
+    assert len(alone.instructions) > 1
+    lines, expected = (
+        [(str(i), i.line, i.location) for i in program.instructions] for program in (alone, whole)
+    )
+    assert lines == expected
+    assert [b.successors for b in alone.blocks] == [b.successors for b in whole.blocks]
+
+
 def test_an_instruction_outside_a_function_is_an_error() -> None:
     with pytest.raises(ParseError, match="outside a function"):
         isa.parse("\t.text\n\tv_mov_b32_e32 v0, v1\n", "gfx942")

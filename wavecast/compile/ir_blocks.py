@@ -6,7 +6,7 @@ A value is a name (`%4`) or a constant as the text has it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from wavecast.compile.llvm_ir import Position, labelled_body, positions
@@ -77,7 +77,7 @@ def integer_width(name: str) -> int:
 
 def blocks_of(lines: Sequence[str], name: str) -> dict[str, IrBlock]:
     """The blocks of a function by label, in their order; none where the module lacks it."""
-    located = positions(lines)
+    located = positions(tuple(lines))
     blocks: dict[str, IrBlock] = {}
     block = IrBlock(ENTRY)
     for line in _join_switches(labelled_body(lines, name)):
@@ -118,7 +118,7 @@ def _join_switches(lines: Iterator[str]) -> Iterator[str]:
         text = ""
 
 
-def _add(block: IrBlock, line: str, located: dict[int, Position]) -> None:
+def _add(block: IrBlock, line: str, located: Mapping[int, Position]) -> None:
     if not line or line.startswith((";", "#")):
         return
     debug = _DEBUG.search(line)

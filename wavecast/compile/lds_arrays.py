@@ -19,7 +19,7 @@ from wavecast.compile.array_accesses import (
     operands,
 )
 from wavecast.compile.irtypes import TypeTable
-from wavecast.compile.llvm_ir import IrFunction
+from wavecast.compile.llvm_ir import IrFunction, module_lines
 from wavecast.errors import ParseError
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Space
@@ -50,7 +50,7 @@ class LdsAccesses:
     """
 
     def __init__(self, text: str, kernel: str) -> None:
-        lines = text.split("\n")
+        lines = module_lines(text)
         self._arrays = _arrays(lines, kernel)
         self._accesses: ArrayAccesses | None = None
         if self._arrays:
@@ -78,9 +78,11 @@ def _arrays(lines: Sequence[str], kernel: str) -> dict[tuple[str, int], ArrayByt
     """(symbol, field) -> array, of the structures that the kernel uses and of dynamic LDS; none
     where a structure has a type of unknown size."""
     types = TypeTable(lines)
-    ranges = {m[1]: int(m[2]) for line in lines if (m := _RANGE.match(line)) is not None}
+    metadata = (_RANGE.match(line) for line in lines if line.startswith("!"))
+    ranges = {m[1]: int(m[2]) for m in metadata if m is not None}
+    variables = [line for line in lines if line.startswith("@")]
     arrays: dict[tuple[str, int], ArrayBytes] = {}
-    for line in lines:
+    for line in variables:
         structure = _STRUCT.match(line)
         if structure is None or structure["at"] not in ranges:
             continue
@@ -94,7 +96,7 @@ def _arrays(lines: Sequence[str], kernel: str) -> dict[tuple[str, int], ArrayByt
         for number, (offset, size) in enumerate(fields):
             arrays[structure["name"], number] = ArrayBytes(first + offset, first + offset + size)
     end = max((array.end for array in arrays.values()), default=0)
-    for line in lines:
+    for line in variables:
         dynamic = _DYNAMIC.match(line)
         if dynamic is not None:
             arrays[dynamic["name"], 0] = ArrayBytes(end, UNLIMITED)

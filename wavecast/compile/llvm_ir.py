@@ -7,7 +7,8 @@ is found in the other.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 
 from wavecast.isa.instruction import SourceLocation
 from wavecast.isa.opcode import MemoryKind
@@ -29,6 +30,12 @@ _ATOMIC = ("atomicrmw ", "cmpxchg ")
 Position = tuple[tuple[str, int, int], ...]
 """A source location: name of the file, line and column, then those of each call it is inlined at.
 """
+
+
+@lru_cache(maxsize=4)
+def module_lines(text: str) -> tuple[str, ...]:
+    """The lines of a module. Each of its kernels reads them."""
+    return tuple(text.split("\n"))
 
 
 class IrFunction:
@@ -54,7 +61,7 @@ class IrFunction:
 def lines_of(lines: Sequence[str]) -> list[tuple[str, int] | None]:
     """The source of each line of a module: name of the file and line, of inlined code those of the
     outermost call; None where it has no location."""
-    located = positions(lines)
+    located = positions(tuple(lines))
     sources: list[tuple[str, int] | None] = []
     for line in lines:
         debug = _DEBUG.search(line)
@@ -88,7 +95,8 @@ def labelled_body(lines: Iterable[str], name: str) -> Iterator[str]:
             started = match is not None and match["name"] == name
 
 
-def positions(lines: Iterable[str]) -> dict[int, Position]:
+@lru_cache(maxsize=4)
+def positions(lines: tuple[str, ...]) -> Mapping[int, Position]:
     """The locations of a module's metadata, by number."""
     files: dict[int, str] = {}
     scopes: dict[int, int] = {}
@@ -136,6 +144,7 @@ __all__ = [
     "kinds_of",
     "labelled_body",
     "lines_of",
+    "module_lines",
     "position_of",
     "positions",
     "without_columns",

@@ -14,7 +14,7 @@ from typing import Final
 
 from wavecast.compile.array_accesses import UNLIMITED, ArrayAccesses, ArrayBytes
 from wavecast.compile.irtypes import TypeTable
-from wavecast.compile.llvm_ir import IrFunction
+from wavecast.compile.llvm_ir import IrFunction, module_lines
 from wavecast.errors import ParseError
 from wavecast.isa.instruction import Instruction, OperandClass
 from wavecast.isa.opcode import OperandKind
@@ -57,7 +57,7 @@ class PrivateAccesses:
         self._accesses: ArrayAccesses | None = None
         if not self._slots:
             return
-        lines = text.split("\n")
+        lines = module_lines(text)
         function = IrFunction(lines, kernel)
         self._arrays = _arrays(function, TypeTable(lines), self._slots)
         if self._arrays:

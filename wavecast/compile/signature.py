@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 from wavecast.compile.codeobject import CodeObject, Parameter
 
@@ -41,7 +42,8 @@ class SourceSignature:
         return symbol == self.name or mangled
 
 
-def signatures(text: str) -> dict[str, SourceSignature]:
+@lru_cache(maxsize=8)
+def signatures(text: str) -> Mapping[str, SourceSignature]:
     """Every `__global__` function of a source text, by name; the first of several with bodies."""
     plain = _COMMENT.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)
     by_name: dict[str, SourceSignature] = {}

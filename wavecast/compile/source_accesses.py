@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from enum import IntEnum
 
-from wavecast.compile.llvm_ir import IrFunction, Position, kinds_of, position_of
+from wavecast.compile.llvm_ir import IrFunction, Position, kinds_of, module_lines, position_of
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind, Space
 
@@ -33,7 +33,7 @@ class SourceAccesses:
 
     def __init__(self, text: str, kernel: str) -> None:
         self._accesses: dict[tuple[MemoryKind, Position], SourceAccess] = {}
-        for what, position in IrFunction(text.split("\n"), kernel).located_instructions():
+        for what, position in IrFunction(module_lines(text), kernel).located_instructions():
             match = _ACCESS.match(what)
             if match is None or _OTHER_SPACE.search(what):
                 continue

@@ -62,15 +62,21 @@ def processor_of_triple(triple: str) -> str:
     return match[0].split(":", 1)[0] if match else ""
 
 
-def descriptors_from_assembly(text: str, target: str = "") -> dict[str, KernelDescriptor]:
+def descriptors_from_assembly(text: str, target: str = "") -> Mapping[str, KernelDescriptor]:
     """Every kernel of an assembly text, by symbol, in the order of the text.
 
     A kernel that only the directives or only the metadata name is included with what is known.
     `target` decides the default wave size; the `.amdgcn_target` directive is used when it is "".
     Raises ParseError for metadata that is not YAML or lacks what every kernel has.
     """
-    processor = target or target_from_assembly(text)
-    documents = _documents(text)
+    return _descriptors(text, target or target_from_assembly(text))
+
+
+@lru_cache(maxsize=8)
+def _descriptors(text: str, processor: str) -> Mapping[str, KernelDescriptor]:
+    """The kernels of a text for a processor. One text is asked several times: by its loader, its
+    launcher and its parser, for each of its kernels."""
+    documents = _kernel_documents(_yaml_metadata(text))
     directives = {
         unquote(match[1]): _integers(text, match[2]) for match in _DIRECTIVES.finditer(text)
     }
@@ -171,13 +177,6 @@ def metadata_of_elf(image: elf.Elf) -> Document:
         if isinstance(first, list) and isinstance(more, list):
             merged_document[_KERNELS] = first + more
     return merged_document
-
-
-@lru_cache(maxsize=8)
-def _documents(text: str) -> Mapping[str, Document]:
-    """The metadata of each kernel. One text is asked several times: by its loader, its launcher and
-    its parser."""
-    return _kernel_documents(_yaml_metadata(text))
 
 
 def _yaml_metadata(text: str) -> Document:

@@ -103,8 +103,35 @@ def _decoder(target: str, wave_lanes: int) -> Decoder:
     return Decoder(target, wave_lanes)
 
 
+@lru_cache(maxsize=4)
+def _lines(text: str) -> tuple[str, ...]:
+    return tuple(text.split("\n"))
+
+
+@lru_cache(maxsize=4)
+def _function_names(text: str) -> frozenset[str]:
+    return frozenset(unquote(name) for name in (*_FUNCTION.findall(text), *_KERNEL.findall(text)))
+
+
+@lru_cache(maxsize=4)
+def _landmarks(text: str) -> tuple[Mapping[int, str], frozenset[int]]:
+    """The labels of a text that may begin a function, by the index of their line, and the lines of
+    directives that count outside functions."""
+    names, labels, directives = _function_names(text), {}, set[int]()
+    for index, raw in enumerate(_lines(text)):
+        line = raw.strip()
+        if line.startswith(_OUTER_DIRECTIVES):
+            directives.add(index)
+        elif ":" in line and (label := _LABEL.match(line)) is not None:
+            name = unquote(label[1])
+            if name in names or not name.startswith(".L"):
+                labels[index] = name
+    return labels, frozenset(directives)
+
+
 class _Reader:
-    """One pass over the lines of a text."""
+    """One pass over the lines of a text, or over those that a function and what is outside
+    functions have."""
 
     def __init__(
         self,
@@ -118,8 +145,8 @@ class _Reader:
         if "/*" in text:
             text = _HIGH_REGISTER.sub(r"\1", text)
             text = _BLOCK_COMMENT.sub(_without_comment, text)
-        self.lines = text.split("\n")
-        self.names = {unquote(name) for name in (*_FUNCTION.findall(text), *_KERNEL.findall(text))}
+        self.text = text
+        self.names = _function_names(text)
         self.file = file
         self.only = only
         self.decoder = _decoder(isa_target(target), wave_lanes)
@@ -132,7 +159,7 @@ class _Reader:
         decode = self.decoder.decode
         cache = self.decoder.cache
         lines_of = self.sources.text_file
-        for number, raw in enumerate(self.lines, 1):
+        for number, raw in self._numbered_lines():
             line = raw.strip()
             decoded = cache.get(line)
             if lines_of:
@@ -185,6 +212,17 @@ class _Reader:
             instructions.append(Instruction(decoded, len(instructions), number, location))
         return self.functions
 
+    def _numbered_lines(self) -> Iterable[tuple[int, str]]:
+        lines = _lines(self.text)
+        if self.only is None or len(self.names) == 1:
+            return enumerate(lines, 1)
+        labels, directives = _landmarks(self.text)
+        indices = {*labels, *directives}
+        ends = [*(at for at, name in labels.items() if name in self.names), len(lines)]
+        for at in (at for at, name in labels.items() if name == self.only):
+            indices.update(range(at, next(end for end in ends if end > at)))
+        return ((index + 1, lines[index]) for index in sorted(indices))
+
     def _is_text(self, line: str, number: int) -> bool:
         words = line.replace(",", " ").split()
         if words[0] != ".section":
@@ -219,6 +257,7 @@ class _Reader:
 _SECTION_DIRECTIVES = frozenset(
     {".text", ".section", ".data", ".bss", ".rodata", ".amdgpu_metadata"}
 )
+_OUTER_DIRECTIVES = (".file", *_SECTION_DIRECTIVES)
 
 
 def _without_comment(match: re.Match[str]) -> str:

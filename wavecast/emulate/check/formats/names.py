@@ -8,7 +8,8 @@ argument of a template, which the symbol of the kernel has.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
+from functools import lru_cache
 from typing import Final
 
 from wavecast.arch import capabilities
@@ -63,7 +64,8 @@ def _formats(text: str, target: str) -> Iterator[Dtype]:
         yield plain.in_variant(Variant.FNUZ if is_fnuz else Variant.OCP)
 
 
-def _aliases(text: str) -> dict[str, str]:
+@lru_cache(maxsize=8)
+def _aliases(text: str) -> Mapping[str, str]:
     """Other names for formats: name -> what it stands for."""
     texts: dict[str, str] = {}
     for pattern in _ALIASES:
@@ -81,7 +83,7 @@ def _aliases(text: str) -> dict[str, str]:
     return formats
 
 
-def _with_aliases(text: str, aliases: dict[str, str]) -> str:
+def _with_aliases(text: str, aliases: Mapping[str, str]) -> str:
     """A text, and what the other names in it stand for, at all levels."""
     parts, all_names = [text], set[str]()
     for part in parts:
@@ -91,7 +93,7 @@ def _with_aliases(text: str, aliases: dict[str, str]) -> str:
     return "\n".join(parts)
 
 
-def _template_arguments(symbol: str, aliases: dict[str, str]) -> Iterator[str]:
+def _template_arguments(symbol: str, aliases: Mapping[str, str]) -> Iterator[str]:
     """The formats among the arguments of a template in the symbol of its instance."""
     if not symbol.startswith("_Z"):
         return
@@ -108,12 +110,7 @@ def _template_arguments(symbol: str, aliases: dict[str, str]) -> Iterator[str]:
 def _texts(code: CodeObject) -> Iterator[str]:
     """A kernel and the functions of its file that it calls, directly or not: parameters and
     bodies."""
-    text = code.source_text
-    functions: dict[str, list[str]] = {}
-    for match in _DEFINED.finditer(text):
-        body = body_of(text, text.count("\n", 0, match.end() - 1) + 1)
-        if body is not None:
-            functions.setdefault(match["name"], []).append(text[match.start() : body[1]])
+    functions = _functions(code.source_text)
     name = readable(code.kernel).rpartition("::")[2].removesuffix("<…>")
     work, names = list(functions.get(name, ())), {name}
     while work:
@@ -123,6 +120,17 @@ def _texts(code: CodeObject) -> Iterator[str]:
             if callee not in names:
                 names.add(callee)
                 work += functions.get(callee, ())
+
+
+@lru_cache(maxsize=8)
+def _functions(text: str) -> Mapping[str, Sequence[str]]:
+    """Parameters and bodies of the functions of a file, by name."""
+    functions: dict[str, list[str]] = {}
+    for match in _DEFINED.finditer(text):
+        body = body_of(text, text.count("\n", 0, match.end() - 1) + 1)
+        if body is not None:
+            functions.setdefault(match["name"], []).append(text[match.start() : body[1]])
+    return functions
 
 
 __all__ = ["named_formats"]
