@@ -66,7 +66,6 @@ def pytest_collection(session: pytest.Session) -> None:
 def pytest_collection_finish() -> None:
     """Leave what was imported out of collections: a fifth of the time of tests that compute."""
     gc.enable()
-    gc.collect()
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     atexit.register(gc.unfreeze)  # the end of Python collects, and Triton reports what is left
