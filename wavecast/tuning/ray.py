@@ -11,6 +11,7 @@ import logging
 import os
 import platform
 import socket
+import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import metadata
@@ -29,6 +30,9 @@ _QUEUE: Final = 2
 _CHECK_SECONDS: Final = 5.0
 """Without a result: then the nodes that are left are looked at."""
 _REACH_SECONDS: Final = 10.0
+_HEAD_SECONDS: Final = 20.0
+"""That a head may be away to start again. Ray ends this process after 60."""
+_KEPT: Final = "results that were known are kept where the command names a file for them"
 
 
 @final
@@ -42,7 +46,9 @@ class RayCluster:
 
     @property
     def processors(self) -> list[int]:
-        """The number of processors of each node that has any. Raises InputError without one."""
+        """The number of processors of each node that has any. Raises InputError without one, and
+        without a head."""
+        self._reach_head()
         nodes = [node["Resources"] for node in self._ray.nodes() if node["Alive"]]
         counts = [count for node in nodes if (count := int(node.get("CPU", 0)))]
         if not counts:
@@ -94,6 +100,20 @@ class RayCluster:
                 continue
             yield keys[number], result
 
+    def _reach_head(self) -> None:
+        """Raises InputError where the head of the cluster answers no more."""
+        address = self._ray.get_runtime_context().gcs_address
+        end = time.monotonic() + _HEAD_SECONDS
+        while True:
+            try:
+                return _reach(address)
+            except InputError as error:
+                if time.monotonic() > end:
+                    raise InputError(
+                        f"the head of the Ray cluster was lost: {error}", hint=_KEPT
+                    ) from None
+                time.sleep(1.0)
+
     def _most_at_once(self, processors: int) -> int:
         """Tasks that the cluster knows: Ray looks at all of them for every result."""
         return max(1, _QUEUE * sum(count // processors for count in self.processors))
@@ -104,7 +124,7 @@ class RayCluster:
         if times == _STARTS:
             raise InputError(
                 f"the Ray cluster lost a task {times} times: {reason}",
-                hint="results that were known are kept where the command names a file for them",
+                hint=_KEPT,
             )
         self.losses.append(f"a task on the Ray cluster was lost and started again: {reason}")
 

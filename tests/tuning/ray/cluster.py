@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 from pathlib import Path
@@ -38,13 +39,22 @@ class Nodes:
 
     def kill(self, number: int) -> None:
         """End a node as a power cut does: all its processes at once."""
-        processes = [number, *descendants(number)]
-        for process in processes:
-            os.kill(process, signal.SIGKILL)
+        _kill(number, *descendants(number))
         self._cluster.remove_node(self._nodes.pop(number), allow_graceful=False)
+
+    def kill_head(self) -> None:
+        """End the head in the same way, and with it the cluster."""
+        started = self._cluster.head_node.all_processes.values()
+        _kill(*(info.process.pid for infos in started for info in infos))
 
     def close(self) -> None:
         self._cluster.shutdown()
+
+
+def _kill(*processes: int) -> None:
+    for process in processes:
+        with contextlib.suppress(ProcessLookupError):  # it ended by itself
+            os.kill(process, signal.SIGKILL)
 
 
 def descendants(parent: int) -> list[int]:
@@ -65,7 +75,7 @@ def descendants(parent: int) -> list[int]:
 def tasks_of(driver: int) -> list[int]:
     """The processes of a driver's cluster that run its tasks."""
     found = {child: Path(f"/proc/{child}/cmdline").read_bytes() for child in descendants(driver)}
-    return [child for child, command in found.items() if command.startswith(b"ray::_yielded")]
+    return [child for child, command in found.items() if command.startswith(b"ray::_yield_results")]
 
 
 __all__ = ["Nodes", "descendants", "tasks_of"]

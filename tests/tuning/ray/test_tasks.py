@@ -9,7 +9,8 @@ import pytest
 
 from tests.tuning.ray.cluster import Nodes
 from wavecast.errors import InputError, UnknownName
-from wavecast.tuning.ray import connect
+from wavecast.tuning import ray
+from wavecast.tuning.ray import connect, versions
 
 pytestmark = [pytest.mark.thorough, pytest.mark.filterwarnings("default")]
 
@@ -63,6 +64,34 @@ def test_a_node_of_another_version_is_named(nodes: Nodes, tmp_path: Path) -> Non
     nodes.kill(other)
 
 
+def test_a_node_with_another_triton_is_named(nodes: Nodes, tmp_path: Path) -> None:
+    """Its Python reads the release from the metadata that it finds first."""
+    metadata = tmp_path / "triton-3.5.0.dist-info" / "METADATA"
+    metadata.parent.mkdir()
+    metadata.write_text("Metadata-Version: 2.1\nName: triton\nVersion: 3.5.0\n")
+    (tmp_path / "go").touch()
+    other = nodes.add(PYTHONPATH=str(tmp_path))
+    with connect(nodes.address) as cluster, pytest.raises(InputError) as raised:
+        list(cluster.results(_waiting, range(8), lambda _: (str(tmp_path), 0)))
+    here = f"this machine {versions()['triton']}"
+    assert f" of the Ray cluster has triton 3.5.0, {here}" in str(raised.value)
+    nodes.kill(other)
+
+
+def test_a_lost_head_is_an_error(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """Ray itself would end this process after a minute."""
+    pytest.importorskip("ray", reason="needs Ray: pip install 'wavecast[ray]'")
+    monkeypatch.setattr(ray, "_HEAD_SECONDS", 1.0)
+    nodes = Nodes(1)
+    with connect(nodes.address) as cluster:
+        results = cluster.results(_waiting, [1], lambda _: (str(tmp_path), 0))
+        next(results)
+        nodes.kill_head()
+        with pytest.raises(InputError, match=r"^the head of the Ray cluster was lost: no Ray"):
+            next(results)
+    nodes.close()
+
+
 def test_a_cluster_whose_last_node_is_lost_is_an_error(nodes: Nodes, tmp_path: Path) -> None:
     with connect(nodes.address) as cluster:
         found = cluster.results(_waiting, [1], lambda _: (str(tmp_path), 0))
@@ -74,10 +103,10 @@ def test_a_cluster_whose_last_node_is_lost_is_an_error(nodes: Nodes, tmp_path: P
 
 
 def test_a_connection_of_the_program_stays(nodes: Nodes) -> None:
-    import ray
+    from ray import init, is_initialized, shutdown
 
-    ray.init(address=nodes.address, log_to_driver=False)
+    init(address=nodes.address, log_to_driver=False)
     with connect("local") as cluster:
         assert len(cluster.processors) == 3
-    assert ray.is_initialized()
-    ray.shutdown()
+    assert is_initialized()
+    shutdown()
