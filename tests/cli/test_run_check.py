@@ -227,6 +227,26 @@ def test_memory_a_script_never_wrote(tmp_path):
 
 
 @pytest.mark.torch
+def test_a_script_that_fails_was_checked_until_then(tmp_path):
+    pytest.importorskip("triton")
+    path = tmp_path / "copy.py"
+    path.write_text(SCRIPT.replace("x[:600] = 1.0", "x[:] = 1.0") + "raise SystemExit(5)\n")
+    ended = run_python("-m", "wavecast", "run", path, "--check")
+    assert ended.returncode == 5
+    assert "check: nothing found before it ended with exit code 5" in ended.stderr
+
+
+@pytest.mark.torch
+def test_a_target_that_triton_lacks(tmp_path):
+    pytest.importorskip("triton")
+    path = tmp_path / "copy.py"
+    path.write_text(SCRIPT)
+    ended = run_python("-m", "wavecast", "run", path, "--arch", "gfx1030")
+    assert (ended.returncode, ended.stdout) == (2, "")
+    assert ended.stderr.startswith("wavecast: Triton has no target gfx1030 (HIP programs run there")
+
+
+@pytest.mark.torch
 def test_a_script_without_launches_was_not_checked(tmp_path):
     pytest.importorskip("triton")
     path = tmp_path / "nothing.py"

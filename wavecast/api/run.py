@@ -181,7 +181,9 @@ class RunReport(ShownResult):
             execution.render(self.execution, console)
         form = self.options.check_format
         if self.checks is not None and self.options.check_output is None:
-            if form == "text":
+            if form == "text" and self.code and not list(self.checks.reports):
+                stderr.print(f"check: nothing found before it ended with exit code {self.code}")
+            elif form == "text":
                 self.checks.render(stderr)
             elif text := self.checks.written(form):
                 console.out(text, highlight=False)

@@ -22,6 +22,7 @@ from wavecast.runtimes.hip_host.arena import Arena
 from wavecast.runtimes.hip_host.launching import LaunchedKernel, Launcher
 from wavecast.runtimes.hip_host.library import runtime_folder
 from wavecast.runtimes.hip_host.ordering import ProgramOrder
+from wavecast.runtimes.hip_host.properties import properties
 from wavecast.runtimes.hip_host.protocol import SOCKET
 from wavecast.runtimes.hip_host.session import ProgramSession
 
@@ -52,8 +53,9 @@ class ProgramRun:
     predicts: bool = False
 
     def run(self, command: Sequence[str]) -> ProgramExit:
-        """Run the program to its end. Raises InputError where it cannot start, and as
-        `runtime_folder`."""
+        """Run the program to its end. Raises InputError where it cannot start, MissingFact for a
+        device of which programs may ask what is not known, and as `runtime_folder`."""
+        facts = properties(self.device, self.devices)
         library = runtime_folder()
         arena = Arena()
         launcher = Launcher(
@@ -70,7 +72,7 @@ class ProgramRun:
             order = self._order(command)
             files = (arena.file,)
             socket.send_fds(connection, [_ACCEPTED], files)
-            ProgramSession(connection, self.device, self.devices, arena, launcher, order).serve()
+            ProgramSession(connection, self.device, facts, arena, launcher, order).serve()
 
         try:
             with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -17,7 +17,6 @@ from wavecast.runtimes.hip_host.arena import Arena
 from wavecast.runtimes.hip_host.launching import Launcher
 from wavecast.runtimes.hip_host.modules import LoadedModule, load
 from wavecast.runtimes.hip_host.ordering import ProgramOrder
-from wavecast.runtimes.hip_host.properties import properties
 from wavecast.runtimes.hip_host.protocol import LAUNCH, OCCUPANCY, HostRequest
 
 _WORDS: Final = struct.Struct("<QQ")
@@ -33,11 +32,12 @@ class Disconnected(Exception):
 
 @dataclass
 class ProgramSession:
-    """One process that uses HIP, from its first call to its end."""
+    """One process that uses HIP, from its first call to its end. `properties` are those that it may
+    ask for."""
 
     connection: socket.socket
     device: Device
-    devices: int
+    properties: Mapping[str, int | str]
     arena: Arena
     launcher: Launcher
     order: ProgramOrder | None = None
@@ -85,8 +85,7 @@ class ProgramSession:
         return bytes(data)
 
     def _hello(self, _: bytes) -> bytes:
-        facts = properties(self.device, self.devices)
-        facts.update(self.launcher.facts())
+        facts = {**self.properties, **self.launcher.facts()}
         return "".join(f"{name} {value}\n" for name, value in facts.items()).encode()
 
     def _load(self, image: bytes) -> bytes:
