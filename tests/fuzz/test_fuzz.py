@@ -72,7 +72,7 @@ def test_every_verb_has_hostile_options() -> None:
     verbs = {verb for verb, _ in options.places()}
     assert verbs == options.COMMANDS.keys()
     assert options.all_verbs() - verbs == {
-        *(f"learn {name}" for name in ("check", "solution", "start")),
+        *(f"learn {name}" for name in ("check", "list", "solution", "start")),
         *("cache show", "hipcc", "lsp", "mcp", "serve"),
     }
 

@@ -44,6 +44,9 @@ class _Cluster:
     def shutdown(self) -> None:
         self.open = False
 
+    def get_runtime_context(self) -> SimpleNamespace:
+        return SimpleNamespace(gcs_address="local")
+
     def nodes(self) -> list[dict[str, object]]:
         return [{"Alive": True, "Resources": {"CPU": 2.0}}, {"Alive": False, "Resources": {}}]
 

@@ -101,7 +101,7 @@ def _kinds(gpus: Gpus) -> dict[str, type]:
             return event
 
         def query(self) -> bool:
-            return self.queue.marker().reached
+            return self.queue.marker().is_reached
 
         def is_capturing(self) -> bool:
             return False
