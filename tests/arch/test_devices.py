@@ -18,7 +18,8 @@ IDS = sorted(catalog())
 def test_the_devices() -> None:
     cdna = {"mi100", "mi210", "mi250x_gcd", "mi300a", "mi300x", "mi308x", "mi325x", "mi350x"}
     others = {"mi355x", "mi455x", "rx6800xt", "rx7900xtx", "strixhalo", "rx9070xt"}
-    others |= {"w7900", "r9700"}
+    others |= {"w7900", "r9700", "rx7800xt", "rx7600", "rx9060xt"}
+    others |= {"radeon780m", "radeon860m", "radeon890m"}
     nvidia = {"a100_80g_sxm", "h100_sxm", "h200", "b200", "gb200"}
     assert set(IDS) == cdna | others | nvidia
 

@@ -202,10 +202,21 @@ def test_a_count_of_zero_copies_nothing() -> None:
     np.testing.assert_array_equal(_copy(case, "tensor_load_to_lds", memory, lds), lds)
 
 
+def test_a_tile_without_a_first_dimension_copies_nothing() -> None:
+    memory, lds = np.zeros(4, np.uint8), np.arange(LDS_BYTES // 4, dtype=np.uint32)
+    case = Tile(4, (0, 8), (0, 0), (4,))
+    np.testing.assert_array_equal(_copy(case, "tensor_load_to_lds", memory, lds), lds)
+
+
+def test_a_copy_for_a_cluster_is_each_workgroups_own() -> None:
+    memory, lds = np.arange(4, dtype=np.uint32), np.zeros(LDS_BYTES // 4, np.uint32)
+    out = _copy(Tile(4, (4,), (4,), flags={(1, 0): 3}), "tensor_load_to_lds", memory, lds)
+    np.testing.assert_array_equal(out[START // 4 :][:4], memory)
+
+
 @pytest.mark.parametrize(
     ("case", "reason"),
     [
-        (Tile(4, (4,), (4,), flags={(1, 0): 3}), "several workgroups of a cluster"),
         (Tile(4, (4, 0, 2), (4, 1, 2), (4, 4)), "a tile without elements"),
         (
             Tile(4, (4,), (4, 9), (4,), rows=(1,) * 8, wide_rows=True, flags={(1, 128): 1}),

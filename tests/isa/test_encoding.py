@@ -56,6 +56,15 @@ def test_upper_bits_of_registers_are_those_of_the_mode() -> None:
     assert _texts(halves)[1] == "v_mov_b16_e32 v1.l /*v257.l*/, v2.h /*v258.h*/"
 
 
+def test_scales_are_in_the_first_registers() -> None:
+    """As llvm-objdump 22 prints it: the mode leaves the scales of a matrix instruction alone."""
+    words = 0xBF860001, 0xCC350000, 0x040393C8, 0xCC330000, 0x04A23108
+    assert _texts(_read("gfx1250", *words, lanes=32))[1] == (
+        "v_wmma_scale_f32_16x16x128_f8f6f4 v[0:7], v[8:23] /*v[264:279]*/, v[24:39], v[40:47], "
+        "v200, v201"
+    )
+
+
 def test_a_truncated_instruction_is_data() -> None:
     assert _texts(_read("gfx942", MOVE, 0xD3CD0000)) == ["v_mov_b32_e32 v1, v2", "data"]
 

@@ -88,6 +88,11 @@ class LaunchOptions(CompilerOptions):
         values=Integers(),
         default_text="",
     )
+    cluster: tuple[int, int, int] | None = option(
+        None,
+        "Workgroups of a cluster (gfx1250), for code that no script launches.",
+        values=Dimensions(),
+    )
     arguments: tuple[str, ...] = option(
         (),
         "An argument of code that no script launches: n=4096, x=f32[4096].",
@@ -113,7 +118,7 @@ class LaunchOptions(CompilerOptions):
                 raise UsageError(f"{path} is a script: it makes its own launches and arguments")
         values: Mapping[str, str] = dict(map(named_value, self.arguments))
         arguments = {name: Planned(value) for name, value in values.items()}
-        plan = Plan("", self.grid, self.block, self.lds, arguments)
+        plan = Plan("", self.grid, self.block, self.lds, arguments, self.cluster)
         return plan if self.plan_file is None else plan.over(read_plan(self.plan_file))
 
 

@@ -48,6 +48,7 @@ class Capabilities:
     vgpr_encoding_granule: tuple[int, int]
     kernarg_preload: bool
     named_barriers: bool
+    clusters: bool
     workgroup_ids_in_ttmp: bool
     packed_work_items: bool
     true16: bool

@@ -13,6 +13,7 @@ from functools import cache
 from typing import Any
 
 from wavecast.arch.facts import Facts
+from wavecast.arch.processors import named_in_tables
 from wavecast.arch.quantity import Quantity
 from wavecast.arch.reader import ROOT, Identity
 from wavecast.dtypes import Family, is_dtype, lookup
@@ -152,7 +153,7 @@ def matrix_row(target: str, mnemonic: str, a_format: str, b_format: str, lanes: 
     The formats matter for `f8f6f4` instructions alone. Raises UnknownName for an instruction the
     target does not have or a format that does not exist.
     """
-    rows = matrix_table().get(target, {})
+    rows = matrix_table().get(named_in_tables(target), {})
     row = rows.get((mnemonic, lanes, "", ""))
     if row is None:
         row = rows.get((mnemonic, lanes, _operand_format(a_format), _operand_format(b_format)))

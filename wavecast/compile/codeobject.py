@@ -119,6 +119,8 @@ class Launch:
     """Runtime scalar arguments by name, constants included where they are numbers."""
     model_lines: tuple[str, ...] = ()
     """Lines (`path:line`) of a model that `torch.compile` made the launch of; () for others."""
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    """Workgroups of a cluster along each axis of the grid."""
 
     def __repr__(self) -> str:
         """`<Launch matmul_kernel for gfx942: grid (64, 1, 1), block (256, 1, 1)>`."""

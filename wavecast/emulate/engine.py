@@ -19,9 +19,9 @@ from functools import lru_cache
 import numpy as np
 
 from wavecast.compile.codeobject import Launch
-from wavecast.emulate import hostmemory, initial
+from wavecast.emulate import clusters, hostmemory, initial
 from wavecast.emulate.compiled import NativeKernel
-from wavecast.emulate.errors import ExecutionError
+from wavecast.emulate.errors import ExecutionError, Unsupported
 from wavecast.emulate.job import LoopResult
 from wavecast.emulate.mode import LaunchWatch, Mode
 from wavecast.emulate.native import translate
@@ -100,6 +100,7 @@ def run(
                 f"{native.kernel.name}: {groups} workgroups of {items} along one axis",
                 hint="2^32 work-items or more",
             )
+    clusters.check(launch)
     segment = initial.segment(native, launch)
     blocks = [
         (block.ctypes.data, block.ctypes.data + block.size) for block in (segment, native.data)
@@ -114,12 +115,13 @@ def run(
         hostmemory.zeros(1, np.int64),
         hostmemory.zeros(1, np.int64),
         budget,
-        watch.workgroups if watch is not None else order.groups if order is not None else None,
+        _chosen(launch, watch, order),
         cut,
         order.waves if order is not None else None,
         (watch.quantum if watch is not None else None)
         or (QUANTUM if member is None else SHARED_QUANTUM),
         (watch.slice if watch is not None else None) or SLICE,
+        clusters.barriers(launch),
     )
     attach = watch.attach if watch is not None else None
     team, shared = Team() if team is None else team, team is not None
@@ -137,6 +139,17 @@ def run(
             watch.close(failed=not success or error is not None)
     if error is not None:
         raise error
+
+
+def _chosen(launch: Launch, watch: LaunchWatch | None, order: RunOrder | None) -> np.ndarray | None:
+    """The numbers of the workgroups to run, in order; None for all. Raises Unsupported."""
+    chosen = watch.workgroups if watch is not None else order.groups if order is not None else None
+    together = clusters.order(launch)
+    if together is None:
+        return chosen
+    if chosen is not None and len(chosen) < len(together):
+        raise Unsupported(f"{launch.code.kernel}: a sample of a launch with clusters")
+    return together
 
 
 def _start(workers: list[_Worker], *, shared: bool) -> None:

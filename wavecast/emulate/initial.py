@@ -41,7 +41,8 @@ class Setup:
 
     template: np.ndarray
     waves: int
-    id_words: tuple[int, int, int]
+    id_words: tuple[int, int, int, int]
+    """Words of the state: x, y and z of the workgroup's number, and its number in the cluster."""
     packed: int
 
 
@@ -96,12 +97,13 @@ def prepare(native: NativeKernel, launch: Launch, segment: np.ndarray) -> Setup:
     template[:, mode_word] = word_of(machine_of(native.target, descriptor))
     user_end = _user(descriptor, template, segment)
     if able.workgroup_ids_in_ttmp:
-        ids = state.scalar_word(TTMP_BASE + 9), state.scalar_word(TTMP_BASE + 7), -1
+        x, rest, within = (state.scalar_word(TTMP_BASE + number) for number in (9, 7, 6))
+        ids = x, rest, -1, within
         packed = 1
         for wave in range(waves):
             template[wave, state.scalar_word(TTMP_BASE + 8)] = wave << 25
     else:
-        ids, packed = _system(descriptor, user_end), 0
+        ids, packed = (*_system(descriptor, user_end), -1), 0
     exec_word = state.scalar_word(SPECIAL_REGISTERS["exec"][0])
     flat = np.arange(layout.lanes, dtype=np.uint32)
     for wave in range(waves):

@@ -34,6 +34,14 @@ class JobWord(IntEnum):
     """Word of the state with the workgroup's x."""
     ID_Y = auto()
     ID_Z = auto()
+    ID_CLUSTER = auto()
+    """Word of the state with the workgroup within its cluster."""
+    CLUSTER_X = auto()
+    """Workgroups of a cluster along x."""
+    CLUSTER_Y = auto()
+    CLUSTER_Z = auto()
+    CLUSTER_BARRIERS = auto()
+    """Pointer to the barriers of the clusters, 0 without clusters."""
     PACKED = auto()
     """Whether y and z share a word."""
     STATUS = auto()

@@ -6,7 +6,7 @@ import ctypes
 import time
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from importlib import resources
 from typing import Any, Final
@@ -67,7 +67,7 @@ class LaunchGrid:
     which it ends if `cut`; `chosen`: the numbers of the only workgroups to run, in order; `waves`:
     the order in which the waves of a workgroup run (int64), None for that of their numbers;
     `quantum`: instructions after which the native loop returns; `slice`: those that a wave executes
-    at once."""
+    at once; `barriers`: those of the clusters."""
 
     native: NativeKernel
     launch: Launch
@@ -81,6 +81,7 @@ class LaunchGrid:
     waves: np.ndarray | None = None
     quantum: int = QUANTUM
     slice: int = SLICE
+    barriers: np.ndarray = field(default_factory=lambda: zeros(1, np.uint64))
 
     @property
     def name(self) -> str:
@@ -163,7 +164,10 @@ class Resident:
         self.context[state.SCRATCH_BYTES] = native.descriptor.scratch_bytes
         self.context[state.DATA_BASE] = native.data.ctypes.data
         x, y, _ = grid.launch.grid
-        id_x, id_y, id_z = setup.id_words
+        id_x, id_y, id_z, id_cluster = setup.id_words
+        cluster_x, cluster_y, cluster_z = grid.launch.cluster
+        size = cluster_x * cluster_y * cluster_z
+        self.context[state.CLUSTER_SIZE] = size
         words_of_job = {
             JobWord.COUNTER: grid.counter.ctypes.data,
             JobWord.GROUPS: grid.groups,
@@ -179,6 +183,11 @@ class Resident:
             JobWord.ID_X: id_x,
             JobWord.ID_Y: id_y,
             JobWord.ID_Z: id_z,
+            JobWord.ID_CLUSTER: id_cluster,
+            JobWord.CLUSTER_X: cluster_x,
+            JobWord.CLUSTER_Y: cluster_y,
+            JobWord.CLUSTER_Z: cluster_z,
+            JobWord.CLUSTER_BARRIERS: grid.barriers.ctypes.data if size > 1 else 0,
             JobWord.PACKED: setup.packed,
             JobWord.SCRATCH: self.scratch.ctypes.data,
             JobWord.SCRATCH_BYTES: grid.scratch_bytes,

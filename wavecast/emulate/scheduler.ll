@@ -23,6 +23,32 @@ out:
   ret void
 }
 
+; A workgroup within its cluster, and the largest numbers, as TTMP6 has them: 4 bits each.
+define i64 @within(i64 %x, i64 %y, i64 %z, i64 %a, i64 %b, i64 %c) alwaysinline {
+  %own.x = urem i64 %x, %a
+  %own.y = urem i64 %y, %b
+  %own.z = urem i64 %z, %c
+  %most.x = sub i64 %a, 1
+  %most.y = sub i64 %b, 1
+  %most.z = sub i64 %c, 1
+  %ab = mul i64 %a, %b
+  %abc = mul i64 %ab, %c
+  %most = sub i64 %abc, 1
+  %own.y.bits = shl i64 %own.y, 4
+  %own.z.bits = shl i64 %own.z, 8
+  %most.x.bits = shl i64 %most.x, 12
+  %most.y.bits = shl i64 %most.y, 16
+  %most.z.bits = shl i64 %most.z, 20
+  %most.bits = shl i64 %most, 24
+  %1 = or i64 %own.x, %own.y.bits
+  %2 = or i64 %1, %own.z.bits
+  %3 = or i64 %2, %most.x.bits
+  %4 = or i64 %3, %most.y.bits
+  %5 = or i64 %4, %most.z.bits
+  %6 = or i64 %5, %most.bits
+  ret i64 %6
+}
+
 define i64 @work(ptr %wave, ptr %job) {
 entry:
   %counter.n = call i64 @field(ptr %job, i64 $COUNTER)
@@ -45,6 +71,12 @@ entry:
   %word.x = call i64 @field(ptr %job, i64 $ID_X)
   %word.y = call i64 @field(ptr %job, i64 $ID_Y)
   %word.z = call i64 @field(ptr %job, i64 $ID_Z)
+  %word.cluster = call i64 @field(ptr %job, i64 $ID_CLUSTER)
+  %cluster.x = call i64 @field(ptr %job, i64 $CLUSTER_X)
+  %cluster.y = call i64 @field(ptr %job, i64 $CLUSTER_Y)
+  %cluster.z = call i64 @field(ptr %job, i64 $CLUSTER_Z)
+  %barriers = call i64 @field(ptr %job, i64 $CLUSTER_BARRIERS)
+  %barrier.now = getelementptr i64, ptr %context, i64 14
   %packed = call i64 @field(ptr %job, i64 $PACKED)
   %scratch = call i64 @field(ptr %job, i64 $SCRATCH)
   %scratch.bytes = call i64 @field(ptr %job, i64 $SCRATCH_BYTES)
@@ -92,10 +124,25 @@ start:
   store i64 %number, ptr %group.now
   store i64 0, ptr %phase.now
   store i64 1, ptr %active.slot
-  %id.x = urem i64 %number, %grid.x
+  %group.x = urem i64 %number, %grid.x
   %rest = udiv i64 %number, %grid.x
-  %id.y = urem i64 %rest, %grid.y
-  %id.z = udiv i64 %rest, %grid.y
+  %group.y = urem i64 %rest, %grid.y
+  %group.z = udiv i64 %rest, %grid.y
+  %id.x = udiv i64 %group.x, %cluster.x
+  %id.y = udiv i64 %group.y, %cluster.y
+  %id.z = udiv i64 %group.z, %cluster.z
+  %within = call i64 @within(i64 %group.x, i64 %group.y, i64 %group.z, i64 %cluster.x, i64 %cluster.y, i64 %cluster.z)
+  %clusters.x = udiv i64 %grid.x, %cluster.x
+  %clusters.y = udiv i64 %grid.y, %cluster.y
+  %plane = mul i64 %id.z, %clusters.y
+  %row = add i64 %plane, %id.y
+  %before = mul i64 %row, %clusters.x
+  %cluster = add i64 %before, %id.x
+  %cluster.bytes = shl i64 %cluster, 4
+  %cluster.barrier = add i64 %barriers, %cluster.bytes
+  %has.clusters = icmp ne i64 %barriers, 0
+  %barrier = select i1 %has.clusters, i64 %cluster.barrier, i64 0
+  store i64 %barrier, ptr %barrier.now
   br label %setup
 
 setup:
@@ -106,6 +153,7 @@ setup:
   %from = getelementptr i32, ptr %template, i64 %from.offset
   call void @llvm.memcpy.p0.p0.i64(ptr %state, ptr %from, i64 %copied.bytes, i1 false)
   call void @set_word(ptr %state, i64 %word.x, i64 %id.x)
+  call void @set_word(ptr %state, i64 %word.cluster, i64 %within)
   %is.packed = icmp ne i64 %packed, 0
   br i1 %is.packed, label %setup.packed, label %setup.plain
 setup.packed:

@@ -264,17 +264,27 @@ def _descriptor(
         arguments=_arguments(name, document),
         uses_dynamic_stack=bool(number(".uses_dynamic_stack", "uses_dynamic_stack")),
         directives=dict(directives),
-        required_threads=_required_threads(name, document),
+        required_threads=math.prod(_sizes(name, document, ".reqd_workgroup_size") or [0]),
+        cluster=_cluster(name, document),
+        language=str(document.get(".language", "")),
     )
 
 
-def _required_threads(name: str, document: Document) -> int:
-    sizes = document.get(".reqd_workgroup_size", ())
-    if not sizes:
-        return 0
+def _sizes(name: str, document: Document, key: str) -> list[int]:
+    sizes = document.get(key, [])
     if not isinstance(sizes, list) or not all(isinstance(size, int) for size in sizes):
-        raise InputError(f"kernel {name}: malformed .reqd_workgroup_size in metadata")
-    return math.prod(sizes)
+        raise InputError(f"kernel {name}: malformed {key} in metadata")
+    return sizes
+
+
+def _cluster(name: str, document: Document) -> tuple[int, int, int]:
+    """Zeros say that there are none, 1024 that a launch states them. Source: LLVM "User Guide for
+    AMDGPU Backend", `amdgpu-cluster-dims`."""
+    sizes = _sizes(name, document, ".cluster_dims")
+    if len(sizes) not in (0, 3):
+        raise InputError(f"kernel {name}: malformed .cluster_dims in metadata")
+    x, y, z = (1 if size in (0, 1024) else size for size in sizes or (1, 1, 1))
+    return x, y, z
 
 
 def _architectural(total: int, agprs: int, offset: int | None, exact: int | None) -> int:

@@ -103,7 +103,9 @@ class KernelDescriptor:
     `vgprs` is the number of architectural VGPRs, `agprs` of accumulation VGPRs, `sgprs` of SGPRs
     including VCC and friends as the compiler counts them. `lds_bytes` is the static part.
     `directives` keeps every `.amdhsa_*` value that was an integer, by the name after `.amdhsa_`.
-    `required_threads` is the size of a workgroup where the kernel demands one, else 0.
+    `required_threads` is the size of a workgroup where the kernel demands one, else 0. `cluster`
+    are the workgroups of a cluster along each axis that the kernel was compiled for, `language` is
+    that of its source, "" for a kernel that was written in assembly.
     """
 
     vgprs: int
@@ -120,6 +122,8 @@ class KernelDescriptor:
     uses_dynamic_stack: bool = False
     directives: dict[str, int] = field(default_factory=dict)
     required_threads: int = 0
+    cluster: tuple[int, int, int] = (1, 1, 1)
+    language: str = ""
 
     def limit_of_workgroup(self, threads: int) -> str:
         """Why a workgroup of so many work-items cannot be launched; "" where it can."""

@@ -7,6 +7,7 @@ gfx1031 as gfx1030.
 
 from __future__ import annotations
 
+from wavecast.arch.processors import SAME_ISA, named_in_tables
 from wavecast.errors import UnknownName, UsageError
 
 TARGETS = (
@@ -37,19 +38,6 @@ TARGET_SETS: dict[str, frozenset[str]] = {
     **{name: frozenset({name}) for name in TARGETS},
 }
 
-_SAME_ISA = {
-    **dict.fromkeys(("gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"), "gfx1030"),
-    "gfx940": "gfx942",
-    "gfx941": "gfx942",
-    "gfx1101": "gfx1100",
-    "gfx1102": "gfx1100",
-    "gfx1103": "gfx1100",
-    "gfx1150": "gfx1151",
-    "gfx1152": "gfx1151",
-    "gfx1153": "gfx1151",
-    "gfx1200": "gfx1201",
-}
-
 _NOT_READ = frozenset(
     {"gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"}
     | {f"gfx{number}" for number in range(1010, 1014)}
@@ -64,12 +52,12 @@ def isa_target(processor: str) -> str:
     that is not supported, UnknownName for other names.
     """
     name = processor.split(":", 1)[0]
-    name = _SAME_ISA.get(name, name)
+    name = named_in_tables(name)
     if name not in _ALL:
         if name in _NOT_READ:
             raise UsageError(
                 f"code for {name} cannot be read: its instruction set is not supported",
                 hint=f"supported: {', '.join(TARGETS)}",
             )
-        raise UnknownName("AMD target", processor, (*TARGETS, *_SAME_ISA))
+        raise UnknownName("AMD target", processor, (*TARGETS, *SAME_ISA))
     return name

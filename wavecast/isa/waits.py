@@ -12,6 +12,8 @@ from wavecast.isa.counters import LIMITS, counter_set
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Opcode, OpcodeFlag
 
+_CLUSTER = (-3, 0xFFFD, 0xFFFFFFFD)
+"""The barrier of the cluster as operands say it. Source: LLVM, "User Guide for AMDGPU Backend"."""
 _SYMBOLIC = re.compile(r"(\w+?)(_sat)?\((0x[0-9a-fA-F]+|\d+)\)")
 
 
@@ -23,6 +25,11 @@ def arrives(opcode: Opcode) -> bool:
 def awaits(opcode: Opcode) -> bool:
     """True where a wave waits until the others of its workgroup have reached the barrier."""
     return OpcodeFlag.AWAIT in opcode.flags
+
+
+def is_of_cluster(instruction: Instruction) -> bool:
+    """True for a signal at the barrier of the cluster (-3), and for a wait for it."""
+    return any(operand.value in _CLUSTER for operand in instruction.operands)
 
 
 def sets_priority(opcode: Opcode) -> bool:

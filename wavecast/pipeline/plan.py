@@ -43,6 +43,8 @@ class Plan:
     block: Grid | None = None
     dynamic_lds: int = 0
     arguments: Mapping[str, Planned] = field(default_factory=dict)
+    cluster: Grid | None = None
+    """Workgroups of a cluster; None for what the kernel was compiled for."""
 
     def over(self, other: Plan) -> Plan:
         """This plan, and where it states nothing, the other one."""
@@ -52,6 +54,7 @@ class Plan:
             self.block or other.block,
             self.dynamic_lds or other.dynamic_lds,
             {**other.arguments, **self.arguments},
+            self.cluster or other.cluster,
         )
 
     def with_expected(self, name: str, expect: str, rtol: float, atol: float) -> Plan:
@@ -69,7 +72,14 @@ class Plan:
         return replace(self, arguments={**self.arguments, name: argument})
 
 
-_KEYS = {"kernel": str, "grid": (int, list), "block": (int, list), "lds": int, "args": dict}
+_KEYS = {
+    "kernel": str,
+    "grid": (int, list),
+    "block": (int, list),
+    "lds": int,
+    "cluster": (int, list),
+    "args": dict,
+}
 _ARGUMENT_KEYS = {
     "value": (str, int, float, bool),
     "expect": (str, int, float, bool),
@@ -95,6 +105,7 @@ def read_plan(path: Path) -> Plan:
         _dimensions(path, "block", document.get("block")),
         document.get("lds", 0),
         arguments,
+        _dimensions(path, "cluster", document.get("cluster")),
     )
 
 

@@ -10,13 +10,12 @@ from pathlib import Path
 from typing import Final
 
 from wavecast import arch
-from wavecast.isa.targets import TARGETS as AMD
 
 PAGE: Final = Path(__file__).parents[3] / "docs" / "targets.md"
 _FOLDER: Final = Path(__file__).parent
 _INPUTS: Final = {"Triton": "add.py", "HIP": "add.hip"}
 _VERBS: Final = ("explain", "run", "check", "time")
-TARGETS: Final = (*AMD, *sorted({d.target for d in arch.devices() if d.vendor == "nvidia"}))
+TARGETS: Final = tuple(dict.fromkeys(device.target for device in arch.devices()))
 
 
 def cells() -> list[tuple[str, str]]:

@@ -45,6 +45,7 @@ from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind, OpcodeFlag, Role, Space
 from wavecast.isa.program import Program
 from wavecast.isa.scopes import Scope, scope_of
+from wavecast.isa.waits import arrives, awaits, is_of_cluster
 
 if TYPE_CHECKING:
     from wavecast.emulate.lower.access import AccessTarget
@@ -233,8 +234,10 @@ class MemoryChecks(Observer):
         return WITH_ATOMICS if self.found.atomic or self.across else ""
 
     def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
-        """Cache control that acquires or releases at agent scope."""
+        """Cache control that acquires or releases at agent scope; a signal to the cluster."""
         flags = instruction.opcode.flags
+        if arrives(instruction.opcode) and is_of_cluster(instruction):
+            self._tell(emitter, instruction, clocks.ARRIVE)
         if not self.found.ordered or not flags & {OpcodeFlag.INVALIDATES, OpcodeFlag.WRITES_BACK}:
             return
         if scope_of(instruction.decoded, self.counters.target) < Scope.AGENT:
@@ -250,6 +253,11 @@ class MemoryChecks(Observer):
             unseen = builder.icmp_unsigned("!=", acquired, observed)
             with builder.if_then(builder.or_(unseen, self._polled_anew(emitter, words))):
                 self._tell(emitter, instruction, clocks.ACQUIRE)
+
+    def after(self, emitter: WaveEmitter, instruction: Instruction) -> None:
+        """The barrier of the cluster has been passed."""
+        if awaits(instruction.opcode) and is_of_cluster(instruction):
+            self._tell(emitter, instruction, clocks.PASS)
 
     def _polled_anew(self, emitter: WaveEmitter, words: Any) -> Any:
         """Whether dwords that this wave polls have new releases (i1)."""

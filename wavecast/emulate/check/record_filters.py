@@ -9,7 +9,7 @@ from wavecast.emulate.bounds import AccessBounds
 from wavecast.emulate.check.log import CheckRecord
 from wavecast.emulate.reports import Kind
 from wavecast.isa.opcode import Space
-from wavecast.isa.program import Program
+from wavecast.isa.program import KernelDescriptor, Program
 
 _OF_MEMORY = frozenset(
     {
@@ -34,6 +34,13 @@ def is_of_compiler(record: CheckRecord, program: Program, code: CodeObject) -> b
     return record.kind in (Kind.INACTIVE_LANE, Kind.BEYOND_WAVE)
 
 
+def is_by_hand(record: CheckRecord, descriptor: KernelDescriptor, code: CodeObject) -> bool:
+    """Whether a kernel written in assembly means what a record tells of: its waves have different
+    programs, and the barrier of the hardware counts them wherever they wait."""
+    by_hand = code.origin in ("elf", "assembly") and not descriptor.language
+    return by_hand and record.kind is Kind.DIVERGENT_BARRIER
+
+
 def without_consequences(
     entries: Sequence[CheckRecord], bounds: AccessBounds, launch: int | None
 ) -> list[CheckRecord]:
@@ -51,4 +58,4 @@ def without_consequences(
     return [entry for entry in entries if not follows(entry)]
 
 
-__all__ = ["is_of_compiler", "without_consequences"]
+__all__ = ["is_by_hand", "is_of_compiler", "without_consequences"]

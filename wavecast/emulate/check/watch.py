@@ -37,7 +37,7 @@ from wavecast.emulate.check.record_arrays import (
     launch_records,
     memory_reserve,
 )
-from wavecast.emulate.check.record_filters import is_of_compiler, without_consequences
+from wavecast.emulate.check.record_filters import is_by_hand, is_of_compiler, without_consequences
 from wavecast.emulate.check.registers.undefined import Undefined
 from wavecast.emulate.check.session import CheckSession
 from wavecast.emulate.check.updates.lost_updates import UPDATE_WORDS
@@ -215,7 +215,9 @@ class CheckWatch:
         entries = [
             entry
             for entry in entries
-            if entry not in upper and not is_of_compiler(entry, kernel.program, self.launch.code)
+            if entry not in upper
+            and not is_of_compiler(entry, kernel.program, self.launch.code)
+            and not is_by_hand(entry, kernel.descriptor, self.launch.code)
         ]
         if self.numbers is not None:
             entries = self.numbers.merge_by_line(entries)

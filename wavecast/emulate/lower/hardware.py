@@ -17,11 +17,11 @@ from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.values import I32, I64
 from wavecast.isa.instruction import Decoded
 from wavecast.isa.opcode import OpcodeFlag
-from wavecast.isa.registers import SPECIAL_REGISTERS
+from wavecast.isa.registers import SPECIAL_REGISTERS, TTMP_BASE
 
 FLAGS: Final = frozenset({OpcodeFlag.GETREG, OpcodeFlag.CLOCK})
 """Flags of the rows lowered here."""
-_LOCATION = frozenset({"HW_ID", "HW_ID1", "HW_ID2", "XCC_ID", "IB_STS2"})
+_LOCATION = frozenset({"HW_ID", "HW_ID1", "HW_ID2", "XCC_ID"})
 _CLOCKS = {"SHADER_CYCLES": 0, "SHADER_CYCLES_LO": 0, "SHADER_CYCLES_HI": 32}
 
 
@@ -54,9 +54,26 @@ def _register(emitter: WaveEmitter, name: str) -> Any:
         return I32(mode.word_of(emitter.machine))
     if name in _LOCATION:
         return I32(0)
+    if name == "IB_STS2":
+        return _flat_number(emitter)
     if name in _CLOCKS:
         return builder.trunc(builder.lshr(cycles(emitter), I64(_CLOCKS[name])), I32)
     raise Unsupported(f"a read of {name}")
+
+
+def _flat_number(emitter: WaveEmitter) -> Any:
+    """IB_STS2: the workgroup's flat number in its cluster from bit 21, of those of TTMP6."""
+    builder = emitter.builder
+    if not emitter.input.capabilities.clusters:
+        return I32(0)
+    word = emitter.scalar(TTMP_BASE + 6)
+
+    def field(first: int) -> Any:
+        return builder.and_(builder.lshr(word, I32(first)), I32(15))
+
+    row = builder.mul(field(8), builder.add(field(16), I32(1)))
+    column = builder.mul(builder.add(row, field(4)), builder.add(field(12), I32(1)))
+    return builder.shl(builder.add(column, field(0)), I32(21))
 
 
 def cycles(emitter: WaveEmitter) -> Any:

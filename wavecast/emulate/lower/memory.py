@@ -148,13 +148,12 @@ def _atomic(emitter: WaveEmitter, instruction: Instruction) -> None:
 
 
 def _by_lane(instruction: Instruction) -> bool:
-    """Whether a copy between memory and LDS has an LDS address per lane (gfx1250). Copies for the
-    workgroups of a cluster, which M0 chooses, do not count."""
+    """Whether a copy between memory and LDS has an LDS address per lane (gfx1250)."""
     decoded = instruction.decoded
     assert decoded.memory is not None
     copies = decoded.memory.kind in (MemoryKind.LOAD_TO_LDS, MemoryKind.STORE_FROM_LDS)
     addressed = any(role.kind is OperandKind.VECTOR for role in decoded.roles)
-    return copies and addressed and "m0" not in decoded.opcode.implicit_reads
+    return copies and addressed
 
 
 def _asynchronous(emitter: WaveEmitter, instruction: Instruction) -> None:

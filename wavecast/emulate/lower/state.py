@@ -16,6 +16,7 @@ from wavecast.isa.registers import AGPR_BASE, AGPR_COUNT, SGPR_BASE, VGPR_BASE, 
 ENTRY: Final = 0  # where the wave resumes: 0 at the start, then the number of a barrier
 ERROR_INSTRUCTION: Final = 1
 SIGNALLED_OWN: Final = 2  # 1 between this wave's signal at a split barrier and its wait
+CLUSTER_PASSED: Final = 3  # barriers of the cluster that this wave has passed
 FIRST_EXEC: Final = 6  # EXEC the wave started with, low and high half (check mode)
 SCALARS: Final = 16
 VECTORS: Final = 256
@@ -53,6 +54,8 @@ WORKGROUP: Final = 10  # number of the workgroup that runs, x fastest
 WAVE: Final = 11  # number of the wave within it
 PHASE: Final = 12  # barrier phase: barriers the workgroup has passed
 SIGNALLED: Final = 13  # workgroup + 1 and PHASE of the last signal with a result
+CLUSTER: Final = 14  # pointer to the barrier of the cluster (`clusters.WORDS`), 0 without one
+CLUSTER_SIZE: Final = 15  # workgroups of a cluster
 MODE: Final = 16  # first word that belongs to the mode of execution: checks, or another
 TRACE: Final = 44  # first word that belongs to a trace, which may run with checks
 CONTEXT_WORDS: Final = 64

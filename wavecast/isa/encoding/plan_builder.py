@@ -19,12 +19,13 @@ from wavecast.isa.opcode import OperandAccess, OperandKind
 WRITES = (OperandAccess.WRITE, OperandAccess.READ_WRITE)
 
 _SLOTS = {
-    **dict.fromkeys(("src0", "srcx0", "srcy0", "addr", "vaddr", "scale0"), 0),
-    **dict.fromkeys(("src1", "vsrcx1", "vsrcy1", "data0", "data", "scale1"), 1),
+    **dict.fromkeys(("src0", "srcx0", "srcy0", "addr", "vaddr"), 0),
+    **dict.fromkeys(("src1", "vsrcx1", "vsrcy1", "data0", "data"), 1),
     **dict.fromkeys(("src2", "vsrcx2", "vsrcy2", "data1"), 2),
     **dict.fromkeys(("vdst", "vdstx", "vdsty", "vdata"), 3),
 }
-"""Field -> position of its bits in the immediate of `s_set_vgpr_msb`.
+"""Field -> position of its bits in the immediate of `s_set_vgpr_msb`. Scales of matrix instructions
+have none: they are in the first 256 registers.
 Source: LLVM AMDGPUBaseInfo.cpp, getVGPRLoweringOperandTables."""
 
 

@@ -10,9 +10,10 @@ A file is a family, a table in it a coefficient:
     default = 0.9
     gfx950 = 0.85
 
-A value belongs to a scope: a device (`mi355x`), a target (`gfx950`), a generation (`cdna4`), chips
-with a memory-side cache (`mall`), a vendor (`amd`) or `default`, looked up in that order. A device
-whose own scopes have none gets the default: the prediction for a chip nobody calibrated.
+A value belongs to a scope: a device (`mi355x`), a target (`gfx950`) or the one whose instruction
+set it has, a generation (`cdna4`), chips with a memory-side cache (`mall`), a vendor (`amd`) or
+`default`, looked up in that order. A device whose own scopes have none gets the default: the
+prediction for a chip nobody calibrated.
 `statuses = { nvidia = "guessed" }` names scopes whose value has another status than the row.
 """
 
@@ -25,6 +26,7 @@ from functools import cache
 from importlib import resources
 
 from wavecast.arch import Device
+from wavecast.arch.processors import named_in_tables
 from wavecast.errors import MissingFact, UnknownName
 
 STATUSES = ("fitted", "measured", "documented", "derived", "guessed")
@@ -67,7 +69,8 @@ class Coefficient:
 def scopes(device: Device) -> tuple[str, ...]:
     """The scopes of a device, the narrowest first."""
     cached = (MALL,) if device.get("mall") else ()
-    return device.id, device.target, device.generation, *cached, device.vendor, "default"
+    isa = named_in_tables(device.target)
+    return device.id, device.target, isa, device.generation, *cached, device.vendor, "default"
 
 
 @cache

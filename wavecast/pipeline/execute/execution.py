@@ -183,9 +183,13 @@ def order_arguments(kernel: Function, arguments: Mapping[str, Planned]) -> dict[
 def _call(kernel: Function, plan: Plan, grid: Any, block: Any, values: Mapping[str, Any]) -> None:
     if any(name.startswith("@") for name in values):
         segment, memory = segment_of(kernel, values)
-        kernel(grid, block, segment, dynamic_lds=plan.dynamic_lds, memory=memory)
+        call_arguments, more = [segment], memory
     else:
-        kernel(grid, block, *values.values(), dynamic_lds=plan.dynamic_lds)
+        call_arguments, more = list(values.values()), []
+    kernel(
+        grid, block, *call_arguments,
+        dynamic_lds=plan.dynamic_lds, cluster=plan.cluster, memory=more,
+    )  # fmt: skip
 
 
 def segment_of(kernel: Function, values: Mapping[str, Any]) -> tuple[bytes, list[Any]]:

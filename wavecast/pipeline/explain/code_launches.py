@@ -95,7 +95,7 @@ def _with_arguments(
         segment, memory = segment_of(kernel, values)
         call_arguments = [segment], memory
     launch, buffers = kernel.described(
-        plan.grid, plan.block, call_arguments[0], plan.dynamic_lds, call_arguments[1]
+        plan.grid, plan.block, call_arguments[0], plan.dynamic_lds, call_arguments[1], plan.cluster
     )
     x, y, z = launch.block
     launch = replace(launch, code=replace(code, workgroup_size=x * y * z))

@@ -14,6 +14,7 @@ from wavecast.compile.names import readable
 from wavecast.compile.nvidia import descriptor
 from wavecast.compile.parsing import parse_descriptor
 from wavecast.emulate.check.collected import Reports
+from wavecast.emulate.clusters import LARGEST
 from wavecast.emulate.errors import ExecutionError
 from wavecast.errors import LaunchError, UsageError
 from wavecast.runtimes.module import arguments
@@ -80,6 +81,7 @@ class Function:
         dynamic_lds: int = 0,
         threads: int | None = None,
         memory: Sequence[Any] = (),
+        cluster: Dimensions | None = None,
     ) -> None:
         """Execute a grid of workgroups of `block` work-items; returns when all have ended.
 
@@ -88,7 +90,8 @@ class Function:
         an address; what is passed by value takes a number, or bytes or a ctypes structure of its
         size. A file that does not describe arguments takes the whole argument segment as bytes.
         `dynamic_lds` are bytes of LDS, `threads` host threads (default: all), `memory` further
-        arrays the kernel may touch, through pointers inside structures or arrays.
+        arrays the kernel may touch, through pointers inside structures or arrays, `cluster` the
+        workgroups of a cluster (gfx1250; default: what the kernel was compiled for).
 
         Raises LaunchError for arguments, a grid, or a block that do not fit, Unsupported for code
         that cannot be executed, ExecutionError for a launch that breaks off (with what checks
@@ -96,7 +99,7 @@ class Function:
         """
         if threads is not None and threads < 1:
             raise UsageError(f"{threads} host threads: at least one is needed")
-        launch, launch_memory = self.described(grid, block, values, dynamic_lds, memory)
+        launch, launch_memory = self.described(grid, block, values, dynamic_lds, memory, cluster)
         if 0 in launch.grid:
             return
         try:
@@ -199,6 +202,7 @@ class Function:
         values: Sequence[Any],
         dynamic_lds: int,
         memory: Sequence[Any],
+        cluster: Dimensions | None = None,
     ) -> tuple[Launch, Memory]:
         """The launch, and the memory it may touch. Raises LaunchError as a call does."""
         launch_memory = Memory(self.name)
@@ -210,9 +214,11 @@ class Function:
         segment, launch_arguments = self._segment(values, launch_memory)
         for index, array in enumerate(memory):
             launch_memory.add(array, f"memory[{index}]")
-        return Launch(
-            self.code, groups, items, launch_arguments, segment, dynamic_lds
-        ), launch_memory
+        launch = Launch(
+            self.code, groups, items, launch_arguments, segment, dynamic_lds,
+            cluster=self._cluster(cluster),
+        )  # fmt: skip
+        return launch, launch_memory
 
     def __repr__(self) -> str:
         parameters = ", ".join(f"{p.type} {p.name}".strip() or "?" for p in self.parameters)
@@ -249,6 +255,18 @@ class Function:
                     f"{self.name}: a {what} of {number} along one axis", hint=f"{least} to {most}"
                 )
         return (*numbers, 1, 1)[:3]
+
+    def _cluster(self, cluster: Dimensions | None) -> tuple[int, int, int]:
+        """Raises LaunchError for another cluster than the kernel was compiled for."""
+        compiled = self._descriptor.cluster
+        if cluster is None:
+            return compiled
+        stated: tuple[int, int, int] = self._dimensions(cluster, "cluster", 1, LARGEST)
+        if compiled not in (stated, (1, 1, 1)):
+            raise LaunchError(
+                f"{self.name}: a cluster of {stated}", hint=f"it was compiled for {compiled}"
+            )
+        return stated
 
     def _check_size(self, grid: Sequence[int], block: Sequence[int], dynamic_lds: int) -> None:
         descriptor = self._descriptor

@@ -16,6 +16,7 @@ from wavecast.isa.opcode import Control, MemoryKind, OpcodeFlag, OperandKind, Sp
 from wavecast.isa.program import Program
 from wavecast.isa.registers import AGPRS, EXEC, SGPRS, VGPRS
 from wavecast.isa.scopes import Scope, scope_of, states_store_scope
+from wavecast.isa.waits import awaits, is_of_cluster
 
 _MEMORY = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT, Space.SCALAR})
 _REPLACING = frozenset({"swap", "cmpswap"})
@@ -114,7 +115,9 @@ def accesses(program: Program) -> ProgramAtomicity:
     )
     able = coherent or invalidates or not states_store_scope(target)
     polls = frozenset(_polls(program))
-    return ProgramAtomicity(atomicities, observing, bool(observing) and able, polls, deciding)
+    meets = any(awaits(i.opcode) and is_of_cluster(i) for i in program.instructions)
+    ordered = meets or (bool(observing) and able)
+    return ProgramAtomicity(atomicities, observing, ordered, polls, deciding)
 
 
 def _kind(instruction: Instruction) -> MemoryKind:

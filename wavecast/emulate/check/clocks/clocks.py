@@ -54,9 +54,9 @@ ORDERS: Final = "o"
 """Trait of accesses in programs that can order workgroups."""
 ACROSS: Final = "x"
 """Trait of accesses in launches of several GPUs, before the number of the others."""
-RELEASE, UPDATE, OBSERVE, ACQUIRE, WRITE_BACK = range(5)
+RELEASE, UPDATE, OBSERVE, ACQUIRE, WRITE_BACK, ARRIVE, PASS = range(7)
 """What an event is: low byte; the instruction is above it. `UPDATE` releases without ending the
-releases before it."""
+releases before it; `ARRIVE` and `PASS` are of the barrier of a cluster."""
 
 
 def column(record: MemoryRecord, *, stored: bool) -> int:

@@ -21,6 +21,7 @@ from wavecast.arch import capabilities
 from wavecast.emulate.check.clocks.clocks import (
     ACQUIRE,
     ACQUIRED,
+    ARRIVE,
     CLEAN,
     COLUMNS,
     KEY,
@@ -31,6 +32,7 @@ from wavecast.emulate.check.clocks.clocks import (
     LOADED,
     OBSERVE,
     OBSERVED,
+    PASS,
     RELEASE,
     STORED,
     UPDATE,
@@ -46,6 +48,7 @@ from wavecast.emulate.check.clocks.vector_clock import (
     Clock,
     Observed,
     Release,
+    ReleaseSequence,
     join_clocks,
     joined_observed,
 )
@@ -90,6 +93,8 @@ class ClockEvents:
 
     def __init__(self, target: str, waves: int, memory: ReleaseMemory, launch: ClockLaunch) -> None:
         self.waves, self.memory, self.launch = waves, memory, launch
+        self._clusters: dict[int, ReleaseSequence] = {}
+        """By the address of the barrier of a cluster."""
         target_streams = set(streams(target).values())
         self.store_stream = STORE if STORE in target_streams else LOAD
         able = capabilities(isa_target(target))
@@ -108,6 +113,8 @@ class ClockEvents:
             self._acquire(thread, system=self._is_system(instruction))
         elif event == WRITE_BACK:
             self._write_back(thread, system=self._is_system(instruction))
+        elif event in (ARRIVE, PASS):
+            self._meet(thread, event, instruction)
         else:
             numbers, lane_addresses = _addresses(addresses, lanes)
             dwords = tuple(dict.fromkeys(lane_addresses.tolist()))
@@ -122,6 +129,21 @@ class ClockEvents:
             if event == OBSERVE:
                 self._observe(thread, dwords, instruction, number)
                 self._keep(thread, dwords, numbers, lane_addresses, lanes)
+
+    def _meet(self, thread: ResidentClock, event: int, instruction: int) -> None:
+        """The barrier of a cluster: who passes it knows what those who arrived have released."""
+        barrier = int(thread.context[state.CLUSTER])
+        if not barrier:
+            return
+        sequence = self._clusters.setdefault(barrier, ReleaseSequence())
+        if event == ARRIVE:
+            sequence.add(self._release(thread, instruction, 0))
+            return
+        wave, phase = int(thread.context[state.WAVE]), int(thread.context[state.PHASE])
+        observed = sequence.observe(self.launch.gpu, system=False)
+        thread.words[CLEAN + wave] = 0
+        clock = join_clocks((self.acquired_clock(thread), observed.near))
+        thread.group.fresh[wave] = phase, clock
 
     def _keep(
         self,
