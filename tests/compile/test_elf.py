@@ -322,6 +322,7 @@ def _generic(target: str, generic: str) -> bytes:
         ("gfx942", "gfx9-4-generic", ("gfx942", "gfx950")),
         ("gfx1100", "gfx11-generic", ("gfx1100", "gfx1151", "gfx1103")),
         ("gfx1201", "gfx12-generic", ("gfx1201", "gfx1200")),
+        ("gfx1250", "gfx12-5-generic", ("gfx1250",)),
     ],
 )
 def test_code_for_a_generic_target_is_read_for_each_member(

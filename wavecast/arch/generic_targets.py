@@ -18,6 +18,7 @@ MEMBERS: Final[dict[str, tuple[str, ...]]] = {
         *("gfx1150", "gfx1151", "gfx1152", "gfx1153"),
     ),
     "gfx12-generic": ("gfx1201", "gfx1200"),
+    "gfx12-5-generic": ("gfx1250", "gfx1251"),
 }
 """Generic target -> the processors it runs on, the usual one first."""
 

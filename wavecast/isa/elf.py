@@ -75,9 +75,11 @@ PROCESSORS: Final[dict[int, str]] = {
     0x58: "gfx1153",
     0x59: "gfx12-generic",
     0x5A: "gfx1251",
+    0x5B: "gfx12-5-generic",
     0x5F: "gfx9-4-generic",
 }
-"""EF_AMDGPU_MACH (low byte of e_flags) -> processor, as LLVM 22 writes it."""
+"""EF_AMDGPU_MACH (low byte of e_flags) -> processor, as LLVM 22 writes it, and Triton 3.9's for the
+last generic target of gfx12."""
 
 
 @dataclass(frozen=True, slots=True)
