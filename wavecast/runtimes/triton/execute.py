@@ -27,7 +27,7 @@ from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.triton import isolation
 from wavecast.runtimes.triton.claim import claim
 from wavecast.runtimes.triton.driver import CaptureDriver
-from wavecast.runtimes.triton.launches import build_launch, pack
+from wavecast.runtimes.triton.launches import build_launch, in_workgroups, pack
 from wavecast.runtimes.triton.reach import makes_pointers, reachable
 from wavecast.runtimes.triton.shared_allocations import with_allocations
 from wavecast.runtimes.triton.timers import PredictedTimers
@@ -155,7 +155,11 @@ class ExecutingHooks:
         if self._timers.timing or self.emulator.mode is not None:
             return build_launch(code, layout, segment, kernel.src.signature, grid, values)
         data = pack(code.kernel, layout, segment, values)
-        return Launch(code, grid, (code.workgroup_size, 1, 1), (), data, code.dynamic_lds)
+        workgroups, cluster = in_workgroups(code, grid)
+        return Launch(
+            code, workgroups, (code.workgroup_size, 1, 1), (), data, code.dynamic_lds,
+            cluster=cluster,
+        )  # fmt: skip
 
     def _load(self, kernel: Any) -> LoadedKernel:
         loaded_kernel = self._loaded.get(id(kernel))

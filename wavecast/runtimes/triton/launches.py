@@ -20,6 +20,14 @@ INDEX_BYTES: Final = 4 << 20
 _INDICES: Final = frozenset({"int16", "int32", "int64", "uint16", "uint32", "uint64"})
 
 
+def in_workgroups(code: CodeObject, grid: Grid) -> tuple[Grid, Grid]:
+    """The grid of programs in workgroups, and the cluster: a program of `num_ctas` is a cluster of
+    as many along x. Source: Triton's launchers (`driver.c`)."""
+    size = code.options.get("num_ctas")
+    count = size if isinstance(size, int) else 1
+    return (grid[0] * count, grid[1], grid[2]), (count, 1, 1)
+
+
 def build_launch(
     code: CodeObject,
     layout: Sequence[Slot],
@@ -47,15 +55,17 @@ def build_launch(
         if not code.is_amd and argument.kind == "tensor":
             argument = replace(argument, content=_indices(argument, value))
         arguments.append(argument)
+    workgroups, cluster = in_workgroups(code, grid)
     return Launch(
         code=code,
-        grid=grid,
+        grid=workgroups,
         block=(code.workgroup_size, 1, 1),
         arguments=tuple(arguments),
         kernarg=pack(code.kernel, layout, segment, values),
         dynamic_lds=code.dynamic_lds,
         configuration=configuration,
         scalars=dict(_numbers(arguments)),
+        cluster=cluster,
     )
 
 
