@@ -24,7 +24,7 @@ from wavecast.arch import resolve  # noqa: E402
 from wavecast.compile.configuration import Configuration  # noqa: E402
 from wavecast.errors import ArgumentError  # noqa: E402
 from wavecast.frameworks.torch.verify import difference, verify  # noqa: E402
-from wavecast.kernels import choice  # noqa: E402
+from wavecast.kernels import checks, choice  # noqa: E402
 from wavecast.kernels.operator import Tolerance  # noqa: E402
 from wavecast.kernels.sparse.instructions import A_WORDS, B_WORDS, library, sparse_product  # noqa: E402
 from wavecast.kernels.sparse.kernel import matmul_sparse24_kernel  # noqa: E402
@@ -151,6 +151,29 @@ def test_every_way_to_cut_the_work(cut: dict[str, int], target: str) -> None:
         with choice.forced("matmul_sparse24_kernel", configuration):
             verdict = verify(OPERATOR, sizes, target, check=True)
         assert not verdict.problems, "\n".join(verdict.problems)
+
+
+@pytest.mark.parametrize("splits", [1, 2])
+def test_offsets_of_64_bits(splits: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for results of more than 2^31 elements."""
+    monkeypatch.setattr(checks, "wide", lambda *_: True)
+    cut = {"BLOCK_M": 32, "BLOCK_N": 64, "WAVES_M": 1, "SPLIT_K": splits, "num_warps": 2}
+    configuration = Configuration.of({**cut, "GROUP": 2, "num_stages": 1})
+    with choice.forced("matmul_sparse24_kernel", configuration):
+        verdict = verify(OPERATOR, {"m": 40, "n": 70, "k": 544, "dtype": "float16"}, "gfx942")
+    assert not verdict.problems, "\n".join(verdict.problems)
+
+
+def test_what_is_not_kept_is_not_multiplied() -> None:
+    weight = sparse_weight(32, 64)
+    values, index = ops.compress_sparse24(weight)
+    x = torch.ones(1, 64).bfloat16()
+    dropped = expanded_by_hand(torch.ones_like(values), index)[0] == 0
+    x[0, dropped] = torch.nan
+    with device("gfx942"):
+        got = OPERATOR.call(x, values, index)
+    assert bool(got[0, 0].isfinite())
+    assert not difference(got[0, 0], weight[0].double().sum(), Tolerance(ulps=2.0))
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -64,8 +64,12 @@ def matmul_sparse24(
     of int32 are what `ops.compress_sparse24` makes of `w`: of the dtype of `x`, or e4m3 and e5m2
     of one kind. K is a multiple of 32, with 8-bit elements of 64. The positions of a group ascend.
     `bias` is [N]. Scales are for 8-bit elements: float32 of one element, or one per row of `x` and
-    per row of `w`. Summed in float32 (int8 in int32); the result [..., N] is of `out_dtype`
-    (bfloat16, float16 or float32; by default that of `x`, of 8-bit elements bfloat16).
+    per row of `w`. Summed in float32 (int8 in int32, then rounded to float32); the result [..., N]
+    is of `out_dtype` (bfloat16, float16 or float32; by default that of `x`, of 8-bit elements
+    bfloat16).
+
+    Elements of `x` at zeros that are not kept are not multiplied: where they are not finite, the
+    result can be, unlike that of `matmul`.
 
     GPUs with sparse matrix instructions only: gfx942, gfx950, gfx12. There, fp8 formats a GPU does
     not multiply get the codes of one it does (e4m3fn on gfx942) or are widened to bfloat16,
@@ -217,7 +221,12 @@ def _gradient(ctx: Any, dy: Tensor) -> tuple[Any, ...]:
     return dx, dvalues, None, dbias, None, None, None
 
 
-def random_index(make: Make, shape: tuple[int, ...]) -> Tensor:
+def _has_row_scales(x_scale: Tensor | None = None, **_: Any) -> bool:
+    """Whether every row of `x` has another scale."""
+    return x_scale is not None and x_scale.numel() > 1
+
+
+def _random_index(make: Make, shape: tuple[int, ...]) -> Tensor:
     """An index [rows, words] of random positions that ascend."""
     codes = torch.tensor([first | second << 2 for first, second in POSITIONS])
     if not make.values:  # nobody reads it
@@ -229,7 +238,7 @@ def random_index(make: Make, shape: tuple[int, ...]) -> Tensor:
 
 def _index(make: Make, shape: tuple[int, ...], dtype: torch.dtype, case: Sizes) -> Tensor:
     del dtype, case
-    return random_index(make, shape)
+    return _random_index(make, shape)
 
 
 def _values(make: Make, shape: tuple[int, ...], dtype: torch.dtype, case: Sizes) -> Tensor:
@@ -282,6 +291,7 @@ OPERATOR = describe.Operator(
     tensors=TENSORS,
     inputs=_inputs,
     work=_work,
+    batch=describe.Batch(("x",), unless=_has_row_scales),
     gradient=describe.Gradient(_setup, _gradient),
     tolerance=describe.Tolerance(ulps=1.0, accumulated=4e-6),
     targets=("gfx942", "gfx950", "gfx1200", "gfx1201", "gfx1250"),
