@@ -85,11 +85,10 @@ def replace(model: nn.Module, *, attention: bool = True) -> Replaced:
             if reason is not None:
                 account.left.append(Left(path, name, reason))
             else:
-                module.forward = functools.partial(
+                replacement = functools.partial(
                     _forward, module, swap.operator, swap.why_not, forward
                 )
-                attributes = {"forward": module.__dict__["forward"], **swap.prepare(module)}
-                for label, value in attributes.items():
+                for label, value in {**swap.prepare(module), "forward": replacement}.items():
                     module.__dict__[label] = value
                     account.undoing.append(functools.partial(module.__dict__.pop, label, None))
                 account.done.append(Done(path, name, swap.operator))
