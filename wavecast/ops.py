@@ -32,6 +32,11 @@ try:
     from wavecast.kernels.distributed import functions as distributed
     from wavecast.kernels.operator import Gradient, Operator, Tolerance
     from wavecast.kernels.registry import operator, operators, register
+    from wavecast.kernels.sparse.compression import (
+        compress_sparse24,
+        expand_sparse24,
+        prune_sparse24,
+    )
 except ModuleNotFoundError as error:
     if error.name not in ("torch", "triton"):
         raise
@@ -139,12 +144,15 @@ __all__ = [
     "Gradient",
     "Operator",
     "Tolerance",
+    "compress_sparse24",
     "distributed",
+    "expand_sparse24",
     "flex_attention",
     "inductor_pass",
     "names",
     "operator",
     "predicted",
+    "prune_sparse24",
     "register",
     "replace",
     "substituted",

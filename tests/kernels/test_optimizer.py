@@ -144,3 +144,16 @@ def test_lists_beside_tensors_of_torch_func() -> None:
         ops.adamw_foreach([param], [], [grad], [states[0]], [states[1]], step=1, lr=0.5)
     assert kept
     assert (param < 1).all()
+
+
+@pytest.mark.filterwarnings("ignore:The PyTorch API of SparseSemiStructuredTensor:UserWarning")
+def test_lists_beside_tensors_that_wrap_others() -> None:
+    kind = torch.sparse.SparseSemiStructuredTensorCUTLASS
+    packed, meta = torch.ones(32, 32).bfloat16(), torch.zeros(32, 4, dtype=torch.int16)
+    kept = kind(torch.Size((32, 64)), packed, meta, None, None, None)
+    with wavecast.device("gfx942"):
+        param, grad = torch.ones(64), torch.ones(64)
+        states = [torch.zeros(64), torch.zeros(64)]
+        ops.adamw_foreach([param], [], [grad], [states[0]], [states[1]], step=1, lr=0.5)
+    assert kept.packed is packed
+    assert (param < 1).all()

@@ -129,6 +129,7 @@ LIBRARY = {
     "choice": "which configurations launches have",
     "tables": "the configurations that tuning stored",
     "distributed.functions": "what the ranks of a group call",
+    "sparse.compression": "the weights of `matmul_sparse24`",
 }
 """Modules of `kernels` that the rest of the package may import."""
 ADAPTERS = {

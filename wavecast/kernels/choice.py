@@ -116,7 +116,7 @@ def run(spec: KernelSpec, problem: Problem, /, **arguments: Any) -> Launched:
     settings = decision.configuration.settings
     call = bind(settings)
     with pause():
-        kernel = spec.function[call.grid](**{**options(settings, device), **call.arguments})
+        kernel = spec.function[call.grid](**{**options(spec, settings, device), **call.arguments})
     if recorded is not None:
         recorded.on_launch(spec.function, kernel, call.grid, call.arguments)
     return Launched(settings, call.workspaces)
@@ -152,12 +152,16 @@ def bound(
     return Bound(spec.programs(problem, settings), kernel_arguments, workspaces)
 
 
-def options(settings: Settings, device: Device) -> dict[str, Any]:
-    """Settings as a launch on a device takes them. FP fusion is on, whatever the environment."""
+def options(spec: KernelSpec, settings: Settings, device: Device) -> dict[str, Any]:
+    """Settings as a launch on a device takes them, with the libraries of the kernel. FP fusion is
+    on, whatever the environment."""
     amd = device.vendor == "amd"
     launch_options = {n: v for n, v in settings.items() if amd or n not in AMD_ONLY}
     if not device.capabilities.matrix_half_k:
         launch_options.pop("kpack", None)  # Triton takes 1 elsewhere
+    libraries = spec.libraries(device)
+    if libraries:
+        launch_options["extern_libs"] = dict(libraries)
     return {**launch_options, "enable_fp_fusion": True}
 
 
@@ -240,7 +244,7 @@ def _first_clean(
         if len(attempts) == ATTEMPTS:
             break
         try:
-            spills, unchecked = _examine(function, bind, candidate, device)
+            spills, unchecked = _examine(function, spec, bind, candidate, device)
         except Exception as error:  # the compiler's own, of many kinds
             failure = error
             continue
@@ -294,12 +298,13 @@ def _in_order(
 
 
 def _examine(
-    function: Any, bind: Callable[[Settings], Bound], candidate: Configuration, device: Device,
+    function: Any, spec: KernelSpec, bind: Callable[[Settings], Bound], candidate: Configuration,
+    device: Device,
 ) -> tuple[int, str]:  # fmt: skip
     """Registers a compiled candidate spills, and why it was not checked for races ("" where it
     was). Raises what the compiler or the GPU's loader does, and CompileError for a race."""
     call = bind(candidate.settings)
-    keywords = {**options(candidate.settings, device), **call.arguments}
+    keywords = {**options(spec, candidate.settings, device), **call.arguments}
     with gpu.trying(candidate):
         compiled = function.run(grid=call.grid, warmup=True, **keywords)
         compiled._init_handles()

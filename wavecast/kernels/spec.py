@@ -59,7 +59,8 @@ class KernelSpec:
     its dimensions, the last ones left out: `{"x": "x_row x_head"}`; of a tensor that is None they
     are 0. Tensors in `contiguous` are only read, and copied where they are not contiguous.
     `derived(values)` are arguments that depend on others and on the settings, all of which `values`
-    has: descriptors of tiles, say.
+    has: descriptors of tiles, say. `libraries(device)` are files of LLVM IR that its code is linked
+    with, by the name that its external functions have the library under.
 
     `axes(problem, device)`, or a constant mapping, are the values to combine, sequences or texts
     (which also know the device's `wave_lanes`); `num_stages` is 1 unless it is an axis.
@@ -84,6 +85,7 @@ class KernelSpec:
     strides: Mapping[str, str] = field(default_factory=dict, hash=False)
     contiguous: tuple[str, ...] = ()
     derived: Callable[[Mapping[str, Any]], Mapping[str, Any]] = field(default=lambda _: {})
+    libraries: Callable[[Device], Mapping[str, str]] = field(default=lambda _: {})
     rounded: tuple[str, ...] = ()
     ignored: tuple[str, ...] = ()
 

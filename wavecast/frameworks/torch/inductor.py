@@ -20,7 +20,7 @@ from torch.fx import Graph, GraphModule, Node
 from wavecast.frameworks.torch import library
 from wavecast.frameworks.torch.graphs import attention, blocks, caches, nodes, norms
 from wavecast.frameworks.torch.replaced import Done, Left, Replaced
-from wavecast.frameworks.torch.substitutes import SUBSTITUTES, why_not
+from wavecast.frameworks.torch.substitutes import SUBSTITUTES, substitute_of, why_not
 
 Rewrite = Callable[[Graph, Node, nodes.Report], bool]
 """Replace what ends at a node, if it is what is sought, and say so."""
@@ -77,8 +77,9 @@ class InductorPass(CustomGraphPass):
             function = getattr(torch.Tensor, function, None)
         if function not in SUBSTITUTES:
             return
-        substitute, name = SUBSTITUTES[function], nodes.name(node)
-        reason = why_not(function, nodes.values(node.args), nodes.named_values(node.kwargs))
+        args, keywords = nodes.values(node.args), nodes.named_values(node.kwargs)
+        substitute, name = substitute_of(function, args, keywords), nodes.name(node)
+        reason = why_not(function, args, keywords)
         if reason:
             self.replaced.left.append(Left(node.name, name, reason))
             return

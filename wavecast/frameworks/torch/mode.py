@@ -10,7 +10,7 @@ from torch.overrides import TorchFunctionMode
 
 from wavecast.frameworks.torch import library
 from wavecast.frameworks.torch.replaced import Done, Left, Replaced
-from wavecast.frameworks.torch.substitutes import SUBSTITUTES, why_not
+from wavecast.frameworks.torch.substitutes import SUBSTITUTES, substitute_of, why_not
 
 
 class _Substituting(TorchFunctionMode):
@@ -29,7 +29,7 @@ class _Substituting(TorchFunctionMode):
         keywords = dict(kwargs or {})
         if func not in SUBSTITUTES:
             return func(*args, **keywords)
-        substitute, name = SUBSTITUTES[func], func.__name__
+        substitute, name = substitute_of(func, args, keywords), func.__name__
         reason = why_not(func, args, keywords)
         if reason:
             self._account.left.append(Left("", name, reason))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -19,7 +19,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wavecast.errors import UsageError
-from wavecast.frameworks.torch import huggingface, library
+from wavecast.frameworks.torch import huggingface, library, semi_structured
 from wavecast.frameworks.torch.huggingface import ACTIVATIONS
 from wavecast.frameworks.torch.replaced import Done, Left, Replaced, follow, note
 from wavecast.frameworks.torch.substitutes import (
@@ -46,13 +46,15 @@ class Match:
 class Swap:
     """How modules of one class are replaced. `match(module)` is None for another module;
     `why_not(module, input)` is the reason against a call. With `probe`, which makes an input,
-    `replace` takes the first of the `forwards` that computes the same as the module."""
+    `replace` takes the first of the `forwards` that computes the same as the module. `prepare` is
+    called for a module that is replaced, and gives attributes that its forward needs."""
 
     operator: str
     match: Callable[[nn.Module], Match | None]
     why_not: Callable[[Any, Tensor], Reason]
     forwards: tuple[Callable[..., Any], ...]
     probe: Callable[[nn.Module], Tensor] | None = None
+    prepare: Callable[[Any], Mapping[str, Any]] = lambda _: {}
 
 
 def replace(model: nn.Module, *, attention: bool = True) -> Replaced:
@@ -83,10 +85,12 @@ def replace(model: nn.Module, *, attention: bool = True) -> Replaced:
             if reason is not None:
                 account.left.append(Left(path, name, reason))
             else:
-                module.forward = functools.partial(
+                replacement = functools.partial(
                     _forward, module, swap.operator, swap.why_not, forward
                 )
-                account.undoing.append(functools.partial(module.__dict__.pop, "forward", None))
+                for label, value in {**swap.prepare(module), "forward": replacement}.items():
+                    module.__dict__[label] = value
+                    account.undoing.append(functools.partial(module.__dict__.pop, label, None))
                 account.done.append(Done(path, name, swap.operator))
             break
     if attention:
@@ -162,6 +166,28 @@ def _linear(self: Any, input: Tensor) -> Tensor:
 
 def _no_linear(self: Any, input: Tensor) -> Reason:
     return why_not(F.linear, (input, self.weight, self.bias), {})
+
+
+def _compress(self: Any) -> Mapping[str, Any]:
+    """What `_sparse_linear` needs: the compressed weight, and which weight it is of."""
+    values, index = semi_structured.compressed(self.weight)
+    return {"_sparse24": (self.weight, values, index)}
+
+
+def _sparse_linear(self: Any, input: Tensor) -> Tensor:
+    _, values, index = self._sparse24
+    return semi_structured.product(input, values, index, self.bias)
+
+
+def _no_sparse_linear(self: Any, input: Tensor) -> Reason:
+    if self._sparse24[0] is not self.weight:
+        return "its weight is another one now"
+    return semi_structured.why_not_linear(input, self.weight, self.bias, in_graph=False)
+
+
+def _sparse_weight(module: nn.Module) -> Match | None:
+    is_sparse = semi_structured.is_semi_structured(getattr(module, "weight", None))
+    return Match() if type(module) is nn.Linear and is_sparse else None
 
 
 def _layer_norm(self: Any, input: Tensor) -> Tensor:
@@ -339,6 +365,9 @@ def _gate_row(module: Any) -> Tensor:
 
 
 SWAPS: Final[Sequence[Swap]] = (
+    Swap(
+        "matmul_sparse24", _sparse_weight, _no_sparse_linear, (_sparse_linear,), prepare=_compress
+    ),
     Swap("matmul", _is(nn.Linear), _no_linear, (_linear,)),
     Swap("layer_norm", _other_layer_norm, _no_layer_norm, (_layer_norm,)),
     Swap(

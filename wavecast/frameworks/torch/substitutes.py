@@ -18,6 +18,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.utils._python_dispatch import _disable_current_modes
 
+from wavecast.frameworks.torch import semi_structured
+
 Reason = str | None
 """Why an operator cannot replace a call; None when it can."""
 
@@ -39,6 +41,8 @@ def floating(*tensors: Any) -> Reason:
     operands = [tensor for tensor in tensors if tensor is not None]
     if not all(isinstance(operand, Tensor) for operand in operands):
         return "an argument is not a tensor"
+    if any(map(semi_structured.is_semi_structured, operands)):
+        return "a semi-structured sparse tensor"
     odd = [operand.dtype for operand in operands if operand.dtype not in FLOATS]
     if odd:
         return f"dtype {str(odd[0]).removeprefix('torch.')}"
@@ -290,13 +294,35 @@ SUBSTITUTES: Final[Mapping[Any, Substitute]] = {
 }
 """Function of PyTorch -> its substitute."""
 
+SPARSE_SUBSTITUTES: Final[Mapping[Any, Substitute]] = {
+    F.linear: Substitute("matmul_sparse24", semi_structured.linear, semi_structured.why_not_linear),
+}
+"""Function of PyTorch -> its substitute where an argument is a semi-structured sparse weight."""
+
+
+def substitute_of(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Substitute:
+    """The substitute of a function in the table for these arguments."""
+    operands = (*args, *kwargs.values())
+    if function in SPARSE_SUBSTITUTES and any(map(semi_structured.is_semi_structured, operands)):
+        return SPARSE_SUBSTITUTES[function]
+    return SUBSTITUTES[function]
+
 
 def why_not(function: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> Reason:
     """The reason against a call of a function in the table."""
     try:
-        return SUBSTITUTES[function].why_not(*args, **kwargs)
+        return substitute_of(function, args, kwargs).why_not(*args, **kwargs)
     except TypeError:
         return "arguments of another form"
 
 
-__all__ = ["SUBSTITUTES", "Reason", "Substitute", "autocast_operands", "floating", "why_not"]
+__all__ = [
+    "SPARSE_SUBSTITUTES",
+    "SUBSTITUTES",
+    "Reason",
+    "Substitute",
+    "autocast_operands",
+    "floating",
+    "substitute_of",
+    "why_not",
+]

@@ -75,14 +75,18 @@ def _storage(kernel: str, slot: Slot, tensor: Any) -> AddressRange:
 
 def _live() -> Iterator[AddressRange]:
     """The storages of all CPU tensors that the garbage collector tracks. Wrappers of torch.func
-    have no storage; those of the tensors in them count."""
+    and of subclasses (sparse weights, DTensors) have no storage; those of the tensors in them
+    count, which are tracked where a subclass has them as attributes."""
     import torch
+    from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 
     wrappers: Any = importlib.import_module("torch._C._functorch")
     for item in gc.get_objects():
         if issubclass(type(item), torch.Tensor) and item.layout is torch.strided:
             while wrappers.is_functorch_wrapped_tensor(item):
                 item = wrappers.get_unwrapped(item)
+            if is_traceable_wrapper_subclass(item):
+                continue
             storage = item.untyped_storage()
             if storage.device.type == "cpu" and storage.nbytes():
                 yield storage.data_ptr(), storage.data_ptr() + storage.nbytes()

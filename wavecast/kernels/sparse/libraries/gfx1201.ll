@@ -1,0 +1,506 @@
+; The sparse products of gfx1201 for wavecast/kernels/sparse/instructions.py, made of
+; the instruction table by `python -m tests.kernels.sparse_libraries --write`.
+
+define internal <4 x i64> @wavecast_v_swmmac_f32_16x16x32_bf16(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i32 %index) alwaysinline {
+  %a.0 = insertelement <4 x i64> poison, i64 %a0, i32 0
+  %a.1 = insertelement <4 x i64> %a.0, i64 %a1, i32 1
+  %a.2 = insertelement <4 x i64> %a.1, i64 %a2, i32 2
+  %a = insertelement <4 x i64> %a.2, i64 %a3, i32 3
+  %b.0 = insertelement <8 x i64> poison, i64 %b0, i32 0
+  %b.1 = insertelement <8 x i64> %b.0, i64 %b1, i32 1
+  %b.2 = insertelement <8 x i64> %b.1, i64 %b2, i32 2
+  %b.3 = insertelement <8 x i64> %b.2, i64 %b3, i32 3
+  %b.4 = insertelement <8 x i64> %b.3, i64 %b4, i32 4
+  %b.5 = insertelement <8 x i64> %b.4, i64 %b5, i32 5
+  %b.6 = insertelement <8 x i64> %b.5, i64 %b6, i32 6
+  %b = insertelement <8 x i64> %b.6, i64 %b7, i32 7
+  %c.0 = insertelement <4 x i64> poison, i64 %c0, i32 0
+  %c.1 = insertelement <4 x i64> %c.0, i64 %c1, i32 1
+  %c.2 = insertelement <4 x i64> %c.1, i64 %c2, i32 2
+  %c = insertelement <4 x i64> %c.2, i64 %c3, i32 3
+  %sum0 = bitcast <4 x i64> %c to <8 x float>
+  %a.part0 = shufflevector <4 x i64> %a, <4 x i64> poison, <2 x i32> <i32 0, i32 1>
+  %a.step0 = bitcast <2 x i64> %a.part0 to <8 x i16>
+  %b.part0 = shufflevector <8 x i64> %b, <8 x i64> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %b.step0 = bitcast <4 x i64> %b.part0 to <16 x i16>
+  %index0.low = lshr i32 %index, 0
+  %index0 = trunc i32 %index0.low to i16
+  %sum1 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.bf16.v8f32.v8i16.v16i16.i16(<8 x i16> %a.step0, <16 x i16> %b.step0, <8 x float> %sum0, i16 %index0)
+  %a.part1 = shufflevector <4 x i64> %a, <4 x i64> poison, <2 x i32> <i32 2, i32 3>
+  %a.step1 = bitcast <2 x i64> %a.part1 to <8 x i16>
+  %b.part1 = shufflevector <8 x i64> %b, <8 x i64> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
+  %b.step1 = bitcast <4 x i64> %b.part1 to <16 x i16>
+  %index1.low = lshr i32 %index, 16
+  %index1 = trunc i32 %index1.low to i16
+  %sum2 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.bf16.v8f32.v8i16.v16i16.i16(<8 x i16> %a.step1, <16 x i16> %b.step1, <8 x float> %sum1, i16 %index1)
+  %parts = bitcast <8 x float> %sum2 to <4 x i64>
+  ret <4 x i64> %parts
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_bf16_0(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i32 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_bf16(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i32 %index)
+  %part = extractelement <4 x i64> %parts, i32 0
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_bf16_1(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i32 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_bf16(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i32 %index)
+  %part = extractelement <4 x i64> %parts, i32 1
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_bf16_2(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i32 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_bf16(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i32 %index)
+  %part = extractelement <4 x i64> %parts, i32 2
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_bf16_3(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i32 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_bf16(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i32 %index)
+  %part = extractelement <4 x i64> %parts, i32 3
+  ret i64 %part
+}
+
+define internal <4 x i64> @wavecast_v_swmmac_f32_16x16x32_f16(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i32 %index) alwaysinline {
+  %a.0 = insertelement <4 x i64> poison, i64 %a0, i32 0
+  %a.1 = insertelement <4 x i64> %a.0, i64 %a1, i32 1
+  %a.2 = insertelement <4 x i64> %a.1, i64 %a2, i32 2
+  %a = insertelement <4 x i64> %a.2, i64 %a3, i32 3
+  %b.0 = insertelement <8 x i64> poison, i64 %b0, i32 0
+  %b.1 = insertelement <8 x i64> %b.0, i64 %b1, i32 1
+  %b.2 = insertelement <8 x i64> %b.1, i64 %b2, i32 2
+  %b.3 = insertelement <8 x i64> %b.2, i64 %b3, i32 3
+  %b.4 = insertelement <8 x i64> %b.3, i64 %b4, i32 4
+  %b.5 = insertelement <8 x i64> %b.4, i64 %b5, i32 5
+  %b.6 = insertelement <8 x i64> %b.5, i64 %b6, i32 6
+  %b = insertelement <8 x i64> %b.6, i64 %b7, i32 7
+  %c.0 = insertelement <4 x i64> poison, i64 %c0, i32 0
+  %c.1 = insertelement <4 x i64> %c.0, i64 %c1, i32 1
+  %c.2 = insertelement <4 x i64> %c.1, i64 %c2, i32 2
+  %c = insertelement <4 x i64> %c.2, i64 %c3, i32 3
+  %sum0 = bitcast <4 x i64> %c to <8 x float>
+  %a.part0 = shufflevector <4 x i64> %a, <4 x i64> poison, <2 x i32> <i32 0, i32 1>
+  %a.step0 = bitcast <2 x i64> %a.part0 to <8 x half>
+  %b.part0 = shufflevector <8 x i64> %b, <8 x i64> poison, <4 x i32> <i32 0, i32 1, i32 2, i32 3>
+  %b.step0 = bitcast <4 x i64> %b.part0 to <16 x half>
+  %index0.low = lshr i32 %index, 0
+  %index0 = trunc i32 %index0.low to i16
+  %sum1 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.f16.v8f32.v8f16.v16f16.i16(<8 x half> %a.step0, <16 x half> %b.step0, <8 x float> %sum0, i16 %index0)
+  %a.part1 = shufflevector <4 x i64> %a, <4 x i64> poison, <2 x i32> <i32 2, i32 3>
+  %a.step1 = bitcast <2 x i64> %a.part1 to <8 x half>
+  %b.part1 = shufflevector <8 x i64> %b, <8 x i64> poison, <4 x i32> <i32 4, i32 5, i32 6, i32 7>
+  %b.step1 = bitcast <4 x i64> %b.part1 to <16 x half>
+  %index1.low = lshr i32 %index, 16
+  %index1 = trunc i32 %index1.low to i16
+  %sum2 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.f16.v8f32.v8f16.v16f16.i16(<8 x half> %a.step1, <16 x half> %b.step1, <8 x float> %sum1, i16 %index1)
+  %parts = bitcast <8 x float> %sum2 to <4 x i64>
+  ret <4 x i64> %parts
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_f16_0(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i32 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_f16(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i32 %index)
+  %part = extractelement <4 x i64> %parts, i32 0
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_f16_1(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i32 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_f16(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i32 %index)
+  %part = extractelement <4 x i64> %parts, i32 1
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_f16_2(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i32 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_f16(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i32 %index)
+  %part = extractelement <4 x i64> %parts, i32 2
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_f16_3(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i32 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_f16(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i32 %index)
+  %part = extractelement <4 x i64> %parts, i32 3
+  ret i64 %part
+}
+
+define internal <4 x i64> @wavecast_v_swmmac_f32_16x16x32_fp8_fp8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %a.0 = insertelement <4 x i64> poison, i64 %a0, i32 0
+  %a.1 = insertelement <4 x i64> %a.0, i64 %a1, i32 1
+  %a.2 = insertelement <4 x i64> %a.1, i64 %a2, i32 2
+  %a = insertelement <4 x i64> %a.2, i64 %a3, i32 3
+  %b.0 = insertelement <8 x i64> poison, i64 %b0, i32 0
+  %b.1 = insertelement <8 x i64> %b.0, i64 %b1, i32 1
+  %b.2 = insertelement <8 x i64> %b.1, i64 %b2, i32 2
+  %b.3 = insertelement <8 x i64> %b.2, i64 %b3, i32 3
+  %b.4 = insertelement <8 x i64> %b.3, i64 %b4, i32 4
+  %b.5 = insertelement <8 x i64> %b.4, i64 %b5, i32 5
+  %b.6 = insertelement <8 x i64> %b.5, i64 %b6, i32 6
+  %b = insertelement <8 x i64> %b.6, i64 %b7, i32 7
+  %c.0 = insertelement <4 x i64> poison, i64 %c0, i32 0
+  %c.1 = insertelement <4 x i64> %c.0, i64 %c1, i32 1
+  %c.2 = insertelement <4 x i64> %c.1, i64 %c2, i32 2
+  %c = insertelement <4 x i64> %c.2, i64 %c3, i32 3
+  %sum0 = bitcast <4 x i64> %c to <8 x float>
+  %a.part0 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 0>
+  %a.step0 = bitcast <1 x i64> %a.part0 to <2 x i32>
+  %b.part0 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 0, i32 1>
+  %b.step0 = bitcast <2 x i64> %b.part0 to <4 x i32>
+  %index0.low = lshr i64 %index, 0
+  %index0 = trunc i64 %index0.low to i16
+  %sum1 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.fp8.fp8.v8f32.v2i32.v4i32.i16(<2 x i32> %a.step0, <4 x i32> %b.step0, <8 x float> %sum0, i16 %index0)
+  %a.part1 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 1>
+  %a.step1 = bitcast <1 x i64> %a.part1 to <2 x i32>
+  %b.part1 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 2, i32 3>
+  %b.step1 = bitcast <2 x i64> %b.part1 to <4 x i32>
+  %index1.low = lshr i64 %index, 16
+  %index1 = trunc i64 %index1.low to i16
+  %sum2 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.fp8.fp8.v8f32.v2i32.v4i32.i16(<2 x i32> %a.step1, <4 x i32> %b.step1, <8 x float> %sum1, i16 %index1)
+  %a.part2 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 2>
+  %a.step2 = bitcast <1 x i64> %a.part2 to <2 x i32>
+  %b.part2 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 4, i32 5>
+  %b.step2 = bitcast <2 x i64> %b.part2 to <4 x i32>
+  %index2.low = lshr i64 %index, 32
+  %index2 = trunc i64 %index2.low to i16
+  %sum3 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.fp8.fp8.v8f32.v2i32.v4i32.i16(<2 x i32> %a.step2, <4 x i32> %b.step2, <8 x float> %sum2, i16 %index2)
+  %a.part3 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 3>
+  %a.step3 = bitcast <1 x i64> %a.part3 to <2 x i32>
+  %b.part3 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 6, i32 7>
+  %b.step3 = bitcast <2 x i64> %b.part3 to <4 x i32>
+  %index3.low = lshr i64 %index, 48
+  %index3 = trunc i64 %index3.low to i16
+  %sum4 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.fp8.fp8.v8f32.v2i32.v4i32.i16(<2 x i32> %a.step3, <4 x i32> %b.step3, <8 x float> %sum3, i16 %index3)
+  %parts = bitcast <8 x float> %sum4 to <4 x i64>
+  ret <4 x i64> %parts
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_fp8_fp8_0(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_fp8_fp8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 0
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_fp8_fp8_1(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_fp8_fp8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 1
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_fp8_fp8_2(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_fp8_fp8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 2
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_fp8_fp8_3(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_fp8_fp8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 3
+  ret i64 %part
+}
+
+define internal <4 x i64> @wavecast_v_swmmac_f32_16x16x32_fp8_bf8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %a.0 = insertelement <4 x i64> poison, i64 %a0, i32 0
+  %a.1 = insertelement <4 x i64> %a.0, i64 %a1, i32 1
+  %a.2 = insertelement <4 x i64> %a.1, i64 %a2, i32 2
+  %a = insertelement <4 x i64> %a.2, i64 %a3, i32 3
+  %b.0 = insertelement <8 x i64> poison, i64 %b0, i32 0
+  %b.1 = insertelement <8 x i64> %b.0, i64 %b1, i32 1
+  %b.2 = insertelement <8 x i64> %b.1, i64 %b2, i32 2
+  %b.3 = insertelement <8 x i64> %b.2, i64 %b3, i32 3
+  %b.4 = insertelement <8 x i64> %b.3, i64 %b4, i32 4
+  %b.5 = insertelement <8 x i64> %b.4, i64 %b5, i32 5
+  %b.6 = insertelement <8 x i64> %b.5, i64 %b6, i32 6
+  %b = insertelement <8 x i64> %b.6, i64 %b7, i32 7
+  %c.0 = insertelement <4 x i64> poison, i64 %c0, i32 0
+  %c.1 = insertelement <4 x i64> %c.0, i64 %c1, i32 1
+  %c.2 = insertelement <4 x i64> %c.1, i64 %c2, i32 2
+  %c = insertelement <4 x i64> %c.2, i64 %c3, i32 3
+  %sum0 = bitcast <4 x i64> %c to <8 x float>
+  %a.part0 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 0>
+  %a.step0 = bitcast <1 x i64> %a.part0 to <2 x i32>
+  %b.part0 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 0, i32 1>
+  %b.step0 = bitcast <2 x i64> %b.part0 to <4 x i32>
+  %index0.low = lshr i64 %index, 0
+  %index0 = trunc i64 %index0.low to i16
+  %sum1 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.fp8.bf8.v8f32.v2i32.v4i32.i16(<2 x i32> %a.step0, <4 x i32> %b.step0, <8 x float> %sum0, i16 %index0)
+  %a.part1 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 1>
+  %a.step1 = bitcast <1 x i64> %a.part1 to <2 x i32>
+  %b.part1 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 2, i32 3>
+  %b.step1 = bitcast <2 x i64> %b.part1 to <4 x i32>
+  %index1.low = lshr i64 %index, 16
+  %index1 = trunc i64 %index1.low to i16
+  %sum2 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.fp8.bf8.v8f32.v2i32.v4i32.i16(<2 x i32> %a.step1, <4 x i32> %b.step1, <8 x float> %sum1, i16 %index1)
+  %a.part2 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 2>
+  %a.step2 = bitcast <1 x i64> %a.part2 to <2 x i32>
+  %b.part2 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 4, i32 5>
+  %b.step2 = bitcast <2 x i64> %b.part2 to <4 x i32>
+  %index2.low = lshr i64 %index, 32
+  %index2 = trunc i64 %index2.low to i16
+  %sum3 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.fp8.bf8.v8f32.v2i32.v4i32.i16(<2 x i32> %a.step2, <4 x i32> %b.step2, <8 x float> %sum2, i16 %index2)
+  %a.part3 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 3>
+  %a.step3 = bitcast <1 x i64> %a.part3 to <2 x i32>
+  %b.part3 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 6, i32 7>
+  %b.step3 = bitcast <2 x i64> %b.part3 to <4 x i32>
+  %index3.low = lshr i64 %index, 48
+  %index3 = trunc i64 %index3.low to i16
+  %sum4 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.fp8.bf8.v8f32.v2i32.v4i32.i16(<2 x i32> %a.step3, <4 x i32> %b.step3, <8 x float> %sum3, i16 %index3)
+  %parts = bitcast <8 x float> %sum4 to <4 x i64>
+  ret <4 x i64> %parts
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_fp8_bf8_0(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_fp8_bf8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 0
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_fp8_bf8_1(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_fp8_bf8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 1
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_fp8_bf8_2(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_fp8_bf8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 2
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_fp8_bf8_3(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_fp8_bf8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 3
+  ret i64 %part
+}
+
+define internal <4 x i64> @wavecast_v_swmmac_f32_16x16x32_bf8_fp8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %a.0 = insertelement <4 x i64> poison, i64 %a0, i32 0
+  %a.1 = insertelement <4 x i64> %a.0, i64 %a1, i32 1
+  %a.2 = insertelement <4 x i64> %a.1, i64 %a2, i32 2
+  %a = insertelement <4 x i64> %a.2, i64 %a3, i32 3
+  %b.0 = insertelement <8 x i64> poison, i64 %b0, i32 0
+  %b.1 = insertelement <8 x i64> %b.0, i64 %b1, i32 1
+  %b.2 = insertelement <8 x i64> %b.1, i64 %b2, i32 2
+  %b.3 = insertelement <8 x i64> %b.2, i64 %b3, i32 3
+  %b.4 = insertelement <8 x i64> %b.3, i64 %b4, i32 4
+  %b.5 = insertelement <8 x i64> %b.4, i64 %b5, i32 5
+  %b.6 = insertelement <8 x i64> %b.5, i64 %b6, i32 6
+  %b = insertelement <8 x i64> %b.6, i64 %b7, i32 7
+  %c.0 = insertelement <4 x i64> poison, i64 %c0, i32 0
+  %c.1 = insertelement <4 x i64> %c.0, i64 %c1, i32 1
+  %c.2 = insertelement <4 x i64> %c.1, i64 %c2, i32 2
+  %c = insertelement <4 x i64> %c.2, i64 %c3, i32 3
+  %sum0 = bitcast <4 x i64> %c to <8 x float>
+  %a.part0 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 0>
+  %a.step0 = bitcast <1 x i64> %a.part0 to <2 x i32>
+  %b.part0 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 0, i32 1>
+  %b.step0 = bitcast <2 x i64> %b.part0 to <4 x i32>
+  %index0.low = lshr i64 %index, 0
+  %index0 = trunc i64 %index0.low to i16
+  %sum1 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.bf8.fp8.v8f32.v2i32.v4i32.i16(<2 x i32> %a.step0, <4 x i32> %b.step0, <8 x float> %sum0, i16 %index0)
+  %a.part1 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 1>
+  %a.step1 = bitcast <1 x i64> %a.part1 to <2 x i32>
+  %b.part1 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 2, i32 3>
+  %b.step1 = bitcast <2 x i64> %b.part1 to <4 x i32>
+  %index1.low = lshr i64 %index, 16
+  %index1 = trunc i64 %index1.low to i16
+  %sum2 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.bf8.fp8.v8f32.v2i32.v4i32.i16(<2 x i32> %a.step1, <4 x i32> %b.step1, <8 x float> %sum1, i16 %index1)
+  %a.part2 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 2>
+  %a.step2 = bitcast <1 x i64> %a.part2 to <2 x i32>
+  %b.part2 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 4, i32 5>
+  %b.step2 = bitcast <2 x i64> %b.part2 to <4 x i32>
+  %index2.low = lshr i64 %index, 32
+  %index2 = trunc i64 %index2.low to i16
+  %sum3 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.bf8.fp8.v8f32.v2i32.v4i32.i16(<2 x i32> %a.step2, <4 x i32> %b.step2, <8 x float> %sum2, i16 %index2)
+  %a.part3 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 3>
+  %a.step3 = bitcast <1 x i64> %a.part3 to <2 x i32>
+  %b.part3 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 6, i32 7>
+  %b.step3 = bitcast <2 x i64> %b.part3 to <4 x i32>
+  %index3.low = lshr i64 %index, 48
+  %index3 = trunc i64 %index3.low to i16
+  %sum4 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.bf8.fp8.v8f32.v2i32.v4i32.i16(<2 x i32> %a.step3, <4 x i32> %b.step3, <8 x float> %sum3, i16 %index3)
+  %parts = bitcast <8 x float> %sum4 to <4 x i64>
+  ret <4 x i64> %parts
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_bf8_fp8_0(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_bf8_fp8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 0
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_bf8_fp8_1(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_bf8_fp8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 1
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_bf8_fp8_2(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_bf8_fp8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 2
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_bf8_fp8_3(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_bf8_fp8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 3
+  ret i64 %part
+}
+
+define internal <4 x i64> @wavecast_v_swmmac_f32_16x16x32_bf8_bf8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %a.0 = insertelement <4 x i64> poison, i64 %a0, i32 0
+  %a.1 = insertelement <4 x i64> %a.0, i64 %a1, i32 1
+  %a.2 = insertelement <4 x i64> %a.1, i64 %a2, i32 2
+  %a = insertelement <4 x i64> %a.2, i64 %a3, i32 3
+  %b.0 = insertelement <8 x i64> poison, i64 %b0, i32 0
+  %b.1 = insertelement <8 x i64> %b.0, i64 %b1, i32 1
+  %b.2 = insertelement <8 x i64> %b.1, i64 %b2, i32 2
+  %b.3 = insertelement <8 x i64> %b.2, i64 %b3, i32 3
+  %b.4 = insertelement <8 x i64> %b.3, i64 %b4, i32 4
+  %b.5 = insertelement <8 x i64> %b.4, i64 %b5, i32 5
+  %b.6 = insertelement <8 x i64> %b.5, i64 %b6, i32 6
+  %b = insertelement <8 x i64> %b.6, i64 %b7, i32 7
+  %c.0 = insertelement <4 x i64> poison, i64 %c0, i32 0
+  %c.1 = insertelement <4 x i64> %c.0, i64 %c1, i32 1
+  %c.2 = insertelement <4 x i64> %c.1, i64 %c2, i32 2
+  %c = insertelement <4 x i64> %c.2, i64 %c3, i32 3
+  %sum0 = bitcast <4 x i64> %c to <8 x float>
+  %a.part0 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 0>
+  %a.step0 = bitcast <1 x i64> %a.part0 to <2 x i32>
+  %b.part0 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 0, i32 1>
+  %b.step0 = bitcast <2 x i64> %b.part0 to <4 x i32>
+  %index0.low = lshr i64 %index, 0
+  %index0 = trunc i64 %index0.low to i16
+  %sum1 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.bf8.bf8.v8f32.v2i32.v4i32.i16(<2 x i32> %a.step0, <4 x i32> %b.step0, <8 x float> %sum0, i16 %index0)
+  %a.part1 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 1>
+  %a.step1 = bitcast <1 x i64> %a.part1 to <2 x i32>
+  %b.part1 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 2, i32 3>
+  %b.step1 = bitcast <2 x i64> %b.part1 to <4 x i32>
+  %index1.low = lshr i64 %index, 16
+  %index1 = trunc i64 %index1.low to i16
+  %sum2 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.bf8.bf8.v8f32.v2i32.v4i32.i16(<2 x i32> %a.step1, <4 x i32> %b.step1, <8 x float> %sum1, i16 %index1)
+  %a.part2 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 2>
+  %a.step2 = bitcast <1 x i64> %a.part2 to <2 x i32>
+  %b.part2 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 4, i32 5>
+  %b.step2 = bitcast <2 x i64> %b.part2 to <4 x i32>
+  %index2.low = lshr i64 %index, 32
+  %index2 = trunc i64 %index2.low to i16
+  %sum3 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.bf8.bf8.v8f32.v2i32.v4i32.i16(<2 x i32> %a.step2, <4 x i32> %b.step2, <8 x float> %sum2, i16 %index2)
+  %a.part3 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 3>
+  %a.step3 = bitcast <1 x i64> %a.part3 to <2 x i32>
+  %b.part3 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 6, i32 7>
+  %b.step3 = bitcast <2 x i64> %b.part3 to <4 x i32>
+  %index3.low = lshr i64 %index, 48
+  %index3 = trunc i64 %index3.low to i16
+  %sum4 = call <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.bf8.bf8.v8f32.v2i32.v4i32.i16(<2 x i32> %a.step3, <4 x i32> %b.step3, <8 x float> %sum3, i16 %index3)
+  %parts = bitcast <8 x float> %sum4 to <4 x i64>
+  ret <4 x i64> %parts
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_bf8_bf8_0(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_bf8_bf8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 0
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_bf8_bf8_1(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_bf8_bf8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 1
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_bf8_bf8_2(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_bf8_bf8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 2
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_f32_16x16x32_bf8_bf8_3(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_f32_16x16x32_bf8_bf8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 3
+  ret i64 %part
+}
+
+define internal <4 x i64> @wavecast_v_swmmac_i32_16x16x32_iu8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %a.0 = insertelement <4 x i64> poison, i64 %a0, i32 0
+  %a.1 = insertelement <4 x i64> %a.0, i64 %a1, i32 1
+  %a.2 = insertelement <4 x i64> %a.1, i64 %a2, i32 2
+  %a = insertelement <4 x i64> %a.2, i64 %a3, i32 3
+  %b.0 = insertelement <8 x i64> poison, i64 %b0, i32 0
+  %b.1 = insertelement <8 x i64> %b.0, i64 %b1, i32 1
+  %b.2 = insertelement <8 x i64> %b.1, i64 %b2, i32 2
+  %b.3 = insertelement <8 x i64> %b.2, i64 %b3, i32 3
+  %b.4 = insertelement <8 x i64> %b.3, i64 %b4, i32 4
+  %b.5 = insertelement <8 x i64> %b.4, i64 %b5, i32 5
+  %b.6 = insertelement <8 x i64> %b.5, i64 %b6, i32 6
+  %b = insertelement <8 x i64> %b.6, i64 %b7, i32 7
+  %c.0 = insertelement <4 x i64> poison, i64 %c0, i32 0
+  %c.1 = insertelement <4 x i64> %c.0, i64 %c1, i32 1
+  %c.2 = insertelement <4 x i64> %c.1, i64 %c2, i32 2
+  %c = insertelement <4 x i64> %c.2, i64 %c3, i32 3
+  %sum0 = bitcast <4 x i64> %c to <8 x i32>
+  %a.part0 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 0>
+  %a.step0 = bitcast <1 x i64> %a.part0 to <2 x i32>
+  %b.part0 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 0, i32 1>
+  %b.step0 = bitcast <2 x i64> %b.part0 to <4 x i32>
+  %index0.low = lshr i64 %index, 0
+  %index0 = trunc i64 %index0.low to i16
+  %sum1 = call <8 x i32> @llvm.amdgcn.swmmac.i32.16x16x32.iu8.v8i32.v2i32.v4i32.i16(i1 1, <2 x i32> %a.step0, i1 1, <4 x i32> %b.step0, <8 x i32> %sum0, i16 %index0, i1 0)
+  %a.part1 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 1>
+  %a.step1 = bitcast <1 x i64> %a.part1 to <2 x i32>
+  %b.part1 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 2, i32 3>
+  %b.step1 = bitcast <2 x i64> %b.part1 to <4 x i32>
+  %index1.low = lshr i64 %index, 16
+  %index1 = trunc i64 %index1.low to i16
+  %sum2 = call <8 x i32> @llvm.amdgcn.swmmac.i32.16x16x32.iu8.v8i32.v2i32.v4i32.i16(i1 1, <2 x i32> %a.step1, i1 1, <4 x i32> %b.step1, <8 x i32> %sum1, i16 %index1, i1 0)
+  %a.part2 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 2>
+  %a.step2 = bitcast <1 x i64> %a.part2 to <2 x i32>
+  %b.part2 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 4, i32 5>
+  %b.step2 = bitcast <2 x i64> %b.part2 to <4 x i32>
+  %index2.low = lshr i64 %index, 32
+  %index2 = trunc i64 %index2.low to i16
+  %sum3 = call <8 x i32> @llvm.amdgcn.swmmac.i32.16x16x32.iu8.v8i32.v2i32.v4i32.i16(i1 1, <2 x i32> %a.step2, i1 1, <4 x i32> %b.step2, <8 x i32> %sum2, i16 %index2, i1 0)
+  %a.part3 = shufflevector <4 x i64> %a, <4 x i64> poison, <1 x i32> <i32 3>
+  %a.step3 = bitcast <1 x i64> %a.part3 to <2 x i32>
+  %b.part3 = shufflevector <8 x i64> %b, <8 x i64> poison, <2 x i32> <i32 6, i32 7>
+  %b.step3 = bitcast <2 x i64> %b.part3 to <4 x i32>
+  %index3.low = lshr i64 %index, 48
+  %index3 = trunc i64 %index3.low to i16
+  %sum4 = call <8 x i32> @llvm.amdgcn.swmmac.i32.16x16x32.iu8.v8i32.v2i32.v4i32.i16(i1 1, <2 x i32> %a.step3, i1 1, <4 x i32> %b.step3, <8 x i32> %sum3, i16 %index3, i1 0)
+  %parts = bitcast <8 x i32> %sum4 to <4 x i64>
+  ret <4 x i64> %parts
+}
+
+define i64 @wavecast_v_swmmac_i32_16x16x32_iu8_0(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_i32_16x16x32_iu8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 0
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_i32_16x16x32_iu8_1(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_i32_16x16x32_iu8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 1
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_i32_16x16x32_iu8_2(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_i32_16x16x32_iu8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 2
+  ret i64 %part
+}
+
+define i64 @wavecast_v_swmmac_i32_16x16x32_iu8_3(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index) alwaysinline {
+  %parts = call <4 x i64> @wavecast_v_swmmac_i32_16x16x32_iu8(i64 %a0, i64 %a1, i64 %a2, i64 %a3, i64 %b0, i64 %b1, i64 %b2, i64 %b3, i64 %b4, i64 %b5, i64 %b6, i64 %b7, i64 %c0, i64 %c1, i64 %c2, i64 %c3, i64 %index)
+  %part = extractelement <4 x i64> %parts, i32 3
+  ret i64 %part
+}
+
+declare <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.bf16.v8f32.v8i16.v16i16.i16(<8 x i16>, <16 x i16>, <8 x float>, i16)
+
+declare <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.f16.v8f32.v8f16.v16f16.i16(<8 x half>, <16 x half>, <8 x float>, i16)
+
+declare <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.fp8.fp8.v8f32.v2i32.v4i32.i16(<2 x i32>, <4 x i32>, <8 x float>, i16)
+
+declare <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.fp8.bf8.v8f32.v2i32.v4i32.i16(<2 x i32>, <4 x i32>, <8 x float>, i16)
+
+declare <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.bf8.fp8.v8f32.v2i32.v4i32.i16(<2 x i32>, <4 x i32>, <8 x float>, i16)
+
+declare <8 x float> @llvm.amdgcn.swmmac.f32.16x16x32.bf8.bf8.v8f32.v2i32.v4i32.i16(<2 x i32>, <4 x i32>, <8 x float>, i16)
+
+declare <8 x i32> @llvm.amdgcn.swmmac.i32.16x16x32.iu8.v8i32.v2i32.v4i32.i16(i1 immarg, <2 x i32>, i1 immarg, <4 x i32>, <8 x i32>, i16, i1 immarg)
