@@ -83,7 +83,58 @@ def test_a_register_the_program_has_not() -> None:
         _rows("gfx1100", "\ts_movk_i32 m0, 0x200\n\tv_movrels_b32_e32 v8, v10\n")
 
 
-def test_other_instructions_in_index_mode_are_refused() -> None:
-    body = "\ts_set_gpr_idx_on s2, gpr_idx(SRC0)\n\tv_add_u32_e32 v8, v9, v10\n"
+@pytest.mark.parametrize("index", [0, 1, 3])
+@pytest.mark.parametrize("fields", ["SRC0", "SRC1", "DST", "SRC0, DST", "SRC0, SRC1, DST"])
+def test_any_operand_in_index_mode(fields: str, index: int) -> None:
+    """v8 + v10 -> v12, those in `fields` moved; inactive lanes stay."""
+    moved = {name: index * (name in fields.split(", ")) for name in ("SRC0", "SRC1", "DST")}
+    expected = list(START)
+    expected[4 + moved["DST"]] = START[moved["SRC0"]] + START[2 + moved["SRC1"]]
+    on = f"\ts_mov_b32 s2, {index}\n\ts_set_gpr_idx_on s2, gpr_idx({fields})\n"
+    body = f"{on}\tv_add_u32_e32 v12, v8, v10\n\ts_set_gpr_idx_off\n"
+    assert _rows("gfx942", body) == expected
+    assert _rows("gfx942", masked("gfx942", 1) + body) == START
+
+
+@pytest.mark.parametrize("index", [0, 2])
+def test_a_lane_written_in_index_mode(index: int) -> None:
+    on = f"\ts_mov_b32 s2, {index}\n\ts_set_gpr_idx_on s2, gpr_idx(DST)\n"
+    body = f"{on}\tv_writelane_b32 v9, s20, 1\n\ts_set_gpr_idx_off\n"
+    expected = list(START)
+    expected[1 + index] = 100
+    assert _rows("gfx942", body) == expected
+
+
+@pytest.mark.parametrize(
+    "instruction", ["v_add_u32_e32 v9, v9, v10", "v_add_f64 v[8:9], v[10:11], 1.0"]
+)
+def test_what_index_mode_refuses(instruction: str) -> None:
+    body = f"\ts_set_gpr_idx_on s2, gpr_idx(SRC0)\n\t{instruction}\n"
     with pytest.raises(Unsupported, match="in index mode"):
         _rows("gfx942", f"{body}\ts_set_gpr_idx_off\n")
+
+
+@pytest.mark.parametrize("bit", [0, 1])
+def test_vector_instructions_are_skipped(bit: int) -> None:
+    """Those between, of lanes and of memory; scalar ones are executed."""
+    body = f"""
+	s_movk_i32 s3, {bit << 5}
+	s_setvskip s3, 5
+	v_mov_b32_e32 v8, 1
+	global_load_dword v9, v1, s[8:9]
+	s_movk_i32 s3, 7
+	s_waitcnt vmcnt(0)
+	s_setvskip 0, 0
+	v_mov_b32_e32 v10, s3
+"""
+    expected = [100, 101, 7] if bit else [1, 0, 7]
+    assert _rows("gfx942", body) == [*expected, *START[3:]]
+
+
+@pytest.mark.parametrize(
+    "instruction", ["v_cmp_eq_u32_e32 vcc, 1, v8", "s_cbranch_scc0 next\nnext:"]
+)
+def test_what_cannot_be_skipped(instruction: str) -> None:
+    body = f"\ts_setvskip s20, 5\n\t{instruction}\n\ts_setvskip 0, 0\n"
+    with pytest.raises(Unsupported, match="skipped"):
+        _rows("gfx942", body)

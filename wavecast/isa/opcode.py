@@ -173,6 +173,8 @@ class OpcodeFlag(StrEnum):
     INDEX_OFF = "index_off"
     INDEX_MODE = "index_mode"
     """Sets which operands VGPR indexing applies to."""
+    VECTOR_SKIP = "vector_skip"
+    """Says whether the vector instructions that follow are executed (gfx9)."""
     INDEX_VALUE = "index_value"
     """Sets the index of VGPR indexing."""
     M0_SOURCE = "m0_source"

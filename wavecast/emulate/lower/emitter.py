@@ -132,7 +132,8 @@ class WaveEmitter(Emitter):
     """The wave function of a kernel: `i32 wave(ptr state, ptr context)`.
 
     `index_mode` has the operands that are relative to M0 here (gfx9): a bit for each of src0, src1,
-    src2 and dst; only `relative.lower` changes it. `blocks` are the LLVM blocks of the program's.
+    src2 and dst; only `relative.lower` changes it. `skip` is whether vector instructions are
+    skipped here (i1), None where none is. `blocks` are the LLVM blocks of the program's.
     """
 
     listener: AccessListener
@@ -151,6 +152,7 @@ class WaveEmitter(Emitter):
             function.append_basic_block(f"b{block.index}") for block in kernel_input.program.blocks
         )
         self.index_mode = 0
+        self.skip: Any = None
         self.resume_points: list[Any] = []
         """Blocks where waves that stopped continue; number n is the n-th, from 1."""
         self.status: Any = None

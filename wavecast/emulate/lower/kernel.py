@@ -9,6 +9,7 @@ resume point.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
@@ -27,15 +28,16 @@ from wavecast.emulate.lower import (
 from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
 from wavecast.emulate.lower.emitter import KernelInput, WaveEmitter
 from wavecast.emulate.lower.observer import Observer
+from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.lower.outlining import Shapes
 from wavecast.emulate.lower.pending import PendingInstructions
 from wavecast.emulate.lower.whole import is_lane_wise, lower_whole
-from wavecast.emulate.values import I32, I64, element, load
+from wavecast.emulate.values import I1, I32, I64, element, load
 from wavecast.isa.defuse import bits_of
-from wavecast.isa.instruction import Instruction
+from wavecast.isa.instruction import Decoded, Instruction, OperandClass
 from wavecast.isa.opcode import Control, OpcodeFlag, Role
 from wavecast.isa.program import Block, Program
-from wavecast.isa.registers import EXEC, SGPR_BASE
+from wavecast.isa.registers import AGPRS, EXEC, SGPR_BASE, VGPRS
 from wavecast.isa.semantics.machine import FloatMode
 
 _DEBUG_TRAP = 3
@@ -103,6 +105,8 @@ class KernelLowering:
                 current = emitter.builder.block
                 if current is not None and not current.is_terminated:
                     self.observer.after(emitter, instruction)
+            if emitter.skip is not None:
+                raise Unsupported(f"{program.name}: skipped vector instructions across blocks")
             if emitter.index_mode:
                 raise Unsupported(f"{program.name}: index mode across blocks")
             self.pending.settle()
@@ -184,37 +188,81 @@ class KernelLowering:
         if opcode.matrix is None:
             self.pending.products.before(decoded)
         try:
-            if opcode.control is not Control.NONE:
-                self._control(instruction)
-            elif relative.concerns(self.emitter, decoded):
-                self.pending.settle()
-                relative.lower(self.emitter, instruction)
-            elif "mode" in opcode.implicit_writes:
-                self.pending.settle()
-                mode.write(self.emitter, decoded)
-            elif opcode.role is Role.BARRIER:
-                self.pending.settle()
-                barriers.lower(self.emitter, instruction)
-            elif opcode.role is Role.MESSAGE and decoded.writes:
-                scalar_memory.message(self.emitter, decoded)
-            elif OpcodeFlag.TRAP in opcode.flags:
-                self._trap(instruction)
-            elif opcode.role in _SKIPPED:
-                return
-            elif opcode.matrix is not None:
-                self.pending.flush()
-                self.pending.products.lower(decoded)
-            elif decoded.memory is not None or opcode.form == "SMEM":
-                self.pending.flush()
-                memory.lower(self.emitter, instruction)
-            elif opcode.is_vector:
-                self._vector(instruction)
-            elif self.input.quick and scalar.is_computation(decoded):
-                self.shapes.call(self.emitter, instruction)
-            else:
-                scalar.lower(self.emitter, instruction)
+            self._lower(instruction)
         except Unsupported as error:
             raise error.at(self.input.program, instruction) from None
+
+    def _lower(self, instruction: Instruction) -> None:
+        decoded = instruction.decoded
+        opcode = decoded.opcode
+        if opcode.control is not Control.NONE:
+            self._control(instruction)
+        elif relative.concerns(self.emitter, decoded):
+            self.pending.settle()
+            relative.lower(self.emitter, instruction, partial(self._settled, instruction))
+        elif OpcodeFlag.VECTOR_SKIP in opcode.flags:
+            self.pending.settle()
+            self._skip_vectors(decoded)
+        elif self.emitter.skip is not None and _may_be_skipped(decoded):
+            self._unless_skipped(instruction)
+        elif "mode" in opcode.implicit_writes:
+            self.pending.settle()
+            mode.write(self.emitter, decoded)
+        elif opcode.role is Role.BARRIER:
+            self.pending.settle()
+            barriers.lower(self.emitter, instruction)
+        elif opcode.role is Role.MESSAGE and decoded.writes:
+            scalar_memory.message(self.emitter, decoded)
+        elif OpcodeFlag.TRAP in opcode.flags:
+            self._trap(instruction)
+        elif opcode.role in _SKIPPED:
+            return
+        elif opcode.matrix is not None:
+            self.pending.flush()
+            self.pending.products.lower(decoded)
+        elif decoded.memory is not None or opcode.form == "SMEM":
+            self.pending.flush()
+            memory.lower(self.emitter, instruction)
+        elif opcode.is_vector:
+            self._vector(instruction)
+        elif self.input.quick and scalar.is_computation(decoded):
+            self.shapes.call(self.emitter, instruction)
+        else:
+            scalar.lower(self.emitter, instruction)
+
+    def _skip_vectors(self, decoded: Decoded) -> None:
+        """`s_setvskip`: whether a bit is set, which the second operand numbers. Source: AMD CDNA3
+        instruction set architecture guide, "S_SETVSKIP"."""
+        emitter, builder = self.emitter, self.emitter.builder
+        word, number = (
+            scalar_operand(emitter, operand, role, 32)
+            for operand, role in zip(decoded.operands, decoded.roles, strict=True)
+        )
+        bit = builder.lshr(word, builder.and_(number, I32(31)))
+        never = decoded.operands[0].kind is OperandClass.CONSTANT and not decoded.operands[0].value
+        emitter.skip = None if never else builder.trunc(bit, I1)
+
+    def _unless_skipped(self, instruction: Instruction) -> None:
+        """A vector instruction without lanes where it is skipped. Raises Unsupported for those that
+        do more than lanes do."""
+        emitter, skip = self.emitter, self.emitter.skip
+        decoded = instruction.decoded
+        if decoded.opcode.matrix is not None or decoded.writes & ~(VGPRS | AGPRS):
+            raise Unsupported("this instruction where vector instructions are skipped")
+        self.pending.settle()
+        mask = emitter.exec_mask()
+        emitter.skip = None
+        with emitter.masked(emitter.builder.select(skip, mask.type(0), mask)):
+            self._lower(instruction)
+            self.pending.settle()
+        emitter.skip = skip
+
+    def _settled(self, instruction: Instruction) -> None:
+        """A vector instruction, with its code emitted at once."""
+        if instruction.memory is not None or instruction.opcode.matrix is not None:
+            raise Unsupported("this instruction in index mode")
+        self._vector(instruction)
+        self.pending.settle()
 
     def _vector(self, instruction: Instruction) -> None:
         if self.input.quick:
@@ -267,6 +315,11 @@ class KernelLowering:
         self.pending.settle()
         emitter.stop(state.TRAP, instruction.index)
         emitter.builder.position_at_end(emitter.function.append_basic_block("after_trap"))
+
+
+def _may_be_skipped(decoded: Decoded) -> bool:
+    accesses = decoded.memory is not None and decoded.opcode.form != "SMEM"
+    return decoded.opcode.is_vector or accesses
 
 
 def _pause_blocks(program: Program) -> frozenset[int]:

@@ -37,9 +37,10 @@ _ISSUE = 0x7000000
 """Prefetching, performance counters and replay (26:24), where the target has them."""
 _REGISTER_BANKS = 0xFF000
 """Upper bits of vector register numbers (19:12), where the target has them."""
-_NOT_EXECUTED: Final = relative.FLAGS | {OpcodeFlag.VGPR_MSB}
+_NOT_EXECUTED: Final = relative.FLAGS | {OpcodeFlag.VGPR_MSB, OpcodeFlag.VECTOR_SKIP}
 """Flags of rows that write MODE without a change of rounding or denormals: LLVM prints instructions
-with the complete numbers of vector registers, and `relative` keeps the index mode."""
+with the complete numbers of vector registers, `relative` keeps the index mode, `kernel` what is
+skipped."""
 _IMMEDIATES: Final = {OpcodeFlag.ROUND_MODE: 0, OpcodeFlag.DENORM_MODE: 4}
 """Flags of rows that write four bits of MODE -> the first one."""
 _INERT = ("SCHED_MODE",)

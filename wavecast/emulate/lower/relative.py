@@ -8,6 +8,9 @@ launch off; what hardware does then depends on what it allocated.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from functools import reduce
+from operator import or_
 from typing import Any, Final
 
 from llvmlite import ir
@@ -18,11 +21,12 @@ from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.operands import scalar_operand
 from wavecast.emulate.values import I1, I32, I64, element, splat
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
-from wavecast.isa.opcode import Opcode, OpcodeFlag
+from wavecast.isa.opcode import Opcode, OpcodeFlag, OperandAccess
 from wavecast.isa.registers import SGPR_BASE, TTMP_BASE
 
 _MOVES: Final = frozenset({OpcodeFlag.M0_SOURCE, OpcodeFlag.M0_DEST, OpcodeFlag.M0_DEST_HIGH})
 _INDEX: Final = frozenset({OpcodeFlag.INDEX_ON, OpcodeFlag.INDEX_OFF, OpcodeFlag.INDEX_MODE})
+_WRITES: Final = (OperandAccess.WRITE, OperandAccess.READ_WRITE)
 _FIELDS = {"SRC0": 1, "SRC1": 2, "SRC2": 4, "DST": 8}
 FLAGS: Final = _MOVES | _INDEX | {OpcodeFlag.INDEX_VALUE}
 """Flags of the rows lowered here."""
@@ -34,8 +38,8 @@ def concerns(emitter: WaveEmitter, decoded: Decoded) -> bool:
     return bool(opcode.flags & FLAGS or (emitter.index_mode and opcode.is_vector))
 
 
-def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
-    """Lower one. Raises Unsupported for instructions other than moves in index mode."""
+def lower(emitter: WaveEmitter, instruction: Instruction, plainly: Callable[[], None]) -> None:
+    """Lower one; `plainly` lowers it with the registers it names. Raises Unsupported."""
     decoded, opcode = instruction.decoded, instruction.opcode
     if opcode.flags & _MOVES:
         move = _move if opcode.is_vector else _scalar_move
@@ -49,7 +53,7 @@ def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
         source = 0 if emitter.index_mode & 1 else None
         _move(emitter, instruction, target, source)
     else:
-        raise Unsupported("this instruction in index mode")
+        _with_copies(emitter, instruction, plainly)
 
 
 def _shifts(opcode: Opcode) -> tuple[int | None, int | None]:
@@ -114,6 +118,45 @@ def _require(emitter: WaveEmitter, instruction: Instruction, good: Any) -> None:
     builder = emitter.builder
     with builder.if_then(builder.not_(good), likely=False):
         emitter.stop(state.BAD_REGISTER, instruction.index)
+
+
+def _with_copies(
+    emitter: WaveEmitter, instruction: Instruction, plainly: Callable[[], None]
+) -> None:
+    """Another instruction in index mode: with the relative registers copied to those it names, and
+    the result to its relative register; what the named ones had returns to them."""
+    named = [
+        (operand, role.access in _WRITES)
+        for operand, role in zip(instruction.operands, instruction.decoded.roles, strict=True)
+    ]
+    relative, targets, others = [], [], []
+    source = 0
+    for operand, written in named:
+        moves = emitter.index_mode & (8 if written else 1 << source if source < 3 else 0)
+        source += not written
+        if moves and operand.kind is OperandClass.VGPR:
+            (targets if written else relative).append(operand)
+        else:
+            others.append(operand)
+    bits = [operand.bits for operand in (*relative, *targets, *others)]
+    overlaps = sum(each.bit_count() for each in bits) != reduce(or_, bits, 0).bit_count()
+    if overlaps or any(operand.count != 1 for operand in (*relative, *targets)):
+        raise Unsupported("this instruction in index mode")
+    builder, kind = emitter.builder, ir.VectorType(I32, emitter.layout.lanes)
+    rows = [
+        (_row(emitter, instruction, operand, None), _row(emitter, instruction, operand, 0))
+        for operand in (*relative, *targets)
+    ]
+    before = [builder.load(row, align=4, typ=kind) for row, _ in rows]
+    moved = [builder.load(row, align=4, typ=kind) for _, row in rows]
+    for (row, _), value in zip(rows, moved, strict=True):
+        builder.store(value, row, align=4)
+    plainly()
+    results = [builder.load(row, align=4, typ=kind) for row, _ in rows[len(relative) :]]
+    for (row, _), value in zip(rows, before, strict=True):
+        builder.store(value, row, align=4)
+    for (_, row), value in zip(rows[len(relative) :], results, strict=True):
+        builder.store(value, row, align=4)
 
 
 # scalar registers
