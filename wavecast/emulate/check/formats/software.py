@@ -1,7 +1,7 @@
 """8-bit float formats that functions of a HIP file convert from and to by arithmetic on bits.
 
-Such a function names no format. What it is follows from what it gives: it is compiled in a kernel
-of its own and executed for every byte, or for the value of every byte, and compared with the four
+Such a function names no format. What it is follows from what it gives: it is compiled in a separate
+kernel and executed for every byte, or for the value of every byte, and compared with the four
 formats. NaNs and infinities, which conversions often leave out, do not count.
 """
 
@@ -18,7 +18,8 @@ import numpy as np
 from wavecast.compile import hip
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.dtypes import Dtype, SpecialValues, Variant, lookup
-from wavecast.emulate.launch import Emulator
+from wavecast.emulate import engine
+from wavecast.emulate.native import native_kernel
 from wavecast.errors import WavecastError
 
 _BYTE: Final = r"unsigned\s+char|u?int8_t|__hip_fp8_storage_t"
@@ -122,7 +123,7 @@ def _run(code: CodeObject, given: np.ndarray) -> np.ndarray:
     segment = struct.pack("<QQ", *(array.ctypes.data for array in arrays))
     ranges = [(array.ctypes.data, array.ctypes.data + array.nbytes) for array in arrays]
     launch = Launch(code, (1, 1, 1), (_CODES, 1, 1), kernarg=segment.ljust(_CODES, b"\0"))
-    Emulator(threads=1, max_instructions=_INSTRUCTIONS).run(launch, ranges)
+    engine.run(native_kernel(code), launch, sorted(ranges), budget=_INSTRUCTIONS)
     return out
 
 

@@ -231,7 +231,7 @@ def _copies(decoded: Decoded) -> bool:
 
 
 def _shift_amount(decoded: Decoded, matches: Callable[[Decoded, bool], bool]) -> int | None:
-    """The position of the amount of a shift of 64 bits, where it is no constant."""
+    """The position of the amount of a shift of 64 bits, unless it is constant."""
     sources = [n for n, role in enumerate(decoded.roles) if role.access is OperandAccess.READ]
     if len(sources) != 2 or decoded.memory is not None or semantics.of(decoded.opcode) is None:
         return None
