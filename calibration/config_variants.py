@@ -186,7 +186,7 @@ def _lists_of_types(name: str, depth: int) -> list[Any]:
 
 def switches(name: str, default: Any) -> bool:
     """Whether a field may switch something on: no size, rate, token, name or output."""
-    if name in UNMEASURED or name.endswith(("_token_id", "_dropout", "_pdrop", "_bias", "_act")):
+    if name in UNMEASURED or name.endswith(("_token_id", "_dropout", "_pdrop", "_act")):
         return False
     if name.startswith(("output_", "summary_", "use_cache", "norm_", "scale_")):
         return False
@@ -224,6 +224,7 @@ __all__ = [
     "WINDOWS",
     "base",
     "base_fields",
+    "class_defaults",
     "depth_of",
     "every_field",
     "few",

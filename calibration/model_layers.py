@@ -28,12 +28,11 @@ from wavecast.systems.architecture import (
     LatentAttention,
     Layer,
     LinearAttention,
+    ModelArchitecture,
 )
 
 TOKENS = 24
 """Tokens of the prompt that a small model runs; windows, chunks and chosen keys are fewer."""
-VECTORS = ("bias", "norm", "sinks", "shared_expert_gate", "_scale", ".scale", "base", "A_log")
-"""Parts of the names of parameters that are no matrices of a product: Wavecast leaves them out."""
 REFUSED = (
     ArithmeticError, AttributeError, AssertionError, IndexError, KeyError, NameError,
     NotImplementedError, RuntimeError, TypeError, ValueError,
@@ -43,22 +42,23 @@ REFUSED = (
 
 @dataclass(frozen=True, slots=True)
 class LayerFacts:
-    """What is compared of a layer: elements of its matrices, experts per token, heads (of queries
-    and of keys) and their sizes (of keys and of values), whether positions rotate, how many keys
-    each query sees, and elements of the cache per token and of the state per sequence."""
+    """What is compared of a layer: elements of all its weights, experts per token, heads (of
+    queries and of keys) and their sizes (of keys and of values), whether positions rotate, how many
+    keys each query sees, and elements of the cache after the prompt and of the state of linear
+    attention."""
 
-    matrices: int
+    parameters: int
     topk: int = 0
     heads: tuple[int, ...] = ()
     rotary: bool = False
     seen: tuple[int, ...] = ()
-    cached: float = 0.0
+    cached: int = 0
     state: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class ModelFacts:
-    """The layers in order, and elements of the matrices outside of them."""
+    """The layers in order, and elements of the weights outside of them."""
 
     layers: tuple[LayerFacts, ...]
     rest: int
@@ -108,7 +108,7 @@ def _visible(mask: torch.Tensor | None, queries: int, keys: int) -> tuple[int, .
 
 def built(values: Mapping[str, Any], *, device: str = "cpu") -> nn.Module | None:
     """The model of a configuration; None where transformers refuses it."""
-    with _quiet():
+    with quiet():
         try:
             config = CONFIG_MAPPING[values["model_type"]].from_dict(copy.deepcopy(dict(values)))
             config._attn_implementation = "eager"
@@ -145,13 +145,9 @@ def has_head(kind: str) -> bool:
     return CONFIG_MAPPING[kind] in transformers.MODEL_FOR_CAUSAL_LM_MAPPING
 
 
-def matrices(module: nn.Module) -> int:
-    """Elements of the matrices of a module."""
-    return sum(
-        parameter.numel()
-        for name, parameter in module.named_parameters()
-        if parameter.dim() > 1 and not any(part in name for part in VECTORS)
-    )
+def parameters(module: nn.Module) -> int:
+    """Elements of all weights of a module."""
+    return sum(parameter.numel() for parameter in module.parameters())
 
 
 def reference(values: Mapping[str, Any]) -> ModelFacts | None:
@@ -168,7 +164,7 @@ def reference(values: Mapping[str, Any]) -> ModelFacts | None:
     layers = tuple(
         _facts_of_module(layer, probe.of(index), cache, index) for index, layer in enumerate(found)
     )
-    return ModelFacts(layers, matrices(model) - sum(layer.matrices for layer in layers))
+    return ModelFacts(layers, parameters(model) - sum(layer.parameters for layer in layers))
 
 
 def _layers(model: nn.Module) -> list[nn.Module]:
@@ -193,7 +189,7 @@ def _run(model: nn.Module, layers: list[nn.Module], probe: _Probe) -> Any:
         if name.startswith("apply_") and "rotary" in name
     }
     try:
-        with contextlib.ExitStack() as stack, _quiet(), torch.no_grad():
+        with contextlib.ExitStack() as stack, quiet(), torch.no_grad():
             for name, function in rotations.items():
                 stack.enter_context(mock.patch.object(space, name, function))
             if hasattr(space, "eager_attention_forward"):
@@ -214,12 +210,12 @@ def _facts_of_module(layer: nn.Module, seen: _Seen, cache: Any, index: int) -> L
     if not heads and isinstance(getattr(own, "keys", None), torch.Tensor):
         heads, keys = _heads_of_cache(named.values(), own)
     return LayerFacts(
-        matrices(layer),
+        parameters(layer),
         _topk(named.values()),
         heads,
         seen.rotary and bool(heads),
         keys,
-        _cached(named, heads),
+        _cached(named, heads, own),
         _state(own),
     )
 
@@ -229,24 +225,31 @@ def _topk(modules: Iterable[Any]) -> int:
     return next((count for count in counts if isinstance(count, int) and count), 0)
 
 
-def _cached(named: Mapping[str, Any], heads: tuple[int, ...]) -> float:
-    """Elements of the cache of a token: of latent attention and its indexer as engines cache."""
+def _cached(named: Mapping[str, Any], heads: tuple[int, ...], own: Any) -> int:
+    """Elements of the cache after the prompt: of latent attention and its indexer as engines
+    cache, of compressed keys those of the cache itself."""
+    compressed = getattr(own, "compressed_kv", None)
+    if compressed is not None:
+        return sum(entries.numel() for entries in compressed.values() if entries is not None)
     rows = {
         name.rsplit(".", 1)[-1]: module.weight.shape[0]
         for name, module in named.items()
         if name.endswith(("kv_a_proj_with_mqa", "indexer.wk"))
     }
     if rows:
-        return sum(rows.values())
-    return heads[1] * (heads[2] + heads[3]) if heads else 0.0
+        return TOKENS * sum(rows.values())
+    return TOKENS * heads[1] * (heads[2] + heads[3]) if heads else 0
 
 
 def _state(cached: Any) -> int:
-    """Elements of the state of linear attention."""
-    states = getattr(cached, "recurrent_states", None)
-    if isinstance(states, (list, dict)):
-        states = next(iter(states.values() if isinstance(states, dict) else states))
-    return 0 if states is None else states.numel()
+    """Elements of the state of linear attention, and of the tokens that its convolution keeps:
+    engines keep one less than it reads."""
+    if not hasattr(cached, "recurrent_states"):
+        return 0
+    recurrent, convolved = (
+        next(iter(states.values())) for states in (cached.recurrent_states, cached.conv_states)
+    )
+    return recurrent.numel() + convolved[..., 1:].numel()
 
 
 def _heads_of_cache(modules: Iterable[Any], cached: Any) -> tuple[tuple[int, ...], tuple[int, ...]]:
@@ -263,23 +266,22 @@ def reading(values: Mapping[str, Any]) -> ModelFacts:
     """What Wavecast reads. Raises UsageError."""
     model = huggingface.read(values, "config")
     layers = tuple(
-        _facts_of_layer(layer, model.hidden, model.mixing)
-        for layer in huggingface.layers_in_order(values, "config")
+        _facts_of_layer(layer, model) for layer in huggingface.layers_in_order(values, "config")
     )
     head = 0 if has_head(values["model_type"]) or model.tied else model.vocabulary * model.hidden
-    return ModelFacts(layers, model.embedding_parameters - head)
+    return ModelFacts(layers, model.embedding_parameters + model.vectors - head)
 
 
-def _facts_of_layer(layer: Layer, hidden: int, mixing: int) -> LayerFacts:
-    mlp = layer.mlp
-    total = layer.attention.parameters(hidden) + mlp.parameters(hidden) + mixing
+def _facts_of_layer(layer: Layer, model: ModelArchitecture) -> LayerFacts:
+    mlp, hidden = layer.mlp, model.hidden
+    total = layer.attention.parameters(hidden) + mlp.parameters(hidden) + model.mixing
     topk = 0 if isinstance(mlp, DenseMlp) else mlp.topk
-    return LayerFacts(total, topk, *_attention_facts(layer.attention))
+    return LayerFacts(total + model.vectors_of(layer), topk, *_attention_facts(layer.attention))
 
 
 def _attention_facts(
     attention: Attention,
-) -> tuple[tuple[int, ...], bool, tuple[int, ...], float, int]:
+) -> tuple[tuple[int, ...], bool, tuple[int, ...], int, int]:
     causal = range(1, TOKENS + 1)
     match attention:
         case GroupedQueryAttention(heads, keys, size):
@@ -287,7 +289,7 @@ def _attention_facts(
                 (heads, keys, size, size),
                 attention.rotary,
                 tuple(attention.keys_seen(length) for length in causal),
-                attention.cached_elements,
+                TOKENS * attention.cached_elements,
                 0,
             )
         case LatentAttention(heads):
@@ -297,18 +299,20 @@ def _attention_facts(
                 (heads, heads, size, attention.value),
                 True,
                 tuple(min(length, topk) for length in causal),
-                attention.cached_elements + attention.index_elements,
+                TOKENS * (attention.cached_elements + attention.index_elements),
                 0,
             )
         case LinearAttention():
-            state = attention.value_heads * attention.key_dim * attention.value_dim
-            return ((), False, (), 0.0, state)
+            return ((), False, (), 0, attention.state_elements)
         case CompressedAttention(heads):
+            index = attention.indexer.dim if attention.indexer else 0
+            window = 2 * TOKENS * attention.head_dim
+            entries = (attention.head_dim + index) * (TOKENS // (attention.rate or TOKENS))
             return (
                 (heads, 1, attention.head_dim, attention.head_dim),
                 True,
                 tuple(_compressed(attention, length) for length in causal),
-                2 * attention.head_dim,
+                entries if attention.rate else window,
                 0,
             )
 
@@ -321,7 +325,7 @@ def _compressed(attention: CompressedAttention, length: int) -> int:
 
 
 @contextlib.contextmanager
-def _quiet() -> Iterator[None]:
+def quiet() -> Iterator[None]:
     """Without warnings of transformers, whose configurations here are odd on purpose."""
     logger = logging.getLogger("transformers")
     level = logger.level
@@ -334,4 +338,13 @@ def _quiet() -> Iterator[None]:
         logger.setLevel(level)
 
 
-__all__ = ["LayerFacts", "ModelFacts", "built", "matrices", "reading", "reference"]
+__all__ = [
+    "REFUSED",
+    "LayerFacts",
+    "ModelFacts",
+    "built",
+    "parameters",
+    "quiet",
+    "reading",
+    "reference",
+]

@@ -154,6 +154,21 @@ def test_constants_of_math_need_no_header() -> None:
     assert "0x40490fdb" in code.assembly
 
 
+STANDARD = """#include <hip/hip_runtime.h>
+__global__ void widen(const std::uint8_t *in, float *out) {
+    auto pair = std::make_pair(threadIdx.x, 2u);
+    out[pair.first] = std::fmaf(in[pair.first], 1.0f, pair.second) + std::exp(0.0f);
+}
+"""
+
+
+@pytest.mark.parametrize("target", swept(("gfx942", "gfx1201")))
+def test_standard_headers_that_hip_runtime_includes(target: str) -> None:
+    (code,) = hip.compile(STANDARD, target)
+    assert "v_cvt_f32_ubyte0" in code.assembly
+    assert "WAVECAST_STD" not in str(code.options)
+
+
 def test_flags_reach_the_compiler() -> None:
     text = "__global__ void k(int *p) { *p = VALUE; }"
     (code,) = hip.compile(text, "gfx942", ["-DVALUE=1234", "-O1"])

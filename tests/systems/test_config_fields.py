@@ -13,13 +13,18 @@ from typing import Any
 import pytest
 
 from wavecast.errors import UsageError
-from wavecast.systems import config_effects, huggingface
+from wavecast.systems import config_effects, config_nesting, huggingface
 from wavecast.systems.architecture import GroupedQueryAttention, LatentAttention
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("transformers")
 
-from calibration import config_fields, config_variants, model_layers  # noqa: E402
+from calibration import (  # noqa: E402
+    config_fields,
+    config_variants,
+    model_layers,
+    nested_configs,
+)
 
 FEW: list[tuple[str, dict[str, Any]]] = [
     ("qwen2", {"use_sliding_window": True, "sliding_window": 7, "max_window_layers": 2}),
@@ -38,6 +43,17 @@ FEW: list[tuple[str, dict[str, Any]]] = [
     ("gpt_oss", {"layer_types": ["full_attention", "sliding_attention", *["full_attention"] * 4]}),
     ("falcon", {"new_decoder_architecture": True, "num_kv_heads": 2}),
     ("gpt2", {"n_inner": 40}),
+    ("llama", {"attention_bias": True, "mlp_bias": True}),
+    ("deepseek_v2", {"attention_bias": True, "mlp_bias": True, "q_lora_rank": None}),
+    ("deepseek_v4", {"mlp_bias": True}),
+    ("qwen2_moe", {"qkv_bias": False}),
+    ("gpt_oss", {"attention_bias": False}),
+    ("glm4_moe", {"use_qk_norm": True, "attention_bias": True}),
+    ("qwen3_next", {"attention_bias": True, "linear_conv_kernel_dim": 3}),
+    ("opt", {"enable_bias": False, "layer_norm_elementwise_affine": False}),
+    ("opt", {"do_layer_norm_before": False}),
+    ("falcon", {"bias": True, "parallel_attn": False}),
+    ("falcon", {"new_decoder_architecture": True, "num_ln_in_parallel_attn": 1}),
 ]
 
 
@@ -102,7 +118,7 @@ def test_a_field_that_changes_layers_and_is_not_read_is_named(kind, changes, mes
 @pytest.mark.parametrize(
     ("kind", "changes"),
     [
-        ("llama", {"attention_bias": True, "pretraining_tp": 2, "torch_dtype": "bfloat16"}),
+        ("llama", {"attention_dropout": 0.1, "pretraining_tp": 2, "torch_dtype": "bfloat16"}),
         ("llama", {"sliding_window": None, "num_experts": 0, "auto_map": {"AutoModel": "x"}}),
         ("deepseek_v3", {"num_nextn_predict_layers": 1, "ep_size": 1, "moe_layer_freq": 1}),
         ("qwen3_moe", {"use_sliding_window": False, "sliding_window": 4096}),
@@ -155,10 +171,68 @@ def test_layers_of_a_nested_configuration() -> None:
         {"model_type": "qwen2_vl", "text_config": text},
         {"model_type": "llava", "text_config": {"model_type": "qwen2", **text}},
     ):  # fmt: skip
-        found = huggingface.read(nested, "tiny")
-        assert found == plain
-        tied = huggingface.read({**nested, "tie_word_embeddings": True}, "tiny")
-        assert tied.parameters == plain.parameters - plain.vocabulary * plain.hidden
+        assert huggingface.read(nested, "tiny") == plain
+
+
+def _nested(kind: str, outer: bool | None, inner: bool | None) -> dict[str, Any]:
+    """A small configuration of a type around a text, with `tie_word_embeddings` of both."""
+    text_type = {"qwen2_vl": "qwen2_vl_text", "qwen3_vl": "qwen3_vl_text", "opt": "opt"}.get(kind)
+    text = config_variants.base(text_type or "llama")
+    levels: list[dict[str, Any]] = [{"model_type": kind}, text]
+    for level, value in zip(levels, (outer, inner), strict=True):
+        if value is not None:
+            level["tie_word_embeddings"] = value
+    return {**levels[0], "text_config": text}
+
+
+@pytest.mark.parametrize(
+    ("kind", "outer", "inner", "tied"),
+    [
+        ("llava", True, None, True), ("llava", None, True, True), ("llava", False, True, True),
+        ("llava", True, False, True),
+        ("qwen3_vl", True, True, True), ("qwen3_vl", True, None, True),
+        ("qwen3_vl", False, None, False), ("qwen3_vl", True, False, "text_config"),
+        ("qwen3_vl", None, True, "text_config"), ("qwen3_vl", False, True, "text_config"),
+        ("mistral3", None, None, False), ("mistral3", None, False, False),
+        ("mistral3", True, None, True), ("mistral3", False, True, "text_config"),
+        ("llama4", None, True, True), ("llama4", True, None, "llama4"),
+        ("voxtral", None, True, "text_config"), ("voxtral", True, None, "voxtral"),
+        ("somebodys_own", True, None, True), ("somebodys_own", None, True, True),
+        ("llava", "yes", None, "not true or false"),
+    ],
+)  # fmt: skip
+def test_the_level_that_ties_the_embedding(kind, outer, inner, tied) -> None:
+    values = _nested(kind, outer, inner)
+    if isinstance(tied, str):
+        with pytest.raises(UsageError, match=f"tie_word_embeddings is .*{tied}"):
+            huggingface.read(values, "tiny")
+    else:
+        assert huggingface.read(values, "tiny").tied == tied
+
+
+def test_the_thinker_ties_the_embedding_of_qwen_omni() -> None:
+    text = {k: v for k, v in config_variants.base("qwen2").items() if k != "model_type"}
+    thinker = {"text_config": text, "tie_word_embeddings": True}
+    values = {"model_type": "qwen2_5_omni", "thinker_config": thinker}
+    assert huggingface.read(values, "tiny").tied
+    above = {**values, "thinker_config": {"text_config": text}, "tie_word_embeddings": True}
+    with pytest.raises(UsageError, match="tie_word_embeddings is True in qwen2_5_omni:"):
+        huggingface.read(above, "tiny")
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("kind", ["llava", "qwen3_vl", "mistral3", "qwen2_5_omni_thinker"])
+def test_what_ties_is_measured(kind) -> None:
+    """One type per kind of rule; `calibration.nested_configs` measures all."""
+    text = dict(nested_configs.nested_types())[kind]
+    found = nested_configs.row(kind, text)
+    tying = config_nesting.tyings()[kind]
+    assert found[2:] == (tying.decides, str(tying.default).lower())
+
+
+def test_the_table_of_nested_types_has_those_of_transformers() -> None:
+    assert config_nesting.version() == importlib.metadata.version("transformers")
+    assert {kind for kind, _ in nested_configs.nested_types()} == {*config_nesting.tyings()}
 
 
 @pytest.mark.torch
@@ -184,10 +258,8 @@ def test_layers_of_a_nested_configuration() -> None:
 def test_parameters_of_whole_models(values, expected) -> None:
     model = model_layers.built(values, device="meta")
     assert model is not None
-    assert sum(parameter.numel() for parameter in model.parameters()) == expected
-    found = huggingface.read(values, "model").parameters
-    assert found == model_layers.matrices(model)
-    assert found == pytest.approx(expected, rel=1e-5)
+    assert model_layers.parameters(model) == expected
+    assert huggingface.read(values, "model").parameters == expected
 
 
 def test_keys_that_a_query_sees() -> None:
@@ -197,6 +269,8 @@ def test_keys_that_a_query_sees() -> None:
     assert [piece.keys_seen(n) for n in (1, 4, 5, 9)] == [1, 4, 1, 1]
 
 
-def test_the_documented_table_is_that_of_the_readers() -> None:
+def test_the_documented_tables_are_those_of_the_readers() -> None:
     page = Path(__file__).parents[2] / "docs" / "configurations.md"
-    assert page.read_text(encoding="utf-8").endswith(config_fields.markdown() + "\n")
+    text = page.read_text(encoding="utf-8")
+    assert text.endswith(config_fields.markdown() + "\n")
+    assert f"\n\n{nested_configs.markdown()}\n\n" in text

@@ -65,6 +65,35 @@ def test_parameters_are_those_of_the_model_card(model, billions, active) -> None
     assert found.active_parameters / 1e9 == pytest.approx(active, rel=0.02)
 
 
+@pytest.mark.parametrize(
+    ("model", "parameters"),
+    [  # published counts of the elements of the checkpoints, before quantisation
+        ("Llama-3.1-8B", 8_030_261_248),
+        ("Qwen2.5-7B", 7_615_616_512),
+        ("Qwen3-8B", 8_190_735_360),
+        ("gpt-oss-20b", 20_914_757_184),
+        ("BLOOM-176B", 176_247_271_424),
+        ("DeepSeek-R1", 671_026_419_200 - 58 * 256),  # without what chooses experts, which is added
+    ],
+)
+def test_parameters_are_those_of_the_checkpoint(model, parameters) -> None:
+    name, values = huggingface.load(model)
+    assert huggingface.read(values, name).parameters == parameters
+
+
+def test_memory_has_norms_and_biases() -> None:
+    name, values = huggingface.load("gpt-oss-20b")
+    model = huggingface.read(values, name)
+    (layer, count), *others = model.layers
+    hidden, experts = 2880, 32
+    layer_vectors = 2 * hidden + 64 + (64 + 2 * 8) * 64 + hidden + experts + experts * 3 * hidden
+    assert model.vectors_of(layer) == layer_vectors
+    assert model.vector_parameters == 24 * layer_vectors + hidden
+    assert sum((count, *(number for _, number in others))) == 24
+    idle = 24 * 28 * 3 * hidden
+    assert model.active_parameters == model.active_matrices + model.vector_parameters - idle
+
+
 def test_a_file_and_a_folder(tmp_path: Path) -> None:
     path = tmp_path / "tiny" / "config.json"
     path.parent.mkdir()

@@ -6,6 +6,7 @@ import re
 import shlex
 import tempfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +33,9 @@ from wavecast.isa.targets import isa_target
 
 _FORMAT = 6
 _WAVE64 = "-mwavefrontsize64"
+_STANDARD = re.compile(r"\bstd\s*::|\busing\s+namespace\s+std\b")
+"""Source that may use the standard headers which ROCm's hip_runtime.h includes: <cmath>, <cstdint>,
+<tuple>. Reading them takes half as long as compiling a kernel, so others go without."""
 _WAVES_OF_64 = ".amdhsa_wavefront_size32 0"
 """What the assembly of a kernel has where it is compiled for waves of 64 on a target of 32."""
 _ERROR = re.compile(r"^(?P<where>[^\s:][^:\n]*:\d+):\d+: (?:fatal )?error: (?P<what>.*)$", re.M)
@@ -192,6 +196,8 @@ def _compile(
     tools = toolchain.find(target, cuda=cuda)
     if program:
         tools = toolchain.of_programs(tools)
+    if tools.own_headers and not cuda and _STANDARD.search(text):
+        tools = replace(tools, arguments=(*tools.arguments, "-DWAVECAST_STD"))
     display_name = file_name or str(source)
     signed = toolchain.version(tools.compiler)
     folder_key = "" if file_name else str(source.absolute())

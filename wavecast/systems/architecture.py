@@ -214,12 +214,14 @@ class DenseMlp:
 
 @dataclass(frozen=True, slots=True)
 class ExpertMlp:
-    """`topk` of `experts` gated experts of `inter` units per token, and `shared` units for all."""
+    """`topk` of `experts` gated experts of `inter` units per token, and `shared` units for all.
+    `biased`: router and routed experts have biases."""
 
     experts: int
     topk: int
     inter: int
     shared: int = 0
+    biased: bool = False
     name: ClassVar[str] = "experts"
 
     def expert_parameters(self, hidden: int) -> int:
@@ -234,6 +236,10 @@ class ExpertMlp:
         """Elements that one token is multiplied by."""
         return hidden * self.experts + 3 * hidden * (self.inter * self.topk + self.shared)
 
+    def biases(self, hidden: int, experts: int) -> int:
+        """Elements of the biases of the router and of so many experts."""
+        return self.experts + experts * (2 * self.inter + hidden) if self.biased else 0
+
 
 Mlp = DenseMlp | ExpertMlp
 
@@ -241,11 +247,13 @@ Mlp = DenseMlp | ExpertMlp
 @dataclass(frozen=True, slots=True)
 class Layer:
     """A layer of a decoder: attention, then a multilayer perceptron. `parallel`: both read the same
-    norm, and their results are added at once."""
+    norm, and their results are added at once. `vectors` are the elements of norms, biases and
+    vectors per head, without the biases of routed experts (`vectors.py`)."""
 
     attention: Attention
     mlp: Mlp
     parallel: bool = False
+    vectors: int = 0
 
 
 @dataclass(frozen=True)
@@ -254,9 +262,9 @@ class ModelArchitecture:
 
     `layers` has every different layer with its number. `tied`: the output projection is the
     embedding. `extra_parameters` are those of parts that a text step does not run (an encoder of
-    images); they only take memory. `norm` is a function of norms, `positions` the number of learned
-    ones. With several `streams`, every block reads a mixture of so many hidden states and adds
-    to each of them (hyper-connections).
+    images); they only take memory. `vectors` are elements of norms outside of layers. `norm` is a
+    function of norms, `positions` the number of learned ones. With several `streams`, every block
+    reads a mixture of so many hidden states and adds to each of them (hyper-connections).
     """
 
     name: str
@@ -266,6 +274,7 @@ class ModelArchitecture:
     tied: bool = False
     context: int = 0
     extra_parameters: int = 0
+    vectors: int = 0
     norm: str = "rms_norm"
     positions: int = 0
     streams: int = 1
@@ -282,12 +291,23 @@ class ModelArchitecture:
 
     @cached_property
     def parameters(self) -> int:
-        """Elements of all weights; norms are left out."""
-        return self._sum(lambda layer: layer.mlp.parameters(self.hidden)) + self.extra_parameters
+        """Elements of all weights."""
+        matrices = self._sum(lambda layer: layer.mlp.parameters(self.hidden))
+        return matrices + self.vector_parameters + self.extra_parameters
 
     @cached_property
     def active_parameters(self) -> int:
-        """Elements of the weights that one token is multiplied by."""
+        """Elements of the weights that are used for one token."""
+        idle = sum(
+            count * (mlp.biases(self.hidden, mlp.experts) - mlp.biases(self.hidden, mlp.topk))
+            for layer, count in self.layers
+            if isinstance(mlp := layer.mlp, ExpertMlp)
+        )
+        return self.active_matrices + self.vector_parameters - idle
+
+    @cached_property
+    def active_matrices(self) -> int:
+        """Elements of the matrices that one token is multiplied by."""
 
         def active(layer: Layer) -> int:
             mlp = layer.mlp
@@ -296,6 +316,17 @@ class ModelArchitecture:
             return mlp.parameters(self.hidden)
 
         return self._sum(active)
+
+    @cached_property
+    def vector_parameters(self) -> int:
+        """Elements of norms, biases and other weights that are in no matrix."""
+        return self.vectors + sum(count * self.vectors_of(layer) for layer, count in self.layers)
+
+    def vectors_of(self, layer: Layer) -> int:
+        """The same of one layer."""
+        mlp = layer.mlp
+        biases = mlp.biases(self.hidden, mlp.experts) if isinstance(mlp, ExpertMlp) else 0
+        return layer.vectors + biases
 
     def _sum(self, of_mlp: Callable[[Layer], int]) -> int:
         return self.embedding_parameters + sum(

@@ -22,9 +22,11 @@ from wavecast.files import parse_json, read_text
 from wavecast.systems.architecture import Layer, ModelArchitecture
 from wavecast.systems.config_effects import check_unread, defaults
 from wavecast.systems.config_fields import TEXT_CONFIGS, Fields, Values
+from wavecast.systems.config_nesting import is_tied
 from wavecast.systems.deepseek_configs import DEEPSEEK_READERS
 from wavecast.systems.gpt_configs import GPT_READERS, STYLES, DecoderStyle
 from wavecast.systems.llama_configs import LLAMA_READERS
+from wavecast.systems.vector_configs import VECTORS
 
 READERS: Final[Mapping[str, Callable[[Fields], list[Layer]]]] = {
     **LLAMA_READERS,
@@ -50,26 +52,41 @@ def read(values: Values, name: str) -> ModelArchitecture:
 def architecture(kind: str, fields: Fields) -> ModelArchitecture:
     """The layers that a type makes of its fields."""
     layer_counts: dict[Layer, int] = {}
-    for layer, run in groupby(READERS[kind](fields)):
+    for layer, run in groupby(_layers(kind, fields)):
         layer_counts[layer] = layer_counts.get(layer, 0) + len(list(run))
     style = STYLES[kind](fields) if kind in STYLES else DecoderStyle()
+    hidden, streams = _hidden(fields), _streams(fields)
     return ModelArchitecture(
         name=fields.name,
-        hidden=fields.integer("hidden_size", "n_embd", "n_embed"),
+        hidden=hidden,
         vocabulary=fields.integer("vocab_size"),
         layers=tuple(layer_counts.items()),
         tied=fields.switch("tie_word_embeddings"),
         context=fields.integer("max_position_embeddings", "n_positions", default=0, least=0),
+        vectors=VECTORS[kind](fields).outside(hidden, streams),
         norm=style.norm,
         positions=style.positions,
-        streams=fields.optional("hc_mult") or 1,
+        streams=streams,
     )
+
+
+def _layers(kind: str, fields: Fields) -> list[Layer]:
+    style, hidden, streams = VECTORS[kind](fields), _hidden(fields), _streams(fields)
+    return [style.apply(layer, hidden, streams) for layer in READERS[kind](fields)]
+
+
+def _hidden(fields: Fields) -> int:
+    return fields.integer("hidden_size", "n_embd", "n_embed")
+
+
+def _streams(fields: Fields) -> int:
+    return fields.optional("hc_mult") or 1
 
 
 def layers_in_order(values: Values, name: str) -> list[Layer]:
     """The layers of a configuration one by one. Raises as `read` does."""
     kind, fields = _fields(values, name)
-    return READERS[kind](fields)
+    return _layers(kind, fields)
 
 
 def _fields(values: Values, name: str) -> tuple[str, Fields]:
@@ -78,29 +95,27 @@ def _fields(values: Values, name: str) -> tuple[str, Fields]:
 
 
 def text_values(values: Values, name: str) -> tuple[str, Values]:
-    """The type and the values of the text of a configuration. Around a `text_config` the embedding
-    is tied where any of the configurations says so (transformers). Raises UsageError, UnknownName.
-    """
-    kind, tied, nested = values.get("model_type"), False, False
+    """The type and the values of the text of a configuration. Which level ties its embedding is in
+    `config_nesting`. Raises UsageError, UnknownName."""
+    kind, around = values.get("model_type"), list[tuple[str, Values]]()
     while key := next((key for key in TEXT_CONFIGS if values.get(key)), None):
         inner = values[key]
         if not isinstance(inner, Mapping):
             raise UsageError(f"{name}: {key} is {inner!r}, not an object")
-        tied = tied or values.get("tie_word_embeddings") is True
-        usual = _text_type(kind) if key == "text_config" else kind
-        kind, values, nested = inner.get("model_type", usual), inner, True
+        around.append((str(kind), values))
+        usual = _text_type(kind) if key == "text_config" else f"{kind}_thinker"
+        kind, values = inner.get("model_type", usual), inner
     if kind is None:
         raise UsageError(f"{name}: no field model_type")
     if not isinstance(kind, str):
         raise UsageError(f"{name}: model_type is {kind!r}, not a name")
     if kind not in READERS and _text_type(kind) in READERS:
         kind = _text_type(kind)  # a text_config whose fields are not nested
-        nested = True
+        values = {"tie_word_embeddings": False, **values}
     if kind not in READERS:
         raise UnknownName("model_type", kind, READERS)
-    if nested:
-        tied = tied or values.get("tie_word_embeddings") is True
-        values = {**values, "tie_word_embeddings": tied}
+    if around:
+        values = {**values, "tie_word_embeddings": is_tied(name, around, kind, values)}
     return kind, values
 
 

@@ -114,7 +114,8 @@ def _weights(
         else:
             rest = mlp.parameters(hidden) / tensor
             sizes["dense weights"] += count * rest * precision.dense.bytes
-    sizes["dense weights"] += architecture.depth * architecture.mixing * precision.head.bytes
+    rest = architecture.depth * architecture.mixing + architecture.vector_parameters
+    sizes["dense weights"] += rest * precision.head.bytes
     sizes["embeddings"] = architecture.embedding_parameters / tensor * precision.head.bytes
     sizes["other weights"] = architecture.extra_parameters / tensor * precision.head.bytes
     return {

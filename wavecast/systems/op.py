@@ -70,7 +70,7 @@ class ServedModel(Op):
         architecture = config.architecture()
         gpus = self.deployment.parallel.tensor
         batch = self.load.prompt if self.metric == "ttft" else max(1, self.load.concurrency)
-        flops = 2.0 * architecture.active_parameters * batch / gpus
+        flops = 2.0 * architecture.active_matrices * batch / gpus
         formats = precision(config.values, dtype=self.deployment.dtype)
         width = (formats.experts if architecture.sparse else formats.dense).bytes
         read = min(architecture.parameters, architecture.active_parameters * batch) * width / gpus

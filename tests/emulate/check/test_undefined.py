@@ -43,6 +43,14 @@ def test_a_value_from_an_inactive_lane(kernels):
     assert only(reports, Kind.INACTIVE_LANE, "__shfl").lanes == tuple(range(16))
 
 
+@pytest.mark.hip
+def test_a_swizzled_value_from_an_inactive_lane(kernels):
+    arrays = zeros(dtype=np.int32), zeros(dtype=np.int32)
+    assert found(kernels["swizzled"], 1, 64, *arrays, 32) == ()
+    reports = found(kernels["swizzled"], 1, 64, *arrays, 16)
+    assert only(reports, Kind.INACTIVE_LANE, "lane ^ 16").lanes == tuple(range(16))
+
+
 REDUCTIONS = ["ported_reduction", "ported_block_reduction", "ported_quarter", "ported_maximum"]
 
 

@@ -144,3 +144,9 @@ extern "C" __global__ void triple_bytes(int* out, const unsigned char* in) {
 extern "C" __global__ void store_bytes(unsigned char* out, int count) {
     if ((int)threadIdx.x < count) out[threadIdx.x] = threadIdx.x;
 }
+
+extern "C" __global__ void swizzled(int* out, const int* in, int active) {
+    int v = in[threadIdx.x];
+    if ((int)threadIdx.x < active) v += __builtin_amdgcn_ds_swizzle(v, 0x401f);  // lane ^ 16
+    out[threadIdx.x] = v;
+}

@@ -55,7 +55,7 @@ def products(built: TrainingModel, phase: str) -> float:
 @pytest.mark.parametrize("name", ["Llama-3.1-8B", "Qwen3-30B-A3B", "DeepSeek-V2-Lite"])
 def test_every_pass_multiplies_by_every_weight(name) -> None:
     built, known = model(name, ONE), architecture(name)
-    weights = known.active_parameters - known.vocabulary * known.hidden
+    weights = known.active_matrices - known.vocabulary * known.hidden
     expected = 2.0 * weights * ONE.rows
     for phase in ("forward", "input_grad", "weight_grad"):
         assert products(built, phase) == pytest.approx(expected, rel=0.02), phase
@@ -90,7 +90,7 @@ def test_frozen_weights_have_no_gradients() -> None:
 
 def test_mfu_counts_six_flops_per_weight_and_token() -> None:
     known = architecture("Llama-3.1-8B")
-    weights = known.active_parameters - known.vocabulary * known.hidden
+    weights = known.active_matrices - known.vocabulary * known.hidden
     attention = 3 * 32 * 4 * 4096 * (2048 + 1) / 2
     assert model_flops(known, ONE) == pytest.approx(4 * 2048 * (6 * weights + attention))
 

@@ -23,7 +23,7 @@ from wavecast.systems.training.setup import TrainingSetup
 def model_flops(architecture: ModelArchitecture, setup: TrainingSetup) -> float:
     """FLOPs of a step."""
     looked_up = 0 if architecture.tied else architecture.vocabulary * architecture.hidden
-    weights = architecture.active_parameters - looked_up
+    weights = architecture.active_matrices - looked_up
     attention = sum(
         count * _attention(layer.attention, setup.sequence) for layer, count in architecture.layers
     )

@@ -88,3 +88,57 @@ extern "C" __global__ void load_second_half(const uint8_t *bytes, float *out) {
     value.__x = bytes[128 + (threadIdx.x & 127)];
     out[threadIdx.x] = (float)value;
 }
+
+// Conversions by arithmetic on bits.
+typedef unsigned char Code;
+
+__device__ float widen(unsigned code, float scale) {
+    return __uint_as_float((code & 0x80) << 24 | (code & 0x7f) << 20) * scale;
+}
+static __device__ inline float value_of_ocp(Code code) { return widen(code, 0x1p120f); }
+__device__ float value_of_fnuz(Code code) {
+    unsigned exponent = code >> 3 & 15, mantissa = code & 7;
+    float value = exponent ? ldexpf(8 + mantissa, (int)exponent - 11) : ldexpf(mantissa, -10);
+    if (code == 0x80) return __builtin_nanf("");
+    return code >> 7 ? -value : value;
+}
+__device__ Code code_of(float value, float scale, unsigned most) {
+    unsigned bits = __float_as_uint(fabsf(value) * scale);
+    unsigned code = min((bits + 0x7ffff + (bits >> 20 & 1)) >> 20, most);
+    return code ? __float_as_uint(value) >> 24 & 0x80 | code : 0;
+}
+__device__ Code ocp_of(float value) { return code_of(value, 0x1p-120f, 0x7e); }
+__device__ uint8_t fnuz_of(const float value) { return code_of(value, 0x1p-119f, 0x7f); }
+__device__ float half_of(unsigned code) { return code * 0.5f; }
+
+extern "C" __global__ void load_bits_ocp(const Code *bytes, float *out) {
+    out[threadIdx.x] = value_of_ocp(bytes[threadIdx.x]);
+}
+extern "C" __global__ void load_bits_fnuz(const Code *bytes, float *out) {
+    out[threadIdx.x] = value_of_fnuz(bytes[threadIdx.x]);
+}
+extern "C" __global__ void store_bits_ocp(const float *in, Code *bytes) {
+    bytes[threadIdx.x] = ocp_of(in[threadIdx.x]);
+}
+extern "C" __global__ void store_bits_fnuz(const float *in, Code *bytes) {
+    bytes[threadIdx.x] = fnuz_of(in[threadIdx.x]);
+}
+extern "C" __global__ void load_halves(const Code *bytes, float *out) {
+    out[threadIdx.x] = half_of(bytes[threadIdx.x]);
+}
+
+// Bytes that travel through LDS, and are stored four at once.
+extern "C" __global__ void store_tile_ocp(const float *in, Code *bytes) {
+    __shared__ Code tile[256];
+    tile[threadIdx.x] = __hip_cvt_float_to_fp8(in[threadIdx.x], __HIP_SATFINITE, __HIP_E4M3);
+    __syncthreads();
+    if (threadIdx.x < 64) ((unsigned *)bytes)[threadIdx.x] = ((unsigned *)tile)[threadIdx.x];
+}
+extern "C" __global__ void load_tile_fnuz(const Code *bytes, float *out) {
+    __shared__ Code tile[256];
+    if (threadIdx.x < 64) ((unsigned *)tile)[threadIdx.x] = ((unsigned *)bytes)[threadIdx.x];
+    __syncthreads();
+    __hip_fp8_e4m3_fnuz value;
+    value.__x = tile[255 - threadIdx.x];
+    out[threadIdx.x] = (float)value;
+}

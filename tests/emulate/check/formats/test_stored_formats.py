@@ -6,7 +6,9 @@ import numpy as np
 import pytest
 
 import wavecast
+from wavecast.dtypes import lookup
 from wavecast.emulate.check.collected import Reports
+from wavecast.emulate.check.formats.software import values
 from wavecast.emulate.reports import Kind, Report
 
 SOURCE = Path(__file__).with_name("stored_formats.hip")
@@ -149,3 +151,39 @@ def test_bytes_in_another_order_keep_the_variant(change):
     given = np.ascontiguousarray(change(stored(session, "store_ocp")))
     assert session.run("load_ocp", given, out(given.size)) == []
     assert session.run("load_fnuz", given, out(given.size))
+
+
+OCP = ("store_ocp", "store_bits_ocp", "store_tile_ocp")
+FNUZ = ("store_fnuz", "store_bits_fnuz")
+LOADS_OCP = ("load_ocp", "load_bits_ocp")
+LOADS_FNUZ = ("load_fnuz", "load_bits_fnuz", "load_tile_fnuz")
+
+
+@pytest.mark.hip
+@pytest.mark.parametrize("store", [*OCP, *FNUZ])
+@pytest.mark.parametrize("load", [*LOADS_OCP, *LOADS_FNUZ])
+def test_conversions_by_bits_and_bytes_in_lds(store, load):
+    """What a function converts from is found by executing it for every byte."""
+    session = Session("gfx1201")
+    same = (store in OCP) == (load in LOADS_OCP)
+    reports = session.run(load, stored(session, store), out())
+    assert [report.kind for report in reports] == ([] if same else [Kind.FP8_FORMAT])
+
+
+@pytest.mark.hip
+def test_a_function_of_bytes_that_are_no_floats(session):
+    for store in (*OCP, *FNUZ):
+        assert session.run("load_halves", stored(session, store), out()) == []
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "name", ["float8_e4m3fn", "float8_e4m3fnuz", "float8_e5m2", "float8_e5m2fnuz"]
+)
+def test_the_values_of_bytes_are_those_of_torch(name):
+    torch = pytest.importorskip("torch")
+    codes = torch.arange(256, dtype=torch.uint8)
+    right = codes.view(getattr(torch, name)).to(torch.float32).numpy()
+    made = values(lookup(name))
+    assert np.array_equal(np.isfinite(made), np.isfinite(right))
+    assert np.array_equal(made[np.isfinite(right)], right[np.isfinite(right)])

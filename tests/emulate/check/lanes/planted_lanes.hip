@@ -118,3 +118,99 @@ KERNEL votes_right ARGUMENTS {
     unsigned upper = lanes >> 32;
     out[threadIdx.x] = __popcll(lanes & below) + __popc(upper) + (lanes >> 4 & 1) + (lanes == 0);
 }
+typedef unsigned long long u64;
+#define VOTES __ballot(x[threadIdx.x] > 5)
+#define LANE (threadIdx.x % warpSize)
+KERNEL vote_of_lane_wrong ARGUMENTS {
+    u64 votes = VOTES;
+    out[threadIdx.x] = votes >> (threadIdx.x & 63) & 1; // PLANTED
+}
+KERNEL vote_of_lane_right ARGUMENTS {
+    u64 votes = VOTES;
+    out[threadIdx.x] = (votes >> LANE & 1) + __popcll(votes >> (LANE + 1)) + ((votes & 1ull << LANE) != 0);
+}
+KERNEL rank_wrong ARGUMENTS {
+    u64 votes = VOTES;
+    out[threadIdx.x] = __popcll(votes & (1ull << (threadIdx.x & 63)) - 1); // PLANTED
+}
+KERNEL rank_right ARGUMENTS {
+    u64 votes = VOTES, above = ~0ull << LANE;
+    out[threadIdx.x] = __popcll(votes & (1ull << LANE) - 1) + __popcll(votes & above) + __popcll(votes & (2ull << LANE) - 1);
+}
+KERNEL leader_wrong ARGUMENTS {
+    u64 votes = VOTES;
+    if (votes && __ffsll(votes) - 1 == (threadIdx.x & 63)) // PLANTED
+        out[threadIdx.x / 64] = 1;
+}
+KERNEL leader_right ARGUMENTS {
+    u64 votes = VOTES;
+    for (; votes; votes &= votes - 1) {
+        int first = __ffsll(votes) - 1;
+        if (LANE == first) out[threadIdx.x] = __popcll(votes & ~(1ull << first));
+    }
+}
+KERNEL upper_wrong ARGUMENTS {
+    u64 votes = VOTES;
+    out[threadIdx.x] = __popc(votes >> 32); // PLANTED
+}
+KERNEL last_vote_wrong ARGUMENTS {
+    if ((long long)VOTES < 0) // PLANTED
+        out[threadIdx.x] = 1;
+}
+KERNEL halves_of_votes_right ARGUMENTS {
+    u64 votes = VOTES;
+    out[threadIdx.x] = __popc(votes >> 32) + __popc(votes) + (unsigned)(votes ^ votes >> 32);
+}
+KERNEL count_wrong ARGUMENTS {
+    if (__popcll(VOTES) > 40) // PLANTED
+        out[threadIdx.x] = 1;
+}
+KERNEL others_wrong ARGUMENTS {
+    out[threadIdx.x] = 64 - __popcll(VOTES); // PLANTED
+}
+KERNEL count_right ARGUMENTS {
+    int count = __popcll(VOTES);
+    out[threadIdx.x] = (2 * count > warpSize) + warpSize - count + count * 40 + 48;
+}
+KERNEL patterns_right ARGUMENTS {
+    u64 votes = VOTES;
+    out[threadIdx.x] = __popcll(votes & 0x1111111111111111ull << (LANE & 3)) + (votes >> LANE / 16 * 16 & 0xffff);
+}
+KERNEL builtin_wrong ARGUMENTS {
+    if (__builtin_amdgcn_ballot_w64(x[threadIdx.x] > 5) & 1ull << 45) // PLANTED
+        out[threadIdx.x] = 1;
+}
+KERNEL exec_wrong ARGUMENTS {
+    if (__builtin_amdgcn_read_exec() == ~0ull) // PLANTED
+        out[threadIdx.x] = 1;
+}
+KERNEL builtin_right ARGUMENTS {
+    u64 votes = __builtin_amdgcn_ballot_w64(x[threadIdx.x] > 5);
+    out[threadIdx.x] = __popcll(votes) + (votes == __builtin_amdgcn_read_exec());
+}
+KERNEL last_lane_wrong ARGUMENTS {
+    if (__lane_id() == 63) // PLANTED
+        out[threadIdx.x / 64] = x[threadIdx.x];
+}
+KERNEL last_lane_right ARGUMENTS {
+    if (__lane_id() == warpSize - 1 || __lane_id() < 32)
+        out[threadIdx.x] = x[threadIdx.x];
+}
+KERNEL written_wrong ARGUMENTS {
+    int value = BITS(x[threadIdx.x]);
+    asm volatile("v_writelane_b32 %0, %1, 40" : "+v"(value) : "s"(n)); // PLANTED
+    out[threadIdx.x] = value;
+}
+KERNEL written_right ARGUMENTS {
+    int value = BITS(x[threadIdx.x]);
+    asm volatile("v_writelane_b32 %0, %1, 20" : "+v"(value) : "s"(n));
+    out[threadIdx.x] = value;
+}
+KERNEL exchanged_wrong ARGUMENTS {
+    int value = BITS(x[threadIdx.x]);
+#ifdef __GFX9__
+    out[threadIdx.x] = value;
+#else
+    out[threadIdx.x] = __builtin_amdgcn_permlane64(value); // PLANTED
+#endif
+}

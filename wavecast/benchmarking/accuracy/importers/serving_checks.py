@@ -133,7 +133,7 @@ def check_rate(
     tokens = load.concurrency / seconds * (load.prompt + load.output)
     pools = deployment.disaggregation
     gpus = pools.gpus(deployment.parallel) if pools else deployment.parallel.gpus
-    rate = 2 * architecture.active_parameters * tokens / gpus
+    rate = 2 * architecture.active_matrices * tokens / gpus
     chip = arch.load(device)
     peaks = [chip.peak_flops(name) for name in _MATRIX]
     peak = max((flops.number for flops in peaks if flops is not None), default=math.inf)

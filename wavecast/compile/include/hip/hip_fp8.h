@@ -111,6 +111,8 @@ template <typename One> struct __wc_fp8x2 {
     __wc_fp8x2() = default;
     __device__ __wc_inline __wc_fp8x2(float2 v)
         : __x((unsigned short)(One::from_float(v.x) | One::from_float(v.y) << 8)) {}
+    __device__ __wc_inline __wc_fp8x2(__half2 v) : __wc_fp8x2(__half22float2(v)) {}
+    __device__ __wc_inline __wc_fp8x2(__hip_bfloat162 v) : __wc_fp8x2(__bfloat1622float2(v)) {}
     __device__ __wc_inline operator float2() const {
         return {One::to_float(__x & 0xff), One::to_float(__x >> 8)};
     }
@@ -121,9 +123,18 @@ template <typename One> struct __wc_fp8x4 {
     __device__ __wc_inline __wc_fp8x4(float4 v)
         : __x(One::from_float(v.x) | One::from_float(v.y) << 8 | One::from_float(v.z) << 16 |
               (unsigned)One::from_float(v.w) << 24) {}
+    __device__ __wc_inline __wc_fp8x4(__half2 low, __half2 high)
+        : __wc_fp8x4(of(__half22float2(low), __half22float2(high))) {}
+    __device__ __wc_inline __wc_fp8x4(__hip_bfloat162 low, __hip_bfloat162 high)
+        : __wc_fp8x4(of(__bfloat1622float2(low), __bfloat1622float2(high))) {}
     __device__ __wc_inline operator float4() const {
         return {One::to_float(__x & 0xff), One::to_float(__x >> 8 & 0xff),
                 One::to_float(__x >> 16 & 0xff), One::to_float(__x >> 24)};
+    }
+
+  private:
+    static __device__ __wc_inline float4 of(float2 low, float2 high) {
+        return {low.x, low.y, high.x, high.y};
     }
 };
 typedef __wc_fp8x2<__hip_fp8_e4m3> __hip_fp8x2_e4m3;

@@ -13,3 +13,10 @@
 #include <wavecast/cross_lane.h>
 #include <wavecast/sync.h>
 #include <wavecast/atomics.h>
+
+// As ROCm's header, after the functions of the device; `compile/hip.py` says for which sources.
+#if defined(WAVECAST_STD)
+#include <cmath>
+#include <cstdint>
+#include <tuple>
+#endif

@@ -49,12 +49,30 @@ template <typename T> static __device__ __wc_inline auto __wc_read_lane(T value,
 #if defined(WAVECAST_CHECKED) && defined(__HIP_DEVICE_COMPILE__) && !defined(WAVECAST_CUDA)
 #define __builtin_amdgcn_readlane __wc_read_lane
 #endif
-// The lanes of a ballot from 32 on, which a wave of 32 lanes does not have: 0, and marked.
-static __device__ __wc_inline unsigned long long __wc_upper_lanes() {
-    unsigned lanes = 0;
+// A ballot of 32 lanes as one of 64. Lanes from 32 on, which a wave of 32 does not have, are 0, and
+// marked; the instruction after the mark has the others, so that one can tell who uses which.
+#if defined(__GFX12__)
+#define __WC_WAIT "\n\ts_wait_alu 0\n\t"  // compilers do not look into this code for hazards
+#else
+#define __WC_WAIT ""
+#endif
+static __device__ __wc_inline unsigned long long __wc_wide_ballot(unsigned lanes) {
+    unsigned upper = 0;
 #if defined(WAVECAST_CHECKED) && defined(__HIP_DEVICE_COMPILE__)
     if constexpr (__wc_marks_lanes)
-        asm("s_mul_i32 %0, %1, 0 ; wavecast" : "=s"(lanes) : "n"(0x57430204));
+        asm(__WC_WAIT "s_mul_i32 %0, %2, 0 ; wavecast\n\ts_mov_b32 %1, %3" __WC_WAIT
+            : "=&s"(upper), "=s"(lanes)
+            : "n"(0x57430204), "s"(lanes));
 #endif
-    return (unsigned long long)lanes << 32;
+    return (unsigned long long)upper << 32 | lanes;
 }
+#undef __WC_WAIT
+#if defined(WAVECAST_CHECKED) && defined(__HIP_DEVICE_COMPILE__) && !defined(WAVECAST_CUDA)
+#if !defined(__GFX9__) && !defined(__GFX8__) && !defined(WAVECAST_WAVE64)
+static __device__ __wc_inline unsigned long long __wc_ballot_w64(bool predicate) {
+    return __wc_wide_ballot(__builtin_amdgcn_ballot_w32(predicate));
+}
+#define __builtin_amdgcn_ballot_w64 __wc_ballot_w64
+#define __builtin_amdgcn_read_exec() __wc_ballot_w64(true)
+#endif
+#endif

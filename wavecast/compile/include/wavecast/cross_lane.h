@@ -87,7 +87,7 @@ __WC_FN __wc_lanes __ballot(int predicate) {
 #if defined(__GFX9__) || defined(__GFX8__) || defined(WAVECAST_WAVE64)
     return __wc_of_warp(__builtin_amdgcn_ballot_w64(predicate != 0));
 #else
-    return __builtin_amdgcn_ballot_w32(predicate != 0) | __wc_upper_lanes();
+    return __wc_wide_ballot(__builtin_amdgcn_ballot_w32(predicate != 0));
 #endif
 }
 __WC_FN __wc_lanes __activemask() { return __ballot(1); }

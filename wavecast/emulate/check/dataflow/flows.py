@@ -129,9 +129,13 @@ def memory_flows(
     return flows
 
 
+_FETCHES: Final = frozenset({"bpermute", "swizzle"})
+
+
 def fetches(decoded: Decoded) -> bool:
-    """Whether every lane reads the register of a lane that it names, if that is active."""
-    return decoded.memory is not None and decoded.opcode.memory_form.exchange == "bpermute"
+    """Whether every lane reads the register of a lane that it or the instruction names, if that is
+    active."""
+    return decoded.memory is not None and decoded.opcode.memory_form.exchange in _FETCHES
 
 
 def _exchange(decoded: Decoded, *, inactive: bool) -> list[Flow]:

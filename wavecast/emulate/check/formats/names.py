@@ -16,6 +16,7 @@ from wavecast.arch import capabilities
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.names import readable
 from wavecast.dtypes import Dtype, Variant, lookup
+from wavecast.emulate.check.formats.software import software_formats
 from wavecast.isa.targets import isa_target
 from wavecast.rules.hip_source import body_of
 
@@ -35,6 +36,8 @@ _ALIASES: Final = (
     re.compile(r"\b(?:const|constexpr)\s[\w\s:]*?\b(?P<name>\w+)\s*=(?P<text>[\s\w:]*);"),
     re.compile(r"\bstruct\s+(?P<name>\w+)[^;{}()]*\{(?P<text>[^{}]*)\}"),
 )
+_BYTE_ALIASES = re.compile(r"\busing\s+(\w+)\s*=\s*((?:unsigned\s+)?char|u?int8_t)\s*;")
+_BYTE_TYPEDEFS = re.compile(r"\btypedef\s+((?:unsigned\s+)?char|u?int8_t)\s+(\w+)\s*;")
 _WORD = re.compile(r"\w+")
 _ENUMERATOR = re.compile(r"L26__hip_fp8_interpretation_t(\d)E")
 _ENUMERATORS: Final = ("__HIP_E4M3", "__HIP_E5M2", "__HIP_E4M3_FNUZ", "__HIP_E5M2_FNUZ")
@@ -46,12 +49,28 @@ _GENERIC = {"e4m3": "fp8", "e5m2": "bf8"}
 
 
 def named_formats(code: CodeObject) -> frozenset[Dtype]:
-    """The formats that a kernel names, the functions that it calls, and its symbol."""
+    """The formats that a kernel names, the functions that it calls, and its symbol; and those of
+    functions that convert by arithmetic on bits."""
     aliases = _aliases(code.source_text)
-    texts = [*_texts(code), " ".join(_template_arguments(code.kernel, aliases))]
-    return frozenset(
+    names, texts = _called(code)
+    texts = [*texts, " ".join(_template_arguments(code.kernel, aliases))]
+    named = frozenset(
         dtype for text in texts for dtype in _formats(_with_aliases(text, aliases), code.target)
     )
+    return named | {*software_formats(code, names)}
+
+
+def declared_types(code: CodeObject) -> list[str]:
+    """The types of a kernel's parameters as its source declares them, without names and other
+    names for types; empty where the source has no such kernel."""
+    functions = _functions(code.source_text).get(_function_name(code), ())
+    if len(functions) != 1:
+        return []
+    parameters = functions[0].partition("(")[2].partition(")")[0]
+    types = [re.sub(r"\w+\s*$", "", part).strip() for part in parameters.split(",")]
+    aliases = dict(_BYTE_ALIASES.findall(code.source_text))
+    aliases |= {name: type_ for type_, name in _BYTE_TYPEDEFS.findall(code.source_text)}
+    return [" ".join(aliases.get(word, word) for word in re.findall(r"\w+|\*", t)) for t in types]
 
 
 def _formats(text: str, target: str) -> Iterator[Dtype]:
@@ -107,19 +126,24 @@ def _template_arguments(symbol: str, aliases: Mapping[str, str]) -> Iterator[str
     yield from (name for name in aliases if f"{len(name)}{name}" in symbol)
 
 
-def _texts(code: CodeObject) -> Iterator[str]:
-    """A kernel and the functions of its file that it calls, directly or not: parameters and
-    bodies."""
+def _called(code: CodeObject) -> tuple[set[str], list[str]]:
+    """A kernel and the functions of its file that it calls, directly or not: names, and parameters
+    with bodies."""
     functions = _functions(code.source_text)
-    name = readable(code.kernel).rpartition("::")[2].removesuffix("<…>")
-    work, names = list(functions.get(name, ())), {name}
+    name = _function_name(code)
+    work, names, texts = list(functions.get(name, ())), {name}, list[str]()
     while work:
         part = work.pop()
-        yield part
+        texts.append(part)
         for callee in _CALLED.findall(part):
             if callee not in names:
                 names.add(callee)
                 work += functions.get(callee, ())
+    return names, texts
+
+
+def _function_name(code: CodeObject) -> str:
+    return readable(code.kernel).rpartition("::")[2].removesuffix("<…>")
 
 
 @lru_cache(maxsize=8)
@@ -133,4 +157,4 @@ def _functions(text: str) -> Mapping[str, Sequence[str]]:
     return functions
 
 
-__all__ = ["named_formats"]
+__all__ = ["declared_types", "named_formats"]

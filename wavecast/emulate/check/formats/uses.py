@@ -16,7 +16,7 @@ from typing import Final
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.ttgir import IrModule, Operation, parse
 from wavecast.dtypes import Dtype, Spelling, is_dtype, lookup
-from wavecast.emulate.check.formats.names import named_formats
+from wavecast.emulate.check.formats.names import declared_types, named_formats
 from wavecast.isa.instruction import Instruction, SourceLocation
 from wavecast.isa.opcode import MemoryKind
 from wavecast.isa.program import Kernel
@@ -156,7 +156,13 @@ def _hip_uses(
     if len(formats) != 1:
         return
     (dtype,) = formats
-    types = {parameter.name: parameter.type for parameter in code.parameters}
+    declared = declared_types(code)
+    if len(declared) != len(code.parameters):
+        declared = [""] * len(code.parameters)
+    types = {
+        parameter.name or f"argument {number}": type_ or parameter.type
+        for number, (parameter, type_) in enumerate(zip(code.parameters, declared, strict=True), 1)
+    }
     for instruction in kernel.program.instructions:
         names = sources.get(instruction.index, ())
         stores = _is_store(instruction)

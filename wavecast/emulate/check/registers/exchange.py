@@ -39,10 +39,14 @@ def _shuffle(emitter: WaveEmitter, value: Any, sources: list[int]) -> Any:
 def permuted_bits(emitter: WaveEmitter, decoded: Decoded, value: Any) -> Any:
     """The bits as a fixed permutation moves them; 0 from lanes that do not exist or are not
     active: these give a zero, or the lane is not written."""
+    if "fi" not in decoded.modifiers:
+        value = emitter.builder.and_(value, emitter.exec_mask())
+    return _permuted(emitter, decoded, value)
+
+
+def _permuted(emitter: WaveEmitter, decoded: Decoded, value: Any) -> Any:
     builder = emitter.builder
     sources = _sources(emitter, decoded)
-    if "fi" not in decoded.modifiers:
-        value = builder.and_(value, emitter.exec_mask())
     bits = _shuffle(emitter, value, sources)
     exists = _constant(emitter, [lane != dpp.INVALID for lane in sources])
     return builder.and_(bits, exists)
@@ -82,7 +86,9 @@ def moved_bits(emitter: WaveEmitter, decoded: Decoded, value: Any) -> Any:
 
 
 def fetched_bits(emitter: WaveEmitter, decoded: Decoded, value: Any) -> Any:
-    """For every lane the bit of the lane that ds_bpermute reads."""
+    """For every lane the bit of the lane that ds_bpermute or ds_swizzle reads."""
+    if decoded.opcode.memory_form.exchange == "swizzle":
+        return _permuted(emitter, decoded, value)
     builder = emitter.builder
     last = min(emitter.layout.lanes, emitter.input.capabilities.lane_exchange_span) - 1
     function = _fetch_function(emitter.module, emitter.layout.lanes, last)

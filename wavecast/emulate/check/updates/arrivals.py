@@ -96,7 +96,7 @@ def _arrivals(chains: DefUse, atomic: Instruction) -> Iterator[Arrival]:
     step = _step(chains, atomic)
     for index in sorted({user for definition in derived for user in chains.uses(definition)}):
         comparison = chains.program.instructions[index]
-        if _kind(comparison) not in _COMPARISONS:
+        if comparison_of(comparison) not in _COMPARISONS:
             continue
         from_counter = [
             bool(_writers(chains, index, operand) & derived)
@@ -104,7 +104,7 @@ def _arrivals(chains: DefUse, atomic: Instruction) -> Iterator[Arrival]:
         ]
         if from_counter.count(True) == 1:
             target = -1 if from_counter[0] else -2
-            order = _order(_kind(comparison), counter_first=from_counter[0])
+            order = _order(comparison_of(comparison), counter_first=from_counter[0])
             yield Arrival(atomic.index, index, target, step, atomic.memory.bytes, order)
 
 
@@ -178,11 +178,12 @@ def _compares(instruction: Instruction) -> bool:
 
 def compares_equal(instruction: Instruction) -> bool:
     """Whether an instruction tells equal integers from others."""
-    return _kind(instruction) in _EQUALITIES
+    return comparison_of(instruction) in _EQUALITIES
 
 
-def _kind(instruction: Instruction) -> _Comparison:
-    """The comparison of integers that an instruction makes, () for others."""
+def comparison_of(instruction: Instruction) -> _Comparison:
+    """The comparison of integers that an instruction makes: what it gives where its first operand
+    is equal, smaller and larger; () for others."""
     decoded = instruction.decoded
     if not _compares(instruction) or len(decoded.operands) < 2 or decoded.second is not None:
         return ()
@@ -297,5 +298,6 @@ __all__ = [
     "ArrivalChecks",
     "arrivals",
     "compares_equal",
+    "comparison_of",
     "results",
 ]
