@@ -10,7 +10,7 @@ from wavecast.emulate.lower import buffers
 from wavecast.emulate.lower.access import AccessTarget, buffer_offset
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.operands import scalar_operand
-from wavecast.emulate.values import I32, I64, constant
+from wavecast.emulate.values import I32, I64, constant, element, splat
 from wavecast.isa.instruction import Decoded, Instruction, Operand, OperandClass
 from wavecast.isa.opcode import OperandKind, OperandRole, Space
 
@@ -80,14 +80,28 @@ def access_target(emitter: WaveEmitter, instruction: Instruction) -> AccessTarge
         lanes = address_operand is not None and address_operand[0].kind is OperandClass.VGPR
         mode = _lane_mode(emitter, decoded.memory.space) if lanes else "narrow"
         return AccessTarget(mode, address, offset=offset)
-    return AccessTarget(
-        "narrow", address, scalar_operand(emitter, base[0], base[1], 64), offset=offset
-    )
+    start = scalar_operand(emitter, base[0], base[1], 64)
+    if _lane_mode(emitter, decoded.memory.space) == "flat":
+        return AccessTarget("flat", _whole_addresses(emitter, address, start), offset=offset)
+    return AccessTarget("narrow", address, start, offset=offset)
 
 
 def _lane_mode(emitter: WaveEmitter, space: Space) -> str:
     """How 64-bit addresses of lanes are taken: `flat` where the program makes any of LDS."""
     return "flat" if space is Space.FLAT and emitter.input.apertures else "wide"
+
+
+def _whole_addresses(emitter: WaveEmitter, offsets: Any, start: Any) -> Any:
+    """Rows of the lower and upper halves of addresses: `start` (i64) and a row of offsets."""
+    builder, lanes = emitter.builder, emitter.layout.lanes
+    narrow, wide = ir.VectorType(I32, lanes), ir.VectorType(I64, lanes)
+    row = builder.zext(builder.load(offsets, align=4, typ=narrow), wide)
+    whole = builder.add(row, splat(builder, start, lanes))
+    upper = builder.lshr(whole, constant(32, 64, lanes))
+    builder.store(builder.trunc(whole, narrow), emitter.temporary, align=4)
+    above = element(builder, emitter.temporary, lanes, I32)
+    builder.store(builder.trunc(upper, narrow), above, align=4)
+    return emitter.temporary
 
 
 def _scale_offsets(emitter: WaveEmitter, address: Any, size: int) -> Any:
