@@ -67,11 +67,11 @@ class ServedModel(Op):
         """What one GPU computes and reads for a prompt (`ttft`), else for a decode step of all
         sequences (`output`: for a token of it)."""
         config = huggingface.load(self.model)
-        architecture = config.architecture()
+        architecture = config.architecture
         gpus = self.deployment.parallel.tensor
         batch = self.load.prompt if self.metric == "ttft" else max(1, self.load.concurrency)
         flops = 2.0 * architecture.active_parameters * batch / gpus
-        formats = precision(config.values, dtype=self.deployment.dtype)
+        formats = precision(config, dtype=self.deployment.dtype)
         width = (formats.experts if architecture.sparse else formats.dense).bytes
         read = min(architecture.parameters, architecture.active_parameters * batch) * width / gpus
         share = 1.0 if self.metric != "output" else 1 / batch

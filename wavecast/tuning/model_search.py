@@ -84,8 +84,7 @@ def search(
     field, InputError for a state that cannot be read or written and a cluster that is not there,
     MissingTool without Ray.
     """
-    config.architecture()
-    model = json.dumps([__version__, *config], sort_keys=True, default=str)
+    model = json.dumps([__version__, config.name, config.values], sort_keys=True, default=str)
     keys = [_key(model, candidate, slo) for candidate in candidates]
     by_key = dict(zip(keys, candidates, strict=True))
     results = _read_state(state, set(keys)) if state else {}

@@ -41,7 +41,7 @@ class TrainedModel(Op):
     def work(self) -> Work:
         """The FLOPs of one GPU that a step needs; its bytes are those of its weights, once per
         micro-batch and pass."""
-        architecture, setup = huggingface.load(self.model).architecture(), self.setup
+        architecture, setup = huggingface.load(self.model).architecture, self.setup
         flops = model_flops(architecture, setup) / setup.gpus
         width = 2.0 if setup.dtype == "bf16" else 1.0
         weights = architecture.parameters * width / (setup.tensor * setup.pipeline * setup.expert)
@@ -82,7 +82,7 @@ class TrainedModel(Op):
 
 @lru_cache(maxsize=256)
 def _figures(model: str, device: str, setup: TrainingSetup, machine: str) -> TrainingFigures:
-    architecture = huggingface.load(model).architecture()
+    architecture = huggingface.load(model).architecture
     check(architecture, setup)
     cluster = system(machine)
     if cluster.device.id != device:
