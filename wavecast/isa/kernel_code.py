@@ -65,6 +65,18 @@ _PRELOAD: Final[tuple[Field, ...]] = (
 )
 
 
+USER_SGPRS: Final = (
+    ("private_segment_buffer", 4),
+    ("dispatch_ptr", 2),
+    ("queue_ptr", 2),
+    ("kernarg_segment_ptr", 2),
+    ("dispatch_id", 2),
+    ("flat_scratch_init", 2),
+    ("private_segment_size", 1),
+)
+"""User SGPRs in the order the hardware loads those that are enabled, with their count."""
+
+
 def directives(data: bytes, processor: str, vgprs: object = None) -> dict[str, int]:
     """Directive name (without `.amdhsa_`) -> value. `vgprs` is the count of the metadata, which is
     exact: it takes the place of the granulated one where both mean the same. They differ where the
