@@ -110,12 +110,12 @@ class ModelReport(TimedResult):
 
         return model_pages.serving_page(self.answers)
 
-    def traced(self) -> list[TracedRun]:
+    def timed_runs(self) -> list[TracedRun]:
         from wavecast.report.systems import traces
 
         return traces.serving_runs(self.answers)
 
-    def ranked(self) -> list[RankedRun]:
+    def runs_of_ranks(self) -> list[RankedRun]:
         from wavecast.report.systems import chakra
 
         return chakra.serving_runs(self.answers)

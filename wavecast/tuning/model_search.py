@@ -94,11 +94,15 @@ def search(
         if key not in results:
             groups[entry.system.name, entry.deployment].append(key)
 
-    def left(group: Sequence[str]) -> _Arguments:
+    def remaining_work(group: Sequence[str]) -> _Arguments:
         return config, {key: by_key[key] for key in group if key not in results}, slo
 
     parts = list(groups.values())
-    predicted = _on_cluster(ray, parts, left) if ray else _here(jobs, [*map(left, parts)])
+    predicted = (
+        _on_cluster(ray, parts, remaining_work)
+        if ray
+        else _here(jobs, [*map(remaining_work, parts)])
+    )
     with _open_state(state) as add, contextlib.closing(predicted):
         for key, entry in predicted:
             results[key] = entry
