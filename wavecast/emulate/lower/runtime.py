@@ -77,7 +77,7 @@ class _Functions:
 
 def _key(name: str) -> str:
     """The key of the entry that says where a function is."""
-    return digest.key("memory" if name.startswith(f"{PREFIX}.") else "outlined", basis(), name)
+    return digest.key("outlined", basis(), name)
 
 
 def declare(module: ir.Module, access: MemoryAccess) -> ir.Function:
