@@ -251,7 +251,7 @@ def markdown() -> str:
 def names_read(kind: str) -> set[str]:
     """The fields that the reader of a type asks for."""
     fields = Fields("config", base(kind), config_effects.defaults(kind))
-    huggingface.architecture(kind, fields)
+    huggingface.architecture(kind, fields, huggingface.layers_of(kind, fields))
     return fields.names_read
 
 

@@ -264,10 +264,9 @@ def _heads_of_cache(modules: Iterable[Any], cached: Any) -> tuple[tuple[int, ...
 
 def reading(values: Mapping[str, Any]) -> ModelFacts:
     """What Wavecast reads. Raises UsageError."""
-    model = huggingface.read(values, "config")
-    layers = tuple(
-        _facts_of_layer(layer, model) for layer in huggingface.layers_in_order(values, "config")
-    )
+    config = huggingface.config_of(values, "config")
+    model = config.architecture
+    layers = tuple(_facts_of_layer(layer, model) for layer in config.layers)
     head = 0 if has_head(values["model_type"]) or model.tied else model.vocabulary * model.hidden
     return ModelFacts(layers, model.embedding_parameters + model.vectors - head)
 

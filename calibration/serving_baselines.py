@@ -29,7 +29,7 @@ def of_run(op: ServedModel, device: Device, seconds: float) -> tuple[float, tupl
     load, how = op.load, op.deployment
     pools = how.disaggregation
     gpus = pools.gpus(how.parallel) if pools else how.parallel.gpus
-    name, values = huggingface.load(op.model)
+    name, values, *_ = huggingface.load(op.model)
     active = huggingface.read(values, name).active_parameters
     peak = device.peak_flops("bf16")
     chip = (float(device.facts.integer("mem_bw", "B/s")), peak.number if peak else math.nan)

@@ -43,7 +43,7 @@ OVERLAPS = np.arange(0.0, 1.01, 0.25)
 
 def step_seconds(op: TrainedModel) -> tuple[float, float, float]:
     """A step with the assumed, the most and the least overlap of communication."""
-    name, values = huggingface.load(op.model)
+    name, values, *_ = huggingface.load(op.model)
     model = steps.TrainingModel(huggingface.read(values, name), op.setup, system(op.machine))
     found = []
     for end in ("value", "high", "low"):
@@ -105,7 +105,7 @@ def residuals(known: Iterable[Case], reasons: Counter[str]) -> pd.DataFrame:
         except WavecastError as error:
             reasons[error.message] += 1
             continue
-        name, values = huggingface.load(case.op.model)
+        name, values, *_ = huggingface.load(case.op.model)
         sort = "sparse" if huggingface.read(values, name).sparse else "dense"
         found.append((device.vendor, sort, case.device, case.op.model, case.op.setup.gpus,
                       str(case.op.setup), case.seconds, seconds, least, most,

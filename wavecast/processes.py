@@ -268,6 +268,30 @@ def fork(work: Callable[[], object], *, own_group: bool = False) -> int:
         os._exit(code)
 
 
+def fork_for_bytes(write: Callable[[IO[bytes]], object]) -> tuple[bytes, Ended | None]:
+    """What `write` writes to the file that it gets, in a fork, and how the fork ended. The fork is
+    killed where waiting is interrupted. Conditions and errors are those of `fork`."""
+    reader, writer = os.pipe()
+
+    def work() -> None:
+        os.close(reader)
+        with os.fdopen(writer, "wb") as pipe:
+            write(pipe)
+
+    with os.fdopen(reader, "rb") as pipe:
+        try:
+            child = fork(work)
+        finally:
+            os.close(writer)
+        try:
+            content = pipe.read()
+        except BaseException:
+            kill(child)
+            wait(child)
+            raise
+    return content, wait(child)
+
+
 def become_child(parent: int) -> None:
     """Apply the policy to this process, a child of `parent`; for processes that are not forked
     here."""

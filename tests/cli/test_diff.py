@@ -111,7 +111,7 @@ def test_a_kernel_that_fails_on_one_side_is_a_failure(capsys, pair, tmp_path: Pa
     assert isinstance(compared, DiffReport)
     failures = replace(compared.diff, failed_before=(both,), failed_after=(both, after_only))
     report = DiffReport(failures)
-    assert report.said() == ["not compared, they fail on one side: new for gfx942"]
+    assert report.messages() == ["not compared, they fail on one side: new for gfx942"]
     assert (report.exit_code(), compared.exit_code()) == (2, 0)
 
 

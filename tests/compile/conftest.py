@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from wavecast.compile import nvidia, toolchain
+from wavecast.compile import nvidia_tools, toolchain
 from wavecast.errors import MissingTool
 
 DATA = Path(__file__).parent / "data"
@@ -35,7 +35,7 @@ def hip_compiler() -> toolchain.Toolchain:
 @pytest.fixture
 def ptxas() -> str:
     try:
-        nvidia.tool("nvdisasm"), nvidia.tool("cuobjdump")
-        return nvidia.tool("ptxas")
+        nvidia_tools.tool("nvdisasm"), nvidia_tools.tool("cuobjdump")
+        return nvidia_tools.tool("ptxas")
     except MissingTool as error:
         pytest.skip(str(error))

@@ -22,7 +22,8 @@ from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.inventory import inventory
 from wavecast.errors import InputError, WavecastError
 from wavecast.isa import elf as elf_file
-from wavecast.isa.metadata import descriptors_from_assembly, descriptors_from_elf
+from wavecast.isa.assembly_metadata import descriptors_from_assembly
+from wavecast.isa.elf_metadata import descriptors_from_elf
 from wavecast.isa.targets import TARGETS
 
 DATA = Path(__file__).parent / "data"

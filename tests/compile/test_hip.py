@@ -11,7 +11,7 @@ from tests.targets import swept
 from wavecast.compile import DiskCache, hip, load, toolchain
 from wavecast.errors import CompileError, InputError, MissingTool, UnknownName, UsageError
 from wavecast.isa import elf
-from wavecast.isa.metadata import descriptors_from_assembly
+from wavecast.isa.assembly_metadata import descriptors_from_assembly
 from wavecast.isa.targets import TARGETS
 
 DATA = Path(__file__).parent / "data"

@@ -7,12 +7,9 @@ import pytest
 
 from wavecast.errors import InputError, ParseError
 from wavecast.isa import elf, kernel_code, symbols
-from wavecast.isa.metadata import (
-    descriptors_from_assembly,
-    descriptors_of,
-    processor_of_triple,
-    target_from_assembly,
-)
+from wavecast.isa.assembly_metadata import descriptors_from_assembly, target_from_assembly
+from wavecast.isa.elf_metadata import descriptors_of
+from wavecast.isa.metadata import processor_of_triple
 
 
 @pytest.mark.parametrize(
@@ -143,17 +140,17 @@ def test_the_line_of_a_yaml_error_is_named() -> None:
 
 def test_a_kernel_descriptor_of_the_wrong_size_is_refused() -> None:
     with pytest.raises(InputError, match="63 bytes"):
-        kernel_code.decode(bytes(63), "gfx942")
+        kernel_code.directives(bytes(63), "gfx942")
 
 
 def test_wave_size_and_granules_follow_the_target() -> None:
     wave32 = bytearray(64)
     wave32[48] = 4  # five granules
     wave32[57] = 4  # ENABLE_WAVEFRONT_SIZE32
-    assert kernel_code.decode(bytes(wave32), "gfx1201")["next_free_vgpr"] == 40
-    assert kernel_code.decode(bytes(wave32), "gfx1250")["next_free_vgpr"] == 80
-    assert kernel_code.decode(bytes(wave32), "gfx1100")["wavefront_size32"] == 1
-    assert "wavefront_size32" not in kernel_code.decode(bytes(wave32), "gfx942")
+    assert kernel_code.directives(bytes(wave32), "gfx1201")["next_free_vgpr"] == 40
+    assert kernel_code.directives(bytes(wave32), "gfx1250")["next_free_vgpr"] == 80
+    assert kernel_code.directives(bytes(wave32), "gfx1100")["wavefront_size32"] == 1
+    assert "wavefront_size32" not in kernel_code.directives(bytes(wave32), "gfx942")
 
 
 def test_all_notes_of_a_linked_code_object_describe_kernels() -> None:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from wavecast.compile import elf, load, nvidia
+from wavecast.compile import elf, load, nvidia, nvidia_tools
 from wavecast.errors import CompileError, InputError, MissingTool
 
 DATA = Path(__file__).parent / "data"
@@ -94,7 +94,7 @@ def test_truncated_cubins(ptx: str, tmp_path: Path) -> None:
 
 
 def test_no_tools_at_all(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(nvidia, "_folders", list)
+    monkeypatch.setattr(nvidia_tools, "_folders", list)
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(MissingTool, match="Triton's wheel has it"):
-        nvidia.tool("nvdisasm")
+        nvidia_tools.tool("nvdisasm")

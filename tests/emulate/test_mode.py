@@ -8,7 +8,7 @@ import pytest
 from tests.emulate.memory_support import TARGETS, assembly, run
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower.mode import machine_of, word_of
-from wavecast.isa.metadata import descriptors_from_assembly
+from wavecast.isa.assembly_metadata import descriptors_from_assembly
 
 TINY = 3  # a denormal in every format
 

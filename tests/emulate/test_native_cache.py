@@ -18,6 +18,7 @@ from wavecast.compile.parsing import parse_kernel
 from wavecast.emulate import native
 from wavecast.emulate.launch import Emulator
 from wavecast.emulate.lower import runtime
+from wavecast.emulate.lower.access import MemoryAccess
 
 BODY = """
 	v_add_u32_e32 v2, {amount}, v0
@@ -75,6 +76,22 @@ def test_recipes_are_forgotten_once_their_functions_are_there(cache: DiskCache) 
         made = native.compile_kernel(parse_kernel(_code(amount)), quick=True)
         made.load(lambda: parse_kernel(_code(8)))
         assert not set(made.outlined) & set(runtime._recipes)
+
+
+def test_functions_are_made_at_once_and_found_by_name(
+    cache: DiskCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, *rest = (MemoryAccess("load", "global", 64, size).name for size in (4, 8, 16))
+    (alone,) = runtime._objects([first], cache)
+    (others,) = runtime._objects(rest, cache)
+    assert (alone.names, others.names) == ((first,), tuple(rest))
+    assert len(list(cache.entries("functions"))) == 2
+    monkeypatch.setattr(runtime, "_compile", _never)
+    assert list(runtime._objects([rest[0], first, *rest], cache)) == [others, alone]
+    for entry in cache.entries("functions"):
+        entry.path.unlink()
+    with pytest.raises(AssertionError):
+        list(runtime._objects([first], cache))
 
 
 def test_damaged_entries_are_made_again(cache: DiskCache) -> None:

@@ -7,7 +7,7 @@ import pytest
 from wavecast import isa
 from wavecast.errors import InputError, ParseError, UsageError
 from wavecast.isa import symbols
-from wavecast.isa.metadata import descriptors_from_assembly
+from wavecast.isa.assembly_metadata import descriptors_from_assembly
 from wavecast.isa.targets import isa_target
 
 METADATA = """

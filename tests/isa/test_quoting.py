@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from wavecast import isa
-from wavecast.isa.metadata import descriptors_from_assembly
+from wavecast.isa.assembly_metadata import descriptors_from_assembly
 from wavecast.isa.quoting import quote, split, unquote, without_comment
 
 NAME = 'f<i32, "x">; -1'

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tests.report import sample
-from wavecast.rules.replication import replication
+from wavecast.perfmodel.replication import replication
 
 MFMA = "#ttg.amd_mfma<{version = 3, warpsPerCTA = [%d, %d], instrShape = [16, 16, 16]}>"
 WMMA = "#ttg.amd_wmma<{version = 1, isTranspose = true, ctaLayout = {warp = [%s]}}>"

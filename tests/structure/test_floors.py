@@ -128,15 +128,17 @@ LIBRARY = {
     "operator": "what one is",
     "choice": "which configurations launches have",
     "tables": "the configurations that tuning stored",
-    "distributed.functions": "what the ranks of a group call",
     "sparse.compression": "the weights of `matmul_sparse24`",
 }
 """Modules of `kernels` that the rest of the package may import."""
 ADAPTERS = {
-    "refusal": "what a call refuses, without running it",
-    "signature": "the tensors of an operator",
+    "frameworks": {
+        "refusal": "what a call refuses, without running it",
+        "signature": "the tensors of an operator",
+    },
+    "ops": {"distributed.functions": "what the ranks of a group call, with its types"},
 }
-"""Those that also `frameworks` may, which makes the operators those of PyTorch, JAX, TensorFlow."""
+"""Those of the rooms that make the operators those of PyTorch, JAX and TensorFlow, and of users."""
 
 
 def library_imports(path: Path, root: Path = ROOT) -> list[str]:
@@ -144,7 +146,7 @@ def library_imports(path: Path, root: Path = ROOT) -> list[str]:
     here = floor(path, root)
     if here == "kernels":
         return []
-    modules = {*LIBRARY, *(ADAPTERS if here == "frameworks" else ())}
+    modules = {*LIBRARY, *ADAPTERS.get(here, ())}
     messages = []
     for imported in imports(path):
         name = imported.name.removeprefix("wavecast.kernels.")
@@ -170,6 +172,8 @@ def test_others_use_the_kernel_library_through_few_modules() -> None:
         ("frameworks", "import wavecast.kernels", 1),
         ("kernels", "from wavecast.kernels.spec import KernelSpec", 0),
         ("tuning", "from wavecast.kernels.registry import operator", 0),
+        ("runtimes", "from wavecast.kernels.distributed import functions", 1),
+        ("ops", "from wavecast.kernels.distributed import functions", 0),
     ],
 )
 def test_an_import_past_the_library_is_found(

@@ -8,6 +8,7 @@ import pytest
 
 from tests.systems.test_huggingface import LLAMA
 from wavecast.errors import UsageError
+from wavecast.systems.huggingface import config_of
 from wavecast.systems.precision import precision
 from wavecast.systems.weight_formats import Precision, WeightFormat
 
@@ -34,7 +35,7 @@ FP8 = {"dtype": "fp8_e4m3", "qscheme": "per_tensor"}
 
 
 def formats(quantisation: dict[str, Any], config: dict[str, Any] = LLAMA) -> Precision:
-    return precision({**config, "quantization_config": quantisation})
+    return precision(config_of({**config, "quantization_config": quantisation}, "tiny"))
 
 
 def groups(weights: dict[str, Any], inputs: dict[str, Any] | None = None, **more: Any) -> Any:
@@ -143,8 +144,8 @@ def test_modules_with_a_format_of_their_own() -> None:
 def test_the_cache_that_a_checkpoint_asks_for() -> None:
     fp8 = {"num_bits": 8, "type": "float"}
     config = {**LLAMA, "quantization_config": groups(fp8, fp8, kv_cache_scheme=fp8)}
-    assert precision(config).cache == "fp8"
-    assert precision(config, cache="bf16").cache == "bf16"
+    assert precision(config_of(config, "tiny")).cache == "fp8"
+    assert precision(config_of(config, "tiny"), cache="bf16").cache == "bf16"
 
 
 def test_formats_of_a_nested_configuration() -> None:
@@ -155,7 +156,7 @@ def test_formats_of_a_nested_configuration() -> None:
         {"model_type": "llava", "text_config": inner},
         {"model_type": "omni", "thinker_config": {"text_config": inner}},
     ):
-        assert precision(config).dense.weights == "int8"
+        assert precision(config_of(config, "tiny")).dense.weights == "int8"
 
 
 @pytest.mark.parametrize(

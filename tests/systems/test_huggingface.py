@@ -59,7 +59,7 @@ LLAMA = {
     ],
 )
 def test_parameters_are_those_of_the_model_card(model, billions, active) -> None:
-    name, values = huggingface.load(model)
+    name, values, *_ = huggingface.load(model)
     found = huggingface.read(values, name)
     assert found.parameters / 1e9 == pytest.approx(billions, rel=0.01)
     assert found.active_parameters / 1e9 == pytest.approx(active, rel=0.02)
@@ -99,13 +99,13 @@ def test_a_file_and_a_folder(tmp_path: Path) -> None:
     path.parent.mkdir()
     path.write_text(json.dumps(LLAMA))
     for selector in (path, path.parent):
-        name, values = huggingface.load(str(selector))
+        name, values, *_ = huggingface.load(str(selector))
         assert name == "tiny"
         assert huggingface.read(values, name).depth == 2
 
 
 def test_layers_of_a_hybrid_model() -> None:
-    name, values = huggingface.load("Qwen3-Next-80B-A3B")
+    name, values, *_ = huggingface.load("Qwen3-Next-80B-A3B")
     found = huggingface.read(values, name)
     kinds = {type(layer.attention): count for layer, count in found.layers}
     assert kinds == {LinearAttention: 36, GroupedQueryAttention: 12}
@@ -144,14 +144,14 @@ def test_other_types_and_names_are_refused(tmp_path: Path) -> None:
 
 def test_experts_of_a_checkpoint_have_their_own_format() -> None:
     """DeepSeek-V4: 1.6 T parameters, of which a token uses 49 B (model card); fp4 experts."""
-    _, values = huggingface.load("DeepSeek-V4-Pro")
+    _, values, *_ = huggingface.load("DeepSeek-V4-Pro")
     architecture = huggingface.read(values, "DeepSeek-V4-Pro")
     assert architecture.parameters == pytest.approx(1.6e12, rel=0.02)
     assert architecture.active_parameters == pytest.approx(49e9, rel=0.02)
-    found = precision(values)
+    found = precision(huggingface.load("DeepSeek-V4-Pro"))
     assert (found.experts.weights, found.experts.activations) == ("mxfp4", "fp8")
     assert found.dense.weights == found.attention.weights == "fp8"
     for stored in ("fp3", ["fp4"], 4):
         method = {"quant_method": "fp8", "expert_dtype": stored}
         with pytest.raises(UsageError, match=r"expert_dtype is .*; known: fp4, fp8"):
-            precision({**values, "quantization_config": method})
+            precision(huggingface.config_of({**values, "quantization_config": method}, "V4"))

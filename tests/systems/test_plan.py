@@ -15,7 +15,7 @@ pytest.importorskip("transformers")
 
 
 def modules(model: str, parallel: Parallelism) -> list[str]:
-    name, values = huggingface.load(model)
+    name, values, *_ = huggingface.load(model)
     found = replication_notes(values, huggingface.read(values, name), parallel)
     return [line.partition("does not divide ")[2].partition(":")[0] for line in found]
 
@@ -44,7 +44,7 @@ def test_a_plan_two_levels_down():
 
 
 def test_a_model_type_without_a_class():
-    name, values = huggingface.load("Llama-3.3-70B")
+    name, values, *_ = huggingface.load("Llama-3.3-70B")
     architecture = huggingface.read(values, name)
     with pytest.raises(Unpredictable, match="'nothing'"):
         replication_notes({**values, "model_type": "nothing"}, architecture, Parallelism())

@@ -149,7 +149,7 @@ def test_a_format_that_the_device_does_not_multiply_is_widened(ready) -> None:
 def test_what_does_not_divide_is_refused(name, given, message) -> None:
     from wavecast.systems import huggingface
 
-    label, values = huggingface.load(name)
+    label, values, *_ = huggingface.load(name)
     with pytest.raises(UsageError, match=message):
         check(huggingface.read(values, label), Parallelism(**given))
 
@@ -157,7 +157,7 @@ def test_what_does_not_divide_is_refused(name, given, message) -> None:
 def test_heads_that_do_not_divide_name_a_number_that_does() -> None:
     from wavecast.systems import huggingface
 
-    label, values = huggingface.load("Llama-3.1-8B")
+    label, values, *_ = huggingface.load("Llama-3.1-8B")
     with pytest.raises(UsageError) as caught:
         check(huggingface.read(values, label), Parallelism(tensor=72))
     assert caught.value.hint == "--tp 32 divides them"

@@ -6,7 +6,7 @@ import pytest
 
 from wavecast.arch.systems import system
 from wavecast.errors import MissingFact, UnknownName, UsageError
-from wavecast.systems.answer import Deployment, loads
+from wavecast.systems.answer import Deployment, answer, loads
 from wavecast.systems.changes import parse, together
 from wavecast.systems.huggingface import load
 from wavecast.systems.parallel import Parallelism
@@ -17,7 +17,9 @@ LOADS = loads(256, 64, concurrency=(8,), requests=16)
 
 def changed(text: str, machine: str = "8xMI300X", tensor: int = 8, **given):
     deployment = Deployment(dtype="fp8", parallel=Parallelism(tensor=tensor), **given)
-    return what_if(load("Llama-3.1-8B"), system(machine), deployment, LOADS, parse(text))
+    config, gpus = load("Llama-3.1-8B"), system(machine)
+    before = answer(config, gpus, deployment, LOADS)
+    return what_if(config, gpus, deployment, LOADS, before, parse(text))
 
 
 def test_every_part_is_changed() -> None:

@@ -121,14 +121,14 @@ def test_cache_of_compressed_attention_grows_with_compressed_keys_only(ready) ->
 
 
 def test_groups_of_heads_must_divide() -> None:
-    name, values = huggingface.load("DeepSeek-V4-Flash")
+    name, values, *_ = huggingface.load("DeepSeek-V4-Flash")
     model = huggingface.read({**values, "o_groups": 4}, name)
     with pytest.raises(UsageError, match="4 groups of heads do not divide among 8 GPUs"):
         check(model, Parallelism(tensor=8), system("8xMI355X"))
 
 
 def test_layer_types_of_compression_ratios() -> None:
-    name, values = huggingface.load("DeepSeek-V4-Flash")
+    name, values, *_ = huggingface.load("DeepSeek-V4-Flash")
     ratios = {**values, "num_hidden_layers": 4, "compress_ratios": [0, 4, 128, 4]}
     rates: list[int] = []
     for layer, count in huggingface.read(ratios, name).layers:

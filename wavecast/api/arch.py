@@ -61,7 +61,7 @@ class FactTable(ShownResult):
         else:
             devices.render(self.devices, self.names, console, sources=self.sources)
 
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         return [resolution.note for resolution in self.resolutions if resolution.note]
 
     def subject(self) -> str:

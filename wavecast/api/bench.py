@@ -145,7 +145,7 @@ class BenchReport(ShownResult):
 
         return bench.problems(self.session)
 
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         return [f"run {self.session.run.id} in {self.store}"] if self.store else []
 
     def why_nothing(self) -> str:
@@ -259,7 +259,7 @@ def _of_workloads(
             begun += 1
             progress(f"{begun} of {total}: {text}")
 
-        def sampled(key: str, samples: int, width: float) -> None:
+        def report_samples(key: str, samples: int, width: float) -> None:
             precise = f" ±{width:.1%}" if width < 1 else ""
             progress(f"{begun} of {total}: {key}: {samples} samples{precise}")
 
@@ -270,7 +270,9 @@ def _of_workloads(
 
         assert isinstance(options, BenchOptions)
         assert here is not None
-        return gpu_session(run, workloads, here, options.gpu_settings(), store, begin, sampled)
+        return gpu_session(
+            run, workloads, here, options.gpu_settings(), store, begin, report_samples
+        )
 
     return measure
 

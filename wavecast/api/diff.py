@@ -104,7 +104,7 @@ class DiffReport(ShownResult):
         )
         return sorted(before ^ after)
 
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         failed = self.failed()
         lines = [f"not compared, they fail on one side: {', '.join(failed)}"] if failed else []
         return lines + [f"worse: {line}" for line in self.worse]
@@ -137,7 +137,7 @@ class BisectReport(ShownResult):
             console.print()
             terminal.render(self.diff, console, rows=rows)
 
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         return [_probe_text(probe, self.search.kpi.name) for probe in self.search.probes]
 
     def exit_code(self) -> int:

@@ -123,7 +123,7 @@ class GateReport(ShownResult):
         pairs = count(self.update.entries, "subject × device", "subjects × devices")
         return [*lines, f"{shown}: {pairs}, {count(len(self.verdict.changed), 'change')}"]
 
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         return [*self.unwritten]
 
     def exit_code(self) -> int:

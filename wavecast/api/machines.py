@@ -103,18 +103,18 @@ class TimedResult(ShownResult):
     __slots__ = ()
 
     @abstractmethod
-    def traced(self) -> list[TracedRun]:
+    def timed_runs(self) -> list[TracedRun]:
         """What runs in time."""
 
     @abstractmethod
-    def ranked(self) -> list[RankedRun]:
+    def runs_of_ranks(self) -> list[RankedRun]:
         """What ranks do, for Chakra."""
 
     def perfetto(self) -> str:
         """What runs in time as a trace for Perfetto."""
         from wavecast.report.systems import traces
 
-        return traces.dumps(self.traced())
+        return traces.dumps(self.timed_runs())
 
     def chakra(self, folder: str | Path) -> list[Path]:
         """Write Chakra execution traces, a file per rank (`docs/model.md`).
@@ -124,7 +124,7 @@ class TimedResult(ShownResult):
         """
         from wavecast.report.systems import chakra
 
-        return chakra.write(self.ranked(), Path(folder))
+        return chakra.write(self.runs_of_ranks(), Path(folder))
 
     def write(self, files: ReportFiles) -> None:
         """Write the page, the trace, and traces of ranks into a folder. Raises InputError for files

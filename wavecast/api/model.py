@@ -110,12 +110,12 @@ class ModelReport(TimedResult):
 
         return model_pages.serving_page(self.answers)
 
-    def traced(self) -> list[TracedRun]:
+    def timed_runs(self) -> list[TracedRun]:
         from wavecast.report.systems import traces
 
         return traces.serving_runs(self.answers)
 
-    def ranked(self) -> list[RankedRun]:
+    def runs_of_ranks(self) -> list[RankedRun]:
         from wavecast.report.systems import chakra
 
         return chakra.serving_runs(self.answers)
@@ -202,6 +202,7 @@ def _study(name: str, options: ServingOptions) -> ModelStudy:
     from wavecast.systems.economy import Economy
     from wavecast.systems.study import StudyQuestions, study
 
+    config = huggingface.load(name)
     deployments = options.deployments()
     costs = options.power is not None or options.price is not None
     questions = StudyQuestions(
@@ -210,7 +211,7 @@ def _study(name: str, options: ServingOptions) -> ModelStudy:
         findings=options.findings,
         economy=Economy(options.power, options.price) if costs else None,
     )
-    result = study(huggingface.load(name), deployments, options.loads(), questions)
+    result = study(config, deployments, options.loads(), questions)
     ModelReport(result).write(options)
     return result
 

@@ -77,12 +77,12 @@ class ModuleReport(TimedResult):
 
         return model_pages.modules(self.answers)
 
-    def traced(self) -> list[TracedRun]:
+    def timed_runs(self) -> list[TracedRun]:
         from wavecast.report.systems import traces
 
         return traces.modules(self.answers)
 
-    def ranked(self) -> list[RankedRun]:
+    def runs_of_ranks(self) -> list[RankedRun]:
         from wavecast.report.systems import chakra
 
         return chakra.modules(self.answers)

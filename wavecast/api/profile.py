@@ -141,7 +141,7 @@ class ProfileReport(ShownResult):
             files = before, after
             profiles_comparison.render(self.comparison, files, console, detail=detail)
 
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         return [
             f"{fact.field} {fact.value:.4g} {fact.unit} (was {fact.before:.4g}), from {fact.origin}"
             for fact in self.facts

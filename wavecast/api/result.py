@@ -51,7 +51,7 @@ class ShownResult(ABC):
         """Why there is nothing to see in the result, else ""."""
         return ""
 
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         """Lines that the command prints next to the result, on standard error."""
         return []
 

@@ -215,7 +215,7 @@ class RunReport(ShownResult):
             "traces": traces.document(self.traces) if self.traces is not None else None,
         }
 
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         return [*self.notes]
 
     def exit_code(self) -> int:

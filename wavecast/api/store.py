@@ -86,7 +86,7 @@ class RunsExportReport(ShownResult):
         text = f"{count(self.rows, 'row')} of {count(self.runs, 'run')} in {self.file}"
         console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         return [f"left out: {problem}" for problem in self.problems]
 
     def exit_code(self) -> int:
@@ -120,7 +120,7 @@ class ImportReport(ShownResult):
                 text = f"{file}: {imported.format}: run {one.run.id}: {one.new} records{known}"
                 console.print(text, markup=False, highlight=False, soft_wrap=True)
 
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         return [f"{file}: {note}" for file, imported, _ in self.files for note in imported.notes]
 
     def subject(self) -> str:
@@ -148,7 +148,7 @@ class StoreCheck(ShownResult):
         for line in lines if content.problems else [*lines, "nothing is damaged"]:
             console.print(line, markup=False, highlight=False, soft_wrap=True)
 
-    def said(self) -> list[str]:
+    def messages(self) -> list[str]:
         salvage = "export what can be read: wavecast store export FILE --salvage"
         return [salvage] if self.content.problems else []
 
@@ -202,12 +202,12 @@ def export(
         if not runs:
             raise NothingAnalysed(f"{path} holds no runs")
 
-        def measured() -> Iterator[tuple[BenchRun, Iterable[BenchRecord]]]:
+        def run_records() -> Iterator[tuple[BenchRun, Iterable[BenchRecord]]]:
             for run in runs:
                 salvaged = readable(path, run, problems) if stated.salvage else None
                 yield run, store.records(run.id) if salvaged is None else salvaged
 
-        rows = write(file, measured())
+        rows = write(file, run_records())
     return RunsExportReport(file, rows, len(runs), problems)
 
 

@@ -149,12 +149,12 @@ class TrainingReport(TimedResult):
 
         return model_pages.training_page(self.answers)
 
-    def traced(self) -> list[TracedRun]:
+    def timed_runs(self) -> list[TracedRun]:
         from wavecast.report.systems import traces
 
         return traces.training_runs(self.answers)
 
-    def ranked(self) -> list[RankedRun]:
+    def runs_of_ranks(self) -> list[RankedRun]:
         from wavecast.report.systems import chakra
 
         return chakra.training_runs(self.answers)

@@ -6,6 +6,7 @@ import os
 import platform
 import subprocess
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
@@ -18,12 +19,15 @@ from wavecast.version import __version__
 
 def emulated_environment(device: Device, folder: Path | None = None) -> Environment:
     """A device that is not there."""
+    board = Environment(device=device.id, target=device.target, emulated=True, board=device.name)
+    return with_software(board, folder)
+
+
+def with_software(environment: Environment, folder: Path | None = None) -> Environment:
+    """An environment with what runs here: versions, host, and the checkout around a folder."""
     commit, dirty = checkout(folder)
-    return Environment(
-        device=device.id,
-        target=device.target,
-        emulated=True,
-        board=device.name,
+    return replace(
+        environment,
         triton=version("triton"),
         torch=version("torch"),
         python=platform.python_version(),

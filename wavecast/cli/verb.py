@@ -135,7 +135,7 @@ class Verb:
             self._show(result, form, output, view)
         for line in () if form == "text" else result.remarks():
             click.echo(line, err=True)
-        for line in result.said():
+        for line in result.messages():
             click.echo(f"wavecast: {line}", err=True)
         if why := result.why_nothing():
             raise NothingAnalysed(why)

@@ -9,7 +9,7 @@ from wavecast.arch.generic_targets import processor_of
 from wavecast.compile.codeobject import CodeObject, Origin, Parameter
 from wavecast.compile.digest import digest
 from wavecast.errors import InputError
-from wavecast.isa.metadata import descriptors_from_assembly, target_from_assembly
+from wavecast.isa.assembly_metadata import descriptors_from_assembly, target_from_assembly
 from wavecast.isa.program import KernelDescriptor
 from wavecast.isa.targets import isa_target
 

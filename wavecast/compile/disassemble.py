@@ -17,8 +17,8 @@ from wavecast.compile.dwarf import LineTable
 from wavecast.errors import InputError
 from wavecast.isa import elf
 from wavecast.isa.decode import wave_lanes_of
+from wavecast.isa.elf_metadata import metadata_of_elf
 from wavecast.isa.encoding.stream import CodeReader, Placed
-from wavecast.isa.metadata import metadata_of_elf
 from wavecast.isa.opcode import Control, OpcodeFlag
 from wavecast.isa.program import KernelDescriptor
 from wavecast.isa.quoting import quote

@@ -20,7 +20,7 @@ from wavecast.compile.stages import ObjectStages
 from wavecast.errors import InputError, WavecastError
 from wavecast.isa import elf
 from wavecast.isa.elf import Content
-from wavecast.isa.metadata import descriptors_of, kernel_symbols
+from wavecast.isa.elf_metadata import descriptors_of, kernel_symbols
 from wavecast.isa.targets import isa_target
 
 _FORMAT = 12

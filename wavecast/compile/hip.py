@@ -28,7 +28,7 @@ from wavecast.compile.signature import named_parameters, signatures
 from wavecast.compile.toolchain import Toolchain
 from wavecast.errors import CompileError, InputError, MissingTool, UsageError
 from wavecast.extras import install_hint
-from wavecast.isa.metadata import descriptors_from_assembly
+from wavecast.isa.assembly_metadata import descriptors_from_assembly
 from wavecast.isa.targets import isa_target
 
 _FORMAT = 6

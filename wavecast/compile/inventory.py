@@ -13,7 +13,7 @@ from wavecast.compile.disassemble import functions
 from wavecast.compile.member import Member
 from wavecast.errors import InputError, UsageError, WavecastError
 from wavecast.isa import elf
-from wavecast.isa.metadata import descriptors_of, kernel_symbols
+from wavecast.isa.elf_metadata import descriptors_of, kernel_symbols
 from wavecast.isa.program import KernelDescriptor
 from wavecast.isa.targets import isa_target
 

@@ -13,20 +13,17 @@
 
 from __future__ import annotations
 
-import importlib.util
-import os
 import re
-import tempfile
 from collections.abc import Mapping
-from functools import lru_cache
+from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
-from wavecast.compile import cubin, process
+from wavecast.compile import cubin, nvidia_tools
 from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject, Parameter
-from wavecast.compile.digest import digest, key
-from wavecast.errors import CompileError, InputError, MissingTool
+from wavecast.compile.digest import digest
+from wavecast.errors import InputError
 from wavecast.isa import elf
 from wavecast.isa.program import KernelArgument, KernelDescriptor
 
@@ -48,7 +45,6 @@ _USAGE_KEYS: Final[Mapping[str, str]] = {
     "STACK": "stack_bytes",
     "LOCAL": "local_bytes",
 }
-_FORMAT: Final = 1
 _OF_DESCRIPTOR: Final = ("registers", "static_shared", "stack_bytes", "max_threads")
 _WARP: Final = 32
 _MOST_THREADS: Final = 1024
@@ -63,32 +59,6 @@ def looks_like_ptx(text: str) -> bool:
 def looks_like_sass(text: str) -> bool:
     """True for a listing of nvdisasm or `cuobjdump -sass`."""
     return bool(_SASS_TARGET.search(text) and _INSTRUCTION.search(text))
-
-
-def tool(name: str) -> str:
-    """The path of `nvdisasm`, `cuobjdump`, or `ptxas`. Raises MissingTool when there is none."""
-    path = process.find_program((name,), folders=_folders())
-    if not path:
-        raise MissingTool(
-            f"{name} is not installed", hint="Triton's wheel has it, and so has a CUDA toolkit"
-        )
-    return path
-
-
-def _folders() -> list[str]:
-    spec = importlib.util.find_spec("triton")
-    roots = list(spec.submodule_search_locations or ()) if spec else []
-    folders = [str(Path(root) / "backends" / "nvidia" / "bin") for root in roots]
-    for variable in ("CUDA_HOME", "CUDA_PATH"):
-        if os.environ.get(variable):
-            folders.append(str(Path(os.environ[variable]) / "bin"))
-    return [*folders, "/usr/local/cuda/bin"]
-
-
-@lru_cache(maxsize=8)
-def _version(program: str) -> str:
-    printed = process.run([program, "--version"]).text.strip().splitlines()
-    return printed[-1] if printed else "unknown version"
 
 
 def load_cubin(
@@ -108,6 +78,23 @@ def load_cubin(
     return _cubin_objects(data, target, str(file), cache or DiskCache(), {}, _spills(log))
 
 
+def with_sass(code: CodeObject) -> CodeObject:
+    """An NVIDIA code object with its disassembly and resource usage, from its cubin.
+
+    Raises MissingTool without nvdisasm, InputError for code with neither SASS nor cubin.
+    """
+    if "sass" in code.stages:
+        return code
+    cubin = code.stages.get("cubin")
+    if not isinstance(cubin, bytes):
+        raise InputError(f"{code.kernel}: no machine code for {code.target}")
+    for loaded in load_cubin(cubin, code.target, code.source):
+        if loaded.kernel == code.kernel:
+            stages = {**code.stages, "sass": loaded.stages["sass"]}
+            return replace(code, stages=stages, options={**loaded.options, **code.options})
+    raise InputError(f"{code.kernel}: not in its own cubin")
+
+
 def load_ptx(
     text: str, target: str = "", file: str | Path = "", *, cache: DiskCache | None = None
 ) -> list[CodeObject]:
@@ -117,17 +104,7 @@ def load_ptx(
     """
     cache = cache or DiskCache()
     gpu = ptx_gpu(text, target, str(file) or "the PTX")
-    programs = [process.find_program((n,), folders=_folders()) for n in _ptxas_names(gpu)]
-    programs = [program for program in programs if program]
-    if not programs:
-        tool("ptxas")
-    entry = key("ptx", _FORMAT, [_version(program) for program in programs], gpu, text)
-    cache_entry = cache.get(entry)
-    if isinstance(cache_entry, dict) and cache_entry.keys() == {"cubin", "log"}:
-        data, log = cache_entry["cubin"], cache_entry["log"]
-    else:
-        data, log = _assemble(programs, gpu, text, str(file))
-        cache.put(entry, {"cubin": data, "log": log})
+    data, log = nvidia_tools.assemble(text, gpu, cache, str(file))
     return _cubin_objects(data, gpu, str(file), cache, {"ptx": text}, _spills(log))
 
 
@@ -204,29 +181,6 @@ def ptx_gpu(text: str, target: str, what: str = "the PTX") -> str:
     return target
 
 
-def _ptxas_names(gpu: str) -> tuple[str, ...]:
-    """Triton ships a second, newer ptxas for Blackwell and for late PTX versions."""
-    match = _SM.fullmatch(gpu)
-    newer_first = match is not None and int(match[1]) >= 100
-    return ("ptxas-blackwell", "ptxas") if newer_first else ("ptxas", "ptxas-blackwell")
-
-
-def _assemble(programs: list[str], gpu: str, text: str, file: str) -> tuple[bytes, str]:
-    log = ""
-    with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
-        source, output = Path(folder) / "kernel.ptx", Path(folder) / "kernel.cubin"
-        source.write_text(text, encoding="utf-8")
-        for program in programs:
-            ptxas_run = process.run(
-                [program, "-v", "-lineinfo", f"--gpu-name={gpu}", source, "-o", output]
-            )
-            if ptxas_run.status == 0:
-                return output.read_bytes(), ptxas_run.log + ptxas_run.text
-            log = (ptxas_run.log + ptxas_run.text).replace(str(source), file or "kernel.ptx")
-    first = next((line for line in log.splitlines() if "error" in line or "fatal" in line), log)
-    raise CompileError(f"ptxas: {first.strip() or 'failed without a message'}", log=log)
-
-
 def _cubin_objects(
     data: bytes,
     target: str,
@@ -240,11 +194,11 @@ def _cubin_objects(
         raise InputError(
             f"{file or 'the file'} is not an NVIDIA cubin (ELF machine {image.machine})"
         )
-    infos = {info.name: info for info in cubin.kernels(image)}
-    listing, usage_text = _disassemble(data, cache, file)
+    listing, usage_text = nvidia_tools.disassemble(data, cache, file)
     sass_target = _sass_target(listing)
     _check_target(sass_target, target, file or "the cubin")
     usage = dict(_USAGE.findall(usage_text))
+    infos = {info.name: info for info in cubin.kernels(image)}
     codes = []
     for name, body in _sass_sections(listing).items():
         if name not in infos:
@@ -286,26 +240,6 @@ def _code_object(
         compiler="",
         digest=digest(target, name, stages.get("cubin", stages["sass"])),
     )
-
-
-def _disassemble(data: bytes, cache: DiskCache, file: str) -> tuple[str, str]:
-    """(SASS listing, resource usage), as the tools print them."""
-    nvdisasm, cuobjdump = tool("nvdisasm"), tool("cuobjdump")
-    entry = key("sass", _FORMAT, _version(nvdisasm), _version(cuobjdump), data)
-    cache_entry = cache.get(entry)
-    if isinstance(cache_entry, tuple) and len(cache_entry) == 2:
-        return cache_entry[0], cache_entry[1]
-    with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
-        path = Path(folder) / "kernel.cubin"
-        path.write_bytes(data)
-        listing = process.run([nvdisasm, "-c", "-gi", path])
-        usage = process.run([cuobjdump, "--dump-resource-usage", path])
-    for output, program in ((listing, "nvdisasm"), (usage, "cuobjdump")):
-        if output.status:
-            first = (output.log.strip().splitlines() or ["no message"])[0].replace(str(path), "")
-            raise InputError(f"{file or 'cubin'}: {program} refused it: {first.strip()}")
-    cache.put(entry, (listing.text, usage.text))
-    return listing.text, usage.text
 
 
 def _sass_target(listing: str) -> str:

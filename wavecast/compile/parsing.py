@@ -8,8 +8,9 @@ from wavecast import isa
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.data import data_of
 from wavecast.errors import InputError
+from wavecast.isa.assembly_metadata import descriptors_from_assembly
+from wavecast.isa.elf_metadata import descriptors_from_elf
 from wavecast.isa.linking import names_data
-from wavecast.isa.metadata import descriptors_from_assembly, descriptors_from_elf
 from wavecast.isa.program import Kernel, KernelDescriptor
 
 

@@ -19,7 +19,8 @@ from wavecast.compile.digest import digest
 from wavecast.compile.triton_sources import moved_files
 from wavecast.dtypes import Spelling, element_bytes, is_dtype
 from wavecast.errors import CompileError
-from wavecast.isa import elf, metadata
+from wavecast.isa import elf
+from wavecast.isa.assembly_metadata import descriptors_from_assembly
 
 Path = tuple[int, ...]
 """Position of a value in the arguments: parameter number, then positions inside tuples."""
@@ -215,7 +216,7 @@ def _offsets(kernel: Any) -> list[tuple[int, int]]:
         kernels = {info.name: info for info in cubin.kernels(elf.read(kernel.asm["cubin"]))}
         return list(kernels[kernel.name].parameters)
     text = kernel.asm["amdgcn"]
-    arguments = metadata.descriptors_from_assembly(text)[kernel.name].arguments
+    arguments = descriptors_from_assembly(text)[kernel.name].arguments
     return [(item.offset, item.size) for item in arguments if not item.kind.startswith("hidden")]
 
 

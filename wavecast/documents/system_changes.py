@@ -6,7 +6,7 @@ from typing import Annotated
 
 from wavecast.json_objects import Count, High, JsonObject, Low, NonNegative, doc
 from wavecast.systems.comparison import StepBound, SystemRatio
-from wavecast.systems.whatif import Speedup
+from wavecast.systems.speedup import Speedup
 
 
 class ChangedServingJson(JsonObject):

@@ -17,19 +17,10 @@ from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.buffers import ADD_LANE
 from wavecast.emulate.lower.mode import machine_of, word_of
+from wavecast.isa.kernel_code import USER_SGPRS
 from wavecast.isa.program import KernelDescriptor
 from wavecast.isa.registers import SGPR_BASE, SPECIAL_REGISTERS, TTMP_BASE
 from wavecast.isa.targets import isa_target
-
-_USER_SGPRS = (
-    ("private_segment_buffer", 4),
-    ("dispatch_ptr", 2),
-    ("queue_ptr", 2),
-    ("kernarg_segment_ptr", 2),
-    ("dispatch_id", 2),
-    ("flat_scratch_init", 2),
-    ("private_segment_size", 1),
-)
 
 _POINTERS = {"dispatch_ptr": 0, "kernarg_segment_ptr": 64}
 """User registers that point into the memory `segment` makes: name -> byte offset."""
@@ -126,7 +117,7 @@ def _user(descriptor: KernelDescriptor, template: np.ndarray, segment: np.ndarra
     """Write the user SGPRs; returns the first one after them."""
     directives = descriptor.directives
     position = SGPR_BASE
-    for name, count in _USER_SGPRS:
+    for name, count in USER_SGPRS:
         if not directives.get(f"user_sgpr_{name}"):
             continue
         if name in _POINTERS:

@@ -432,7 +432,7 @@ def _alignment(instruction: Instruction) -> int:
 @lru_cache(maxsize=1)
 def _scheduler() -> tuple[Any, Any]:
     """The native loop over workgroups, and the engine that owns it."""
-    key = digest.key("outlined", runtime.basis(), "scheduler")
+    key = digest.key("functions", runtime.basis(), "scheduler")
     engine = load_object(runtime.load_or_make(key, _compiled_scheduler, DiskCache()))
     function = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_void_p)
     return function(engine.get_function_address("work")), engine

@@ -65,47 +65,68 @@ _PRELOAD: Final[tuple[Field, ...]] = (
 )
 
 
-def decode(data: bytes, processor: str) -> dict[str, int]:
-    """Directive name (without `.amdhsa_`) -> value. Raises InputError for a wrong length."""
+USER_SGPRS: Final = (
+    ("private_segment_buffer", 4),
+    ("dispatch_ptr", 2),
+    ("queue_ptr", 2),
+    ("kernarg_segment_ptr", 2),
+    ("dispatch_id", 2),
+    ("flat_scratch_init", 2),
+    ("private_segment_size", 1),
+)
+"""User SGPRs in the order the hardware loads those that are enabled, with their count."""
+
+
+def directives(data: bytes, processor: str, vgprs: object = None) -> dict[str, int]:
+    """Directive name (without `.amdhsa_`) -> value. `vgprs` is the count of the metadata, which is
+    exact: it takes the place of the granulated one where both mean the same. They differ where the
+    compiler allocates more than it uses, to keep to `waves_per_eu`.
+
+    Raises InputError for a wrong length.
+    """
     if len(data) != SIZE:
         raise InputError(f"kernel descriptor has {len(data)} bytes, not {SIZE}")
     lds, scratch, kernarg, _, rsrc3, rsrc1, rsrc2, properties, preload = _LAYOUT.unpack(data)
     able = capabilities(processor)
     version = able.kernel_descriptor
     wave32 = bool(properties >> 10 & 1)
-    directives = {
+    granule = vgpr_granule(processor, wave32)
+    allocated = (_bits(rsrc1, 0, 6) + 1) * granule
+    if isinstance(vgprs, int) and max(1, -(-vgprs // granule)) * granule == allocated:
+        allocated = max(1, vgprs)
+    fields = {
         "group_segment_fixed_size": lds,
         "private_segment_fixed_size": scratch,
         "kernarg_size": kernarg,
         "user_sgpr_count": _bits(rsrc2, 1, able.user_sgpr_count_bits),
-        "next_free_vgpr": (_bits(rsrc1, 0, 6) + 1) * vgpr_granule(processor, wave32),
+        "next_free_vgpr": allocated,
     }
-    directives |= _fields(rsrc1, _RSRC1) | _fields(rsrc2, _RSRC2) | _fields(properties, _PROPERTIES)
+    fields |= _fields(rsrc1, _RSRC1) | _fields(rsrc2, _RSRC2) | _fields(properties, _PROPERTIES)
     if version >= 10:
-        directives["wavefront_size32"] = int(wave32)
-        directives |= _fields(rsrc1, _RSRC1_GFX10)
+        fields["wavefront_size32"] = int(wave32)
+        fields |= _fields(rsrc1, _RSRC1_GFX10)
         if not able.wgp_mode:
-            del directives["workgroup_processor_mode"]
-    directives |= _fields(rsrc1, _RSRC1_BEFORE_GFX12 if version < 12 else _RSRC1_GFX12)
+            del fields["workgroup_processor_mode"]
+    fields |= _fields(rsrc1, _RSRC1_BEFORE_GFX12 if version < 12 else _RSRC1_GFX12)
     if able.architected_scratch:
-        directives["enable_private_segment"] = _bits(rsrc2, 0, 1)
+        fields["enable_private_segment"] = _bits(rsrc2, 0, 1)
     else:
-        directives["system_sgpr_private_segment_wavefront_offset"] = _bits(rsrc2, 0, 1)
-        directives |= _fields(properties, _ABSOLUTE_SCRATCH)
+        fields["system_sgpr_private_segment_wavefront_offset"] = _bits(rsrc2, 0, 1)
+        fields |= _fields(properties, _ABSOLUTE_SCRATCH)
     if able.unified_vgprs:
-        directives["accum_offset"] = (_bits(rsrc3, 0, 6) + 1) * 4
-        directives["tg_split"] = _bits(rsrc3, 16, 1)
+        fields["accum_offset"] = (_bits(rsrc3, 0, 6) + 1) * 4
+        fields["tg_split"] = _bits(rsrc3, 16, 1)
     if able.kernarg_preload:
-        directives |= _fields(preload, _PRELOAD)
+        fields |= _fields(preload, _PRELOAD)
     if version in (10, 11):
-        directives["shared_vgpr_count"] = _bits(rsrc3, 0, 4)
+        fields["shared_vgpr_count"] = _bits(rsrc3, 0, 4)
     if version == 11:
-        directives["inst_pref_size"] = _bits(rsrc3, 4, 6)
+        fields["inst_pref_size"] = _bits(rsrc3, 4, 6)
     if version >= 12:
-        directives["inst_pref_size"] = _bits(rsrc3, 4, 8)
+        fields["inst_pref_size"] = _bits(rsrc3, 4, 8)
     if able.named_barriers:
-        directives["named_barrier_count"] = _bits(rsrc3, 14, 3)
-    return directives
+        fields["named_barrier_count"] = _bits(rsrc3, 14, 3)
+    return fields
 
 
 def vgpr_granule(processor: str, wave32: bool) -> int:

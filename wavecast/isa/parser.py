@@ -1,8 +1,8 @@
 """Assembly text to `AssemblyModule`: functions, instructions, blocks, descriptors.
 
 What is read: function labels, instructions, branch labels, `.loc`/`.file`, and, through
-`wavecast.isa.metadata`, `.amdhsa_*` directives and the metadata document. Other directives do
-not change what the code does and are skipped.
+`wavecast.isa.assembly_metadata`, `.amdhsa_*` directives and the metadata document. Other directives
+do not change what the code does and are skipped.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from wavecast.errors import ParseError, UnknownOpcode
+from wavecast.isa.assembly_metadata import descriptors_from_assembly
 from wavecast.isa.cfg import build_program
 from wavecast.isa.collector import no_collections
 from wavecast.isa.decode import DecodeError, Decoder, UnknownMnemonic, wave_lanes_of
 from wavecast.isa.instruction import Instruction, SourceLocation
 from wavecast.isa.linking import AssemblyFunction, leaves, link_functions
-from wavecast.isa.metadata import descriptors_from_assembly
 from wavecast.isa.program import AssemblyModule, Kernel, Program
 from wavecast.isa.quoting import QUOTED, SYMBOL, single_spaced, unquote, without_comment
 from wavecast.isa.source import SourceTable

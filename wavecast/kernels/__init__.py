@@ -6,7 +6,7 @@ description (`operator.Operator`) named `OPERATOR`, or a tuple of them named `OP
 `signature.Signature` names its tensors and a `spec.KernelSpec` each of its kernels; from these
 follow `torch.ops.wavecast.*`, argument checks, launches, tests, benchmarks, tables of
 configurations and the pages in docs/ops.
-The rest of the package uses `registry` (which operators there are), `operator` (what one is),
-`choice` and `tables` (configurations of launches) and `distributed.functions`.
+The rest of the package uses `registry` (which operators and collectives there are), `operator`
+(what one is), `choice` and `tables` (configurations of launches).
 `docs/adding-an-op.md` goes through one step by step.
 """

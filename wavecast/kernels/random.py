@@ -31,11 +31,6 @@ def uniform(seed: int, offsets: torch.Tensor) -> torch.Tensor:
     return _fraction(philox(seed, offsets)[0])
 
 
-def uniform4(seed: int, offsets: torch.Tensor) -> tuple[torch.Tensor, ...]:
-    """`tl.rand4x(seed, offsets)` bit by bit: four tensors for the price of one."""
-    return tuple(_fraction(word) for word in philox(seed, offsets))
-
-
 def philox(seed: int, offsets: torch.Tensor, rounds: int = _ROUNDS) -> tuple[torch.Tensor, ...]:
     """`tl.randint4x(seed, offsets, rounds)`: four 32-bit words as int64 from 0 to 2**32 - 1. Raises
     TypeError."""

@@ -6,6 +6,7 @@ from dataclasses import astuple, dataclass
 from importlib import import_module
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
+from types import ModuleType
 
 from wavecast.compile.cache import DiskCache
 from wavecast.compile.digest import key
@@ -79,6 +80,13 @@ def listen(listener: Callable[[Operator], None]) -> None:
     _listeners.append(listener)
 
 
+def collectives() -> ModuleType:
+    """What the ranks of a group call, as `wavecast.ops.distributed` has it. Raises MissingTool
+    without PyTorch or Triton."""
+    _require_libraries()
+    return import_module("wavecast.kernels.distributed.functions")
+
+
 def catalogue() -> tuple[OperatorLine, ...]:
     """The operators of the package in alphabetical order, from the cache where it has them:
     the files of operators import PyTorch and Triton. Raises MissingTool without those."""
@@ -97,13 +105,17 @@ def catalogue() -> tuple[OperatorLine, ...]:
     return lines
 
 
-def _load() -> None:
+def _require_libraries() -> None:
     try:
         import_module("torch")
         import_module("triton")
     except ImportError as error:
         hint = install_hint("torch")
         raise MissingTool(f"operators need {error.name}", hint=hint) from None
+
+
+def _load() -> None:
+    _require_libraries()
     package = "wavecast.kernels"
     entries: dict[str, Operator] = {}
     root = str(Path(__file__).parent)

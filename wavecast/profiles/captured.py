@@ -26,7 +26,7 @@ from wavecast.systems import huggingface
 from wavecast.systems.engine import engine
 from wavecast.systems.graph import Builder, Step, layer_nodes
 from wavecast.systems.parallel import Parallelism
-from wavecast.systems.precision import on_device, precision
+from wavecast.systems.precision import precision
 from wavecast.wording import count
 
 _PADDING: Final = 1024
@@ -45,7 +45,7 @@ def size_products(profile: Profile, model: str, device: Device) -> None:
     Raises InputError, UsageError and UnknownName for a configuration that cannot be read.
     """
     config = huggingface.load(model)
-    architecture = config.architecture()
+    architecture = config.architecture
     capture = _Captured(profile, architecture.hidden, architecture.vocabulary)
     steps = list(capture.steps())
     if not steps:
@@ -55,7 +55,7 @@ def size_products(profile: Profile, model: str, device: Device) -> None:
             f"({weights}) with sizes after products of graphs"
         )
         return
-    formats, _ = on_device(precision(config.values), device)
+    formats, _ = precision(config).on_device(device)
     sized = experts = 0
     for number, tokens, tensor in steps:
         builder = Builder(

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final
 
 from wavecast.arch.device import Device
 from wavecast.errors import Unpredictable, UsageError
 from wavecast.perfmodel.bounds import Work
 from wavecast.perfmodel.ops.attention import Attention
-from wavecast.perfmodel.ops.base import Op
+from wavecast.perfmodel.ops.base import Op, UnstatedOp
 from wavecast.perfmodel.ops.gemm import Gemm
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.profiles.changes import OWN
@@ -52,19 +52,14 @@ def _of(op: Op, library: str) -> Op:
 
 
 @dataclass(frozen=True, slots=True)
-class OwnKernel(Op):
+class OwnKernel(UnstatedOp):
     """An operation computed by the kernel of this package, predicted from its code."""
 
     kind: ClassVar[str] = "own kernel"
     shape_help: ClassVar[str] = "see wavecast profile"
+    predicted_by: ClassVar[str] = "wavecast ops predicts operators"
 
     op: Op
-
-    @classmethod
-    def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        """Raises UsageError: changes of profiles have these operations, not the command line."""
-        del shape, options
-        raise UsageError(f"{cls.kind} has no --shape", hint="wavecast ops predicts operators")
 
     def work(self) -> Work:
         return self.op.work()

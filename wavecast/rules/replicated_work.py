@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 
 from wavecast.compile.ttgir import Operation, tensors
+from wavecast.perfmodel.replication import replication
 from wavecast.rules.finding import Finding, Rule, RuleInput
-from wavecast.rules.replication import replication
 from wavecast.rules.settings import fewer_warps
 from wavecast.rules.triton_stages import dots, module
 from wavecast.rules.wording import count

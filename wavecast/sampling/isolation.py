@@ -7,7 +7,6 @@ plain value (`plain`): a map with `result`, or with `error` (class name, message
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -43,19 +42,7 @@ def run_in_fork(work: Callable[[], object]) -> Any:
     """
     if not processes.can_fork():
         raise Unsupported("executing a sample needs a system that can fork processes")
-    reader, writer = os.pipe()
-    with os.fdopen(reader, "rb") as pipe:
-        try:
-            child = processes.fork(lambda: _answer(work, reader, writer))
-        finally:
-            os.close(writer)
-        try:
-            content = pipe.read()
-        except BaseException:
-            processes.kill(child)
-            processes.wait(child)
-            raise
-    exit_status = processes.wait(child)
+    content, exit_status = processes.fork_for_bytes(lambda pipe: pipe.write(_answer(work)))
     if not content:
         raise Unsupported(f"the process that executed the sample died{_how(exit_status)}")
     answer = from_bytes(content)
@@ -71,18 +58,15 @@ def _how(exit_status: processes.Ended | None) -> str:
     return f" ({exit_status.signal_name or f'exit code {exit_status.code}'})"
 
 
-def _answer(work: Callable[[], object], reader: int, writer: int) -> None:
-    """In the fork: send the result or the error. A sample touches little of large arrays."""
-    os.close(reader)
+def _answer(work: Callable[[], object]) -> bytes:
+    """In the fork: the result or the error. A sample touches little of large arrays."""
     processes.without_huge_pages()
     answer: dict[str, object]
     try:
         answer = {"result": work()}
     except WavecastError as error:
         answer = {"error": (type(error).__name__, error.message, error.hint)}
-    content = to_bytes(answer)
-    with os.fdopen(writer, "wb") as pipe:
-        pipe.write(content)
+    return to_bytes(answer)
 
 
 __all__ = ["run_in_fork"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -11,16 +11,17 @@ from wavecast.errors import Unpredictable, UsageError
 from wavecast.systems.architecture import ModelArchitecture
 from wavecast.systems.engine import Engine, engine
 from wavecast.systems.experts import ExpertLoad
-from wavecast.systems.graph import Builder, Step
+from wavecast.systems.graph import Step
 from wavecast.systems.huggingface import ModelConfig
+from wavecast.systems.instances import InstancePlan, instances
 from wavecast.systems.intervals import Interval, metric_interval
-from wavecast.systems.memory import MemoryUse, memory
-from wavecast.systems.parallel import Parallelism, check
+from wavecast.systems.memory import MemoryUse
+from wavecast.systems.parallel import Parallelism
 from wavecast.systems.plan import replication_notes
-from wavecast.systems.precision import Precision, on_device, precision
-from wavecast.systems.serving import Disaggregation, Instance, Load, Served, serve
+from wavecast.systems.precision import Precision, precision
+from wavecast.systems.serving import Disaggregation, Load, Served, serve
 from wavecast.systems.speculation import Speculation
-from wavecast.systems.step import LayerKernel, StepModel, StepTime, draft_architecture
+from wavecast.systems.step import LayerKernel, StepTime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,46 +113,28 @@ class ModelOnSystem:
             raise UsageError("disaggregated instances have no replicas: the pools have them")
         if self.pools and self.parallel.pipeline > 1:
             raise Unpredictable("disaggregated instances with a pipeline are not modelled")
-        self.architecture = config.architecture()
+        self.architecture = config.architecture
         scale = dict(deployment.scale)
         profile = engine(deployment.engine, system.device.generation)
         profile = replace(profile, **dict(deployment.engine_fields)).scale(scale.pop(HOST, 1.0))
         self.engine = profile.over(self.parallel.ranks).with_settings(deployment.settings)
         formats = precision(
-            config.values,
+            config,
             dtype=deployment.dtype,
             cache=deployment.cache or self.engine.cache,
             attention=deployment.attention,
         )
-        self.precision, self.notes = on_device(formats, system.device)
+        self.precision, self.notes = formats.on_device(system.device)
         if deployment.check_plan:
             self.notes += replication_notes(config.values, self.architecture, self.parallel)
-        decode = self._instance(self.parallel, self.engine, scale, deployment.speculation)
-        self.model, self.memory = decode.model, decode.memory
-        self.prefill: Instance | None = None
+        plans = [InstancePlan(self.parallel, self.engine, deployment.speculation)]
         if self.pools and self.pools.uneven:
             parallel = self.pools.parallel or self.parallel
             profile = profile.over(parallel.ranks).with_settings(deployment.settings)
-            profile = profile.with_settings(self.pools.settings)
-            self.prefill = self._instance(parallel, profile, scale, None)
-            self.prefill.model.prices = self.model.prices
-
-    def _instance(
-        self,
-        parallel: Parallelism,
-        profile: Engine,
-        scale: Mapping[str, float],
-        drafted: Speculation | None,
-    ) -> Instance:
-        """Raises UsageError where sizes do not divide."""
-        check(self.architecture, parallel, self.system)
-        draft = None
-        if drafted and drafted.method != "ngram":
-            draft = draft_architecture(self.architecture, drafted.method)
-        device = self.system.device
-        use = memory(self.architecture, self.precision, parallel, profile, device, draft=draft)
-        builder = Builder(self.architecture, self.precision, parallel, profile, self.system)
-        return Instance(StepModel(builder, device, scale, speculation=drafted), use)
+            plans.append(InstancePlan(parallel, profile.with_settings(self.pools.settings)))
+        decode, *prefill = instances(self.architecture, self.precision, system, scale, plans)
+        self.model, self.memory = decode.model, decode.memory
+        self.prefill = prefill[0] if prefill else None
 
     @property
     def lacking(self) -> MemoryUse | None:

@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from wavecast.errors import UsageError
 from wavecast.systems.config_fields import TEXT_CONFIGS
+from wavecast.systems.huggingface import ModelConfig
 from wavecast.systems.module_names import means, modules_by_role
 from wavecast.systems.weight_formats import Precision, WeightFormat, weight_format
 
@@ -22,27 +23,29 @@ _EXPERTS: Final = {"fp4": WeightFormat("mxfp4", "fp8", "mx"), "fp8": None}
 scale per 32 are multiplied with fp8; None: as the other weights."""
 
 
-def of_checkpoint(config: Mapping[str, Any]) -> Precision:
+def of_checkpoint(config: ModelConfig) -> Precision:
     """The formats of a configuration by role; bf16 without a `quantization_config`.
 
     Embedding and output projection keep 16 bits: engines quantise them only where a checkpoint of
     GPTQ says so, which is refused. Raises UsageError for what Wavecast does not read; the line
     names the field.
     """
-    quantisation = quantisation_of(config)
+    quantisation = quantisation_of(config.values)
     if not quantisation:
         return Precision(_WIDE, _WIDE, _WIDE, _WIDE, "bf16")
     method = quantisation.get("quant_method")
     if method not in _METHODS:
         raise _unread("quant_method", method, _METHODS)
     format_of, cache = _METHODS[method](quantisation)
-    by_role = {role: _of_role(format_of, names) for role, names in modules_by_role(config).items()}
+    experts = _expert_dtype(quantisation, config.values)
+    modules = modules_by_role(config.kind, config.layers)
+    by_role = {role: _of_role(format_of, names) for role, names in modules.items()}
     # A model without experts, or without other perceptrons, has one format for both.
     dense = by_role.get("dense") or by_role["experts"]
     return Precision(
         attention=by_role["attention"],
         dense=dense,
-        experts=_expert_dtype(quantisation, config) or by_role.get("experts", dense),
+        experts=experts or by_role.get("experts", dense),
         head=_WIDE,
         cache=cache,
     )

@@ -1,15 +1,15 @@
 """Configurations of Hugging Face models, as layers.
 
-`read` takes the values of a `config.json`. Which values a model has follows from its `model_type`:
-every type here is one whose layers were compared with what transformers builds of it, for every
-field (`config_effects.py`); another type, or a field that may change layers and is not read, is an
-error, not a guess.
+`config_of` takes the values of a `config.json`. Which values a model has follows from its
+`model_type`: every type here is one whose layers were compared with what transformers builds of it,
+for every field (`config_effects.py`); another type, or a field that may change layers and is not
+read, is an error, not a guess.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
 from importlib import resources
 from itertools import groupby
@@ -36,23 +36,41 @@ READERS: Final[Mapping[str, Callable[[Fields], list[Layer]]]] = {
 """`model_type` -> what makes its layers."""
 
 
-def read(values: Values, name: str) -> ModelArchitecture:
-    """The layers of a configuration; where it has a `text_config`, at any depth, that is what is
+class ModelConfig(NamedTuple):
+    """The configuration of a model: its name, its values as Hugging Face names them, and what is
+    read of them: the type of its text, the layers one by one, and the architecture."""
+
+    name: str
+    values: Values
+    kind: str
+    layers: tuple[Layer, ...]
+    architecture: ModelArchitecture
+
+
+def config_of(values: Values, name: str) -> ModelConfig:
+    """A configuration that is read; where it has a `text_config`, at any depth, that is what is
     read as its text.
 
     Raises UsageError for a missing or absurd field, and for one that is not read and may change
     layers; UnknownName for another `model_type`.
     """
-    kind, fields = _fields(values, name)
-    model = architecture(kind, fields)
+    kind, text = _text_values(values, name)
+    fields = Fields(name, text, defaults(kind))
+    layers = layers_of(kind, fields)
+    model = architecture(kind, fields, layers)
     check_unread(kind, fields)
-    return model
+    return ModelConfig(name, values, kind, layers, model)
 
 
-def architecture(kind: str, fields: Fields) -> ModelArchitecture:
-    """The layers that a type makes of its fields."""
+def read(values: Values, name: str) -> ModelArchitecture:
+    """The architecture of a configuration. Raises as `config_of`."""
+    return config_of(values, name).architecture
+
+
+def architecture(kind: str, fields: Fields, layers: Sequence[Layer]) -> ModelArchitecture:
+    """What a type makes of its fields, with the layers that it makes of them."""
     layer_counts: dict[Layer, int] = {}
-    for layer, run in groupby(_layers(kind, fields)):
+    for layer, run in groupby(layers):
         layer_counts[layer] = layer_counts.get(layer, 0) + len(list(run))
     style = STYLES[kind](fields) if kind in STYLES else DecoderStyle()
     hidden, streams = _hidden(fields), _streams(fields)
@@ -70,9 +88,10 @@ def architecture(kind: str, fields: Fields) -> ModelArchitecture:
     )
 
 
-def _layers(kind: str, fields: Fields) -> list[Layer]:
+def layers_of(kind: str, fields: Fields) -> tuple[Layer, ...]:
+    """The layers that a type makes of its fields, one by one, with their vectors."""
     style, hidden, streams = VECTORS[kind](fields), _hidden(fields), _streams(fields)
-    return [style.apply(layer, hidden, streams) for layer in READERS[kind](fields)]
+    return tuple(style.apply(layer, hidden, streams) for layer in READERS[kind](fields))
 
 
 def _hidden(fields: Fields) -> int:
@@ -83,18 +102,7 @@ def _streams(fields: Fields) -> int:
     return fields.optional("hc_mult") or 1
 
 
-def layers_in_order(values: Values, name: str) -> list[Layer]:
-    """The layers of a configuration one by one. Raises as `read` does."""
-    kind, fields = _fields(values, name)
-    return _layers(kind, fields)
-
-
-def _fields(values: Values, name: str) -> tuple[str, Fields]:
-    kind, text = text_values(values, name)
-    return kind, Fields(name, text, defaults(kind))
-
-
-def text_values(values: Values, name: str) -> tuple[str, Values]:
+def _text_values(values: Values, name: str) -> tuple[str, Values]:
     """The type and the values of the text of a configuration. Which level ties its embedding is in
     `config_nesting`. Raises UsageError, UnknownName."""
     kind, around = values.get("model_type"), list[tuple[str, Values]]()
@@ -124,40 +132,29 @@ def _text_type(kind: Any) -> str:
     return f"{str(kind).removesuffix('_thinker')}_text"
 
 
-class ModelConfig(NamedTuple):
-    """The configuration of a model: its name, and its values as Hugging Face names them."""
-
-    name: str
-    values: Values
-
-    def architecture(self) -> ModelArchitecture:
-        """The layers of the model. Raises as `read`."""
-        return read(self.values, self.name)
-
-
 def load(selector: str) -> ModelConfig:
     """A configuration: a `config.json`, a folder with one, a name of
     `models.toml`, or a model type of transformers (its default sizes).
 
     Raises UsageError for a file that cannot be read, UnknownName for a name nobody knows,
-    MissingTool for a model type without transformers.
+    MissingTool for a model type without transformers, and as `config_of`.
     """
     path = Path(selector)
     if path.is_dir():
         path /= "config.json"
     if path.suffix == ".json" or path.exists():
         nameless = path.name == "config.json" and path.parent.name
-        return ModelConfig(path.parent.name if nameless else path.stem, _json(path))
+        return config_of(_json(path), path.parent.name if nameless else path.stem)
     configs = models()
     key = _key(selector)
     for name, values in configs.items():
         for spelling in (name, *values.get("aliases", ())):
             if key == _key(spelling):
-                return ModelConfig(spelling, values)
-    config = _of_transformers(selector)
-    if config is None:
-        raise UnknownName("model", selector, configs)
-    return ModelConfig(selector, config)
+                return config_of(values, spelling)
+    default_values = _of_transformers(selector)
+    if default_values is not None:
+        return config_of(default_values, selector)
+    raise UnknownName("model", selector, configs)
 
 
 @cache
@@ -205,9 +202,9 @@ __all__ = [
     "READERS",
     "ModelConfig",
     "architecture",
-    "layers_in_order",
+    "config_of",
+    "layers_of",
     "load",
     "models",
     "read",
-    "text_values",
 ]

@@ -7,9 +7,9 @@ decays, a router, the indexer) are left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 from wavecast.systems.architecture import (
     Attention,
@@ -20,7 +20,6 @@ from wavecast.systems.architecture import (
     Layer,
     LinearAttention,
 )
-from wavecast.systems.huggingface import layers_in_order, text_values
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,13 +71,12 @@ _PREFIXES: Final = ("", "language_model.", "thinker.")
 """Prefixes of the names of the text of a model with several kinds of input."""
 
 
-def modules_by_role(config: Mapping[str, Any]) -> dict[str, list[str]]:
-    """The names of the large products of all layers: of `attention`, `dense` perceptrons with
-    shared experts, and `experts`."""
-    kind, _ = text_values(config, "quantization_config")
+def modules_by_role(kind: str, layers: Sequence[Layer]) -> dict[str, list[str]]:
+    """The names of the large products of all layers of a type of model: of `attention`, `dense`
+    perceptrons with shared experts, and `experts`."""
     names = _BY_TYPE.get(kind, _USUAL)
     by_role: dict[str, list[str]] = {}
-    for index, layer in enumerate(layers_in_order(config, "quantization_config")):
+    for index, layer in enumerate(layers):
         for role, parts in _of_layer(names, layer).items():
             full = (f"{names.layers}.{index}.{part}" for part in parts)
             by_role.setdefault(role, []).extend(full)

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Final, Self
+from typing import ClassVar, Final
 
 from wavecast.arch import Device
 from wavecast.arch.systems import node_size, of_device
-from wavecast.errors import UnknownName, Unpredictable, UsageError
+from wavecast.errors import UnknownName, Unpredictable
 from wavecast.perfmodel.bounds import Work
-from wavecast.perfmodel.ops.base import Op
+from wavecast.perfmodel.ops.base import UnstatedOp
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.systems import huggingface
 from wavecast.systems.answer import Deployment, ModelOnSystem, ServingAnswer
@@ -26,7 +25,7 @@ METRICS: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class ServedModel(Op):
+class ServedModel(UnstatedOp):
     """`metric` (a key of `METRICS`) of `model` (a name of `models.toml`) under `load`, one node.
     `statistic` of the requests is `mean` or `median`. `cold` is a mean of first tokens that
     contains the compilation of kernels in the first requests, and `cached` is a run whose prompts
@@ -35,6 +34,7 @@ class ServedModel(Op):
 
     kind: ClassVar[str] = "serving"
     shape_help: ClassVar[str] = "see wavecast model"
+    predicted_by: ClassVar[str] = "wavecast model predicts whole models"
 
     metric: str
     model: str
@@ -57,21 +57,15 @@ class ServedModel(Op):
         apart = "cold " * self.cold + "cached " * self.cached
         return f"serving {self.deployment.mode}{apart}{self.metric}"
 
-    @classmethod
-    def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        """Raises UsageError: `wavecast model` has the options of a deployment."""
-        del shape, options
-        raise UsageError("serving has no --shape", hint="wavecast model predicts whole models")
-
     def work(self) -> Work:
         """What one GPU computes and reads for a prompt (`ttft`), else for a decode step of all
         sequences (`output`: for a token of it)."""
         config = huggingface.load(self.model)
-        architecture = config.architecture()
+        architecture = config.architecture
         gpus = self.deployment.parallel.tensor
         batch = self.load.prompt if self.metric == "ttft" else max(1, self.load.concurrency)
         flops = 2.0 * architecture.active_matrices * batch / gpus
-        formats = precision(config.values, dtype=self.deployment.dtype)
+        formats = precision(config, dtype=self.deployment.dtype)
         width = (formats.experts if architecture.sparse else formats.dense).bytes
         read = min(architecture.parameters, architecture.active_parameters * batch) * width / gpus
         share = 1.0 if self.metric != "output" else 1 / batch

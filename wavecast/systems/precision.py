@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from wavecast import dtypes
-from wavecast.arch import Device
 from wavecast.errors import UnknownName
 from wavecast.systems.checkpoint_formats import of_checkpoint
+from wavecast.systems.huggingface import ModelConfig
 from wavecast.systems.weight_formats import FORMATS, Precision, WeightFormat, weight_format
 
 
 def precision(
-    config: Mapping[str, Any], *, dtype: str = "", cache: str = "", attention: str = ""
+    config: ModelConfig, *, dtype: str = "", cache: str = "", attention: str = ""
 ) -> Precision:
     """The formats that `dtype` names for all projections, else those of the checkpoint's
     `quantization_config`, else bf16. Embedding and output projection keep 16 bits.
@@ -32,29 +29,10 @@ def precision(
     return replace(formats, cache=cache or formats.cache)
 
 
-def on_device(formats: Precision, device: Device) -> tuple[Precision, tuple[str, ...]]:
-    """The formats as a device multiplies them, and notes: where it has no matrix rate for a format,
-    engines widen the weights to bf16 in the kernel."""
-    notes: dict[str, None] = {}
-
-    def widen(form: WeightFormat) -> WeightFormat:
-        if not form.quantised_activations:
-            return form
-        if device.peak_flops(dtypes.lookup(form.activations).rate) is None:
-            why = f"{device.id} does not multiply {form.activations}: weights are widened to bf16"
-            notes[why] = None
-            return replace(form, activations="bf16", scaling="none")
-        return form
-
-    roles = ("attention", "dense", "experts", "head")
-    device_formats = replace(formats, **{role: widen(getattr(formats, role)) for role in roles})
-    return device_formats, tuple(notes)
-
-
 def _from_dtype(dtype: str) -> Precision:
     wide = weight_format("bf16")
     every = weight_format(dtype)
     return Precision(every, every, every, wide, "bf16")
 
 
-__all__ = ["FORMATS", "Precision", "WeightFormat", "on_device", "precision", "weight_format"]
+__all__ = ["FORMATS", "Precision", "WeightFormat", "precision", "weight_format"]

@@ -50,13 +50,13 @@ def study(
     what_ifs: list[ModelWhatIf] = []
     model_findings: list[ModelFindings] = []
     for system, deployment in deployments:
+        before = answer(config, system, deployment, loads)
+        answers.append(before)
         if questions.changes:
-            what_ifs.append(what_if(config, system, deployment, loads, questions.changes))
-            answers.append(what_ifs[-1].before)
-        else:
-            answers.append(answer(config, system, deployment, loads))
+            changes = questions.changes
+            what_ifs.append(what_if(config, system, deployment, loads, before, changes))
         if questions.findings:
-            model_findings.append(findings(config, system, deployment, loads, answers[-1]))
+            model_findings.append(findings(config, system, deployment, loads, before))
     economy = questions.economy
     return ModelStudy(
         answers=tuple(answers),

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from wavecast import dtypes
+from wavecast.arch import Device
 from wavecast.errors import UnknownName
 
 NARROW: Final = ("fp8", "int8", "mxfp4", "nvfp4", "int4")
@@ -15,8 +16,8 @@ FORMATS: Final = ("bf16", "fp16", *NARROW)
 @dataclass(frozen=True, slots=True)
 class WeightFormat:
     """Weights of `weights`, multiplied with activations of `activations`, scaled by `scaling` (one
-    of `model.ops.gemm.formats.SCALINGS`). So many integers as `group` share a scale of 16 bits (0:
-    those of a column, whose scale does not count)."""
+    of `perfmodel.ops.gemm.formats.SCALINGS`). So many integers as `group` share a scale of 16 bits
+    (0: those of a column, whose scale does not count)."""
 
     weights: str
     activations: str
@@ -53,6 +54,26 @@ class Precision:
     experts: WeightFormat
     head: WeightFormat
     cache: str
+
+    def on_device(self, device: Device) -> tuple[Precision, tuple[str, ...]]:
+        """The formats as a device multiplies them, and notes: where it has no matrix rate for a
+        format, engines widen the weights to bf16 in the kernel."""
+        notes: dict[str, None] = {}
+
+        def widen(form: WeightFormat) -> WeightFormat:
+            if not form.quantised_activations:
+                return form
+            if device.peak_flops(dtypes.lookup(form.activations).rate) is None:
+                why = (
+                    f"{device.id} does not multiply {form.activations}: weights are widened to bf16"
+                )
+                notes[why] = None
+                return replace(form, activations="bf16", scaling="none")
+            return form
+
+        roles = ("attention", "dense", "experts", "head")
+        formats = replace(self, **{role: widen(getattr(self, role)) for role in roles})
+        return formats, tuple(notes)
 
 
 def weight_format(name: str, scaling: str = "") -> WeightFormat:

@@ -84,8 +84,7 @@ def search(
     field, InputError for a state that cannot be read or written and a cluster that is not there,
     MissingTool without Ray.
     """
-    config.architecture()
-    model = json.dumps([__version__, *config], sort_keys=True, default=str)
+    model = json.dumps([__version__, config.name, config.values], sort_keys=True, default=str)
     keys = [_key(model, candidate, slo) for candidate in candidates]
     by_key = dict(zip(keys, candidates, strict=True))
     results = _read_state(state, set(keys)) if state else {}
@@ -95,11 +94,15 @@ def search(
         if key not in results:
             groups[entry.system.name, entry.deployment].append(key)
 
-    def left(group: Sequence[str]) -> _Arguments:
+    def remaining_work(group: Sequence[str]) -> _Arguments:
         return config, {key: by_key[key] for key in group if key not in results}, slo
 
     parts = list(groups.values())
-    predicted = _on_cluster(ray, parts, left) if ray else _here(jobs, [*map(left, parts)])
+    predicted = (
+        _on_cluster(ray, parts, remaining_work)
+        if ray
+        else _here(jobs, [*map(remaining_work, parts)])
+    )
     with _open_state(state) as add, contextlib.closing(predicted):
         for key, entry in predicted:
             results[key] = entry

@@ -9,6 +9,7 @@ propagated through the uniform registers of the program. Layout of the descripto
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MatrixShape
@@ -38,10 +39,11 @@ def shapes(program: Program) -> dict[int, MatrixShape]:
     if not any(i.opcode.cost_class == "tcgen05" for i in program.instructions):
         return {}
     by_index: dict[int, MatrixShape] = {}
-    entry = _at_entry(program)
+    blocks = [program.block_instructions(number) for number in range(len(program.blocks))]
+    entry = _at_entry(program, blocks)
     for number, entry_constants in entry.items():
         constants = dict(entry_constants)
-        for instruction in program.block_instructions(number):
+        for instruction in blocks[number]:
             if instruction.opcode.cost_class == "tcgen05":
                 shape = _shape(instruction, constants)
                 if shape is not None:
@@ -50,7 +52,7 @@ def shapes(program: Program) -> dict[int, MatrixShape]:
     return by_index
 
 
-def _at_entry(program: Program) -> dict[int, Constants]:
+def _at_entry(program: Program, blocks: Sequence[Sequence[Instruction]]) -> dict[int, Constants]:
     """Constants at the start of every reachable block: those all its predecessors agree on."""
     entry: dict[int, Constants] = {0: {}}
     leaving: dict[int, Constants] = {}
@@ -65,7 +67,7 @@ def _at_entry(program: Program) -> dict[int, Constants]:
                 common = {r: v for r, v in common.items() if other.get(r) == v}
             entry[number] = common
             after = dict(common)
-            for instruction in program.block_instructions(number):
+            for instruction in blocks[number]:
                 _apply(instruction, after)
             if leaving.get(number) != after:
                 leaving[number] = after

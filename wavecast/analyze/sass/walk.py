@@ -95,6 +95,8 @@ def follow(program: Program, launch: Launch, workgroups: Array, warps: Array) ->
 class _Walk:
     def __init__(self, program: Program, launch: Launch, workgroups: Array, warps: Array) -> None:
         self._program = program
+        self._starts, self._stops = _runs(program)
+        self._run_of = {int(start): number for number, start in enumerate(self._starts)}
         self._operations = [operation(i.decoded) for i in program.instructions]
         self._needed = backward_slice(program, self._operations)
         self._recorded = [
@@ -109,13 +111,11 @@ class _Walk:
         self._next = np.zeros((len(warps), LANES), np.int64)
         threads = warps[:, None] * LANES + np.arange(LANES)
         self._next[threads >= size] = _OVER
-        self._starts, self._stops = _runs(program)
-        self._run_of = {int(start): number for number, start in enumerate(self._starts)}
-        self._found = _Record()
+        self._trace = _Record()
 
     def paths(self) -> WarpPaths:
         """Follow the warps to their ends."""
-        trace = self._found
+        trace = self._trace
         while True:
             at = int(self._next.min())
             if at == _OVER:
@@ -139,8 +139,8 @@ class _Walk:
         here = self._next == start
         lanes.active = lanes.relevant = here
         lanes.all_active = bool((here | (self._next == _OVER)).all())
-        self._found.blocks.append(number)
-        self._found.members.append(here.any(axis=1))
+        self._trace.blocks.append(number)
+        self._trace.members.append(here.any(axis=1))
         for instruction in self._program.instructions[start:stop]:
             at = instruction.index
             op = self._operations[at]
@@ -277,10 +277,10 @@ class _Walk:
             whole = np.broadcast_to(address, lane_mask.shape)[warps]
         elif target is not None and instruction.memory is not None:
             self._note("addresses", instruction)
-        self._found.accesses.append(
+        self._trace.accesses.append(
             WarpAccess(
                 instruction.index,
-                len(self._found.blocks) - 1,
+                len(self._trace.blocks) - 1,
                 warps,
                 lane_mask[warps],
                 whole,
@@ -342,7 +342,7 @@ class _Walk:
         raise Unpredictable(f"a branch to {label or 'an unknown address'}")
 
     def _note(self, what: str, instruction: Instruction) -> None:
-        self._found.unknown.setdefault(what, instruction.location)
+        self._trace.unknown.setdefault(what, instruction.location)
 
 
 def _runs(program: Program) -> tuple[Array, Array]:

@@ -14,6 +14,7 @@ import numpy as np
 from wavecast.analyze.values.kinds import Value, is_known
 from wavecast.arch.capability import capabilities
 from wavecast.compile.codeobject import CodeObject, Launch, Parameter
+from wavecast.isa.kernel_code import USER_SGPRS
 from wavecast.isa.program import KernelArgument, KernelDescriptor
 from wavecast.isa.registers import SGPR_BASE, SPECIAL_REGISTERS, TTMP_BASE, VGPR_BASE
 from wavecast.isa.semantics.integers import Unknown
@@ -24,17 +25,6 @@ KERNARG_ADDRESS = 0x6B61_0000_0000
 
 DISPATCH_ADDRESS = 0x6B62_0000_0000
 """Where it puts the dispatch packet."""
-
-_USER_SGPRS = (
-    ("private_segment_buffer", 4),
-    ("dispatch_ptr", 2),
-    ("queue_ptr", 2),
-    ("kernarg_segment_ptr", 2),
-    ("dispatch_id", 2),
-    ("flat_scratch_init", 2),
-    ("private_segment_size", 1),
-)
-"""User SGPRs in the order the hardware loads those that are enabled, with their count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +46,7 @@ def user_registers(descriptor: KernelDescriptor) -> UserRegisters:
     directives = descriptor.directives
     registers: dict[str, tuple[int, int]] = {}
     position = SGPR_BASE
-    for name, count in _USER_SGPRS:
+    for name, count in USER_SGPRS:
         if directives.get(f"user_sgpr_{name}"):
             registers[name] = position, count
             position += count

@@ -98,25 +98,9 @@ def _alone(problem: Problem) -> Answer:
 
 def _in_child(problems: Sequence[Problem]) -> list[Answer] | str:
     """The answers of a fork, or how it died."""
-    reader, writer = os.pipe()
-
-    def work() -> None:
-        os.close(reader)
-        with os.fdopen(writer, "wb") as pipe:
-            pickle.dump(_answers(problems), pipe)
-
-    with os.fdopen(reader, "rb") as pipe:
-        try:
-            child = processes.fork(work)
-        finally:
-            os.close(writer)
-        try:
-            content = pipe.read()
-        except BaseException:
-            processes.kill(child)
-            processes.wait(child)
-            raise
-    exit_status = processes.wait(child)
+    content, exit_status = processes.fork_for_bytes(
+        lambda pipe: pickle.dump(_answers(problems), pipe)
+    )
     try:
         return pickle.loads(content)
     except (EOFError, pickle.UnpicklingError):

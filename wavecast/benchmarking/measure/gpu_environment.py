@@ -7,11 +7,10 @@ from dataclasses import dataclass, replace
 from wavecast import arch
 from wavecast.arch import Device
 from wavecast.benchmarking.accuracy.cases import device_of
-from wavecast.benchmarking.environment import checkout, version
+from wavecast.benchmarking.environment import with_software
 from wavecast.benchmarking.measure.sensors import Sensors, sensors
 from wavecast.benchmarking.records import Environment
 from wavecast.runtimes.gpu import LocalGpu, local_gpu
-from wavecast.version import __version__
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,12 +26,9 @@ class LocalGpuState:
 
 def here() -> LocalGpuState:
     """The GPU of this machine. Raises MissingTool without torch, NothingAnalysed without a GPU."""
-    import platform
-
     local = local_gpu()
     name, unsure = device_of(local.target, local.units, local.name)
     reader = sensors(local)
-    commit, dirty = checkout()
     environment = Environment(
         device=name,
         target=local.target,
@@ -40,19 +36,12 @@ def here() -> LocalGpuState:
         board=local.name,
         driver=reader.driver(),
         runtime=local.runtime,
-        triton=version("triton"),
-        torch=version("torch"),
-        python=platform.python_version(),
-        wavecast=__version__,
-        host=platform.node(),
-        commit=commit,
-        dirty=dirty,
     )
     more = {"compute_units": local.units, **({"device_unsure": unsure} if unsure else {})}
     limit = reader.read().get("power_limit_w")
     more |= {} if limit is None else {"power_limit_w": limit}
     device = arch.load(name) if name else None
-    return LocalGpuState(local, device, reader, replace(environment, more=more))
+    return LocalGpuState(local, device, reader, with_software(replace(environment, more=more)))
 
 
 __all__ = ["LocalGpuState", "here"]

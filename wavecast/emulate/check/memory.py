@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from llvmlite import ir
 
@@ -36,9 +36,10 @@ from wavecast.emulate.check.shadow import (
     pack_numbers,
 )
 from wavecast.emulate.lower import runtime, state
-from wavecast.emulate.lower.access import MemoryAccess, Outlined, function_type
+from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
+from wavecast.emulate.lower.sites import call_observing
 from wavecast.emulate.reports import Kind
 from wavecast.emulate.values import I1, I32, I64, PTR, context_word, element, load
 from wavecast.isa.instruction import Instruction
@@ -46,9 +47,6 @@ from wavecast.isa.opcode import MemoryKind, OpcodeFlag, Role, Space
 from wavecast.isa.program import Program
 from wavecast.isa.scopes import Scope, scope_of
 from wavecast.isa.waits import arrives, awaits, is_of_cluster
-
-if TYPE_CHECKING:
-    from wavecast.emulate.lower.access import AccessTarget
 
 _MOVES = {"load", "store", "tolds"}
 _COPIES = {MemoryKind.LOAD_TO_LDS, MemoryKind.STORE_FROM_LDS}
@@ -104,15 +102,18 @@ def _sites(program: Program) -> list[int]:
     ]
 
 
-def _function(module: ir.Module, access: MemoryAccess) -> ir.Function:
-    """The shadow function of an access, declared in `module`."""
+def _call(
+    emitter: WaveEmitter,
+    access: MemoryAccess,
+    target: AccessTarget,
+    rows: Any,
+    numbers: tuple[Any, Any],
+    mask: Any = None,
+) -> None:
+    """Call the shadow function of an access."""
     build = shadow_lds.build if access.mode == "local" else shadow_global.build
     name = f"check.{access.mode}.{access.lanes}.{access.bytes}.{access.detail}"
-
-    def recipe(alone: ir.Module) -> None:
-        build(Outlined(alone, access, runtime.OUTLINED + name))
-
-    return runtime.outline(module, name, function_type(access.lanes), recipe)
+    call_observing(emitter, name, access, build, target, rows, numbers, mask)
 
 
 class MemoryChecks(Observer):
@@ -153,15 +154,7 @@ class MemoryChecks(Observer):
         numbers = pack_numbers(
             builder, near, number(near), number(STORE if STORE in streams else LOAD)
         )
-        builder.call(
-            _function(emitter.module, shadow),
-            [
-                emitter.context, rows, builder.inttoptr(I64(self._index_and_site(instruction)),
-                PTR),
-                builder.inttoptr(numbers, PTR), target.address, target.base, target.limit,
-                target.offset, emitter.exec_mask(),
-            ],
-        )  # fmt: skip
+        _call(emitter, shadow, target, rows, (self._index_and_site(instruction), numbers))
 
     def _index_and_site(self, instruction: Instruction) -> int:
         """Index and site of an instruction (`shadow.py`)."""
@@ -184,16 +177,9 @@ class MemoryChecks(Observer):
         number = builder.select(builder.icmp_unsigned("==", issued, I64(0)), I64(1), issued)
         nothing = builder.inttoptr(I64(0), PTR)
         active = ir.IntType(lanes)((1 << max(1, size // 4)) - 1)
-        builder.call(
-            _function(emitter.module, access),
-            [
-                emitter.context, nothing, builder.inttoptr(I64(self._index_and_site(instruction)),
-                PTR),
-                builder.inttoptr(pack_numbers(builder, LOAD, I64(0), number), PTR), nothing,
-                address,
-                I64(0), I64(0), active,
-            ],
-        )  # fmt: skip
+        numbers = self._index_and_site(instruction), pack_numbers(builder, LOAD, I64(0), number)
+        target = AccessTarget(global_access.SCALAR, nothing, base=address)
+        _call(emitter, access, target, nothing, numbers, active)
 
     def _traits(self, instruction: Instruction, mode: str, action: str) -> str:
         """What the shadow function depends on besides the access (`global_access.py`)."""

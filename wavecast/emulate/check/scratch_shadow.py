@@ -17,12 +17,13 @@ from llvmlite import ir
 from wavecast.emulate.check import log
 from wavecast.emulate.check.pointers.reach import BoundsRow
 from wavecast.emulate.check.shadow import Findings
-from wavecast.emulate.lower import runtime, state
-from wavecast.emulate.lower.access import MemoryAccess, Outlined, function_type
+from wavecast.emulate.lower import state
+from wavecast.emulate.lower.access import MemoryAccess, Outlined
 from wavecast.emulate.lower.access_targets import access_target
 from wavecast.emulate.lower.addresses import resolve
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
+from wavecast.emulate.lower.sites import call_observing
 from wavecast.emulate.reports import Kind
 from wavecast.emulate.scratch_accesses import may_load_scratch
 from wavecast.emulate.values import I1, I8, I16, I32, I64, PTR, context_word, element, load
@@ -99,19 +100,7 @@ def _call(
 ) -> None:
     name = f"check.{request.action}.{request.mode}.{request.lanes}.{request.bytes}.{request.detail}"
     build = {"load": _build_load, "store": _build_store, "bounds": _build_bounds}[request.detail]
-
-    def recipe(alone: ir.Module) -> None:
-        build(Outlined(alone, request, runtime.OUTLINED + name))
-
-    function = runtime.outline(emitter.module, name, function_type(request.lanes), recipe)
-    number, nothing = (emitter.builder.inttoptr(I64(value), PTR) for value in (index, 0))
-    emitter.builder.call(
-        function,
-        [
-            emitter.context, rows, number, nothing,
-            target.address, target.base, target.limit, target.offset, emitter.exec_mask(),
-        ],
-    )  # fmt: skip
+    call_observing(emitter, name, request, build, target, rows, (index, 0))
 
 
 def _shadow(builder: ir.IRBuilder, context: Any, lanes: int) -> tuple[Any, Any]:

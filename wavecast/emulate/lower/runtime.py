@@ -8,7 +8,8 @@ from the compiler. It must run before such object code is loaded.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
@@ -19,7 +20,7 @@ from llvmlite import binding, ir
 
 from wavecast.compile import digest
 from wavecast.compile.cache import DiskCache
-from wavecast.compile.processor import processor
+from wavecast.compile.processor import load_object, processor
 from wavecast.emulate.lower.access import PREFIX, MemoryAccess, Outlined, function_type
 from wavecast.emulate.lower.atomics import build_atomic
 from wavecast.emulate.lower.exchange import build_exchange
@@ -47,6 +48,36 @@ _recipes: dict[str, Recipe] = {}
 
 class Missing(LookupError):
     """An outlined function that is not on disk, and that nothing here says how to make."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Functions:
+    """Object code and the functions that it defines: those that were made at once."""
+
+    names: tuple[str, ...]
+    code: bytes
+
+    @classmethod
+    def of_cache(cls, name: str, store: DiskCache) -> _Functions | None:
+        """Those with the function of a name; None where the cache has none."""
+        object_key = store.get(_key(name))
+        entry = store.get(object_key) if isinstance(object_key, str) else None
+        if not isinstance(entry, dict) or entry.keys() != {"names", "code"}:
+            return None
+        functions = cls(tuple(entry["names"]), entry["code"])
+        return functions if name in functions.names else None
+
+    def keep(self, store: DiskCache) -> None:
+        """Write the object code to the cache, and for each function where it is."""
+        object_key = digest.key("functions", basis(), self.names)
+        store.put(object_key, {"names": self.names, "code": self.code})
+        for name in self.names:
+            store.put(_key(name), object_key)
+
+
+def _key(name: str) -> str:
+    """The key of the entry that says where a function is."""
+    return digest.key("outlined", basis(), name)
 
 
 def declare(module: ir.Module, access: MemoryAccess) -> ir.Function:
@@ -87,22 +118,20 @@ def provide(names: Iterable[str]) -> None:
     with _lock:
         symbols = dict.fromkeys(names)
         missing = [name for name in symbols if name not in _symbols]
-        if not missing:
-            _forget(symbols)
-            return
-        store = DiskCache()
-        objects = [_object(name, store) for name in missing]
-        engine = binding.create_mcjit_compiler(
-            binding.parse_assembly(""), processor().machine(_LEVEL)
-        )
-        for code in objects:
-            engine.add_object_file(binding.ObjectFileRef.from_data(code))
-        engine.finalize_object()
-        for name in missing:
-            binding.add_symbol(name, engine.get_function_address(name))
-        _engines.append(engine)
-        _symbols.update(missing)
+        if missing:
+            for functions in _objects(missing, DiskCache()):
+                _publish(functions)
         _forget(symbols)
+
+
+def _publish(functions: _Functions) -> None:
+    """Load object code, and name the addresses of those of its functions that have none yet."""
+    engine = load_object(functions.code)
+    for name in functions.names:
+        if name not in _symbols:
+            binding.add_symbol(name, engine.get_function_address(name))
+    _engines.append(engine)
+    _symbols.update(functions.names)
 
 
 def _forget(names: Iterable[str]) -> None:
@@ -136,11 +165,25 @@ def _sources(package: str) -> Iterator[tuple[str, bytes]]:
                 yield f"{path}/{item.name}", item.read_bytes()
 
 
-def _object(name: str, store: DiskCache) -> bytes:
-    """The object code of a function, from the cache where it is there."""
-    memory = name.startswith(f"{PREFIX}.")
-    key = digest.key("memory" if memory else "outlined", basis(), name)
-    return load_or_make(key, lambda: _compile_module(name), store)
+def _objects(names: Sequence[str], store: DiskCache) -> Iterator[_Functions]:
+    """Object code in which the functions are: of the cache where it has them, else made, in one
+    piece. Raises Missing."""
+    absent: list[str] = []
+    available: set[str] = set()
+    for name in names:
+        if name in available:
+            continue
+        functions = _Functions.of_cache(name, store)
+        if functions is None:
+            absent.append(name)
+        else:
+            available.update(functions.names)
+            yield functions
+    absent = [name for name in absent if name not in available]
+    if absent:
+        functions = _Functions(tuple(absent), _compile(absent))
+        functions.keep(store)
+        yield functions
 
 
 def load_or_make(key: str, make: Callable[[], bytes], store: DiskCache) -> bytes:
@@ -153,7 +196,28 @@ def load_or_make(key: str, make: Callable[[], bytes], store: DiskCache) -> bytes
     return data
 
 
-def _compile_module(name: str) -> bytes:
+def _compile(names: Sequence[str]) -> bytes:
+    """The object code of functions: each has a separate module, since helpers of one name may
+    differ, and LLVM compiles what they are linked to. A module costs as much as a short function.
+    Raises Missing."""
+    modules = [binding.parse_assembly(str(_module(name))) for name in names]
+    linked, *others = modules
+    for module in modules:
+        module.verify()
+    for other in others:
+        linked.link_in(other)
+    machine = processor().emitter(_LEVEL)
+    options = binding.create_pipeline_tuning_options(speed_level=1)
+    passes = binding.create_new_module_pass_manager()
+    passes.add_sroa_pass()
+    passes.add_instruction_combine_pass()
+    passes.add_simplify_cfg_pass()
+    passes.run(linked, binding.create_pass_builder(machine, options))
+    return machine.emit_object(linked)
+
+
+def _module(name: str) -> ir.Module:
+    """A function as LLVM IR. Raises Missing."""
     module = ir.Module(name, context=ir.Context())
     module.triple = processor().triple
     if name.startswith(f"{PREFIX}."):
@@ -163,16 +227,7 @@ def _compile_module(name: str) -> bytes:
         _recipes[name](module)
     else:
         raise Missing(name)
-    machine = processor().emitter(_LEVEL)
-    parsed = binding.parse_assembly(str(module))
-    parsed.verify()
-    options = binding.create_pipeline_tuning_options(speed_level=1)
-    passes = binding.create_new_module_pass_manager()
-    passes.add_sroa_pass()
-    passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
-    passes.run(parsed, binding.create_pass_builder(machine, options))
-    return machine.emit_object(parsed)
+    return module
 
 
 __all__ = [

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.lower import runtime, state
-from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
+from wavecast.emulate.lower.access import AccessTarget, MemoryAccess, Outlined, function_type
 from wavecast.emulate.lower.atomics import OPERATIONS
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.values import I32, I64, PTR
@@ -93,6 +94,35 @@ def call(
         emitter.stop(state.BAD_ADDRESS, instruction.index)
 
 
+def call_observing(
+    emitter: WaveEmitter,
+    name: str,
+    access: MemoryAccess,
+    build: Callable[[Outlined], None],
+    target: AccessTarget,
+    rows: Any,
+    numbers: tuple[Any, Any] = (0, 0),
+    mask: Any = None,
+) -> None:
+    """Call the outlined function `name`, which `build` makes and which looks at an access, for the
+    active lanes or those of `mask`. Two numbers (i64) are in the place of its other rows."""
+
+    def recipe(alone: ir.Module) -> None:
+        build(Outlined(alone, access, runtime.OUTLINED + name))
+
+    builder = emitter.builder
+    function = runtime.outline(emitter.module, name, function_type(access.lanes), recipe)
+    values = (I64(number) if isinstance(number, int) else number for number in numbers)
+    builder.call(
+        function,
+        [
+            emitter.context, rows, *(builder.inttoptr(value, PTR) for value in values),
+            target.address, target.base, target.limit, target.offset,
+            emitter.exec_mask() if mask is None else mask,
+        ],
+    )  # fmt: skip
+
+
 def copied_rows(emitter: WaveEmitter, rows: Any, count: int) -> Any:
     """A copy of rows in local memory, for accesses that overwrite their own operands."""
     builder = emitter.builder
@@ -113,6 +143,7 @@ def local_rows(emitter: WaveEmitter, count: int) -> Any:
 __all__ = [
     "atomic_operation",
     "call",
+    "call_observing",
     "copied_rows",
     "data_operands",
     "data_rows",

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from wavecast.arch import Device
+from wavecast.errors import UsageError
 from wavecast.perfmodel.bounds import Work
 from wavecast.perfmodel.distance import PredictionSubject, sizes_of
 from wavecast.perfmodel.prediction import Prediction
@@ -67,4 +68,18 @@ class Op(ABC):
         """The problem in one line: `gemm 4096x4096x4096 fp8`."""
 
 
-__all__ = ["Op"]
+class UnstatedOp(Op):
+    """A problem that the command line does not state: graphs of kernels, profiles and deployments
+    have it."""
+
+    predicted_by: ClassVar[str]
+    """The command that predicts it: the hint of the error."""
+
+    @classmethod
+    def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
+        """Raises UsageError."""
+        del shape, options
+        raise UsageError(f"{cls.kind} has no --shape", hint=cls.predicted_by)
+
+
+__all__ = ["Op", "UnstatedOp"]

@@ -28,6 +28,7 @@ from wavecast.perfmodel.sm.code import SmCode
 from wavecast.perfmodel.sm.repeats import renumber_phases
 from wavecast.perfmodel.sm.requests import passes, repeats, sectors
 from wavecast.perfmodel.sm.row_table import RowTable
+from wavecast.perfmodel.sm.samples import workgroup_ids
 from wavecast.perfmodel.sm.tensor_boxes import TensorBoxes
 from wavecast.perfmodel.sm.traffic import LaunchArrays, Touched, shares
 from wavecast.perfmodel.streams import (
@@ -43,8 +44,6 @@ from wavecast.perfmodel.streams import (
 
 Array = np.ndarray[Any, Any]
 
-TEMPLATES: Final = 4
-"""Workgroups that are followed with all their warps."""
 WIDE: Final = 256
 """Workgroups of which one warp is followed, to see what they share."""
 UNFOLDED: Final = 100_000
@@ -53,17 +52,6 @@ warps."""
 WARP: Final = 32
 LINE: Final = 128.0
 _FROM_SHARED: Final = MemoryKind.STORE_FROM_LDS
-
-
-def sample_workgroups(placement: LaunchPlacement) -> Array:
-    """Workgroups at equal distances in the launch."""
-    count = min(TEMPLATES, placement.workgroups)
-    return np.arange(count) * placement.workgroups // count
-
-
-def workgroup_ids(launch: Launch, numbers: Array) -> Array:
-    """The ids (x, y, z) of workgroups by their numbers (i64[n, 3])."""
-    return np.array([launch.workgroup(int(number)) for number in numbers], np.int64).reshape(-1, 3)
 
 
 class FollowedWorkgroups:
@@ -83,10 +71,9 @@ class FollowedWorkgroups:
         self._shared_bytes = analysis.lds_bytes * min(placement.resident, placement.most_per_unit)
         self._stack_bytes = analysis.registers.scratch_bytes
         sizes = {a.name: element_bytes(a) for a in launch.arguments if a.bytes > 0}
+        meeting = self._meeting()
         times = executions_of(code.program, analysis)
-        self._atomics = max(
-            at_one_address(analysis.memory, times, placement, sizes), self._meeting()
-        )
+        self._atomics = max(meeting, at_one_address(analysis.memory, times, placement, sizes))
         self._rows = [np.zeros((len(a.warps), REQUEST), np.float32) for a in paths.accesses]
         self._boxes = TensorBoxes(code.program, launch, placement.waves)
         copies = {n: a for n, a in enumerate(paths.accesses) if self._is_bulk(a)}
@@ -98,9 +85,9 @@ class FollowedWorkgroups:
             else self._is_bulk(a) and bool((a.operands[:, COORDINATES:] == UNKNOWN).any())
             for a in paths.accesses
         )
-        self.traffic = self._global_rows()
-        self._shared_rows()
         self._arrivals = self._barrier_rows()
+        self._shared_rows()
+        self.traffic = self._global_rows()
 
     @property
     def notes(self) -> tuple[Note, ...]:
@@ -262,7 +249,7 @@ class FollowedWorkgroups:
             return 0.0
         pairs, counts = np.unique(np.concatenate(updates), axis=0, return_counts=True)
         addresses, address_index = np.unique(pairs[:, 1], return_inverse=True)
-        groups = len(sample_workgroups(self._placement))
+        groups = self._paths.members.shape[1] // waves
         everywhere = np.bincount(address_index, minlength=len(addresses)) == groups
         most = np.bincount(address_index, counts, len(addresses))[everywhere].max(initial=0.0)
         return float(most) * self._placement.workgroups / groups
@@ -401,4 +388,4 @@ def _starts(parts: list[Array]) -> Array:
     return np.concatenate([[0], np.cumsum([len(part) for part in parts])]).astype(np.int64)
 
 
-__all__ = ["WARP", "FollowedWorkgroups", "sample_workgroups", "workgroup_ids"]
+__all__ = ["WARP", "FollowedWorkgroups"]

@@ -23,12 +23,8 @@ from wavecast.isa.program import Program
 from wavecast.perfmodel.placement import LaunchPlacement
 from wavecast.perfmodel.profile import LaunchProfile, ProfileSource
 from wavecast.perfmodel.sm.code import SmCode
-from wavecast.perfmodel.sm.followed import (
-    WARP,
-    FollowedWorkgroups,
-    sample_workgroups,
-    workgroup_ids,
-)
+from wavecast.perfmodel.sm.followed import WARP, FollowedWorkgroups
+from wavecast.perfmodel.sm.samples import sample_workgroups, workgroup_ids
 
 ISSUE_ONLY: Final = frozenset({"uniform", "tma"})
 """Cost classes without a published rate whose instructions count as an issue slot."""
@@ -61,8 +57,9 @@ def profile_of_sass(
     code = SmCode.of(program, charges, controls(launch.code, program), placement.waves)
     workgroups = sample_workgroups(placement)
     numbers = np.repeat(workgroups, placement.waves)
+    ids = workgroup_ids(launch, numbers)
     warps = np.tile(np.arange(placement.waves), len(workgroups))
-    paths = follow(program, launch, workgroup_ids(launch, numbers), warps)
+    paths = follow(program, launch, ids, warps)
     sample = FollowedWorkgroups(code, paths, placement, device, launch, analysis)
     streams, arrivals = sample.streams()
     flops = analysis.matrix_flops_static

@@ -8,9 +8,8 @@ from wavecast import analyze
 from wavecast.analyze.result import CodeAnalysis
 from wavecast.arch import Device
 from wavecast.compile import nvidia
-from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.compile.codeobject import Launch
 from wavecast.compile.parsing import parse_kernel
-from wavecast.errors import InputError
 from wavecast.isa.program import Kernel, Program
 
 
@@ -29,23 +28,6 @@ class ReadLaunch:
         return self.kernel if isinstance(self.kernel, Program) else self.kernel.program
 
 
-def with_sass(code: CodeObject) -> CodeObject:
-    """An NVIDIA code object with its disassembly and resource usage, from its cubin.
-
-    Raises MissingTool without nvdisasm, InputError for code with neither SASS nor cubin.
-    """
-    if "sass" in code.stages:
-        return code
-    cubin = code.stages.get("cubin")
-    if not isinstance(cubin, bytes):
-        raise InputError(f"{code.kernel}: no machine code for {code.target}")
-    for loaded in nvidia.load_cubin(cubin, code.target, code.source):
-        if loaded.kernel == code.kernel:
-            stages = {**code.stages, "sass": loaded.stages["sass"]}
-            return replace(code, stages=stages, options={**loaded.options, **code.options})
-    raise InputError(f"{code.kernel}: not in its own cubin")
-
-
 def read_launch(launch: Launch, device: Device) -> ReadLaunch:
     """Parse and analyse the code of a launch for a device. Raises WavecastError where the code
     cannot be read."""
@@ -54,9 +36,9 @@ def read_launch(launch: Launch, device: Device) -> ReadLaunch:
         kernel = parse_kernel(code)
         analysis = analyze.analyze(code, device, kernel.program, kernel.descriptor, launch)
         return ReadLaunch(launch, kernel, analysis)
-    launch = replace(launch, code=with_sass(code))
+    launch = replace(launch, code=nvidia.with_sass(code))
     program = analyze.sass_program(launch.code)
     return ReadLaunch(launch, program, analyze.analyze_nvidia(launch.code, device, launch, program))
 
 
-__all__ = ["ReadLaunch", "read_launch", "with_sass"]
+__all__ = ["ReadLaunch", "read_launch"]

@@ -9,6 +9,7 @@ from wavecast import rules
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
 from wavecast.perfmodel.profile import LaunchProfile
+from wavecast.perfmodel.replication import replication
 from wavecast.perfmodel.roofline import roofline as roofline_of
 from wavecast.perfmodel.work import work as work_of
 from wavecast.pipeline.explain.fixing import (
@@ -21,7 +22,6 @@ from wavecast.pipeline.explain.prediction import predict_launch
 from wavecast.pipeline.explain.reading import ReadLaunch, read_launch
 from wavecast.pipeline.explain.result import Explanation
 from wavecast.rules.finding import RuleInput
-from wavecast.rules.replication import replication
 
 
 @dataclass(frozen=True, slots=True)

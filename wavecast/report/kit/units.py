@@ -16,11 +16,6 @@ _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BINARY = ((1 << 40, "TiB"), (1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB"))
 
 
-def is_finite(value: float | None) -> bool:
-    """True for a finite number."""
-    return value is not None and math.isfinite(value)
-
-
 def significant(value: float, digits: int = 3) -> str:
     """`value` with three significant digits and no exponent: `0.0123`, `1.25`, `142`, `1,312`."""
     if value == 0:

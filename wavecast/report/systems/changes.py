@@ -19,7 +19,8 @@ from wavecast.report.kit.terminal import safe
 from wavecast.report.systems import serving_words
 
 if TYPE_CHECKING:
-    from wavecast.systems.whatif import ChangedModel, ChangedServing, ModelWhatIf, Speedup
+    from wavecast.systems.speedup import ChangedServing, Speedup
+    from wavecast.systems.whatif import ChangedModel, ModelWhatIf
 
 _LONGEST = 28
 """Characters of a change in the table."""

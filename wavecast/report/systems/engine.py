@@ -36,7 +36,7 @@ def render(report: EngineReport, console: Console) -> None:
             first, *others = map(safe, _cells(kernel))
             table.add_row(f"  {first}", *others, style="dim" if kernel.why_not else "")
         console.print(table)
-        for why, names in _left(step).items():
+        for why, names in _names_by_reason(step).items():
             console.print(Text(f"  {safe(', '.join(names))}: {safe(why)}", style="yellow"))
     for note in report.notes:
         console.print(Text.assemble(("note ", "cyan"), safe(note)))
@@ -47,7 +47,9 @@ def markdown(report: EngineReport) -> str:
     lines = [f"### {title(report)}", ""]
     for step in report.steps:
         lines += [_step(step), "", *markdown_table(_TITLES, map(_cells, step.kernels))]
-        remaining = [f"- {', '.join(names)}: {why}" for why, names in _left(step).items()]
+        remaining = [
+            f"- {', '.join(names)}: {why}" for why, names in _names_by_reason(step).items()
+        ]
         lines += [*remaining, ""] if remaining else []
     lines += [f"- {note}" for note in report.notes]
     return "\n".join(lines).rstrip() + "\n"
@@ -94,7 +96,7 @@ def _cells(kernel: ServedKernel) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _left(step: ServedStep) -> dict[str, list[str]]:
+def _names_by_reason(step: ServedStep) -> dict[str, list[str]]:
     """Names of kernels by the reason why their default remains."""
     by_reason: dict[str, list[str]] = {}
     for kernel in step.kernels:

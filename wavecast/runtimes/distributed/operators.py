@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from wavecast.errors import UsageError
-from wavecast.kernels.distributed import functions
+from wavecast.kernels.registry import collectives
 
 _c10d: Final[Any] = torch.distributed.distributed_c10d
 _defined: Final[set[str]] = set()
@@ -32,7 +32,7 @@ def install() -> None:
 
 def _define(name: str, rows: Callable[[int, int], int]) -> None:
     _defined.add(name)
-    call = getattr(functions, name)
+    call = getattr(collectives(), name)
 
     def run(x: Tensor, weight: Tensor, group_name: str) -> Tensor:
         return _group(group_name).fused(lambda group: call(x, weight, group))

@@ -19,9 +19,9 @@ import torch.distributed as dist
 from torch import Tensor
 
 from wavecast.errors import ArgumentError, UsageError
-from wavecast.kernels.distributed import functions as collectives
-from wavecast.kernels.distributed.functions import RankGroup
+from wavecast.kernels.registry import collectives
 from wavecast.runtimes.distributed.shared import (
+    GroupMember,
     SharedGroups,
     operation,
     shots_of,
@@ -77,7 +77,7 @@ class EmulatedGroup(dist.ProcessGroup):
     def allreduce(self, tensors: list[Tensor], opts: Any = None) -> QueueWork:
         """Every tensor reduced over the ranks, in place."""
 
-        def run(group: RankGroup | None) -> None:
+        def run(group: GroupMember | None) -> None:
             for tensor in tensors:
                 self._all_reduce(group, tensor, tensor, opts)
 
@@ -88,7 +88,7 @@ class EmulatedGroup(dist.ProcessGroup):
     def reduce(self, tensors: list[Tensor], opts: Any) -> QueueWork:
         """The same on the root only; other ranks keep theirs."""
 
-        def run(group: RankGroup | None) -> None:
+        def run(group: GroupMember | None) -> None:
             for tensor in tensors:
                 root = opts.rootRank == self._own
                 out = tensor if root else torch.empty_like(tensor)
@@ -99,7 +99,7 @@ class EmulatedGroup(dist.ProcessGroup):
     def broadcast(self, tensors: list[Tensor], opts: Any) -> QueueWork:
         """The tensors of the root on all ranks."""
 
-        def run(group: RankGroup | None) -> None:
+        def run(group: GroupMember | None) -> None:
             for tensor in tensors:
                 self._broadcast(group, tensor, opts.rootRank)
 
@@ -118,7 +118,7 @@ class EmulatedGroup(dist.ProcessGroup):
         """The same for several tensors."""
         del opts
 
-        def run(group: RankGroup | None) -> None:
+        def run(group: GroupMember | None) -> None:
             for out, x in zip(outs, inputs, strict=True):
                 self._all_gather(group, out, x)
 
@@ -132,7 +132,7 @@ class EmulatedGroup(dist.ProcessGroup):
         """The tensors of all ranks in a list each; they may differ in size."""
         del opts
 
-        def run(group: RankGroup | None) -> None:
+        def run(group: GroupMember | None) -> None:
             for parts, x in zip(outs, inputs, strict=True):
                 self._gather_list(group, parts, x)
 
@@ -154,7 +154,7 @@ class EmulatedGroup(dist.ProcessGroup):
     def scatter(self, outs: list[Tensor], inputs: list[list[Tensor]], opts: Any) -> QueueWork:
         """Part `rank` of the root's tensors."""
 
-        def run(group: RankGroup | None) -> None:
+        def run(group: GroupMember | None) -> None:
             for number, out in enumerate(outs):
                 shape = (len(self._ranks), *out.shape)
                 whole = torch.empty(shape, dtype=out.dtype, device=f"cuda:{self._gpu}")
@@ -176,7 +176,7 @@ class EmulatedGroup(dist.ProcessGroup):
     ) -> QueueWork:
         """The same for several tensors."""
 
-        def run(group: RankGroup | None) -> None:
+        def run(group: GroupMember | None) -> None:
             for out, x in zip(outs, inputs, strict=True):
                 self._reduce_scatter(group, out, x, opts)
 
@@ -189,7 +189,7 @@ class EmulatedGroup(dist.ProcessGroup):
     ) -> QueueWork:
         """The same with the parts in a list; they may differ in size."""
 
-        def run(group: RankGroup | None) -> None:
+        def run(group: GroupMember | None) -> None:
             for out, parts in zip(outs, inputs, strict=True):
                 self._reduce_scatter_list(group, out, parts, opts)
 
@@ -211,7 +211,7 @@ class EmulatedGroup(dist.ProcessGroup):
         """Tensor r to rank r; they may differ in size."""
         del opts
 
-        def run(group: RankGroup | None) -> None:
+        def run(group: GroupMember | None) -> None:
             counts = [tensor.numel() for tensor in outs]
             flat = torch.empty(sum(counts), dtype=outs[0].dtype, device=f"cuda:{self._gpu}")
             x = torch.cat([tensor.detach().reshape(-1) for tensor in inputs])
@@ -244,12 +244,12 @@ class EmulatedGroup(dist.ProcessGroup):
         del tensors, tag
         raise UsageError("recv: the sender must be named", hint="give src=")
 
-    def fused(self, call: Callable[[RankGroup], Tensor]) -> Tensor:
+    def fused(self, call: Callable[[GroupMember], Tensor]) -> Tensor:
         """What `call` gives for this rank of the group, behind the current stream and waited for.
         Raises UsageError in a group of one rank."""
         results: list[Tensor] = []
 
-        def run(group: RankGroup | None) -> None:
+        def run(group: GroupMember | None) -> None:
             if group is None:
                 raise UsageError("a product over ranks needs two ranks or more")
             results.append(call(group))
@@ -268,7 +268,7 @@ class EmulatedGroup(dist.ProcessGroup):
         gpus = self._ranks[source], self._ranks[to]
         name = f"{self._name}: {source} to {to}"
 
-        def run(group: RankGroup | None) -> None:
+        def run(group: GroupMember | None) -> None:
             for tensor in tensors:
                 self._broadcast(group, tensor, 0)
 
@@ -276,7 +276,7 @@ class EmulatedGroup(dist.ProcessGroup):
 
     def _enqueue(
         self,
-        run: Callable[[RankGroup | None], None],
+        run: Callable[[GroupMember | None], None],
         results: Sequence[Tensor],
         name: str = "",
         gpus: Sequence[int] = (),
@@ -312,7 +312,7 @@ class EmulatedGroup(dist.ProcessGroup):
         compute(flat)
         out.copy_(flat.view(out.shape))
 
-    def _all_reduce(self, group: RankGroup | None, out: Tensor, x: Tensor, opts: Any) -> None:
+    def _all_reduce(self, group: GroupMember | None, out: Tensor, x: Tensor, opts: Any) -> None:
         x = self._on_gpu(x).view(-1)
         if not x.numel():
             return
@@ -324,17 +324,17 @@ class EmulatedGroup(dist.ProcessGroup):
         shots = shots_of(count, group.world)
         self._write_tensor(
             out,
-            lambda flat: collectives.all_reduce(
+            lambda flat: collectives().all_reduce(
                 to_reducible(x), group, shots, op, to_reducible(flat)
             ),
         )
 
-    def _broadcast(self, group: RankGroup | None, tensor: Tensor, root: int) -> None:
+    def _broadcast(self, group: GroupMember | None, tensor: Tensor, root: int) -> None:
         if group is not None and tensor.numel():
             x = self._on_gpu(tensor).view(-1)
-            self._write_tensor(tensor, lambda flat: collectives.broadcast(x, group, root, flat))
+            self._write_tensor(tensor, lambda flat: collectives().broadcast(x, group, root, flat))
 
-    def _all_gather(self, group: RankGroup | None, out: Tensor, x: Tensor) -> None:
+    def _all_gather(self, group: GroupMember | None, out: Tensor, x: Tensor) -> None:
         size = len(self._ranks) * x.numel()
         if out.numel() != size:
             raise ArgumentError(f"all_gather: the result has {out.numel()} elements, not {size}")
@@ -344,9 +344,9 @@ class EmulatedGroup(dist.ProcessGroup):
         if group is None:
             self._write_tensor(out, lambda into: into.copy_(flat))
         else:
-            self._write_tensor(out, lambda into: collectives.all_gather(flat, group, into))
+            self._write_tensor(out, lambda into: collectives().all_gather(flat, group, into))
 
-    def _gather_list(self, group: RankGroup | None, parts: list[Tensor], x: Tensor) -> None:
+    def _gather_list(self, group: GroupMember | None, parts: list[Tensor], x: Tensor) -> None:
         if len({part.numel() for part in parts}) > 1:
             for root, part in enumerate(parts):
                 if root == self._own:
@@ -359,7 +359,7 @@ class EmulatedGroup(dist.ProcessGroup):
         for part, row in zip(parts, whole, strict=True):
             part.detach().copy_(row.view(part.shape))
 
-    def _reduce_scatter(self, group: RankGroup | None, out: Tensor, x: Tensor, opts: Any) -> None:
+    def _reduce_scatter(self, group: GroupMember | None, out: Tensor, x: Tensor, opts: Any) -> None:
         size = len(self._ranks) * out.numel()
         if x.numel() != size:
             raise ArgumentError(f"reduce_scatter: x has {x.numel()} elements, expected {size}")
@@ -371,13 +371,13 @@ class EmulatedGroup(dist.ProcessGroup):
             return
         self._write_tensor(
             out,
-            lambda into: collectives.reduce_scatter(
+            lambda into: collectives().reduce_scatter(
                 to_reducible(flat), group, op, to_reducible(into)
             ),
         )
 
     def _reduce_scatter_list(
-        self, group: RankGroup | None, out: Tensor, parts: list[Tensor], opts: Any
+        self, group: GroupMember | None, out: Tensor, parts: list[Tensor], opts: Any
     ) -> None:
         flat = [self._on_gpu(part).view(-1) for part in parts]
         if len({part.numel() for part in parts}) == 1:
@@ -389,7 +389,12 @@ class EmulatedGroup(dist.ProcessGroup):
             )
 
     def _all_to_all(
-        self, group: RankGroup | None, out: Tensor, x: Tensor, out_rows: list[int], rows: list[int]
+        self,
+        group: GroupMember | None,
+        out: Tensor,
+        x: Tensor,
+        out_rows: list[int],
+        rows: list[int],
     ) -> None:
         x = self._on_gpu(x)
         if group is None:
@@ -402,14 +407,14 @@ class EmulatedGroup(dist.ProcessGroup):
                     f"all_to_all: the result has {out.numel()} elements, x {x.numel()}"
                 )
             self._write_tensor(
-                out, lambda flat: collectives.all_to_all(x.view(-1), group, flat.view(-1))
+                out, lambda flat: collectives().all_to_all(x.view(-1), group, flat.view(-1))
             )
             return
         rows = rows or [x.shape[0] // ranks] * ranks
         out_rows = out_rows or [out.shape[0] // ranks] * ranks
         self._write_tensor(
             out,
-            lambda flat: collectives.all_to_all_uneven(
+            lambda flat: collectives().all_to_all_uneven(
                 x, group, rows, out_rows, flat.view(out.shape)
             ),
         )

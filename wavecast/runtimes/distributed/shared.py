@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import torch
 from torch import Tensor
 
 from wavecast.errors import MissingFact, UsageError
-from wavecast.kernels.distributed import functions as collectives
-from wavecast.kernels.distributed.functions import RankGroup, groups_of
+from wavecast.kernels import registry
 
 _OPS: Final = {"SUM": "sum", "AVG": "avg", "PRODUCT": "product", "MIN": "min", "MAX": "max"}
 _BOOLEAN: Final = {
@@ -21,19 +20,28 @@ _BOOLEAN: Final = {
 """Reductions of bytes that are 0 or 1."""
 
 
+class GroupMember(Protocol):
+    """One rank of a group of the kernel library, which its collectives take."""
+
+    @property
+    def world(self) -> int:
+        """The number of ranks."""
+        ...
+
+
 class SharedGroups:
     """The buffers and signals of all process groups: the first rank that needs some makes them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._groups: dict[tuple[Any, ...], list[RankGroup]] = {}
+        self._groups: dict[tuple[Any, ...], list[GroupMember]] = {}
 
-    def of(self, name: str, gpus: Sequence[int]) -> list[RankGroup]:
+    def of(self, name: str, gpus: Sequence[int]) -> list[GroupMember]:
         """The group of a name on some GPUs, by rank."""
         key = (name, *gpus)
         with self._lock:
             if key not in self._groups:
-                self._groups[key] = groups_of(gpus)
+                self._groups[key] = registry.collectives().groups_of(gpus)
             return self._groups[key]
 
 
@@ -56,9 +64,9 @@ def shots_of(size: int, world: int) -> int:
     """The shots of an all-reduce: what is predicted to be faster; two, which move less, where no
     link is known. Both give the same bits."""
     try:
-        return collectives.shots_for(size, world)
+        return registry.collectives().shots_for(size, world)
     except MissingFact:
         return 2
 
 
-__all__ = ["SharedGroups", "operation", "shots_of", "to_reducible"]
+__all__ = ["GroupMember", "SharedGroups", "operation", "shots_of", "to_reducible"]

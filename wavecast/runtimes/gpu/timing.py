@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final
 
 from wavecast.errors import WavecastError
+from wavecast.isa.collector import no_collections
 
 Call = Callable[[], Any]
 
@@ -88,7 +88,8 @@ class Graph:
         self._graph = cuda.CUDAGraph()
         self._alive: list[Any] = list(calls)
         try:
-            with _without_collection(), cuda.graph(self._graph):
+            # Triton unloads a collected kernel's module, which must not happen within a capture.
+            with no_collections(), cuda.graph(self._graph):
                 self._alive += [call() for call in calls]
         except Exception as error:  # CUDA's are RuntimeErrors; Triton and operators have others
             why = (str(error).strip().splitlines() or ["no message"])[0]
@@ -146,18 +147,6 @@ def out_of_memory(error: BaseException) -> bool:
     import torch
 
     return isinstance(error, torch.cuda.OutOfMemoryError)
-
-
-@contextlib.contextmanager
-def _without_collection() -> Iterator[None]:
-    """Triton unloads a collected kernel's module, which must not happen within a capture."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 __all__ = [

@@ -6,7 +6,8 @@ import importlib
 from typing import Any, Final
 
 from wavecast.compile import cubin
-from wavecast.isa import elf, metadata
+from wavecast.isa import elf
+from wavecast.isa.assembly_metadata import descriptors_from_assembly
 
 _REGISTER_BYTES: Final = 4
 
@@ -34,7 +35,7 @@ def register_usage(kernel: Any) -> tuple[int, int]:
     if kernel.metadata.target.backend == "cuda":
         registers, local = cubin.usage(elf.read(kernel.asm["cubin"]))
         return registers, local // _REGISTER_BYTES
-    descriptor = metadata.descriptors_from_assembly(kernel.asm["amdgcn"])[kernel.name]
+    descriptor = descriptors_from_assembly(kernel.asm["amdgcn"])[kernel.name]
     return descriptor.vgprs + descriptor.agprs, descriptor.vgpr_spills
 
 

@@ -57,7 +57,7 @@ class NodeChecks:
             return result
 
         @functools.wraps(leave)
-        def left(condition: threading.Condition, *error: Any) -> Any:
+        def exit_condition(condition: threading.Condition, *error: Any) -> Any:
             if condition is not internal:
                 streams.leave(condition)
             return leave(condition, *error)
@@ -67,7 +67,7 @@ class NodeChecks:
             if not thread.name.startswith(THREAD_PREFIX):
                 run = thread.run
 
-                def ordered() -> None:
+                def run_in_order() -> None:
                     streams.take(thread)
                     try:
                         run()
@@ -75,7 +75,7 @@ class NodeChecks:
                         streams.finish(thread)
 
                 streams.leave(thread)
-                thread.run = ordered
+                thread.run = run_in_order
             start(thread)
 
         @functools.wraps(join)
@@ -85,7 +85,7 @@ class NodeChecks:
                 streams.take(thread)
 
         patches.attribute(threading.Condition, "__enter__", acquire_condition)
-        patches.attribute(threading.Condition, "__exit__", left)
+        patches.attribute(threading.Condition, "__exit__", exit_condition)
         patches.attribute(threading.Thread, "start", start_thread)
         patches.attribute(threading.Thread, "join", join_thread)
 

@@ -96,13 +96,13 @@ class PredictedTimers:
             self._configurations.append(describe(config))
             compiled = False
 
-            def timed(call: Callable[[], Any], **kwargs: Any) -> Any:
+            def measure_call(call: Callable[[], Any], **kwargs: Any) -> Any:
                 nonlocal compiled
                 times = self.measure(call, **kwargs)
                 compiled = True
                 return times
 
-            tuner.__dict__["do_bench"] = timed
+            tuner.__dict__["do_bench"] = measure_call
             try:
                 times = original(tuner, *args, config=config, **meta)
             finally:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from wavecast.arch import Device
-from wavecast.errors import Unpredictable, UsageError
+from wavecast.errors import Unpredictable
 from wavecast.perfmodel.bounds import Work
-from wavecast.perfmodel.ops.base import Op
+from wavecast.perfmodel.ops.base import Op, UnstatedOp
 from wavecast.perfmodel.ops.elementwise import Elementwise
 from wavecast.perfmodel.prediction import Prediction
 
@@ -30,7 +29,7 @@ class KernelPart:
 
 
 @dataclass(frozen=True, slots=True)
-class SameBytes(Op):
+class SameBytes(UnstatedOp):
     """A kernel that moves `read` and `written` bytes, predicted as an element-wise copy of as many.
 
     For kernels of the operator `name` that memory bounds and no predictor knows.
@@ -38,16 +37,11 @@ class SameBytes(Op):
 
     kind: ClassVar[str] = "same bytes"
     shape_help: ClassVar[str] = "see wavecast model"
+    predicted_by: ClassVar[str] = "wavecast model predicts whole models"
 
     name: str
     read: float
     written: float
-
-    @classmethod
-    def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        """Raises UsageError: graphs of kernels have these operations, not the command line."""
-        del shape, options
-        raise UsageError(f"{cls.kind} has no --shape", hint="wavecast model predicts whole models")
 
     def work(self) -> Work:
         origin = "derived from the sizes of the tensors"
@@ -69,23 +63,18 @@ class SameBytes(Op):
 
 
 @dataclass(frozen=True, slots=True)
-class GeneratedKernel(Op):
+class GeneratedKernel(UnstatedOp):
     """A kernel that a compiler generated, predicted from its machine code: `flops` by dtype, and
     its bytes."""
 
     kind: ClassVar[str] = "generated code"
     shape_help: ClassVar[str] = "see wavecast model"
+    predicted_by: ClassVar[str] = "wavecast explain predicts scripts"
 
     name: str
     flops: tuple[tuple[str, float], ...]
     read: float
     written: float
-
-    @classmethod
-    def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        """Raises UsageError: graphs of kernels have these operations, not the command line."""
-        del shape, options
-        raise UsageError(f"{cls.kind} has no --shape", hint="wavecast explain predicts scripts")
 
     def work(self) -> Work:
         return Work(dict(self.flops), self.read, self.written, "counted", "sizes of the tensors")
@@ -100,23 +89,18 @@ class GeneratedKernel(Op):
 
 
 @dataclass(frozen=True, slots=True)
-class UnknownOperator(Op):
+class UnknownOperator(UnstatedOp):
     """A call whose kernels are not known: `flops` (None: not known) of `dtype`, and its bytes."""
 
     kind: ClassVar[str] = "unknown"
     shape_help: ClassVar[str] = "see wavecast model"
+    predicted_by: ClassVar[str] = "wavecast model predicts whole models"
 
     name: str
     dtype: str
     flops: float | None
     read: float
     written: float
-
-    @classmethod
-    def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        """Raises UsageError: graphs of kernels have these operations, not the command line."""
-        del shape, options
-        raise UsageError(f"{cls.kind} has no --shape", hint="wavecast model predicts whole models")
 
     def work(self) -> Work:
         flops = {} if not self.flops else {self.dtype: self.flops}

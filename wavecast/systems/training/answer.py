@@ -77,7 +77,7 @@ def train(
     Raises UsageError for sizes that do not divide, MissingFact for links
     or memory that are not known, Unpredictable for layers whose training is not modelled.
     """
-    architecture = config.architecture()
+    architecture = config.architecture
     check(architecture, setup)
     if setup.gpus > system.gpus:
         raise UsageError(f"{setup.gpus} GPUs, {system} has {system.gpus}")

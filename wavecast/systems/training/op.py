@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import ClassVar, Self
+from typing import ClassVar
 
 from wavecast.arch import Device
 from wavecast.arch.systems import system
 from wavecast.errors import UsageError
 from wavecast.perfmodel.bounds import Work
-from wavecast.perfmodel.ops.base import Op
+from wavecast.perfmodel.ops.base import UnstatedOp
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.systems import huggingface
 from wavecast.systems.training.answer import NOT_MODELLED, TrainingFigures, figures
@@ -21,27 +20,22 @@ from wavecast.systems.training.step import TrainingModel
 
 
 @dataclass(frozen=True, slots=True)
-class TrainedModel(Op):
+class TrainedModel(UnstatedOp):
     """A step of `model` (a name of `models.toml`) with `setup` on GPUs of `machine` (a selector of
     `arch.systems.system`)."""
 
     kind: ClassVar[str] = "training"
     shape_help: ClassVar[str] = "see wavecast model --train"
+    predicted_by: ClassVar[str] = "wavecast model --train predicts it"
 
     model: str
     setup: TrainingSetup
     machine: str
 
-    @classmethod
-    def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
-        """Raises UsageError: `wavecast model --train` has the options of a setup."""
-        del shape, options
-        raise UsageError("training has no --shape", hint="wavecast model --train predicts it")
-
     def work(self) -> Work:
         """The FLOPs of one GPU that a step needs; its bytes are those of its weights, once per
         micro-batch and pass."""
-        architecture, setup = huggingface.load(self.model).architecture(), self.setup
+        architecture, setup = huggingface.load(self.model).architecture, self.setup
         flops = model_flops(architecture, setup) / setup.gpus
         width = 2.0 if setup.dtype == "bf16" else 1.0
         weights = architecture.parameters * width / (setup.tensor * setup.pipeline * setup.expert)
@@ -82,7 +76,7 @@ class TrainedModel(Op):
 
 @lru_cache(maxsize=256)
 def _figures(model: str, device: str, setup: TrainingSetup, machine: str) -> TrainingFigures:
-    architecture = huggingface.load(model).architecture()
+    architecture = huggingface.load(model).architecture
     check(architecture, setup)
     cluster = system(machine)
     if cluster.device.id != device:

@@ -8,8 +8,11 @@ import pytest
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 from tests.emulate.check.support import checked
-from tests.emulate.memory_support import lanes_of
+from tests.emulate.memory_support import kernel_of, lanes_of
+from wavecast.emulate.check.clocks.atomicity import accesses
+from wavecast.emulate.check.clocks.missing_order import Lack, RaceSide, Unordered, explanation
 from wavecast.emulate.reports import Kind
+from wavecast.isa.opcode import MemoryKind
 
 _NUMBER = "s_waitcnt lgkmcnt(0)\nv_mov_b32_e32 v2, s2\n"
 """v2: the number of the workgroup."""
@@ -208,3 +211,19 @@ def test_lanes_that_store_different_values_to_one_address(space: str) -> None:
     assert kinds("v_lshrrev_b32_e32 v3, 5, v0") == [Kind.LANE_RACE]
     assert kinds("v_mov_b32_e32 v3, 7") == []
     assert kinds("v_add_u32_e32 v3, 0x3f800000, v0") == []
+
+
+def test_a_race_of_two_launches_names_the_access_that_is_not_atomic() -> None:
+    sides = []
+    for text in ("global_store_dword v1, v2, s[8:9]", "global_atomic_add v1, v2, s[8:9] sc1"):
+        program = kernel_of("gfx942", f"{text}\ns_endpgm\n").program
+        sides.append(RaceSide(program, accesses(program)))
+    indices = [
+        next(i.index for i in side.program.instructions if i.memory and i.memory.kind is kind)
+        for side, kind in zip(sides, (MemoryKind.STORE, MemoryKind.ATOMIC), strict=True)
+    ]
+    (store, atomic), unordered = sides, Unordered(Lack.NOTHING_SHARED)
+    text = store.program.instructions[indices[0]].decoded.text
+    expected = f"the store {text!r} is not atomic, the other access is"
+    assert explanation(store, atomic, unordered, *indices) == expected
+    assert explanation(atomic, store, unordered, *reversed(indices)) == expected

@@ -208,7 +208,7 @@ class ClockEvents:
         if not group.write_backs:
             return
         for entry in list(group.write_backs):
-            if self._done(thread, entry.wave, entry.phase == phase) >= entry.number:
+            if self._last_write_back(thread, entry.wave, entry.phase == phase) >= entry.number:
                 group.written.add(entry)
                 if entry.system:
                     group.written_far.add(entry)
@@ -216,7 +216,7 @@ class ClockEvents:
         group.written.sweep(phase)
         group.written_far.sweep(phase)
 
-    def _done(self, thread: ResidentClock, wave: int, now: bool) -> int:
+    def _last_write_back(self, thread: ResidentClock, wave: int, now: bool) -> int:
         """Number of the last write-back of a wave that is done: now, or at the last barrier."""
         if now:
             return int(thread.progress[DONE + wave * STREAMS + self.store_stream])

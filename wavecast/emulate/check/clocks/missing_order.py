@@ -139,8 +139,8 @@ def _missing_order(mine: RaceSide, theirs: RaceSide, access: int, other: int, sc
     plain = [(side, index) for side, index in sides if not _atomic(side, index)]
     if len(plain) == 1 and mine is not theirs:
         ((side, index),) = plain
-        return f"the {_instruction_text(side.program.instructions[index])} is not atomic, the "
-        "other access is"
+        text = _instruction_text(side.program.instructions[index])
+        return f"the {text} is not atomic, the other access is"
     if any(atomicity is Atomicity.WORKGROUP for atomicity in accesses.atomicity.values()):
         return (
             f"the scope of the kernel's atomic accesses is the workgroup; use that of the {scope}"

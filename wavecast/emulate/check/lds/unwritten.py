@@ -10,16 +10,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from llvmlite import ir
-
 from wavecast.emulate.check import log
 from wavecast.emulate.check.lds.records import WRITTEN
-from wavecast.emulate.lower import runtime
-from wavecast.emulate.lower.access import MemoryAccess, Outlined, function_type
+from wavecast.emulate.lower.access import MemoryAccess, Outlined
 from wavecast.emulate.lower.access_targets import lds_target
 from wavecast.emulate.lower.addresses import resolve
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.lds import offsets_of
+from wavecast.emulate.lower.sites import call_observing
 from wavecast.emulate.lower.state import LDS_BASE
 from wavecast.emulate.scratch_accesses import MOST_LOADED
 from wavecast.emulate.values import I32, I64, PTR, context_word, element, load
@@ -59,21 +57,9 @@ def read(emitter: WaveEmitter, instruction: Instruction, cells: Any) -> None:
     count, lanes = decoded.opcode.memory_form.offsets, emitter.layout.lanes
     request = MemoryAccess("unwritten", "local", lanes, memory.bytes // count)
     name = f"check.lds.unwritten.{lanes}.{request.bytes}"
-
-    def recipe(alone: ir.Module) -> None:
-        _build(Outlined(alone, request, runtime.OUTLINED + name))
-
-    function = runtime.outline(emitter.module, name, function_type(lanes), recipe)
-    nothing = builder.inttoptr(I64(0), PTR)
     for offset in offsets_of(decoded, request.bytes):
         target = lds_target(emitter, decoded, offset)
-        builder.call(
-            function,
-            [
-                emitter.context, cells, nothing, nothing,
-                target.address, target.base, target.limit, target.offset, emitter.exec_mask(),
-            ],
-        )  # fmt: skip
+        call_observing(emitter, name, request, _build, target, cells)
     written = builder.icmp_unsigned("!=", load(builder, cells, I64, 8), I64(0))
     active: Any = emitter.exec_mask()
     mask: Any = builder.select(written, active.type(0), active)

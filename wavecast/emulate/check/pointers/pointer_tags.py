@@ -36,11 +36,11 @@ from wavecast.emulate.check.pointers.provenance import (
 )
 from wavecast.emulate.check.pointers.reach import read_bytes
 from wavecast.emulate.lower import runtime, state
-from wavecast.emulate.lower.access import MemoryAccess, Outlined, function_type
+from wavecast.emulate.lower.access import MemoryAccess
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.operands import scalar_operand
-from wavecast.emulate.lower.sites import local_rows
+from wavecast.emulate.lower.sites import call_observing, local_rows
 from wavecast.emulate.values import (
     I1,
     I32,
@@ -279,19 +279,7 @@ class PointerTags(Observer):
         parts = (request.action, request.mode, request.lanes, request.bytes, request.detail)
         name = ".".join(("check", *map(str, parts)))
         build = build_compare if request.action == "owner" else build_loaded
-
-        def recipe(alone: ir.Module) -> None:
-            build(Outlined(alone, request, runtime.OUTLINED + name))
-
-        function = runtime.outline(emitter.module, name, function_type(request.lanes), recipe)
-        index, nothing = (emitter.builder.inttoptr(I64(n), PTR) for n in (instruction, 0))
-        emitter.builder.call(
-            function,
-            [
-                emitter.context, rows, index, nothing,
-                target.address, target.base, target.limit, target.offset, emitter.exec_mask(),
-            ],
-        )  # fmt: skip
+        call_observing(emitter, name, request, build, target, rows, (instruction, 0))
 
     def scalar_access(
         self, emitter: WaveEmitter, instruction: Instruction, address: Any, size: int

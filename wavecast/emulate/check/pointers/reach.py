@@ -18,10 +18,11 @@ from wavecast.emulate.check import log
 from wavecast.emulate.check.log import KINDS, log_function
 from wavecast.emulate.check.shadow import Findings
 from wavecast.emulate.lower import runtime, state
-from wavecast.emulate.lower.access import MemoryAccess, Outlined, function_type
+from wavecast.emulate.lower.access import MemoryAccess, Outlined
 from wavecast.emulate.lower.addresses import Resolved, is_known, resolve
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
+from wavecast.emulate.lower.sites import call_observing
 from wavecast.emulate.reports import Kind
 from wavecast.emulate.values import I1, I32, I64, PTR, context_word, element, load
 from wavecast.emulate.written_bytes import DWORD
@@ -64,15 +65,8 @@ class ReachChecks(Observer):
         if instruction.index in self.followed:
             detail += FOLLOWED
         request = MemoryAccess("reach", target.mode, access.lanes, access.bytes, detail)
-        builder = emitter.builder
-        index, nothing = (builder.inttoptr(I64(n), PTR) for n in (instruction.index, 0))
-        builder.call(
-            _function(emitter.module, request),
-            [
-                emitter.context, rows, index, nothing,
-                target.address, target.base, target.limit, target.offset, emitter.exec_mask(),
-            ],
-        )  # fmt: skip
+        name = f"check.reach.{request.mode}.{request.lanes}.{request.bytes}.{detail}"
+        call_observing(emitter, name, request, _build, target, rows, (instruction.index, 0))
 
     def scalar_access(
         self, emitter: WaveEmitter, instruction: Instruction, address: Any, size: int
@@ -87,15 +81,6 @@ class ReachChecks(Observer):
 
         function = runtime.outline(emitter.module, name, kind, recipe)
         emitter.builder.call(function, [emitter.context, address, I64(instruction.index)])
-
-
-def _function(module: ir.Module, access: MemoryAccess) -> ir.Function:
-    name = f"check.reach.{access.mode}.{access.lanes}.{access.bytes}.{access.detail}"
-
-    def recipe(alone: ir.Module) -> None:
-        _build(Outlined(alone, access, runtime.OUTLINED + name))
-
-    return runtime.outline(module, name, function_type(access.lanes), recipe)
 
 
 class BoundsRow:

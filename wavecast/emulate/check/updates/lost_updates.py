@@ -18,10 +18,11 @@ from wavecast.emulate.check.counters import WAVES
 from wavecast.emulate.check.shadow import Findings, Watched, unlike
 from wavecast.emulate.check.updates.read_modify_write import updates
 from wavecast.emulate.lower import runtime, state
-from wavecast.emulate.lower.access import MemoryAccess, Outlined, function_type
+from wavecast.emulate.lower.access import MemoryAccess, Outlined
 from wavecast.emulate.lower.addresses import resolve
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
+from wavecast.emulate.lower.sites import call_observing
 from wavecast.emulate.reports import Kind
 from wavecast.emulate.values import I1, I64, PTR, context_word, element, load
 from wavecast.isa.instruction import Instruction
@@ -102,22 +103,9 @@ class LostUpdates(Observer):
         index: int,
         slots: int,
     ) -> None:
-        builder = emitter.builder
+        build = _keep if access.detail == "load." else _compare
         name = f"check.{access.name}"
-
-        def recipe(module: ir.Module) -> None:
-            out = Outlined(module, access, runtime.OUTLINED + name)
-            (_keep if access.detail == "load." else _compare)(out)
-
-        function = runtime.outline(emitter.module, name, function_type(access.lanes), recipe)
-        pointers = [builder.inttoptr(I64(number), PTR) for number in (index, slots)]
-        builder.call(
-            function,
-            [
-                emitter.context, rows, *pointers, target.address, target.base, target.limit,
-                target.offset, emitter.exec_mask(),
-            ],
-        )  # fmt: skip
+        call_observing(emitter, name, access, build, target, rows, (index, slots))
 
 
 def _slot(builder: ir.IRBuilder, context: Any, slot: Any, wave: Any = None) -> Any:
