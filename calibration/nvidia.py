@@ -33,6 +33,7 @@ from calibration.left_out import measured, sketch
 from wavecast import arch
 from wavecast.analyze import analyze_nvidia, sass_program
 from wavecast.compile.codeobject import Launch
+from wavecast.compile.nvidia import with_sass
 from wavecast.errors import WavecastError
 from wavecast.perfmodel import intervals
 from wavecast.perfmodel.chip import Chip
@@ -41,7 +42,6 @@ from wavecast.perfmodel.launches import launch_timing
 from wavecast.perfmodel.predict import subject_of
 from wavecast.perfmodel.profile import LaunchProfile
 from wavecast.perfmodel.sm.profile import profile_of_sass
-from wavecast.pipeline.explain.reading import with_sass
 from wavecast.runtimes.triton import capture_script
 
 SCRIPT: Final = Path(__file__).with_name("liger_kernels.py")

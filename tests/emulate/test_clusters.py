@@ -88,6 +88,9 @@ def test_a_workgroup_finds_its_place(tmp_path: Path) -> None:
 	v_mov_b32_e32 v4, ttmp9
 	v_mov_b32_e32 v5, ttmp7
 	v_mov_b32_e32 v6, ttmp6
+	s_getreg_b32 s29, hwreg(HW_REG_IB_STS2, 6, 4)
+	s_lshl_b32 s29, s29, 8
+	s_or_b32 s20, s20, s29
 	v_mov_b32_e32 v7, s20
 	v_mov_b32_e32 v8, s28
 	global_store_b128 v8, v[4:7], s[8:9]
@@ -103,7 +106,7 @@ def test_a_workgroup_finds_its_place(tmp_path: Path) -> None:
             x // a,
             y // b | (z // c) << 16,
             place[0] | place[1] << 4 | place[2] << 8 | largest,
-            flat,
+            flat | (a * b * c - 1) << 8,
         ]
 
 
@@ -115,6 +118,15 @@ def test_the_barrier_orders_workgroups(tmp_path: Path, threads: int, check: bool
     launch(tmp_path, body, numbers, out, grid=32, cluster=2, check=check, threads=threads)
     np.testing.assert_array_equal(numbers, np.arange(32))
     np.testing.assert_array_equal(out, np.arange(32) ^ 1)
+
+
+def test_fences_of_the_cluster_publish(tmp_path: Path) -> None:
+    """As LLVM compiles them: a wait for the stores, an invalidation at the scope of the cluster."""
+    numbers, out = np.zeros(4, np.int32), np.zeros(4, np.int32)
+    fences = {**FENCES, "release": "s_wait_storecnt 0x0", "acquire": "global_inv scope:SCOPE_SE"}
+    body = _EXCHANGE.format(**fences)
+    launch(tmp_path, body, numbers, out, grid=4, cluster=2, check=True)
+    np.testing.assert_array_equal(out, np.arange(4) ^ 1)
 
 
 def test_what_is_not_published_races(tmp_path: Path) -> None:

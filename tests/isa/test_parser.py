@@ -256,3 +256,12 @@ def test_one_function_is_that_of_the_whole_text(kernel: str) -> None:
 def test_an_instruction_outside_a_function_is_an_error() -> None:
     with pytest.raises(ParseError, match="outside a function"):
         isa.parse("\t.text\n\tv_mov_b32_e32 v0, v1\n", "gfx942")
+
+
+def test_registers_behind_a_selection_of_upper_ones_need_their_numbers() -> None:
+    """The text of an operand is not its register there; LLVM says which in a comment."""
+    text = "\t.text\n\t.type k,@function\nk:\n\ts_set_vgpr_msb 0x40\n\tv_mov_b32_e32 v1{}, 9\n"
+    with pytest.raises(ParseError, match=r"code.s:4: s_set_vgpr_msb without the complete numbers"):
+        isa.parse(text.format(""), "gfx1250", "code.s", is_source=True)
+    module = isa.parse(text.format(" /*v257*/"), "gfx1250", "code.s", is_source=True)
+    assert "v257" in module.functions["k"].instructions[1].decoded.text

@@ -106,10 +106,18 @@ def test_gradients_of_pruning_and_of_expansion() -> None:
     pruned.sum().backward()
     assert weight.grad is not None
     assert torch.equal(weight.grad != 0, pruned != 0)
-    values, index = ops.compress_sparse24(pruned)
+    values, index = ops.compress_sparse24(pruned.detach())
     grad = torch.randn(8, 32, dtype=torch.float64)
     ops.expand_sparse24(values.requires_grad_(), index).backward(grad)
     assert torch.equal(values.grad, ops.compress_sparse24(grad * (pruned != 0))[0])
+
+
+def test_the_gradient_of_compression_is_that_of_what_is_kept() -> None:
+    weight = torch.randn(8, 32, dtype=torch.float64, requires_grad=True)
+    values, index = ops.compress_sparse24(ops.prune_sparse24(weight))
+    grad = torch.randn(8, 16, dtype=torch.float64)
+    values.backward(grad)
+    assert torch.equal(weight.grad, ops.expand_sparse24(grad, index))
 
 
 def test_gradients_on_machine_code() -> None:

@@ -77,13 +77,11 @@ def test_parameters_are_those_of_the_model_card(model, billions, active) -> None
     ],
 )
 def test_parameters_are_those_of_the_checkpoint(model, parameters) -> None:
-    name, values = huggingface.load(model)
-    assert huggingface.read(values, name).parameters == parameters
+    assert huggingface.load(model).architecture.parameters == parameters
 
 
 def test_memory_has_norms_and_biases() -> None:
-    name, values = huggingface.load("gpt-oss-20b")
-    model = huggingface.read(values, name)
+    model = huggingface.load("gpt-oss-20b").architecture
     (layer, count), *others = model.layers
     hidden, experts = 2880, 32
     layer_vectors = 2 * hidden + 64 + (64 + 2 * 8) * 64 + hidden + experts + experts * 3 * hidden

@@ -32,6 +32,24 @@ _HIGH_REGISTER = re.compile(r" ?(/\*v\[?\d[\d:]*\]?(?:\.[lh])?\*/)")
 """gfx1250 prints `v0 /*v256*/` for a register above 255, which `s_set_vgpr_msb` selects."""
 
 
+_BANK = re.compile(r"^\s*s_set_vgpr_msb\s+(\w+)", re.MULTILINE)
+
+
+def _check_numbers(text: str, file: str) -> None:
+    """Raises ParseError where `s_set_vgpr_msb` selects upper registers and no comment says which:
+    the text of an operand then is not its register."""
+    for match in _BANK.finditer(text):
+        if int(match[1], 0) & 0xFF and not _HIGH_REGISTER.search(text):
+            line = text.count("\n", 0, match.start(1)) + 1
+            raise ParseError(
+                "s_set_vgpr_msb without the complete numbers of registers, as LLVM prints them "
+                "(v1 /*v257*/)",
+                file=file,
+                line=line,
+                hint="assemble the file and give the object",
+            )
+
+
 @no_collections()
 def parse(
     text: str,
@@ -54,6 +72,8 @@ def parse(
     Raises UnknownOpcode or ParseError (with file, line and kernel) for text that is not a program.
     """
     isa_target(target)
+    if is_source:
+        _check_numbers(text, file)
     descriptors = descriptors_from_assembly(text, target)
     lanes = wave_lanes or _wave_lanes(target, [d.wave_size for d in descriptors.values()])
     sources = SourceTable(moved_files or {}, file if is_source and ".loc" not in text else "")

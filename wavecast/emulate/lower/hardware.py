@@ -62,7 +62,8 @@ def _register(emitter: WaveEmitter, name: str) -> Any:
 
 
 def _flat_number(emitter: WaveEmitter) -> Any:
-    """IB_STS2: the workgroup's flat number in its cluster from bit 21, of those of TTMP6."""
+    """IB_STS2: from bit 21 the workgroup's flat number in its cluster, from bit 6 the largest (0 is
+    "no cluster" to compiled code), of the numbers of TTMP6."""
     builder = emitter.builder
     if not emitter.input.capabilities.clusters:
         return I32(0)
@@ -73,7 +74,8 @@ def _flat_number(emitter: WaveEmitter) -> Any:
 
     row = builder.mul(field(8), builder.add(field(16), I32(1)))
     column = builder.mul(builder.add(row, field(4)), builder.add(field(12), I32(1)))
-    return builder.shl(builder.add(column, field(0)), I32(21))
+    flat = builder.shl(builder.add(column, field(0)), I32(21))
+    return builder.or_(flat, builder.shl(field(24), I32(6)))
 
 
 def cycles(emitter: WaveEmitter) -> Any:

@@ -50,8 +50,8 @@ def compress_sparse24(weight: Tensor) -> tuple[Tensor, Tensor]:
     of which at most two in every four elements of a row are not zero; K is a multiple of 32.
 
     The index of eight groups of four is one integer, the first group's in its low four bits; those
-    of adjacent rows are adjacent, as lanes read them. Looks at the data. Raises ArgumentError, also
-    for a group with more elements (`prune_sparse24`).
+    of adjacent rows are adjacent, as lanes read them. Differentiable in `weight`. Looks at the
+    data. Raises ArgumentError, also for a group with more elements (`prune_sparse24`).
     """
     name = "compress_sparse24"
     checks.require(weight.dim() == 2, name, f"weight has {weight.dim()} dimensions, not 2")
@@ -59,8 +59,8 @@ def compress_sparse24(weight: Tensor) -> tuple[Tensor, Tensor]:
     checks.require(
         columns % WORD_DEPTH == 0, name, f"weight has {columns} columns, no multiple of 32"
     )
-    groups = weight.detach().reshape(rows, columns // GROUP, GROUP)
-    there = groups.to(torch.float32) != 0  # NaN is not zero, fp8 has no comparisons
+    groups = weight.reshape(rows, columns // GROUP, GROUP)
+    there = groups.detach().to(torch.float32) != 0  # NaN is not zero, fp8 has no comparisons
     is_sparse = not bool((there.sum(-1) > KEPT).any())
     checks.require(is_sparse, name, "more than 2 of 4 elements are not zero: prune_sparse24 first")
     first, second = _positions(there)

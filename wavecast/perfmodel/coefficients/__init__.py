@@ -69,8 +69,8 @@ class Coefficient:
 def scopes(device: Device) -> tuple[str, ...]:
     """The scopes of a device, the narrowest first."""
     cached = (MALL,) if device.get("mall") else ()
-    isa = named_in_tables(device.target)
-    return device.id, device.target, isa, device.generation, *cached, device.vendor, "default"
+    targets = dict.fromkeys((device.target, named_in_tables(device.target)))
+    return device.id, *targets, device.generation, *cached, device.vendor, "default"
 
 
 @cache

@@ -11,6 +11,8 @@ import numpy as np
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Argument, Launch, Parameter
 from wavecast.compile.names import readable
+from wavecast.compile.parsing import parse_descriptor
+from wavecast.emulate import clusters
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.hostmemory import PAGE
 from wavecast.emulate.launch import AddressRange, Emulator
@@ -92,7 +94,11 @@ class Launcher:
         if any(module.has(name) for name in _OUTPUT):
             ranges.append((BASE, BASE + SYSTEM))
         arguments = self._arguments(kernel, segment) if self.checks or self.predicts else ()
-        launch = Launch(code, (*grid,), (*block,), arguments, segment, dynamic_lds)  # type: ignore[arg-type]
+        launch = Launch(
+            code, (*grid,), (*block,), arguments, segment, dynamic_lds,  # type: ignore[arg-type]
+            cluster=parse_descriptor(code).cluster,
+        )  # fmt: skip
+        clusters.check(launch)
         module.share_data(self.emulator.translate(code))
         key = readable(code.kernel), grid, block
         entry = self.kernels.setdefault(key, LaunchedKernel(*key))

@@ -120,6 +120,7 @@ class Function:
         device: str = "",
         dynamic_lds: int = 0,
         memory: Sequence[Any] = (),
+        cluster: Dimensions | None = None,
         warm: bool = True,
         polluting_bytes: float = 0.0,
         what_if: bool = False,
@@ -137,7 +138,7 @@ class Function:
         """
         from wavecast.perfmodel.predict import predict
 
-        sample = self._for(grid, block, values, device, dynamic_lds, memory)
+        sample = self._for(grid, block, values, device, dynamic_lds, memory, cluster)
         return predict(self._profile(sample, warm, polluting_bytes), sample[-1], what_if=what_if)
 
     def executed(
@@ -189,8 +190,9 @@ class Function:
         device: str,
         dynamic_lds: int,
         memory: Sequence[Any],
+        cluster: Dimensions | None = None,
     ) -> tuple[Launch, Sequence[tuple[int, int]], Device]:
-        launch, launch_memory = self.described(grid, block, values, dynamic_lds, memory)
+        launch, launch_memory = self.described(grid, block, values, dynamic_lds, memory, cluster)
         if 0 in launch.grid:
             raise LaunchError(f"{self.name}: a grid of {grid} has no workgroup to predict")
         return launch, launch_memory.ranges, devices.load(device) if device else self._device

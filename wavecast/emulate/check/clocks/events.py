@@ -137,7 +137,9 @@ class ClockEvents:
             return
         sequence = self._clusters.setdefault(barrier, ReleaseSequence())
         if event == ARRIVE:
-            sequence.add(self._release(thread, instruction, 0))
+            release = self._release(thread, instruction, 0)
+            release.rows[:, WRITTEN] = release.rows[:, STORED]  # one L2: nothing is written back
+            sequence.add(release)
             return
         wave, phase = int(thread.context[state.WAVE]), int(thread.context[state.PHASE])
         observed = sequence.observe(self.launch.gpu, system=False)
