@@ -1,6 +1,8 @@
 """The kernel of `matmul_sparse24`, in Gluon: the layouts of registers are those of the sparse
 instructions (`instructions`)."""
 
+# `gl.amd.cdna3.buffer_load` is not imported by name: with torch, Triton 3.9 then ends a process with
+# reports of leaks.
 # Names bound under a constexpr are bound where they are used, and constants are plain values.
 # pyright: reportPossiblyUnboundVariable=false, reportArgumentType=false
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
@@ -12,7 +14,6 @@ from typing import Any
 import triton.language as tl
 from triton.experimental import gluon
 from triton.experimental.gluon import language as gl
-from triton.experimental.gluon.language.amd.cdna3 import buffer_load
 from triton.language import core
 
 from wavecast.kernels.sparse.instructions import A_WORDS, B_WORDS, LIBRARY
@@ -98,10 +99,12 @@ def load_rows(ptr, rows, pitch, first, EVEN: gl.constexpr, WIDTH: gl.constexpr,
     """WIDTH words of each of `rows`, which have `pitch`, from word `first` on; 0 beyond the end."""
     offs = gl.arange(0, WIDTH, layout=gl.SliceLayout(0, lines))
     if EVEN:
-        return buffer_load(ptr + first, rows[:, None] * pitch + offs[None, :])
+        return gl.amd.cdna3.buffer_load(ptr + first, rows[:, None] * pitch + offs[None, :])
     else:
         mask = (offs < pitch - first)[None, :]
-        return buffer_load(ptr + first, rows[:, None] * pitch + offs[None, :], mask=mask, other=0)
+        return gl.amd.cdna3.buffer_load(
+            ptr + first, rows[:, None] * pitch + offs[None, :], mask=mask, other=0
+        )
 
 
 @gluon.jit
@@ -113,12 +116,20 @@ def load_index(ptr, columns, N, first, chunks, WORDS: gl.constexpr, DEPTH: gl.co
     base = ptr + first.to(gl.int64) * WORDS * N
     offs = columns[:, None] + (numbers * WORDS * N)[None, :]
     mask = (numbers < chunks - first)[None, :]
-    low = buffer_load(base, offs) if EVEN else buffer_load(base, offs, mask=mask, other=0)
+    low = (
+        gl.amd.cdna3.buffer_load(base, offs)
+        if EVEN
+        else gl.amd.cdna3.buffer_load(base, offs, mask=mask, other=0)
+    )
     if WORDS == 1:
         return low
     else:
         offs += N
-        high = buffer_load(base, offs) if EVEN else buffer_load(base, offs, mask=mask, other=0)
+        high = (
+            gl.amd.cdna3.buffer_load(base, offs)
+            if EVEN
+            else gl.amd.cdna3.buffer_load(base, offs, mask=mask, other=0)
+        )
         return low.to(gl.uint32, bitcast=True).to(gl.int64) | (high.to(gl.int64) << 32)
 
 
