@@ -1,8 +1,8 @@
 """The kernel of `matmul_sparse24`, in Gluon: the layouts of registers are those of the sparse
 instructions (`instructions`)."""
 
-# `gl.amd.cdna3.buffer_load` is not imported by name: with torch, Triton 3.9 then ends a process with
-# reports of leaks.
+# `gl.amd.cdna3.buffer_load` is not imported by name: with torch, Triton 3.9 then ends a process
+# with reports of leaks.
 # Names bound under a constexpr are bound where they are used, and constants are plain values.
 # pyright: reportPossiblyUnboundVariable=false, reportArgumentType=false
 # pyright: reportAssignmentType=false, reportGeneralTypeIssues=false
