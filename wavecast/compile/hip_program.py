@@ -9,7 +9,7 @@ from __future__ import annotations
 import platform
 import struct
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -154,6 +154,22 @@ def shared_library(sources: Sequence[Path], output: Path, versions: Path, *, inc
     compilation = process.run([*_c_compiler(), *flags, *sources, "-o", output])
     if compilation.status or not output.is_file():
         raise CompileError("wavecast's HIP runtime does not compile", log=compilation.log)
+
+
+def alias_library(library: Path, versions: Iterable[str], output: Path) -> None:
+    """A shared library without symbols that is called as its file and depends on `library`; its
+    `versions` are those of the other's symbols. Raises MissingTool, CompileError."""
+    with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
+        source, script = Path(folder) / "empty.c", Path(folder) / "versions.map"
+        source.write_text("")
+        script.write_text("".join(f"{version} {{\n}};\n" for version in versions))
+        flags = (
+            "-Os", "-shared", f"-Wl,-soname,{output.name}", f"-Wl,--version-script={script}",
+            "-Wl,--no-as-needed",
+        )  # fmt: skip
+        compilation = process.run([*_c_compiler(), *flags, source, library, "-o", output])
+    if compilation.status or not output.is_file():
+        raise CompileError(f"{output.name} cannot be linked", log=compilation.log)
 
 
 def _by_hipcc(

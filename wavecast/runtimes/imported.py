@@ -30,8 +30,28 @@ DYNAMO: Final = "torch._dynamo.backends.registry"
 def when_imported(patches: Patches, module: str, then: str) -> None:
     """Import the module `then` as soon as `module` is imported, or now if it already is; until
     `patches` are undone."""
+
+    def run() -> None:
+        try:
+            import_module(then)
+        except (ImportError, AttributeError) as error:
+            warnings.warn(
+                f"{then} does not work with this version of {module}: {error}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
+
     if module in sys.modules:
         import_module(then)
+    else:
+        call_when_imported(patches, module, run)
+
+
+def call_when_imported(patches: Patches, module: str, then: Callable[[], None]) -> None:
+    """Call `then` as soon as `module` is imported, or now if it already is; until `patches` are
+    undone."""
+    if module in sys.modules:
+        then()
         return
     finder = _Finder(module, then)
     sys.meta_path.insert(0, finder)
@@ -44,10 +64,10 @@ def _forget(finder: _Finder) -> None:
 
 
 class _Finder:
-    """Finds one module as the other finders do, and imports another module after it."""
+    """Finds one module as the other finders do, and calls a function after it."""
 
-    def __init__(self, module: str, then: str) -> None:
-        self._module, self._then = module, then
+    def __init__(self, module: str, then: Callable[[], None]) -> None:
+        self._module, self._after = module, then
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -60,24 +80,19 @@ class _Finder:
             spec = finder.find_spec(name, path, target)
             if spec is not None and spec.loader is not None:
                 loader: Any = spec.loader
-                loader.exec_module = _import_after(loader.exec_module, self._then)
+                loader.exec_module = _then(loader.exec_module, self._after)
                 return spec
         return None
 
 
-def _import_after(execute: Callable[[ModuleType], None], then: str) -> Callable[[ModuleType], None]:
+def _then(
+    execute: Callable[[ModuleType], None], then: Callable[[], None]
+) -> Callable[[ModuleType], None]:
     def exec_module(module: ModuleType) -> None:
         execute(module)
-        try:
-            import_module(then)
-        except (ImportError, AttributeError) as error:
-            warnings.warn(
-                f"{then} does not work with this version of {module.__name__}: {error}",
-                RuntimeWarning,
-                stacklevel=2,
-            )
+        then()
 
     return exec_module
 
 
-__all__ = ["DTENSOR", "DYNAMO", "PALLAS", "TRANSFORMERS", "when_imported"]
+__all__ = ["DTENSOR", "DYNAMO", "PALLAS", "TRANSFORMERS", "call_when_imported", "when_imported"]

@@ -15,8 +15,11 @@ import numpy as np
 from wavecast.errors import UsageError
 from wavecast.runtimes.hip_host.protocol import HEAP_BYTES, OUTPUT_BYTES
 
-BASE: Final = 0x1000_0000_0000
-"""Where the arena begins: far from where Linux puts programs, libraries, heaps and stacks."""
+PROGRAM_BASE: Final = 0x1000_0000_0000
+"""Where the arena of programs begins: far from where Linux puts programs, libraries, heaps and
+stacks."""
+PROCESS_BASE: Final = 0x2000_0000_0000
+"""Where that of HIP's runtime in this process begins, which may run programs, too."""
 SIZE: Final = 1 << 42
 """Bytes of addresses. Pages that nobody touches take no memory."""
 SYSTEM: Final = OUTPUT_BYTES + HEAP_BYTES
@@ -29,9 +32,10 @@ _FAILED: Final = ctypes.c_void_p(-1).value
 
 
 class Arena:
-    """The mapping in this process. Raises UsageError where it cannot be made."""
+    """The mapping in this process, from `base` on. Raises UsageError where it cannot be made."""
 
-    def __init__(self) -> None:
+    def __init__(self, base: int = PROGRAM_BASE) -> None:
+        self.base = base
         self.file = os.memfd_create("wavecast-hip")
         os.ftruncate(self.file, SIZE)
         self._libc = ctypes.CDLL(None, use_errno=True)
@@ -45,7 +49,7 @@ class Arena:
 
     def close(self) -> None:
         """Give memory and addresses back."""
-        self._libc.munmap(ctypes.c_void_p(BASE), ctypes.c_size_t(SIZE))
+        self._libc.munmap(ctypes.c_void_p(self.base), ctypes.c_size_t(SIZE))
         os.close(self.file)
 
     def reset(self) -> None:
@@ -60,11 +64,15 @@ class Arena:
         if start + size > FIRST_ALLOCATION:
             raise UsageError(f"the program's modules have more than {FIRST_ALLOCATION >> 30} GiB")
         self._next = start + size
-        return BASE + start
+        return self.base + start
 
     def bytes_at(self, address: int, size: int) -> np.ndarray:
         """Memory of the arena, uint8[size]."""
         return np.ctypeslib.as_array((ctypes.c_uint8 * size).from_address(address))
+
+    def keep_private(self) -> None:
+        """In a fork: what it writes stays in it."""
+        self._map(mmap.MAP_PRIVATE | _FIXED)
 
     @contextlib.contextmanager
     def private(self) -> Iterator[None]:
@@ -77,12 +85,12 @@ class Arena:
 
     def _map(self, flags: int) -> None:
         access = mmap.PROT_READ | mmap.PROT_WRITE
-        mapped = self._libc.mmap(BASE, SIZE, access, flags | _NO_RESERVE, self.file, 0)
-        if mapped != BASE:
+        mapped = self._libc.mmap(self.base, SIZE, access, flags | _NO_RESERVE, self.file, 0)
+        if mapped != self.base:
             if mapped != _FAILED:
                 self._libc.munmap(ctypes.c_void_p(mapped), ctypes.c_size_t(SIZE))
             reason = os.strerror(ctypes.get_errno()) if mapped == _FAILED else "they are in use"
             raise UsageError(f"the addresses of GPU memory cannot be mapped: {reason}")
 
 
-__all__ = ["BASE", "FIRST_ALLOCATION", "SIZE", "SYSTEM", "Arena"]
+__all__ = ["FIRST_ALLOCATION", "PROCESS_BASE", "PROGRAM_BASE", "SIZE", "SYSTEM", "Arena"]

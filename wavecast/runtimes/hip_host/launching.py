@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -18,8 +18,9 @@ from wavecast.emulate.hostmemory import PAGE
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.emulate.tensors import CANARY
 from wavecast.errors import WavecastError
-from wavecast.runtimes.hip_host.arena import BASE, SYSTEM, Arena
+from wavecast.runtimes.hip_host.arena import SYSTEM, Arena
 from wavecast.runtimes.hip_host.modules import LoadedModule, ModuleKernel
+from wavecast.runtimes.hip_host.tensors import AddressedTensors
 from wavecast.runtimes.module.types import element_dtype, itemsize
 
 _OUTPUT = ("__wc_output", "__wc_heap")
@@ -60,13 +61,15 @@ class LaunchedKernel:
 @dataclass
 class Launcher:
     """Executes launches on `emulator`. With `predicts` each has a predicted time for `device`: one
-    sample per kernel, grid, block and arguments. `checks` says whether the emulator checks."""
+    sample per kernel, grid, block and arguments. `checks` says whether the emulator checks.
+    `tensors` are memory that kernels may use besides allocations."""
 
     emulator: Emulator
     device: Device
     arena: Arena
     checks: bool = False
     predicts: bool = False
+    tensors: AddressedTensors | None = None
     allocations: list[AddressRange] = field(default_factory=list)
     kernels: dict[tuple[str, Grid, Grid], LaunchedKernel] = field(default_factory=dict)
     _predicted: dict[tuple[str, Grid, Grid, int, bytes], tuple[float | None, str]] = field(
@@ -91,18 +94,35 @@ class Launcher:
         seconds, 0 without a prediction. Raises Unsupported, ExecutionError."""
         code = kernel.code
         ranges = [*(self.allocations if self.checks else map(_pages, self.allocations)), *data]
+        if self.tensors is not None:
+            ranges += self.tensors.ranges(segment)
         if any(module.has(name) for name in _OUTPUT):
-            ranges.append((BASE, BASE + SYSTEM))
-        arguments = self._arguments(kernel, segment) if self.checks or self.predicts else ()
+            ranges.append((self.arena.base, self.arena.base + SYSTEM))
+        arguments = self._arguments(kernel, segment) if self.describes else ()
         launch = Launch(
             code, (*grid,), (*block,), arguments, segment, dynamic_lds,  # type: ignore[arg-type]
             cluster=parse_descriptor(code).cluster,
         )  # fmt: skip
         clusters.check(launch)
-        module.share_data(self.emulator.translate(code))
         key = readable(code.kernel), grid, block
         entry = self.kernels.setdefault(key, LaunchedKernel(*key))
         entry.launches += 1
+        return self.perform(module, launch, ranges, entry)
+
+    @property
+    def describes(self) -> bool:
+        """Whether arguments of launches are described."""
+        return self.checks or self.predicts
+
+    def perform(
+        self,
+        module: LoadedModule,
+        launch: Launch,
+        ranges: Sequence[AddressRange],
+        entry: LaunchedKernel,
+    ) -> float:
+        """Execute a launch that may touch `ranges`; its predicted seconds. Raises as `launch`."""
+        module.share_data(self.emulator.translate(launch.code))
         seconds = self._seconds(module, launch, ranges, entry) if self.predicts else 0.0
         self.emulator.run(launch, ranges)
         return seconds
@@ -152,15 +172,21 @@ class Launcher:
     ) -> tuple[float | None, str]:
         from wavecast.perfmodel.predict import predict
         from wavecast.sampling.executed import profile_of_sample
-        from wavecast.sampling.sample import translate
 
         try:
-            module.share_data(translate(launch.code))
+            self.share_with_sample(module, launch)
             with self.arena.private():
                 profile = profile_of_sample(launch, ranges, self.device)
             return predict(profile, self.device).seconds, ""
         except WavecastError as error:
             return None, str(error)
+
+    @staticmethod
+    def share_with_sample(module: LoadedModule, launch: Launch) -> None:
+        """Make samples of a launch use the module's data."""
+        from wavecast.sampling.sample import translate
+
+        module.share_data(translate(launch.code))
 
     def _arguments(self, kernel: ModuleKernel, segment: bytes) -> tuple[Argument, ...]:
         """The arguments as checks and predictions name them."""
@@ -168,11 +194,10 @@ class Launcher:
         arguments = []
         for number, argument in enumerate(kernel.arguments, 1):
             parameter = parameters.get(argument.offset) or Parameter(
-                argument.name or f"argument {number}",
-                argument.type_name,
-                argument.offset,
-                argument.size,
+                argument.name, argument.type_name, argument.offset, argument.size
             )
+            if not parameter.name:
+                parameter = replace(parameter, name=f"argument {number}")
             raw = segment[argument.offset : argument.offset + argument.size]
             if argument.kind == "global_buffer" and argument.size == 8:
                 arguments.append(self._pointer(parameter, struct.unpack("<Q", raw)[0]))
@@ -182,6 +207,9 @@ class Launcher:
         return tuple(arguments)
 
     def _pointer(self, parameter: Parameter, address: int) -> Argument:
+        tensor = self.tensors.at(address) if self.tensors is not None else None
+        if tensor is not None:
+            return tensor.argument(parameter.name, address)
         for first, end in self.allocations:
             if first <= address < end:
                 dtype = element_dtype(parameter.type) or "uint8"

@@ -14,8 +14,13 @@ from wavecast.errors import InputError
 from wavecast.runtimes.hip_host import protocol
 
 LIBRARY: Final = f"lib{hip_program.LIBRARY}"
-_OTHER_NAMES: Final = ("libhiprtc.so", "libhiprtc.so.6", "libhiprtc.so.7")
-"""Libraries whose functions the runtime has."""
+_OTHER_NAMES: Final = (
+    f"{LIBRARY}.so", f"{LIBRARY}.so.7", "libhiprtc.so", "libhiprtc.so.6", "libhiprtc.so.7",
+)  # fmt: skip
+"""Further names that programs ask for, also those of libraries whose functions the runtime has."""
+NAMES: Final = "names"
+"""The folder with a library of each of them that has nothing but the runtime as a dependency: a
+process that has it loaded finds the runtime by that name."""
 _WITHOUT_VERSION: Final = ("hipCreateSurfaceObject", "hipDestroySurfaceObject")
 _SOURCES: Final = Path(str(resources.files("wavecast.runtimes.hip_host") / "runtime"))
 
@@ -53,8 +58,11 @@ def _make(folder: Path, sources: list[Path]) -> None:
     script.write_text(_version_script(versions))
     stubs.write_text(_stubs(versions))
     hip_program.shared_library([*sources, stubs], library, script, include=folder)
-    for name in (f"{LIBRARY}.so", f"{LIBRARY}.so.7", *_OTHER_NAMES):
+    for name in _OTHER_NAMES:
         (folder / name).symlink_to(hip_program.SONAME)
+    (folder / NAMES).mkdir()
+    for name in _OTHER_NAMES:
+        hip_program.alias_library(library, versions, folder / NAMES / name)
 
 
 def _versions(table: str) -> dict[str, list[str]]:
@@ -105,4 +113,4 @@ def _publish(staging: Path, folder: Path) -> None:
             raise
 
 
-__all__ = ["runtime_folder"]
+__all__ = ["NAMES", "runtime_folder"]

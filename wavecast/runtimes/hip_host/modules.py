@@ -125,7 +125,9 @@ def load(image: bytes, target: str, arena: Arena) -> LoadedModule:
     Raises InputError for a damaged image, or one without code for the target.
     """
     binary = _member(image, target)
-    codes = hip.compiled_program(binary) or elf.load(binary, target, "the program")
+    codes = hip.compiled_program(binary)
+    if not codes or codes[0].target != target:
+        codes = elf.load(binary, target, "the program")
     return LoadedModule(codes, binary, arena)
 
 

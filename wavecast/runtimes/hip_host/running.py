@@ -25,6 +25,7 @@ from wavecast.runtimes.hip_host.ordering import ProgramOrder
 from wavecast.runtimes.hip_host.properties import properties
 from wavecast.runtimes.hip_host.protocol import SOCKET
 from wavecast.runtimes.hip_host.session import ProgramSession
+from wavecast.runtimes.hip_host.session import serve as serve_session
 
 _BUSY: Final = b"B"
 _ACCEPTED: Final = b"A"
@@ -72,7 +73,7 @@ class ProgramRun:
             order = self._order(command)
             files = (arena.file,)
             socket.send_fds(connection, [_ACCEPTED], files)
-            ProgramSession(connection, self.device, facts, arena, launcher, order).serve()
+            serve_session(connection, ProgramSession(self.device, facts, arena, launcher, order))
 
         try:
             with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:

@@ -1,4 +1,4 @@
-"""The emulator's side of the connection with a HIP program (`protocol`, `runtime/connection.c`)."""
+"""The emulator's side of what a HIP program asks for (`protocol`, `runtime/connection.c`)."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import socket
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property
 from typing import Final
 
 from wavecast.arch import Device
@@ -33,20 +33,30 @@ class Disconnected(Exception):
 @dataclass
 class ProgramSession:
     """One process that uses HIP, from its first call to its end. `properties` are those that it may
-    ask for."""
+    ask for; `on_error` gets errors before they are answers."""
 
-    connection: socket.socket
     device: Device
     properties: Mapping[str, int | str]
     arena: Arena
     launcher: Launcher
     order: ProgramOrder | None = None
-    _modules: dict[int, LoadedModule] = field(default_factory=dict)
-    _loaded: int = 0
+    on_error: Callable[[WavecastError], None] | None = None
+    modules: dict[int, LoadedModule] = field(default_factory=dict)
 
-    def serve(self) -> None:
-        """Answer requests until the program ends."""
-        answers: dict[HostRequest, Callable[[bytes], bytes]] = {
+    def answer(self, number: int, content: bytes) -> tuple[int, bytes]:
+        """The status of a request, 0 unless it failed, and the content of the answer."""
+        request = HostRequest(number)
+        try:
+            return 0, self._answers[request](content)
+        except WavecastError as error:
+            if self.on_error is not None:
+                self.on_error(error)
+            failure = _NO_BINARY if request is HostRequest.LOAD else error.exit_code
+            return failure, str(error).encode()
+
+    @cached_property
+    def _answers(self) -> dict[HostRequest, Callable[[bytes], bytes]]:
+        return {
             HostRequest.HELLO: self._hello,
             HostRequest.LOAD: self._load,
             HostRequest.LAUNCH: self._launch,
@@ -57,47 +67,22 @@ class ProgramSession:
             HostRequest.COMPILE: self._compile,
             HostRequest.ORDER: self._order,
         }
-        try:
-            while True:
-                number, size = _WORDS.unpack(self._receive(_WORDS.size))
-                request = HostRequest(number)
-                work = partial(answers[request], self._receive(size))
-                self._answer(work, _NO_BINARY if request is HostRequest.LOAD else None)
-        except (Disconnected, ConnectionError):
-            return
-
-    def _answer(self, work: Callable[[], bytes], failure: int | None) -> None:
-        """Send the result of `work`; `failure` is the status of an error, its exit code where there
-        is none."""
-        try:
-            status, data = 0, work()
-        except WavecastError as error:
-            status, data = failure or error.exit_code, str(error).encode()
-        self.connection.sendall(_WORDS.pack(status, len(data)) + data)
-
-    def _receive(self, size: int) -> bytes:
-        data = bytearray()
-        while len(data) < size:
-            part = self.connection.recv(min(_RECEIVED, size - len(data)))
-            if not part:
-                raise Disconnected
-            data += part
-        return bytes(data)
 
     def _hello(self, _: bytes) -> bytes:
-        facts = {**self.properties, **self.launcher.facts()}
+        orders = int(self.order is not None)
+        facts = {**self.properties, **self.launcher.facts(), "orders": orders}
         return "".join(f"{name} {value}\n" for name, value in facts.items()).encode()
 
     def _load(self, image: bytes) -> bytes:
         module = load(image, self.device.target, self.arena)
-        self._loaded += 1
-        self._modules[self._loaded] = module
-        return struct.pack("<Q", self._loaded) + module.description()
+        number = max(self.modules, default=0) + 1
+        self.modules[number] = module
+        return struct.pack("<Q", number) + module.description()
 
     def _launch(self, message: bytes) -> bytes:
         (module,), (kernel,), grid, block, (dynamic_lds,), _, (size,) = LAUNCH.read(message)
         segment = message[LAUNCH.layout.size : LAUNCH.layout.size + size]
-        loaded = self._modules[module]
+        loaded = self.modules[module]
         seconds = self.launcher.launch(
             loaded, loaded.kernels[kernel], grid, block, dynamic_lds, segment, self._data()
         )
@@ -138,21 +123,42 @@ class ProgramSession:
 
     def _data(self) -> list[AddressRange]:
         """The data of all modules."""
-        return [address_range for other in self._modules.values() for address_range in other.ranges]
+        return [address_range for other in self.modules.values() for address_range in other.ranges]
 
     def _occupancy(self, message: bytes) -> bytes:
         from wavecast.analyze.occupancy import kernel_occupancy
 
         (module,), (kernel,), (threads,), (dynamic_lds,) = OCCUPANCY.read(message)
-        descriptor = self._modules[module].kernels[kernel].descriptor
+        descriptor = self.modules[module].kernels[kernel].descriptor
         lds_bytes = descriptor.lds_bytes + dynamic_lds
         occupancy = kernel_occupancy(self.device, descriptor, lds_bytes, threads)
         return struct.pack("<I", occupancy.workgroups)
 
     def _unload(self, message: bytes) -> bytes:
         (module,) = struct.unpack("<Q", message)
-        del self._modules[module]
+        del self.modules[module]
         return b""
 
 
-__all__ = ["ProgramSession"]
+def serve(connection: socket.socket, session: ProgramSession) -> None:
+    """Answer a program's requests until it ends."""
+    try:
+        while True:
+            number, size = _WORDS.unpack(_receive(connection, _WORDS.size))
+            status, data = session.answer(number, _receive(connection, size))
+            connection.sendall(_WORDS.pack(status, len(data)) + data)
+    except (Disconnected, ConnectionError):
+        return
+
+
+def _receive(connection: socket.socket, size: int) -> bytes:
+    data = bytearray()
+    while len(data) < size:
+        part = connection.recv(min(_RECEIVED, size - len(data)))
+        if not part:
+            raise Disconnected
+        data += part
+    return bytes(data)
+
+
+__all__ = ["ProgramSession", "serve"]

@@ -28,13 +28,14 @@ def emulated_cuda(
     executing: bool = False,
     node: GpuNode | None = None,
     heard: Heard | None = None,
+    on_address: Callable[[Any], None] | None = None,
 ) -> Iterator[Any]:
     """Run PyTorch code that says `cuda` on CPU tensors that call themselves `cuda:0`.
 
     `note` receives lines the user must see. Comparisons of tensors succeed while `in_doubt()` says
     that numbers are missing. With `executing`, launches are executed and events measure them.
     With a `node` there are its GPUs instead of one, and the block gets the `Gpus`. `heard` gets
-    the calls of libraries by compiled graphs.
+    the calls of libraries by compiled graphs, `on_address` tensors whose address is asked for.
     Everything is put back at the end. Raises MissingTool without PyTorch.
     """
     try:
@@ -54,7 +55,7 @@ def emulated_cuda(
 
     patches = Patches()
     gpus = None
-    active = mode.CudaOnCpu(torch)
+    active = mode.CudaOnCpu(torch, on_address)
     if node is not None:
         from wavecast.runtimes.torch_cpu.gpus import Gpus
         from wavecast.runtimes.torch_cpu.gpus_mode import SeveralGpus

@@ -36,9 +36,10 @@ def on_cpu(device: Any) -> Any:
 
 
 class CudaOnCpu(TorchFunctionMode):
-    """Rewrites device arguments and answers what a tensor says about its device."""
+    """Rewrites device arguments and answers what a tensor says about its device. `on_address` gets
+    tensors whose address is asked for."""
 
-    def __init__(self, torch: ModuleType) -> None:
+    def __init__(self, torch: ModuleType, on_address: Callable[[Any], None] | None = None) -> None:
         super().__init__()
         self._torch = torch
         tensor = torch.Tensor
@@ -54,6 +55,9 @@ class CudaOnCpu(TorchFunctionMode):
             tensor.is_pinned: lambda *_, **__: False,
             tensor.record_stream: lambda *_, **__: None,
         }
+        if on_address is not None:
+            for original in (tensor.data_ptr, tensor.__dlpack__, tensor.untyped_storage):
+                self._answers[original] = _telling(original, on_address)
         self._to = tensor.to
         self._type = tensor.type
 
@@ -90,6 +94,16 @@ class CudaOnCpu(TorchFunctionMode):
         if kwargs.get("pin_memory"):
             kwargs = {**kwargs, "pin_memory": False}
         return func(*args, **kwargs)
+
+
+def _telling(original: Callable[..., Any], tell: Callable[[Any], None]) -> Callable[..., Any]:
+    """A method of tensors that tells of the tensor first."""
+
+    def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        tell(tensor)
+        return original(tensor, *args, **kwargs)
+
+    return call
 
 
 def install(patches: Patches, mode: CudaOnCpu) -> None:

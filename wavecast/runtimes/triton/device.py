@@ -125,7 +125,11 @@ def device(
     try:
         with contextlib.ExitStack() as modes:
             if not real and pytorch:
-                gpus = modes.enter_context(emulated_cuda(facts, _ignore, executing=True, node=node))
+                gpus = modes.enter_context(
+                    emulated_cuda(
+                        facts, _ignore, executing=True, node=node, on_address=hooks.tensors.add
+                    )
+                )
                 if isinstance(hooks, NodeHooks):
                     hooks.gpus = gpus
                     hooks.rank_threads = modes.enter_context(emulated_ranks(gpus))

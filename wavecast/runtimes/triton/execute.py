@@ -22,11 +22,16 @@ from wavecast.errors import CompileError, UsageError
 from wavecast.launch import gpu, recording
 from wavecast.patterns import regex
 from wavecast.runtimes.devices import DeviceFacts
+from wavecast.runtimes.hip_host.arena import Arena
+from wavecast.runtimes.hip_host.in_process import HipInProcess
+from wavecast.runtimes.hip_host.tensors import AddressedTensors
 from wavecast.runtimes.imported import PALLAS, when_imported
+from wavecast.runtimes.languages.watch import watch
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.triton import isolation
 from wavecast.runtimes.triton.claim import claim
 from wavecast.runtimes.triton.driver import CaptureDriver
+from wavecast.runtimes.triton.hip_modules import ExecutingLauncher
 from wavecast.runtimes.triton.launches import build_launch, in_workgroups, pack
 from wavecast.runtimes.triton.reach import makes_pointers, reachable
 from wavecast.runtimes.triton.shared_allocations import with_allocations
@@ -73,10 +78,12 @@ class ExecutingHooks:
         self.reports = Reports() if reports is None else reports
         self.traces: list[Trace] = []
         self.driver = CaptureDriver(facts, "cuda:0", self._on_launch)
-        self.executed = 0
+        self._executed = 0
         self.notes: dict[str, None] = {}
         self._device = device
         self._timers = PredictedTimers(device, self.notes.setdefault)
+        self.tensors = AddressedTensors()
+        self.hip = HipInProcess(device, self._launcher)
         self._patches = Patches()
         self._loaded: dict[int, LoadedKernel] = {}
 
@@ -99,6 +106,21 @@ class ExecutingHooks:
             recording.start_blocking()  # replayed launches have no function to filter by
             patches.callback(recording.stop_blocking)
         self._timers.install(patches)
+        watch(patches, self.hip, self._device.target)
+
+    @property
+    def executed(self) -> int:
+        """The launches that were executed."""
+        launcher = self.hip.launcher
+        return self._executed + (
+            launcher.executed if isinstance(launcher, ExecutingLauncher) else 0
+        )
+
+    def _launcher(self, arena: Arena) -> ExecutingLauncher:
+        return ExecutingLauncher(
+            self.emulator, self._device, arena, checks=self.emulator.mode is not None,
+            tensors=self.tensors, timers=self._timers, pattern=self._pattern,
+        )  # fmt: skip
 
     def remove(self) -> None:
         """Put everything back."""
@@ -140,7 +162,7 @@ class ExecutingHooks:
             self._timers.on_launch(launch, ranges)
             return
         self._execute(launch, ranges, values)
-        self.executed += 1
+        self._executed += 1
 
     def _execute(self, launch: Launch, ranges: list[AddressRange], values: tuple) -> None:
         """Run a launch; `values` are its parameters."""

@@ -15,16 +15,22 @@ from typing import TYPE_CHECKING, Any
 from wavecast import arch
 from wavecast.compile.codeobject import Launch
 from wavecast.compile.triton import code_object, segment_bytes, slots
+from wavecast.emulate.launch import Emulator
 from wavecast.errors import WavecastError
 from wavecast.launch import gpu, recording
 from wavecast.runtimes.devices import DeviceFacts
+from wavecast.runtimes.hip_host.arena import Arena
+from wavecast.runtimes.hip_host.in_process import HipInProcess
+from wavecast.runtimes.hip_host.tensors import AddressedTensors
 from wavecast.runtimes.imported import PALLAS, when_imported
+from wavecast.runtimes.languages.watch import watch
 from wavecast.runtimes.model_lines import model_lines
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.triton import benchmarks, complaints, isolation
 from wavecast.runtimes.triton.autotuning import AutotunerWatch
 from wavecast.runtimes.triton.claim import claim
 from wavecast.runtimes.triton.driver import CaptureDriver
+from wavecast.runtimes.triton.hip_modules import RecordingLauncher
 from wavecast.runtimes.triton.launches import build_launch
 from wavecast.runtimes.triton.recorder import Recorder
 
@@ -44,6 +50,9 @@ class Hooks:
         self.autotuners = AutotunerWatch(recorder)
         self.sampler: Sampler | None = None
         """Executes samples of new launches and what makes indices, where that is asked for."""
+        self.tensors = AddressedTensors()
+        self._device = arch.nearest(facts.name, facts.target)
+        self._hip = HipInProcess(self._device, self._launcher)
         self._patches = Patches()
         self._refused: set[tuple[int, str]] = set()
         self._codes: dict[int, tuple] = {}
@@ -59,8 +68,7 @@ class Hooks:
         isolation.install(patches)
         when_imported(patches, PALLAS, "wavecast.frameworks.jax.pallas")
         patches.attribute(driver, "_active", self.driver)
-        facts = self.driver.facts
-        patches.attribute(gpu, "emulated", arch.nearest(facts.name, facts.target))
+        patches.attribute(gpu, "emulated", self._device)
         patches.attribute(gpu, "trying", self.autotuners.on_trial)
         recording.start_blocking()  # a capture sees what Triton is asked to run
         patches.callback(recording.stop_blocking)
@@ -71,6 +79,14 @@ class Hooks:
         patches.attribute(CompiledKernel, "_init_handles", loading)
         self.autotuners.install(patches)
         benchmarks.install(patches, self.recorder)
+        if self.driver.facts.is_amd:
+            watch(patches, self._hip, self._device.target)
+
+    def _launcher(self, arena: Arena) -> RecordingLauncher:
+        return RecordingLauncher(
+            Emulator(), self._device, arena,
+            tensors=self.tensors, recorder=self.recorder, sampler=self.sampler,
+        )  # fmt: skip
 
     def remove(self) -> None:
         """Put everything back."""

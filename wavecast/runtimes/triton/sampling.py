@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from wavecast.arch import resolve
 from wavecast.compile.codeobject import Launch
+from wavecast.compile.names import readable
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.errors import WavecastError
 from wavecast.perfmodel.profile import LaunchProfile
@@ -39,13 +40,24 @@ class Sampler:
     ) -> dict[str, LaunchProfile]:
         """The profile of an executed sample of the launch, by the name of the device. Caches are
         empty, as for profiles from code; memory stays as it is."""
+        try:
+            ranges = _ranges(kernel, layout, values)
+        except WavecastError as error:
+            self._note(f"{kernel.name}: no executed sample: {error.message}")
+            return {}
+        return self.sample_ranges(launch, ranges)
+
+    def sample_ranges(
+        self, launch: Launch, ranges: Sequence[AddressRange]
+    ) -> dict[str, LaunchProfile]:
+        """As `sample`, of a launch that may touch `ranges`."""
         profiles = {}
         for device in self._devices:
             try:
-                ranges = _ranges(kernel, layout, values)
                 profiles[device.id] = profile_of_sample(launch, ranges, device, warm=False)
             except WavecastError as error:
-                self._note(f"{kernel.name} on {device.id}: no executed sample: {error.message}")
+                name = readable(launch.code.kernel)
+                self._note(f"{name} on {device.id}: no executed sample: {error.message}")
         return profiles
 
     def runs(self, arguments: Iterable[Any]) -> bool:

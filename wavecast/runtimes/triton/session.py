@@ -57,7 +57,12 @@ def capture(
         with (
             contextlib.nullcontext()
             if real
-            else emulated_cuda(facts, recorder.note, heard=recorder.launches.add_call)
+            else emulated_cuda(
+                facts,
+                recorder.note,
+                heard=recorder.launches.add_call,
+                on_address=hooks.tensors.add,
+            )
         ):
             yield recorder.launches
     finally:

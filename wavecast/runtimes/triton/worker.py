@@ -215,6 +215,7 @@ def _capture(
             recorder.note,
             lambda: bool(launches or recorder.filtered or recorder.failures),
             heard=launches.add_call,
+            on_address=hooks.tensors.add,
         ):
             run_as_main(path, job.arguments)
     except WavecastError as error:

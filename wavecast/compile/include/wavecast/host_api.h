@@ -105,6 +105,8 @@ hipError_t hipMemsetD16(hipDeviceptr_t pointer, unsigned short value, size_t cou
 hipError_t hipMemsetD32(hipDeviceptr_t pointer, int value, size_t count);
 hipError_t hipMemsetD8Async(hipDeviceptr_t pointer, unsigned char value, size_t count,
                             hipStream_t stream WC_OR(0));
+hipError_t hipMemsetD16Async(hipDeviceptr_t pointer, unsigned short value, size_t count,
+                             hipStream_t stream WC_OR(0));
 hipError_t hipMemsetD32Async(hipDeviceptr_t pointer, int value, size_t count,
                              hipStream_t stream WC_OR(0));
 hipError_t hipMemcpyToSymbol(const void *symbol, const void *from, size_t bytes,
@@ -191,6 +193,16 @@ hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned grid_x, unsign
                                  unsigned grid_z, unsigned block_x, unsigned block_y,
                                  unsigned block_z, unsigned dynamic_lds, hipStream_t stream,
                                  void **arguments, void **extra);
+hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t function, unsigned grid_x,
+                                            unsigned grid_y, unsigned grid_z, unsigned block_x,
+                                            unsigned block_y, unsigned block_z,
+                                            unsigned dynamic_lds, hipStream_t stream,
+                                            void **arguments);
+hipError_t hipExtModuleLaunchKernel(hipFunction_t function, unsigned items_x, unsigned items_y,
+                                    unsigned items_z, unsigned block_x, unsigned block_y,
+                                    unsigned block_z, size_t dynamic_lds, hipStream_t stream,
+                                    void **arguments, void **extra, hipEvent_t start WC_OR(NULL),
+                                    hipEvent_t stop WC_OR(NULL), unsigned flags WC_OR(0));
 hipError_t __hipPushCallConfiguration(dim3 grid, dim3 block, size_t dynamic_lds WC_OR(0),
                                       hipStream_t stream WC_OR(0));
 hipError_t __hipPopCallConfiguration(dim3 *grid, dim3 *block, size_t *dynamic_lds,

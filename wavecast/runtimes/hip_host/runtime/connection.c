@@ -1,5 +1,6 @@
 // The connection with the emulator: a Unix socket for requests, and the arena, whose file the
-// emulator sends when the first call of the program arrives.
+// emulator sends when the first call of the program arrives. Where the emulator is in the process of
+// the program (`wavecast_serve`), requests are calls of a function, and the arena is there already.
 #define _GNU_SOURCE
 #include "runtime.h"
 
@@ -16,6 +17,31 @@ static int connection = -1;
 static pthread_mutex_t lock;
 static pthread_once_t lock_made = PTHREAD_ONCE_INIT;
 static __thread hipError_t last_error;
+
+// What the emulator in this process serves with. `answer` writes the status of a request, the bytes
+// of an answer that `take` copies, and the thread and class of an exception of Python, or zeros.
+typedef struct {
+    void (*answer)(unsigned kind, const void *head, size_t head_bytes, const void *tail,
+                   size_t tail_bytes, unsigned long long *answer);
+    void (*take)(void *data);
+    int (*has_interpreter)(void);
+    void *(*release_interpreter)(void);
+    void (*take_interpreter)(void *);
+    int (*enter_interpreter)(void);
+    void (*leave_interpreter)(int);
+    int (*raise)(unsigned long thread, void *exception);
+} Server;
+static Server server;
+static bool started, in_process;
+
+// From now on `emulator` answers, for another GPU than before; NULL: nobody does, and requests fail.
+API void wavecast_serve(const Server *emulator) {
+    static const Server nobody;
+    in_process = true;
+    server = emulator ? *emulator : nobody;
+    if (emulator) started = false;
+}
+bool is_in_process(void) { return in_process; }
 
 void end(int code, const char *message) {
     fflush(NULL);
@@ -66,8 +92,24 @@ static void receive_all(void *data, size_t bytes) {
     }
 }
 
+static Reply request_here(enum HostRequest kind, const void *head, size_t head_bytes,
+                          const void *tail, size_t tail_bytes) {
+    unsigned long long answer[4] = {0};
+    if (!server.answer) return (Reply){1, 0, new_memory(1)};
+    server.answer(kind, head, head_bytes, tail, tail_bytes, answer);
+    Reply reply = {(unsigned)answer[0], answer[1], new_memory(answer[1] + 1)};
+    if (reply.bytes) server.take(reply.data);
+    if (answer[3]) {
+        int state = server.enter_interpreter();
+        server.raise(answer[2], (void *)(size_t)answer[3]);
+        server.leave_interpreter(state);
+    }
+    return reply;
+}
+
 Reply request(enum HostRequest kind, const void *head, size_t head_bytes, const void *tail,
               size_t tail_bytes) {
+    if (in_process) return request_here(kind, head, head_bytes, tail, tail_bytes);
     unsigned long long words[2] = {kind, head_bytes + tail_bytes}, answer[2];
     send_all(words, sizeof words);
     send_all(head, head_bytes);
@@ -93,7 +135,15 @@ static int receive_arena(void) {
     return file;
 }
 
-static void start_session(void) {
+static void greet(void) {
+    Reply reply = request(HELLO, "", 0, "", 0);
+    if (reply.status) fail("%s", reply.data);
+    read_properties(reply.data);
+    free(reply.data);
+    started = true;
+}
+
+static void connect_program(void) {
     const char *path = getenv(SOCKET);
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     if (!path || strlen(path) >= sizeof address.sun_path)
@@ -103,9 +153,7 @@ static void start_session(void) {
     if (connect(connection, (struct sockaddr *)&address, sizeof address))
         fail("cannot reach the emulator at %s: %s", path, strerror(errno));
     int file = receive_arena();
-    Reply reply = request(HELLO, "", 0, "", 0);
-    read_properties(reply.data);
-    free(reply.data);
+    greet();
     void *mapped = mmap(session.arena, session.arena_bytes, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file, 0);
     if (mapped != session.arena)
@@ -114,15 +162,28 @@ static void start_session(void) {
 }
 
 void ensure_session(void) {
-    if (connection < 0) start_session();
+    if (started) return;
+    if (in_process)
+        greet();
+    else
+        connect_program();
 }
 
 static __thread unsigned depth;
 static __thread char *called_from;
 
+// A thread of Python that waits for another one gives that the interpreter, which it may need.
+static void take_lock(void) {
+    if (!pthread_mutex_trylock(&lock)) return;
+    bool waits_for_python = server.answer && server.has_interpreter();
+    void *state = waits_for_python ? server.release_interpreter() : NULL;
+    pthread_mutex_lock(&lock);
+    if (waits_for_python) server.take_interpreter(state);
+}
+
 void enter_from(void *address) {
     pthread_once(&lock_made, make_lock);
-    pthread_mutex_lock(&lock);
+    take_lock();
     if (!depth++) called_from = address;
     ensure_session();
 }

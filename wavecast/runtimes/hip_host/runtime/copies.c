@@ -35,8 +35,7 @@ INLINED hipError_t copy_rows(void *to, size_t to_pitch, const void *from, size_t
     bool device_to = kind == hipMemcpyHostToDevice || kind == hipMemcpyDeviceToDevice;
     bool device_from = kind == hipMemcpyDeviceToHost || kind == hipMemcpyDeviceToDevice;
     if (!error && width && height &&
-        ((device_to && !in_arena(to) && !device_alias(to)) ||
-         (device_from && !in_arena(from) && !device_alias((void *)from))))
+        ((device_to && !is_device_memory(to)) || (device_from && !is_device_memory(from))))
         error = hipErrorInvalidValue;
     if (error) return leave(error);
     Work work = copy_of(to, to_pitch, from, from_pitch, width, height);
@@ -116,7 +115,7 @@ INLINED hipError_t set_rows(void *pointer, size_t pitch, unsigned value, unsigne
     enter();
     size_t bytes = width * element;
     if (bytes > pitch) return leave(hipErrorInvalidValue);
-    if (width && height && !in_arena(pointer) && !device_alias(pointer))
+    if (width && height && !is_device_memory(pointer))
         return leave(hipErrorInvalidValue);
     hipError_t error = accessible(pointer, extent(pitch, bytes, height));
     if (error) return leave(error);
@@ -152,6 +151,10 @@ API hipError_t hipMemsetD32(hipDeviceptr_t pointer, int value, size_t count) {
 API hipError_t hipMemsetD8Async(hipDeviceptr_t pointer, unsigned char value, size_t count,
                                 hipStream_t stream) {
     return set_rows(pointer, count, value, 1, count, 1, stream);
+}
+API hipError_t hipMemsetD16Async(hipDeviceptr_t pointer, unsigned short value, size_t count,
+                                 hipStream_t stream) {
+    return set_rows(pointer, 2 * count, value, 2, count, 1, stream);
 }
 API hipError_t hipMemsetD32Async(hipDeviceptr_t pointer, int value, size_t count,
                                  hipStream_t stream) {

@@ -43,6 +43,7 @@ static void read_property(const char *name, const char *value) {
     if (!strcmp(name, "gcnArchName")) strncpy(p->gcnArchName, value, sizeof p->gcnArchName - 1);
     if (!strcmp(name, "devices")) session.devices = number;
     if (!strcmp(name, "canary")) session.canary = number;
+    if (!strcmp(name, "orders")) session.orders = number;
     if (!strcmp(name, "predicts")) session.predicts = number;
     if (!strcmp(name, "arena")) session.arena = (char *)number;
     if (!strcmp(name, "arena_bytes")) session.arena_bytes = number;

@@ -88,7 +88,7 @@ static hipError_t load(Module *module) {
     if (!bytes) return hipErrorInvalidImage;
     Reply reply = request(LOAD, module->image, bytes, "", 0);
     if (reply.status) {
-        fprintf(stderr, "wavecast: %s\n", reply.data);
+        if (!is_in_process()) fprintf(stderr, "wavecast: %s\n", reply.data);
         free(reply.data);
         return reply.status;
     }
@@ -294,7 +294,7 @@ hipError_t check_launch(const Kernel *kernel, dim3 grid, dim3 block, size_t dyna
     return hipSuccess;
 }
 
-double launch(const Work *work) {
+hipError_t launch(const Work *work, double *seconds) {
     Kernel *kernel = work->launch.kernel;
     Variable *barrier = variable_named(kernel->module, "__wc_grid_arrivals");
     if (barrier) memset(barrier->address, 0, barrier->bytes);
@@ -312,11 +312,10 @@ double launch(const Work *work) {
     Reply reply = request(LAUNCH, &message, sizeof message, work->launch.segment,
                           kernel->kernarg_bytes);
     print_output();
-    if (reply.status) end(reply.status, reply.data);
-    double seconds;
-    memcpy(&seconds, reply.data, 8);
+    if (reply.status && !is_in_process()) end(reply.status, reply.data);
+    if (!reply.status) memcpy(seconds, reply.data, 8);
     free(reply.data);
-    return seconds;
+    return reply.status ? hipErrorLaunchFailure : hipSuccess;  // the emulator here has the reason
 }
 
 static hipError_t launch_kernel(Kernel *kernel, dim3 grid, dim3 block, void **arguments,
@@ -342,6 +341,14 @@ static hipError_t launch_kernel(Kernel *kernel, dim3 grid, dim3 block, void **ar
     return submit(stream, &work);
 }
 
+static hipError_t launch_module(hipFunction_t function, dim3 grid, dim3 block, void **arguments,
+                                void **extra, size_t dynamic_lds, hipStream_t stream,
+                                bool cooperative) {
+    enter();
+    if (!function) return leave(hipErrorInvalidResourceHandle);
+    return leave(launch_kernel(function, grid, block, arguments, extra, dynamic_lds, stream,
+                               cooperative));
+}
 static hipError_t launch_function(const void *function, dim3 grid, dim3 block, void **arguments,
                                   size_t dynamic_lds, hipStream_t stream, bool cooperative) {
     enter();
@@ -371,11 +378,37 @@ API hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned grid_x, un
                                      unsigned grid_z, unsigned block_x, unsigned block_y,
                                      unsigned block_z, unsigned dynamic_lds, hipStream_t stream,
                                      void **arguments, void **extra) {
+    return launch_module(function, (dim3){grid_x, grid_y, grid_z},
+                         (dim3){block_x, block_y, block_z}, arguments, extra, dynamic_lds, stream,
+                         false);
+}
+API hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t function, unsigned grid_x,
+                                                unsigned grid_y, unsigned grid_z, unsigned block_x,
+                                                unsigned block_y, unsigned block_z,
+                                                unsigned dynamic_lds, hipStream_t stream,
+                                                void **arguments) {
+    return launch_module(function, (dim3){grid_x, grid_y, grid_z},
+                         (dim3){block_x, block_y, block_z}, arguments, NULL, dynamic_lds, stream,
+                         true);
+}
+// Sizes are those of the whole grid in work-items, as OpenCL counts.
+API hipError_t hipExtModuleLaunchKernel(hipFunction_t function, unsigned items_x, unsigned items_y,
+                                        unsigned items_z, unsigned block_x, unsigned block_y,
+                                        unsigned block_z, size_t dynamic_lds, hipStream_t stream,
+                                        void **arguments, void **extra, hipEvent_t start,
+                                        hipEvent_t stop, unsigned flags) {
+    (void)flags;
     enter();
-    if (!function) return leave(hipErrorInvalidResourceHandle);
-    dim3 grid = {grid_x, grid_y, grid_z}, block = {block_x, block_y, block_z};
-    return leave(
-        launch_kernel(function, grid, block, arguments, extra, dynamic_lds, stream, false));
+    if (!block_x || !block_y || !block_z) return leave(hipErrorInvalidConfiguration);
+    if (items_x % block_x || items_y % block_y || items_z % block_z)
+        fail("hipExtModuleLaunchKernel: a grid of %u x %u x %u work-items is not whole workgroups",
+             items_x, items_y, items_z);
+    dim3 grid = {items_x / block_x, items_y / block_y, items_z / block_z};
+    hipError_t error = start ? hipEventRecord(start, stream) : hipSuccess;
+    if (!error)
+        error = launch_module(function, grid, (dim3){block_x, block_y, block_z}, arguments, extra,
+                              dynamic_lds, stream, false);
+    return leave(error || !stop ? error : hipEventRecord(stop, stream));
 }
 
 static __thread struct {

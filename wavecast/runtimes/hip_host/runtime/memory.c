@@ -40,6 +40,11 @@ bool in_arena(const void *pointer) {
     return address >= session.arena && address < session.arena + session.arena_bytes;
 }
 
+// Memory of a process with the emulator in it is that of its GPU, too: tensors are there.
+bool is_device_memory(const void *pointer) {
+    return in_arena(pointer) || is_in_process() || device_alias((void *)pointer);
+}
+
 Allocation *allocation_of(const void *pointer) {
     size_t index = index_of(pointer);
     bool found = index < count && live[index].address <= (const char *)pointer;
@@ -75,6 +80,18 @@ static void fill(char *address, size_t bytes) {
         memcpy(address + offset, &session.canary, bytes - offset < 8 ? bytes - offset : 8);
 }
 
+static void insert(Allocation made) {
+    if (count == room) {
+        room = room ? 2 * room : 256;
+        live = realloc(live, room * sizeof *live);
+        if (!live) fail("no memory for %zu allocations", room);
+    }
+    size_t index = index_of(made.address);
+    memmove(live + index + 1, live + index, (count - index) * sizeof *live);
+    live[index] = made;
+    ++count, ++version;
+}
+
 hipError_t allocate(void **pointer, size_t bytes, hipMemoryType type, unsigned flags) {
     if (!pointer) return hipErrorInvalidValue;
     *pointer = NULL;
@@ -85,16 +102,8 @@ hipError_t allocate(void **pointer, size_t bytes, hipMemoryType type, unsigned f
         return hipErrorOutOfMemory;
     size_t reserved = rounded(bytes, PAGE) + APART, offset = free_offset(reserved);
     if (!offset) return hipErrorOutOfMemory;
-    if (count == room) {
-        room = room ? 2 * room : 256;
-        live = realloc(live, room * sizeof *live);
-        if (!live) fail("no memory for %zu allocations", room);
-    }
     char *address = session.arena + offset;
-    size_t index = index_of(address);
-    memmove(live + index + 1, live + index, (count - index) * sizeof *live);
-    live[index] = (Allocation){address, bytes, type, current_device, flags, NULL};
-    ++count, ++version;
+    insert((Allocation){address, bytes, type, current_device, flags, NULL});
     cursor = offset + reserved > cursor ? offset + reserved : cursor;
     if (on_device) used[current_device] += bytes;
     if (!on_device) tell(HOST_MEMORY, 0, (size_t)address, bytes, 0, 0, 0);
@@ -108,7 +117,8 @@ static void remove_at(size_t index) {
     if (gone.type == hipMemoryTypeDevice) used[gone.device] -= gone.bytes;
     memmove(live + index, live + index + 1, (count - index - 1) * sizeof *live);
     --count, ++version;
-    madvise(gone.address, rounded(gone.bytes, PAGE), MADV_REMOVE);  // gives the pages back
+    if (in_arena(gone.address))
+        madvise(gone.address, rounded(gone.bytes, PAGE), MADV_REMOVE);  // gives pages back
 }
 
 hipError_t release(void *pointer) {
@@ -197,6 +207,11 @@ API hipError_t hipHostRegister(void *pointer, size_t bytes, unsigned flags) {
     if (!pointer || !bytes) return leave(hipErrorInvalidValue);
     if (in_arena(pointer) || device_alias(pointer))
         return leave(hipErrorHostMemoryAlreadyRegistered);
+    if (is_in_process()) {  // kernels reach it where it is
+        if (allocation_of(pointer)) return leave(hipErrorHostMemoryAlreadyRegistered);
+        insert((Allocation){pointer, bytes, hipMemoryTypeHost, current_device, flags, NULL});
+        return leave(hipSuccess);
+    }
     char *first = (char *)((size_t)pointer / PAGE * PAGE);
     size_t whole = rounded((char *)pointer + bytes - first, PAGE);
     void *made;
@@ -214,6 +229,9 @@ API hipError_t hipHostRegister(void *pointer, size_t bytes, unsigned flags) {
 
 API hipError_t hipHostUnregister(void *pointer) {
     enter();
+    Allocation *here = is_in_process() ? allocation_of(pointer) : NULL;
+    if (here && here->address == pointer && !in_arena(pointer))
+        return leave(release(pointer));
     char *alias = device_alias(pointer);
     if (!alias) return leave(hipErrorHostMemoryNotRegistered);
     Allocation *found = allocation_of(alias);
@@ -234,7 +252,7 @@ API hipError_t hipHostGetDevicePointer(void **device, void *host, unsigned flags
     (void)flags;
     enter();
     if (!device) return leave(hipErrorInvalidValue);
-    *device = in_arena(host) ? host : device_alias(host);
+    *device = in_arena(host) || is_in_process() ? host : device_alias(host);
     return leave(*device ? hipSuccess : hipErrorInvalidValue);
 }
 

@@ -20,7 +20,7 @@ static Pending *pending;
 static size_t pending_count;
 static bool installed;
 
-bool is_ordering(void) { return session.canary; }
+bool is_ordering(void) { return session.orders; }
 
 static void set_rights(const Pending *one, int rights) {
     size_t first = one->first / PAGE * PAGE, end = (one->end + PAGE - 1) / PAGE * PAGE;

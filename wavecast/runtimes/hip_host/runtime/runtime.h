@@ -21,6 +21,7 @@ typedef struct {
     hipDeviceProp_t properties;
     int devices;
     unsigned long long canary;  // fills new memory; 0: none
+    bool orders;                // the emulator compares works by their order
     bool predicts;              // launches have predicted times
     char *arena;
     size_t arena_bytes, first_allocation;  // what is before it is the system's and modules'
@@ -34,6 +35,7 @@ typedef struct {
 
 extern Session session;
 void ensure_session(void);
+bool is_in_process(void);  // the emulator is in the process of the program
 Reply request(enum HostRequest kind, const void *head, size_t head_bytes, const void *tail,
               size_t tail_bytes);
 _Noreturn void end(int code, const char *message);  // of the program
@@ -67,6 +69,7 @@ hipError_t release(void *pointer);
 void release_all(void);
 Allocation *allocation_of(const void *pointer);
 bool in_arena(const void *pointer);
+bool is_device_memory(const void *pointer);  // kernels can use the address
 hipError_t accessible(const void *pointer, size_t bytes);
 size_t allocation_count(void);
 const Allocation *allocations(void);
@@ -132,7 +135,7 @@ typedef struct {
 
 hipError_t submit(hipStream_t stream, Work *work);  // executes or captures; owns work's segment
 hipError_t execute(hipStream_t stream, const Work *work);
-double launch(const Work *work);  // seconds on the device, 0 without predictions
+hipError_t launch(const Work *work, double *seconds);  // on the device, 0 without predictions
 bool is_stream(hipStream_t stream);
 bool is_capturing(hipStream_t stream);
 void stream_advance(hipStream_t stream, double seconds);

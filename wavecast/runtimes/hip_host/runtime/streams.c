@@ -72,10 +72,13 @@ static void set_work(const Work *work) {
 }
 
 hipError_t execute(hipStream_t stream, const Work *work) {
+    double seconds;
+    hipError_t error = hipSuccess;
     if (work->kind == KERNEL_WORK) tell_work(stream_id(stream), work);
     switch (work->kind) {
         case KERNEL_WORK:
-            stream_advance(stream, launch(work));
+            error = launch(work, &seconds);
+            if (!error) stream_advance(stream, seconds);
             tell(LAUNCHED, 0, 0, 0, 0, 0, 0);
             break;
         case COPY_WORK:
@@ -92,7 +95,7 @@ hipError_t execute(hipStream_t stream, const Work *work) {
         case EMPTY_WORK:
             break;
     }
-    return hipSuccess;
+    return error;
 }
 
 hipError_t submit(hipStream_t stream, Work *work) {

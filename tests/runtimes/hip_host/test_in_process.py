@@ -1,0 +1,252 @@
+"""HIP's runtime in the process of a script: modules, memory and tensors by bare addresses."""
+
+import ctypes
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import wavecast
+from tests.warm_python import run_python
+from wavecast.compile import hip, process, toolchain
+from wavecast.emulate.errors import ChecksFailed, ExecutionError
+from wavecast.errors import WavecastError
+from wavecast.runtimes.triton import capture
+
+SOURCE = r"""
+#include <hip/hip_runtime.h>
+__device__ float factor = 2.0f;
+extern "C" __global__ void scale(const float *x, float *y, int n, float by) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = x[i] * by * factor;
+}
+extern "C" __global__ void gather(const float *const *rows, float *y) {
+    y[blockIdx.x * 64 + threadIdx.x] = rows[blockIdx.x][threadIdx.x];
+}
+extern "C" __global__ void overrun(float *y) { y[(1 << 28) + threadIdx.x] = 1.0f; }
+extern "C" __global__ void racing(float *y) {
+    __shared__ float shared[64];
+    shared[threadIdx.x & 63] = y[threadIdx.x];
+    __syncthreads();
+    y[threadIdx.x] = shared[threadIdx.x & 63];
+}
+"""
+CASES = [
+    ("gfx942", "libamdhip64.so"),
+    ("gfx1201", "libamdhip64.so.6"),
+    ("gfx942", "libamdhip64.so.7"),
+    ("gfx1201", "libhiprtc.so.7"),
+]
+
+
+@pytest.fixture(scope="module")
+def images() -> dict[str, bytes]:
+    def image(target: str) -> bytes:
+        (code, *_) = hip.compile(SOURCE, target, program=True)
+        binary = code.stages["hsaco"]
+        assert isinstance(binary, bytes)
+        return binary
+
+    return {target: image(target) for target in ("gfx942", "gfx1201")}
+
+
+class Hip:
+    """Calls of the runtime, as a language makes them."""
+
+    def __init__(self, image: bytes, name: str = "libamdhip64.so.7") -> None:
+        self.library = ctypes.CDLL(name)
+        self.module = ctypes.c_void_p()
+        self.image = image
+        assert self.call("hipModuleLoadData", ctypes.byref(self.module), image) == 0
+
+    def call(self, name: str, *arguments) -> int:
+        return getattr(self.library, name)(*arguments)
+
+    def function(self, name: str) -> ctypes.c_void_p:
+        function = ctypes.c_void_p()
+        status = self.call(
+            "hipModuleGetFunction", ctypes.byref(function), self.module, name.encode()
+        )
+        assert status == 0
+        return function
+
+    def launch(self, name: str, grid: int, block: int, *values) -> int:
+        pointers = (ctypes.c_void_p * len(values))(*map(ctypes.addressof, values))
+        return self.call(
+            "hipModuleLaunchKernel", self.function(name), grid, 1, 1, block, 1, 1, 0, None,
+            pointers, None,
+        )  # fmt: skip
+
+
+def pointer(tensor: torch.Tensor) -> ctypes.c_void_p:
+    return ctypes.c_void_p(tensor.data_ptr())
+
+
+@pytest.mark.parametrize(("target", "name"), CASES)
+def test_tensors_are_memory_of_launches(images: dict[str, bytes], target: str, name: str) -> None:
+    with wavecast.device(target) as device:
+        hip = Hip(images[target], name)
+        x = torch.arange(100, dtype=torch.float32, device="cuda")
+        y = torch.zeros(100, device="cuda")
+        values = pointer(x), pointer(y), ctypes.c_int(100), ctypes.c_float(1.5)
+        assert hip.launch("scale", 2, 64, *values) == 0
+    assert torch.equal(y, torch.arange(100) * 3.0)
+    assert device.executed == 1
+
+
+def test_allocations_variables_and_the_packed_form_of_arguments(images: dict[str, bytes]) -> None:
+    with wavecast.device("gfx942"):
+        hip = Hip(images["gfx942"])
+        data = np.arange(64, dtype=np.float32)
+        x, y, factor = ctypes.c_void_p(), ctypes.c_void_p(), ctypes.c_void_p()
+        size = ctypes.c_size_t()
+        for p in (x, y):
+            assert hip.call("hipMalloc", ctypes.byref(p), ctypes.c_size_t(256)) == 0
+        hip.call("hipMemcpyHtoD", x, data.ctypes.data_as(ctypes.c_void_p), ctypes.c_size_t(256))
+        hip.call(
+            "hipModuleGetGlobal", ctypes.byref(factor), ctypes.byref(size), hip.module, b"factor"
+        )
+        assert size.value == 4
+        four = ctypes.c_float(4.0)
+        hip.call("hipMemcpyHtoD", factor, ctypes.byref(four), ctypes.c_size_t(4))
+        segment = ctypes.create_string_buffer(
+            np.array([x.value, y.value], np.uint64).tobytes()
+            + np.int32(64).tobytes() + np.float32(0.5).tobytes()
+        )  # fmt: skip
+        length = ctypes.c_size_t(24)
+        extra = (ctypes.c_void_p * 5)(1, ctypes.addressof(segment), 2, ctypes.addressof(length), 3)
+        function = hip.function("scale")
+        status = hip.call(
+            "hipModuleLaunchKernel", function, 1, 1, 1, 64, 1, 1, 0, None, None, extra
+        )
+        assert status == 0
+        result = np.zeros(64, np.float32)
+        hip.call("hipMemcpyDtoH", result.ctypes.data_as(ctypes.c_void_p), y, ctypes.c_size_t(256))
+        assert hip.call("hipFree", x) == hip.call("hipFree", y) == 0
+    assert np.array_equal(result, data * 2)
+
+
+def test_pointers_in_memory_lead_to_tensors(images: dict[str, bytes]) -> None:
+    with wavecast.device("gfx942"):
+        hip = Hip(images["gfx942"])
+        rows = [torch.full((64,), float(row)) for row in range(3)]
+        addresses = torch.tensor([row.data_ptr() for row in rows])
+        y = torch.zeros(192, device="cuda")
+        assert hip.launch("gather", 3, 64, pointer(addresses), pointer(y)) == 0
+    assert torch.equal(y, torch.arange(3.0).repeat_interleave(64))
+
+
+def test_an_address_that_nobody_asked_for_is_looked_for(images: dict[str, bytes]) -> None:
+    y = torch.zeros(64)
+    x, address = torch.ones(64), y.data_ptr()  # before there is a GPU to see it
+    with wavecast.device("gfx942"):
+        hip = Hip(images["gfx942"])
+        values = pointer(x), ctypes.c_void_p(address), ctypes.c_int(64), ctypes.c_float(1.0)
+        assert hip.launch("scale", 1, 64, *values) == 0
+    assert torch.equal(y, torch.full((64,), 2.0))
+
+
+def test_a_launch_that_fails_raises_where_it_is_called(images: dict[str, bytes]) -> None:
+    y = torch.zeros(64)
+    with wavecast.device("gfx942"):
+        hip = Hip(images["gfx942"])
+        with pytest.raises(ExecutionError, match="overrun"):
+            hip.launch("overrun", 1, 64, pointer(y))
+        values = pointer(y), pointer(y), ctypes.c_int(64), ctypes.c_float(1.0)
+        assert hip.launch("scale", 1, 64, *values) == 0
+
+
+def test_checks_see_these_launches(images: dict[str, bytes]) -> None:
+    y = torch.arange(128.0)
+    with pytest.raises(ChecksFailed, match="race"), wavecast.device("gfx942", check=True):
+        Hip(images["gfx942"]).launch("racing", 1, 128, pointer(y))
+
+
+def test_calls_after_the_gpu_fail_and_another_gpu_answers(images: dict[str, bytes]) -> None:
+    y = torch.ones(64)
+    with wavecast.device("gfx942"):
+        hip = Hip(images["gfx942"])
+    values = pointer(y), pointer(y), ctypes.c_int(64), ctypes.c_float(1.0)
+    assert hip.launch("scale", 1, 64, *values) != 0
+    assert torch.equal(y, torch.ones(64))
+    assert hip.call("hipModuleUnload", hip.module) == 0
+    with wavecast.device("gfx1201"):
+        number = ctypes.c_int()
+        other = Hip(images["gfx1201"])
+        assert other.call("hipDeviceGetAttribute", ctypes.byref(number), 87, 0) == 0
+        assert number.value == 32  # hipDeviceAttributeWarpSize
+        assert other.launch("scale", 1, 64, *values) == 0
+    assert torch.equal(y, torch.full((64,), 2.0))
+
+
+def test_code_for_another_gpu_is_refused(images: dict[str, bytes]) -> None:
+    module = ctypes.c_void_p()
+    with wavecast.device("gfx950"):
+        library = ctypes.CDLL("libamdhip64.so.7")
+        with pytest.raises(WavecastError, match="gfx942"):
+            library.hipModuleLoadData(ctypes.byref(module), images["gfx942"])
+
+
+def test_threads_launch_at_once(images: dict[str, bytes]) -> None:
+    results = [torch.zeros(64) for _ in range(4)]
+    with wavecast.device("gfx942"):
+        hip, x = Hip(images["gfx942"]), torch.ones(64)
+        addresses = [result.data_ptr() for result in results]
+
+        def work(index: int) -> None:
+            by = ctypes.c_float(float(index))
+            for _ in range(5):
+                values = pointer(x), ctypes.c_void_p(addresses[index]), ctypes.c_int(64), by
+                assert hip.launch("scale", 1, 64, *values) == 0
+
+        threads = [threading.Thread(target=work, args=(index,)) for index in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert [float(result[0]) for result in results] == [0.0, 2.0, 4.0, 6.0]
+
+
+def test_captured_launches_have_their_tensors(images: dict[str, bytes]) -> None:
+    with capture("gfx942") as launches:
+        hip = Hip(images["gfx942"])
+        x, y = torch.ones(8, 16), torch.zeros(8, 16, device="cuda")
+        for _ in range(2):
+            values = pointer(x), pointer(y), ctypes.c_int(128), ctypes.c_float(1.5)
+            assert hip.launch("scale", 2, 64, *values) == 0
+    (launch,) = launches
+    assert (launch.code.kernel, launch.grid, launch.block) == ("scale", (2, 1, 1), (64, 1, 1))
+    assert launch.count == 2
+    assert [(a.kind, a.shape) for a in launch.arguments[:2]] == [("tensor", (8, 16))] * 2
+    assert torch.equal(y, torch.zeros(8, 16))
+
+
+NEEDS = """
+import ctypes, sys, wavecast
+try:
+    ctypes.CDLL(sys.argv[1])
+except OSError as error:
+    print("libamdhip64" in str(error))
+with wavecast.device("gfx942"):
+    print(ctypes.CDLL(sys.argv[1]).count())
+"""
+
+
+def test_a_library_that_needs_the_runtime_is_loaded(tmp_path: Path) -> None:
+    """A library that depends on HIP's by its name, which is in no folder."""
+    sources = {
+        "stub": "int hipGetDeviceCount(int *n) { return 1; }",
+        "needs": "int hipGetDeviceCount(int *n); int count(void) {"
+        " int n = 0; return hipGetDeviceCount(&n) ? -1 : n; }",
+    }
+    zig = (toolchain.find().compiler[0], "cc", "-target", toolchain.zig_target(), "-shared")
+    stub, needs = tmp_path / "stub.so", tmp_path / "needs.so"
+    for name, text in sources.items():
+        (tmp_path / f"{name}.c").write_text(text)
+    named = ("-Wl,-soname,libamdhip64.so.7", "-o", stub)
+    assert not process.run([*zig, tmp_path / "stub.c", *named]).status
+    assert not process.run([*zig, tmp_path / "needs.c", stub, "-o", needs]).status
+    result = run_python("-c", NEEDS, str(needs))
+    assert result.stdout.split() == ["True", "1"], result.stderr

@@ -1,0 +1,84 @@
+"""Launches through HIP's modules by the programs whose Triton launches are executed or recorded."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from wavecast.compile.codeobject import Launch
+from wavecast.emulate.launch import AddressRange
+from wavecast.runtimes.hip_host.launching import LaunchedKernel, Launcher
+from wavecast.runtimes.hip_host.modules import LoadedModule
+from wavecast.runtimes.triton.recorder import Recorder
+from wavecast.runtimes.triton.timers import PredictedTimers
+
+if TYPE_CHECKING:
+    from wavecast.runtimes.triton.sampling import Sampler
+
+
+@dataclass
+class ExecutingLauncher(Launcher):
+    """Executes launches of kernels whose names `pattern` matches; those that `timers` wait for are
+    predicted. `executed` counts."""
+
+    timers: PredictedTimers | None = None
+    pattern: re.Pattern[str] = field(default_factory=lambda: re.compile(""))
+    executed: int = 0
+
+    @property
+    def describes(self) -> bool:
+        return super().describes or bool(self.timers and self.timers.timing)
+
+    def perform(
+        self,
+        module: LoadedModule,
+        launch: Launch,
+        ranges: Sequence[AddressRange],
+        entry: LaunchedKernel,
+    ) -> float:
+        if not self.pattern.search(launch.code.kernel):
+            return 0.0
+        if self.timers is not None and self.timers.timing:
+            self.share_with_sample(module, launch)
+            with self.arena.private():
+                self.timers.on_launch(launch, ranges)
+            return 0.0
+        self.executed += 1
+        return super().perform(module, launch, ranges, entry)
+
+
+@dataclass
+class RecordingLauncher(Launcher):
+    """Records launches; `sampler` executes samples of new ones."""
+
+    recorder: Recorder = field(default_factory=lambda: Recorder(""))
+    sampler: Sampler | None = None
+
+    @property
+    def describes(self) -> bool:
+        return True
+
+    def perform(
+        self,
+        module: LoadedModule,
+        launch: Launch,
+        ranges: Sequence[AddressRange],
+        entry: LaunchedKernel,
+    ) -> float:
+        del entry
+        recorder, name = self.recorder, launch.code.kernel
+        if not recorder.wants(name):
+            recorder.filtered[name] = None
+            return 0.0
+        if self.sampler is not None and not recorder.knows(launch):
+            self.share_with_sample(module, launch)
+            with self.arena.private():
+                profiles = self.sampler.sample_ranges(launch, ranges)
+            recorder.launches.profiles.add(launch, profiles)
+        recorder.record(launch)
+        return 0.0
+
+
+__all__ = ["ExecutingLauncher", "RecordingLauncher"]
