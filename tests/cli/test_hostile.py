@@ -269,7 +269,7 @@ def test_a_script_without_output(text: str) -> None:
     pytest.importorskip("triton", reason="needs Triton")
     Path("closed.py").write_text(f"import sys\n{text}\n")
     done = run_python("-m", "wavecast", "run", "closed.py")
-    said = "wavecast: the script launched no Triton kernel\n"
+    said = "wavecast: the script launched no kernel\n"
     assert (done.returncode, done.stderr) == (0, said)
 
 

@@ -233,7 +233,7 @@ def test_a_run_that_fails_keeps_the_table_before(script, tmp_path: Path, capfd) 
     with pytest.raises(SystemExit) as ended:
         run(["tune", path, "-o", str(output), "-j", "1"])
     assert ended.value.code == 3
-    assert "without launching a Triton kernel" in capfd.readouterr().err
+    assert "without launching a kernel" in capfd.readouterr().err
     assert output.read_text() == "before"
 
 

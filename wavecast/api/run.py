@@ -232,7 +232,7 @@ def run(
     progress: Progress = silent,  # noqa: ARG001 - what is executed has an output
     **options: Any,
 ) -> RunReport:
-    """Execute a script's Triton kernels, a HIP program, or a kernel of a HIP file, assembly or code
+    """Execute a script's kernels, a HIP program, or a kernel of a HIP file, assembly or code
     object, for an AMD GPU on this machine's processor.
 
     `arguments` go to a script or program. A script is run in this process as `__main__` with its
@@ -349,9 +349,8 @@ def _script(report: RunReport, arguments: tuple[str, ...], settings: ExecutionOp
         sys.stdout, sys.stderr = streams  # a script may replace or delete them
     nothing = not ended.traceback and not ended.executed
     if nothing and settings.check and not ended.code:
-        raise NothingAnalysed("the script launched no Triton kernel: nothing was checked")
-    notes = ("the script launched no Triton kernel",) if nothing else ()
-    return replace(report, code=ended.code, traceback=ended.traceback, notes=notes)
+        raise NothingAnalysed(f"{ended.notes[0]}: nothing was checked")
+    return replace(report, code=ended.code, traceback=ended.traceback, notes=ended.notes)
 
 
 def _program(

@@ -136,6 +136,81 @@ static int memory() {
     return 0;
 }
 
+// Reserved addresses, memory that is mapped there, and its content elsewhere.
+static int virtual_memory() {
+    hipMemAllocationProp properties = {};
+    properties.type = hipMemAllocationTypePinned;
+    properties.location.type = hipMemLocationTypeDevice;
+    size_t unit, free_bytes, total, after;
+    OK(hipMemGetAllocationGranularity(&unit, &properties, hipMemAllocationGranularityMinimum));
+    char *place;
+    OK(hipMemAddressReserve((void **)&place, 4 * unit, 0, nullptr, 0));
+    NEED((size_t)place % unit == 0);
+    NEED(hipMemset(place, 0, 4) == hipErrorInvalidValue);
+    hipMemGenericAllocationHandle_t first, other, again;
+    OK(hipMemGetInfo(&free_bytes, &total));
+    OK(hipMemCreate(&first, unit, &properties, 0));
+    OK(hipMemCreate(&other, unit, &properties, 0));
+    NEED(hipMemCreate(&again, unit + 1, &properties, 0) == hipErrorInvalidValue);
+    OK(hipMemMap(place, unit, 0, first, 0));
+    OK(hipMemMap(place + unit, unit, 0, other, 0));
+    hipMemAccessDesc access = {properties.location, hipMemAccessFlagsProtReadWrite};
+    OK(hipMemSetAccess(place, 2 * unit, &access, 1));
+    OK(hipMemGetInfo(&after, &total));
+    NEED(free_bytes - after == 2 * unit);
+    float *x = (float *)(place + unit) - 32;  // a kernel over the border of both
+    float values[64];
+    for (int i = 0; i < 64; ++i) values[i] = i;
+    OK(hipMemcpy(x, values, 128, hipMemcpyHostToDevice));
+    OK(hipMemcpy(x + 32, values + 32, 128, hipMemcpyHostToDevice));
+    scale<<<1, 64>>>(x, 64, 2.0f);
+    OK(hipDeviceSynchronize());
+    OK(hipMemcpy(values, x + 32, 128, hipMemcpyDeviceToHost));
+    NEED(values[0] == 64 && values[31] == 126);
+    OK(hipMemRetainAllocationHandle(&again, place + unit));
+    NEED(again == other);
+    OK(hipMemRelease(again));
+    OK(hipMemUnmap(place, 2 * unit));
+    OK(hipMemMap(place + 3 * unit, unit, 0, other, 0));
+    OK(hipMemcpy(values, place + 3 * unit, 128, hipMemcpyDeviceToHost));
+    NEED(values[0] == 64 && values[31] == 126);
+    OK(hipMemUnmap(place + 3 * unit, unit));
+    OK(hipMemRelease(first));
+    OK(hipMemRelease(other));
+    OK(hipMemAddressFree(place, 4 * unit));
+    OK(hipMemGetInfo(&after, &total));
+    NEED(after == free_bytes);
+    return 0;
+}
+
+// What libraries ask of pointers, and how they pass memory on.
+static int pointers() {
+    char *x;
+    OK(hipMalloc(&x, 1000));
+    void *first;
+    size_t bytes;
+    unsigned type;
+    OK(hipPointerGetAttribute(&first, HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR, x + 10));
+    OK(hipPointerGetAttribute(&bytes, HIP_POINTER_ATTRIBUTE_RANGE_SIZE, x + 10));
+    OK(hipPointerGetAttribute(&type, HIP_POINTER_ATTRIBUTE_MEMORY_TYPE, x + 10));
+    NEED(first == x && bytes == 1000 && type == hipMemoryTypeDevice);
+    NEED(hipPointerGetAttribute(&first, HIP_POINTER_ATTRIBUTE_HOST_POINTER, x));
+    NEED(hipPointerGetAttribute(&first, HIP_POINTER_ATTRIBUTE_RANGE_SIZE, &bytes));
+    hipIpcMemHandle_t handle;
+    OK(hipIpcGetMemHandle(&handle, x));
+    OK(hipIpcOpenMemHandle(&first, handle, 0));
+    NEED(first == x);
+    OK(hipIpcCloseMemHandle(first));
+    void *function;
+    hipDriverProcAddressQueryResult status;
+    OK(hipGetProcAddress("hipMalloc", &function, 0, 0, &status));
+    NEED(function && status == HIP_GET_PROC_ADDRESS_SUCCESS);
+    NEED(hipGetProcAddress("hipNothing", &function, 0, 0, &status) == hipErrorInvalidValue);
+    NEED(status == HIP_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND);
+    OK(hipFree(x));
+    return 0;
+}
+
 static int copies() {
     int host[6][8], *x, back[6][4];
     for (int i = 0; i < 48; ++i) host[i / 8][i % 8] = i;
@@ -319,6 +394,17 @@ static int modules(const char *path) {
                      HIP_LAUNCH_PARAM_END};
     OK(hipModuleLaunchKernel(function, 2, 1, 1, 64, 1, 1, 0, 0, nullptr, extra));
     NEED(x[99] == 16);
+    hipLaunchAttribute attribute = {};
+    attribute.id = hipLaunchAttributeCooperative;
+    HIP_LAUNCH_CONFIG launch = {2, 1, 1, 64, 1, 1, 0, 0, &attribute, 1};
+    OK(hipDrvLaunchKernelEx(&launch, function, nullptr, extra));
+    attribute.val.cooperative = 1;
+    OK(hipDrvLaunchKernelEx(&launch, function, nullptr, extra));
+    launch.gridDimX = 1 << 20;
+    NEED(hipDrvLaunchKernelEx(&launch, function, nullptr, extra) ==
+         hipErrorCooperativeLaunchTooLarge);
+    OK(hipExtModuleLaunchKernel(function, 128, 1, 1, 64, 1, 1, 0, 0, nullptr, extra));
+    NEED(x[99] == 128);
     OK(hipModuleUnload(module));
     NEED(hipModuleLoad(&module, "/nowhere.hsaco") == hipErrorFileNotFound);
     return 0;
@@ -359,6 +445,8 @@ int main(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : "";
     int *x = nullptr;
     if (!strcmp(name, "memory")) return memory();
+    if (!strcmp(name, "virtual_memory")) return virtual_memory();
+    if (!strcmp(name, "pointers")) return pointers();
     if (!strcmp(name, "copies")) return copies();
     if (!strcmp(name, "symbols")) return symbols();
     if (!strcmp(name, "streams")) return streams();

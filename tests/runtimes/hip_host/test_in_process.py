@@ -209,6 +209,50 @@ def test_threads_launch_at_once(images: dict[str, bytes]) -> None:
     assert [float(result[0]) for result in results] == [0.0, 2.0, 4.0, 6.0]
 
 
+def test_events_have_predicted_times(images: dict[str, bytes]) -> None:
+    """A launch alone, then three alike: HIP's events and PyTorch's agree."""
+    y = torch.ones(64)
+    with wavecast.device("gfx942"):
+        hip = Hip(images["gfx942"])
+        values = pointer(y), pointer(y), ctypes.c_int(64), ctypes.c_float(1.0)
+
+        def elapsed(launches: int) -> float:
+            events = [ctypes.c_void_p() for _ in range(2)]
+            milliseconds = ctypes.c_float()
+            for event in events:
+                hip.call("hipEventCreate", ctypes.byref(event))
+            hip.call("hipEventRecord", events[0], None)
+            for _ in range(launches):
+                assert hip.launch("scale", 1, 64, *values) == 0
+            hip.call("hipEventRecord", events[1], None)
+            hip.call("hipEventElapsedTime", ctypes.byref(milliseconds), *events)
+            return milliseconds.value
+
+        single, three = elapsed(1), elapsed(3)
+        start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        assert hip.launch("scale", 1, 64, *values) == 0
+        end.record()
+    assert 1e-3 < single < 0.1
+    assert three == pytest.approx(3 * single)
+    assert start.elapsed_time(end) == pytest.approx(single)
+    assert torch.equal(y, torch.full((64,), 2.0**5))
+
+
+def test_addresses_of_tensors_are_ranges(images: dict[str, bytes]) -> None:
+    with wavecast.device("gfx942"):
+        hip, y = Hip(images["gfx942"]), torch.zeros(100)
+        inside = ctypes.c_void_p(y[10:].data_ptr())
+        base, size = ctypes.c_void_p(), ctypes.c_size_t()
+        call = (ctypes.byref(base), ctypes.byref(size), inside)
+        assert hip.call("hipMemGetAddressRange", *call) == 0
+        assert (base.value, size.value) == (y.data_ptr(), 400)
+        assert hip.call("hipPointerGetAttribute", ctypes.byref(base), 11, inside) == 0
+        assert base.value == y.data_ptr()
+        assert hip.call("hipMemsetD16Async", inside, 0x3F80, ctypes.c_size_t(4), None) == 0
+    assert y.view(torch.int16)[18:26].tolist() == [0, 0, *[0x3F80] * 4, 0, 0]
+
+
 def test_captured_launches_have_their_tensors(images: dict[str, bytes]) -> None:
     with capture("gfx942") as launches:
         hip = Hip(images["gfx942"])

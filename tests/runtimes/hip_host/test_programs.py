@@ -61,7 +61,11 @@ def ran(
 
 
 @pytest.mark.parametrize(
-    "name", ["memory", "copies", "symbols", "streams", "launches", "device_functions"]
+    "name",
+    [
+        *("memory", "virtual_memory", "pointers", "copies", "symbols", "streams", "launches"),
+        "device_functions",
+    ],
 )
 def test_a_part_of_the_api_does_what_hip_does(
     program: Path, capfd: pytest.CaptureFixture[str], name: str

@@ -99,7 +99,7 @@ REFUSED = [
     ("import nosuchmodule", "", CaptureError, "No module named 'nosuchmodule'"),
     ("input()", "", CaptureError, "EOFError"),
     ("import os; os._exit(3)", "", CaptureError, "os._exit(3)"),
-    ("print('hello')", "", NothingAnalysed, "without launching a Triton kernel"),
+    ("print('hello')", "", NothingAnalysed, "without launching a kernel"),
     (
         "launch(1000)\ntorch.testing.assert_close(torch.zeros(4), torch.ones(4))",
         "matmul",

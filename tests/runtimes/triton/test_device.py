@@ -125,8 +125,25 @@ def test_do_bench_gives_predicted_milliseconds() -> None:
     assert not out.any()
 
 
+def test_events_of_torch_have_predicted_times_of_what_is_executed() -> None:
+    x, out = torch.randn(256), torch.zeros(256)
+    with wavecast.device("gfx942") as device:
+        first, middle, last = (torch.cuda.Event(enable_timing=True) for _ in range(3))
+        first.record()
+        kernels.add[(1,)](x, x, out, 256, BLOCK=256)
+        middle.record()
+        for _ in range(2):
+            kernels.add[(1,)](x, x, out, 256, BLOCK=256)
+        last.record()
+        once = triton.testing.do_bench(lambda: kernels.add[(1,)](x, x, out, 256, BLOCK=256))
+        assert device.executed == 3
+    assert first.elapsed_time(middle) == pytest.approx(once)
+    assert middle.elapsed_time(last) == pytest.approx(2 * once)
+    assert torch.equal(out, x + x)
+
+
 def test_what_is_no_launch_has_no_time() -> None:
-    with pytest.warns(UserWarning, match="launched no Triton kernel"), wavecast.device("gfx942"):
+    with pytest.warns(UserWarning, match="launched no kernel"), wavecast.device("gfx942"):
         assert math.isnan(triton.testing.do_bench(lambda: torch.ones(4).sum()))
 
 

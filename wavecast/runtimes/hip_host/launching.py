@@ -80,6 +80,9 @@ class Launcher:
         """What the runtime must know of how launches are executed."""
         return {"canary": CANARY if self.checks else 0, "predicts": int(self.predicts)}
 
+    def on_event(self) -> None:
+        """The program has recorded an event."""
+
     def launch(
         self,
         module: LoadedModule,

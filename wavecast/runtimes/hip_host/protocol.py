@@ -35,6 +35,10 @@ class HostRequest(IntEnum):
     LIBRARY = 7
     COMPILE = 8
     ORDER = 9
+    EVENT = 10
+    """An event has been recorded: its time is that of predicted launches (in one process only)."""
+    RANGE = 11
+    """The memory of an address that is in no allocation (in one process only)."""
 
 
 class OrderEvent(IntEnum):

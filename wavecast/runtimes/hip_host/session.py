@@ -66,6 +66,8 @@ class ProgramSession:
             HostRequest.LIBRARY: self._library,
             HostRequest.COMPILE: self._compile,
             HostRequest.ORDER: self._order,
+            HostRequest.EVENT: self._event,
+            HostRequest.RANGE: self._range,
         }
 
     def _hello(self, _: bytes) -> bytes:
@@ -97,6 +99,19 @@ class ProgramSession:
 
     def _order(self, message: bytes) -> bytes:
         return b"" if self.order is None else self.order.tell(message)
+
+    def _event(self, _: bytes) -> bytes:
+        self.launcher.on_event()
+        return b""
+
+    def _range(self, message: bytes) -> bytes:
+        """First address and bytes of a tensor, zeros for none."""
+        tensors = self.launcher.tensors
+        (address,) = struct.unpack("<Q", message)
+        tensor = tensors.at(address) if tensors is not None else None
+        return struct.pack(
+            "<QQ", *((tensor.first, tensor.end - tensor.first) if tensor else (0, 0))
+        )
 
     def _library(self, message: bytes) -> bytes:
         name, _, rest = message.partition(b"\0")

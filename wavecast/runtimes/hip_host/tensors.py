@@ -49,9 +49,13 @@ class AddressedTensors:
         self._libc = ctypes.CDLL(None)
 
     def add(self, tensor: Any) -> None:
-        """A program asks for the address of a tensor."""
+        """A program asks for the address of a tensor. Tensors of subclasses have no memory that
+        kernels get, or have it in others (`FakeTensor`, `DTensor`)."""
         import torch
         from torch.multiprocessing.reductions import StorageWeakRef
+
+        if type(tensor) not in (torch.Tensor, torch.nn.Parameter):
+            return
 
         with torch._C.DisableTorchFunction():
             try:
@@ -109,7 +113,8 @@ class AddressedTensors:
 
         with torch._C.DisableTorchFunction():
             for item in gc.get_objects():
-                if issubclass(type(item), torch.Tensor) and item.layout is torch.strided:
+                kind = type(item)
+                if kind in (torch.Tensor, torch.nn.Parameter) and item.layout is torch.strided:
                     try:
                         storage = item.untyped_storage()
                         first = storage.data_ptr()

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 LANGUAGES: Final[Mapping[str, str]] = {
@@ -10,6 +11,30 @@ LANGUAGES: Final[Mapping[str, str]] = {
 }
 """Module -> the function that is called with the target once a program has imported it."""
 
-Prepare = Callable[[str], None]
+TIMERS: Final[Mapping[str, Sequence[str]]] = {"flydsl.autotune": ("do_bench",)}
+"""Module -> its functions that time a function as `triton.testing.do_bench` does."""
 
-__all__ = ["LANGUAGES", "Prepare"]
+UNSEEN: Final[Mapping[str, str]] = {
+    "cutlass": "CuTe DSL",
+    "cuda.tile": "cuTile",
+    "cupy": "CuPy",
+    "numba.cuda": "Numba",
+    "warp": "Warp",
+    "taichi": "Taichi",
+    "pycuda": "PyCUDA",
+    "pyopencl": "PyOpenCL",
+    "hip": "HIP Python",
+    "max": "MAX",
+    "mlx": "MLX",
+}
+"""Module -> the language or library whose launches are not seen."""
+
+
+def unseen_launches() -> str:
+    """A line for a program that launched nothing that is seen; "" where it has imported none of
+    `UNSEEN`."""
+    names = [name for module, name in UNSEEN.items() if module in sys.modules]
+    return f"what {' and '.join(names)} launches is not seen" if names else ""
+
+
+__all__ = ["LANGUAGES", "TIMERS", "UNSEEN", "unseen_launches"]

@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import ctypes
 import functools
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from importlib.machinery import ExtensionFileLoader
 from pkgutil import resolve_name
 from typing import Any, Final
 
 from wavecast.runtimes.hip_host.in_process import HipInProcess, is_loaded
 from wavecast.runtimes.imported import call_when_imported
-from wavecast.runtimes.languages.registry import LANGUAGES
+from wavecast.runtimes.languages.registry import LANGUAGES, TIMERS
 from wavecast.runtimes.patching import Patches
 
 _LIBRARIES: Final = ("libamdhip64", "libhiprtc")
 
 
-def watch(patches: Patches, runtime: HipInProcess, target: str) -> None:
+def watch(
+    patches: Patches, runtime: HipInProcess, target: str, measure: Callable[..., Any]
+) -> None:
     """Start `runtime`, for a GPU of `target`, where a program imports a language of the registry,
-    or loads HIP's library or one that depends on it; until `patches` are undone, which stops it."""
+    or loads HIP's library or one that depends on it; `measure` is in the place of the languages'
+    timers. Until `patches` are undone, which stops it."""
 
     def start(function: str = "") -> None:
         runtime.start()
@@ -28,12 +32,21 @@ def watch(patches: Patches, runtime: HipInProcess, target: str) -> None:
 
     for module, function in LANGUAGES.items():
         call_when_imported(patches, module, functools.partial(start, function))
+    for module, names in TIMERS.items():
+        call_when_imported(
+            patches, module, functools.partial(_replace, patches, module, names, measure)
+        )
     patches.callback(runtime.stop)
     if is_loaded():
         start()
     load, create = ctypes.CDLL.__init__, ExtensionFileLoader.create_module
     patches.attribute(ctypes.CDLL, "__init__", _loading(load, start))
     patches.attribute(ExtensionFileLoader, "create_module", _loading(create, start))
+
+
+def _replace(patches: Patches, module: str, names: Sequence[str], value: Any) -> None:
+    for name in names:
+        patches.attribute(sys.modules[module], name, value)
 
 
 def _loading(original: Callable[..., Any], start: Callable[[], None]) -> Callable[..., Any]:

@@ -22,18 +22,21 @@ CUDA_VERSION = "12.8"
 
 
 def install(
-    patches: Patches, facts: DeviceFacts, *, executing: bool, gpus: Gpus | None = None
+    patches: Patches,
+    facts: DeviceFacts,
+    clock: Callable[[], float] | None,
+    gpus: Gpus | None = None,
 ) -> None:
     """Replace what `torch.cuda`, `torch.accelerator` and `torch.version` say.
 
-    With `executing`, launches are executed, so that events can measure them. `gpus` are those of a
-    node, where there are several.
+    `clock` gives events their time in seconds; None where launches are not executed. `gpus` are
+    those of a node, where there are several.
     """
     import torch
 
     replaced = {
         **_queries(facts),
-        **streams.replacements(executing=executing),
+        **streams.replacements(clock),
         **random.replacements(),
     }
     bindings, accelerator = _bindings(), {}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any
 
@@ -29,11 +30,13 @@ def emulated_cuda(
     node: GpuNode | None = None,
     heard: Heard | None = None,
     on_address: Callable[[Any], None] | None = None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> Iterator[Any]:
     """Run PyTorch code that says `cuda` on CPU tensors that call themselves `cuda:0`.
 
     `note` receives lines the user must see. Comparisons of tensors succeed while `in_doubt()` says
-    that numbers are missing. With `executing`, launches are executed and events measure them.
+    that numbers are missing. With `executing`, launches are executed and events measure them by
+    `clock` (seconds).
     With a `node` there are its GPUs instead of one, and the block gets the `Gpus`. `heard` gets
     the calls of libraries by compiled graphs, `on_address` tensors whose address is asked for.
     Everything is put back at the end. Raises MissingTool without PyTorch.
@@ -64,7 +67,7 @@ def emulated_cuda(
         active = gpus.mode = SeveralGpus(torch, gpus)
     try:
         compiling.install(patches, facts, heard)
-        cuda_api.install(patches, facts, executing=executing, gpus=gpus)
+        cuda_api.install(patches, facts, clock if executing else None, gpus)
         checks.install(patches, in_doubt, note)
         fake.install(patches, gpus)
         products.install(patches)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-import time
+from collections.abc import Callable
 from typing import Any
 
 from wavecast.errors import CaptureError
@@ -37,7 +37,9 @@ class CpuEvent:
 
 
 class TimedEvent(CpuEvent):
-    """An event between launches that are executed: times are those of this machine's clock."""
+    """An event between launches that are executed; its time is `_clock`'s, in seconds."""
+
+    _clock: Callable[[], float]
 
     def __init__(self, enable_timing: bool = False, *_: Any, **__: Any) -> None:
         self._timing = enable_timing
@@ -45,7 +47,8 @@ class TimedEvent(CpuEvent):
 
     def record(self, stream: Any = None) -> None:
         del stream
-        self._recorded = time.perf_counter()
+        if self._timing:
+            self._recorded = self._clock()
 
     def elapsed_time(self, end: Any) -> float:
         """Milliseconds to `end`. Raises ValueError as PyTorch does."""
@@ -112,12 +115,13 @@ class NoGraph:
         )
 
 
-def replacements(*, executing: bool) -> dict[str, Any]:
-    """Names of `torch.cuda` and what they are meanwhile; `executing` when launches are executed."""
+def replacements(clock: Callable[[], float] | None) -> dict[str, Any]:
+    """Names of `torch.cuda` and what they are meanwhile; `clock` has the time of events where
+    launches are executed."""
     kinds = {name: type(name, (CpuStream,), {}) for name in ("Stream", "ExternalStream")}
     stream = kinds["Stream"]()
     return {
-        "Event": TimedEvent if executing else CpuEvent,
+        "Event": CpuEvent if clock is None else _timed_event(clock),
         "current_stream": lambda *_, **__: stream,
         "default_stream": lambda *_, **__: stream,
         "get_stream_from_external": lambda *_, **__: stream,
@@ -125,6 +129,10 @@ def replacements(*, executing: bool) -> dict[str, Any]:
         **{name: type(name, (NoGraph,), {}) for name in ("CUDAGraph", "graph")},
         **{name: _context() for name in ("stream", "device", "device_of")},
     }
+
+
+def _timed_event(clock: Callable[[], float]) -> type:
+    return type("Event", (TimedEvent,), {"_clock": staticmethod(clock)})
 
 
 def _context() -> type:

@@ -13,10 +13,8 @@ NOT_MEASURED = "times the program asked for are NaN: launches are captured, not 
 _TIMERS = ("do_bench", "do_bench_cudagraph", "do_bench_proton", "do_bench_cudagraph_proton")
 
 
-def install(patches: Patches, recorder: Recorder) -> None:
-    """Replace the timers, and `perf_report`'s sweep by its first and last size."""
-    import triton.testing as testing
-
+def timer_without_times(recorder: Recorder) -> Callable[..., Any]:
+    """A timer in the form of `do_bench` that calls the function once."""
     from wavecast.runtimes.torch_cpu.skipping import SkipHeavy
 
     def timer(fn: Callable[[], Any], *args: Any, **kwargs: Any) -> Any:
@@ -26,6 +24,14 @@ def install(patches: Patches, recorder: Recorder) -> None:
             fn()
         return _no_time(kwargs.get("quantiles"), kwargs.get("return_mode", "mean"))
 
+    return timer
+
+
+def install(patches: Patches, recorder: Recorder) -> None:
+    """Replace the timers, and `perf_report`'s sweep by its first and last size."""
+    import triton.testing as testing
+
+    timer = timer_without_times(recorder)
     for name in _TIMERS:
         if hasattr(testing, name):
             patches.attribute(testing, name, timer)

@@ -6,12 +6,13 @@ from __future__ import annotations
 import contextlib
 import warnings
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from wavecast.errors import UsageError, WavecastError
 from wavecast.runtimes.devices import DeviceFacts
+from wavecast.runtimes.languages.registry import unseen_launches
 from wavecast.runtimes.triton.program import (
     own_traceback,
     program_of,
@@ -59,9 +60,10 @@ def device(
     more (docs/checks.md). What is found gathers in `reports` of the object the block gets; when the
     block ends with errors there, ChecksFailed is raised. Given a `Reports`, it only gathers there.
 
-    Times that `triton.testing` gives, and autotuners choose by, are predictions for the device.
-    Launches that are timed are not executed. One that cannot be predicted takes `inf`; why is in
-    `notes` of the object the block gets, and a warning at its end.
+    Times that `triton.testing` gives, and autotuners choose by, are predictions for the device, and
+    so are those between events of `torch.cuda` and of HIP: the sum of the launches between them.
+    Launches that a function times are not executed. One that cannot be predicted takes `inf`; why
+    is in `notes` of the object the block gets, and a warning at its end.
 
     With `trace`, `traces` of that object holds what every launch executed and touched
     (docs/trace.md); give a `TraceMode` to choose workgroups or to record waves.
@@ -127,7 +129,12 @@ def device(
             if not real and pytorch:
                 gpus = modes.enter_context(
                     emulated_cuda(
-                        facts, _ignore, executing=True, node=node, on_address=hooks.tensors.add
+                        facts,
+                        _ignore,
+                        executing=True,
+                        node=node,
+                        on_address=hooks.tensors.add,
+                        clock=hooks.timers.on_event,
                     )
                 )
                 if isinstance(hooks, NodeHooks):
@@ -179,12 +186,13 @@ def _ignore(note: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class ScriptExit:
-    """How a script ended: its exit code, how many launches were executed, and the traceback of what
-    it raised ("" when it ended by itself)."""
+    """How a script ended: its exit code, how many launches were executed, the traceback of what it
+    raised ("" when it ended by itself), and what the user must be told."""
 
     code: int
     executed: int
     traceback: str = ""
+    notes: tuple[str, ...] = ()
 
 
 def run_script(
@@ -203,7 +211,15 @@ def run_script(
     What the emulator cannot do is raised as it is; anything else the script raises is described.
     """
     with device(arch, **options) as hooks:
-        return _run(path, arguments, hooks, once)
+        ended = _run(path, arguments, hooks, once)
+        return replace(ended, notes=tuple(_notes(ended, hooks)))
+
+
+def _notes(ended: ScriptExit, hooks: ExecutingHooks) -> Iterator[str]:
+    if not ended.executed and not ended.traceback:
+        yield ": ".join(filter(None, ("the script launched no kernel", unseen_launches())))
+    if hooks.timers.has_events:
+        yield f"times between events are predictions for {hooks.driver.facts.name}"
 
 
 def _run(path: Path, arguments: Sequence[str], hooks: ExecutingHooks, once: bool) -> ScriptExit:

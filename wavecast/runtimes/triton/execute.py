@@ -81,7 +81,7 @@ class ExecutingHooks:
         self._executed = 0
         self.notes: dict[str, None] = {}
         self._device = device
-        self._timers = PredictedTimers(device, self.notes.setdefault)
+        self.timers = PredictedTimers(device, self.notes.setdefault)
         self.tensors = AddressedTensors()
         self.hip = HipInProcess(device, self._launcher)
         self._patches = Patches()
@@ -105,8 +105,8 @@ class ExecutingHooks:
             patches.attribute(JITFunction, "run", self._filtered_run(JITFunction.run))
             recording.start_blocking()  # replayed launches have no function to filter by
             patches.callback(recording.stop_blocking)
-        self._timers.install(patches)
-        watch(patches, self.hip, self._device.target)
+        self.timers.install(patches)
+        watch(patches, self.hip, self._device.target, self.timers.measure)
 
     @property
     def executed(self) -> int:
@@ -119,7 +119,7 @@ class ExecutingHooks:
     def _launcher(self, arena: Arena) -> ExecutingLauncher:
         return ExecutingLauncher(
             self.emulator, self._device, arena, checks=self.emulator.mode is not None,
-            tensors=self.tensors, timers=self._timers, pattern=self._pattern,
+            tensors=self.tensors, timers=self.timers, pattern=self._pattern,
         )  # fmt: skip
 
     def remove(self) -> None:
@@ -158,9 +158,10 @@ class ExecutingHooks:
             if loaded.scratch:
                 data, more = self._with_scratch(kernel, loaded, launch.kernarg)
                 launch, ranges = replace(launch, kernarg=data), ranges + more
-        if self._timers.timing:
-            self._timers.on_launch(launch, ranges)
+        if self.timers.timing:
+            self.timers.on_launch(launch, ranges)
             return
+        self.timers.before_execution(launch, ranges)
         self._execute(launch, ranges, values)
         self._executed += 1
 
@@ -174,7 +175,7 @@ class ExecutingHooks:
     ) -> Launch:
         """The launch; its arguments are described for predictions and for checks."""
         code, layout, segment = loaded.code, loaded.layout, loaded.segment
-        if self._timers.timing or self.emulator.mode is not None:
+        if self.timers.describes or self.emulator.mode is not None:
             return build_launch(code, layout, segment, kernel.src.signature, grid, values)
         data = pack(code.kernel, layout, segment, values)
         workgroups, cluster = in_workgroups(code, grid)

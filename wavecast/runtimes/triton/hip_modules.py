@@ -27,9 +27,16 @@ class ExecutingLauncher(Launcher):
     pattern: re.Pattern[str] = field(default_factory=lambda: re.compile(""))
     executed: int = 0
 
+    def facts(self) -> dict[str, int]:
+        return {**super().facts(), "predicts": int(self.timers is not None)}
+
+    def on_event(self) -> None:
+        if self.timers is not None:
+            self.timers.on_event()
+
     @property
     def describes(self) -> bool:
-        return super().describes or bool(self.timers and self.timers.timing)
+        return super().describes or bool(self.timers and self.timers.describes)
 
     def perform(
         self,
@@ -40,13 +47,17 @@ class ExecutingLauncher(Launcher):
     ) -> float:
         if not self.pattern.search(launch.code.kernel):
             return 0.0
-        if self.timers is not None and self.timers.timing:
+        seconds = 0.0
+        if self.timers is not None and self.timers.describes:
             self.share_with_sample(module, launch)
             with self.arena.private():
-                self.timers.on_launch(launch, ranges)
-            return 0.0
+                if self.timers.timing:
+                    self.timers.on_launch(launch, ranges)
+                    return 0.0
+                seconds = self.timers.before_execution(launch, ranges)
         self.executed += 1
-        return super().perform(module, launch, ranges, entry)
+        super().perform(module, launch, ranges, entry)
+        return seconds
 
 
 @dataclass

@@ -80,7 +80,8 @@ class Hooks:
         self.autotuners.install(patches)
         benchmarks.install(patches, self.recorder)
         if self.driver.facts.is_amd:
-            watch(patches, self._hip, self._device.target)
+            timer = benchmarks.timer_without_times(self.recorder)
+            watch(patches, self._hip, self._device.target, timer)
 
     def _launcher(self, arena: Arena) -> RecordingLauncher:
         return RecordingLauncher(

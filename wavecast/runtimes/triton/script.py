@@ -357,6 +357,6 @@ def _nothing(
     if notes:
         return NothingAnalysed(f"{script.name} launched no kernel: {'; '.join(notes)}")
     return NothingAnalysed(
-        f"{script.name} finished without launching a Triton kernel",
+        f"{script.name} finished without launching a kernel",
         hint="call the kernel in the script, for example kernel[grid](...)",
     )

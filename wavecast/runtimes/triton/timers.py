@@ -1,7 +1,8 @@
-"""`triton.testing`'s timers and autotuners on an emulated device: predicted milliseconds.
+"""Timers of programs on an emulated device: predicted milliseconds.
 
-Launches inside a timed function are predicted, not executed; everything else in it runs on the
-host and takes no time of the device.
+Launches inside a function that `triton.testing` times, or an autotuner, are predicted, not
+executed. Launches between events are both. Everything else runs on the host and takes no time of
+the device.
 """
 
 from __future__ import annotations
@@ -36,12 +37,20 @@ class PredictedTimers:
         self._note = note
         self._timed: list[list[float]] = []
         self._known: dict[tuple, float] = {}
+        self._passed = 0.0
+        self.has_events = False
+        """Whether a program has recorded an event: launches are predicted from then on."""
         self._configurations: list[str] = []
 
     @property
     def timing(self) -> bool:
         """Whether a launch now is one that is timed."""
         return bool(self._timed)
+
+    @property
+    def describes(self) -> bool:
+        """Whether a launch now is predicted: its arguments must be described."""
+        return self.timing or self.has_events
 
     def install(self, patches: Patches) -> None:
         """Replace the timers."""
@@ -64,7 +73,7 @@ class PredictedTimers:
         finally:
             times = self._timed.pop()
         if not times:
-            self._note("a timed function launched no Triton kernel: its time is NaN")
+            self._note("a timed function launched no kernel: its time is NaN")
         total = 1e3 * sum(times) if times else math.nan
         quantiles = kwargs.get("quantiles")
         if quantiles is not None:
@@ -72,11 +81,26 @@ class PredictedTimers:
         return [total] if kwargs.get("return_mode") == "all" else total
 
     def on_launch(self, launch: Launch, ranges: Sequence[AddressRange]) -> None:
-        """Predict a launch that a timer waits for; once for all that are alike."""
+        """Predict a launch that a timer waits for."""
+        self._timed[-1].append(self._time_of(launch, ranges))
+
+    def on_event(self) -> float:
+        """The time of the device at an event: seconds of the launches since the first event."""
+        self.has_events = True
+        return self._passed
+
+    def before_execution(self, launch: Launch, ranges: Sequence[AddressRange]) -> float:
+        """Predict a launch that will be executed; its seconds, 0 where no event asks for them."""
+        seconds = self._time_of(launch, ranges) if self.has_events else 0.0
+        self._passed += seconds
+        return seconds
+
+    def _time_of(self, launch: Launch, ranges: Sequence[AddressRange]) -> float:
+        """Predicted seconds, once for all launches that are alike."""
         key = identity(launch)
         if key not in self._known:
             self._known[key] = self._seconds(launch, ranges)
-        self._timed[-1].append(self._known[key])
+        return self._known[key]
 
     def _seconds(self, launch: Launch, ranges: Sequence[AddressRange]) -> float:
         from wavecast.sampling.estimate import estimate

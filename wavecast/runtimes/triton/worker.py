@@ -26,6 +26,7 @@ from wavecast import processes
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import WavecastError
 from wavecast.runtimes.devices import DeviceFacts
+from wavecast.runtimes.languages.registry import unseen_launches
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.triton import wire
 from wavecast.runtimes.triton.capture_cache import ignored_folders
@@ -226,6 +227,8 @@ def _capture(
         observed.restore()
         hooks.remove()
         sender.counts()
+    if not recorder.launches and (text := unseen_launches()):
+        recorder.note(text)
     if sender.is_copy:  # the script forked, and the copy came back here as well
         return
     dependencies = observer.dependencies() if observer is not None and raised is None else ""

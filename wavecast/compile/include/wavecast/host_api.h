@@ -70,6 +70,31 @@ hipError_t hipMemGetInfo(size_t *available, size_t *total);
 hipError_t hipMemPtrGetInfo(void *pointer, size_t *bytes);
 hipError_t hipMemGetAddressRange(hipDeviceptr_t *base, size_t *bytes, hipDeviceptr_t pointer);
 hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *pointer);
+hipError_t hipPointerGetAttribute(void *value, hipPointer_attribute attribute,
+                                  hipDeviceptr_t pointer);
+hipError_t hipIpcGetMemHandle(hipIpcMemHandle_t *handle, void *pointer);
+hipError_t hipIpcOpenMemHandle(void **pointer, hipIpcMemHandle_t handle, unsigned flags);
+hipError_t hipIpcCloseMemHandle(void *pointer);
+hipError_t hipMemAddressReserve(void **pointer, size_t bytes, size_t alignment, void *address,
+                                unsigned long long flags);
+hipError_t hipMemAddressFree(void *pointer, size_t bytes);
+hipError_t hipMemCreate(hipMemGenericAllocationHandle_t *handle, size_t bytes,
+                        const hipMemAllocationProp *properties, unsigned long long flags);
+hipError_t hipMemRelease(hipMemGenericAllocationHandle_t handle);
+hipError_t hipMemMap(void *pointer, size_t bytes, size_t offset,
+                     hipMemGenericAllocationHandle_t handle, unsigned long long flags);
+hipError_t hipMemUnmap(void *pointer, size_t bytes);
+hipError_t hipMemSetAccess(void *pointer, size_t bytes, const hipMemAccessDesc *access,
+                           size_t count);
+hipError_t hipMemGetAccess(unsigned long long *flags, const hipMemLocation *location,
+                           void *pointer);
+hipError_t hipMemGetAllocationGranularity(size_t *bytes, const hipMemAllocationProp *properties,
+                                          hipMemAllocationGranularity_flags option);
+hipError_t hipMemGetAllocationPropertiesFromHandle(hipMemAllocationProp *properties,
+                                                   hipMemGenericAllocationHandle_t handle);
+hipError_t hipMemRetainAllocationHandle(hipMemGenericAllocationHandle_t *handle, void *pointer);
+hipError_t hipGetProcAddress(const char *symbol, void **function, int version,
+                             unsigned long long flags, hipDriverProcAddressQueryResult *status);
 hipError_t hipMemPrefetchAsync(const void *pointer, size_t bytes, int device,
                                hipStream_t stream WC_OR(0));
 hipError_t hipMemAdvise(const void *pointer, size_t bytes, hipMemoryAdvise advice, int device);
@@ -198,6 +223,10 @@ hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t function, unsigned gri
                                             unsigned block_y, unsigned block_z,
                                             unsigned dynamic_lds, hipStream_t stream,
                                             void **arguments);
+hipError_t hipDrvLaunchKernelEx(const HIP_LAUNCH_CONFIG *launch, hipFunction_t function,
+                                void **arguments, void **extra);
+hipError_t hipLaunchKernelExC(const hipLaunchConfig_t *launch, const void *function,
+                              void **arguments);
 hipError_t hipExtModuleLaunchKernel(hipFunction_t function, unsigned items_x, unsigned items_y,
                                     unsigned items_z, unsigned block_x, unsigned block_y,
                                     unsigned block_z, size_t dynamic_lds, hipStream_t stream,

@@ -302,6 +302,24 @@ typedef struct hipPointerAttribute_t {
     int isManaged;
     unsigned allocationFlags;
 } hipPointerAttribute_t;
+typedef enum hipPointer_attribute {
+    HIP_POINTER_ATTRIBUTE_CONTEXT = 1,
+    HIP_POINTER_ATTRIBUTE_MEMORY_TYPE = 2,
+    HIP_POINTER_ATTRIBUTE_DEVICE_POINTER = 3,
+    HIP_POINTER_ATTRIBUTE_HOST_POINTER = 4,
+    HIP_POINTER_ATTRIBUTE_P2P_TOKENS = 5,
+    HIP_POINTER_ATTRIBUTE_SYNC_MEMOPS = 6,
+    HIP_POINTER_ATTRIBUTE_BUFFER_ID = 7,
+    HIP_POINTER_ATTRIBUTE_IS_MANAGED = 8,
+    HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
+    HIP_POINTER_ATTRIBUTE_IS_LEGACY_HIP_IPC_CAPABLE = 10,
+    HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR = 11,
+    HIP_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
+    HIP_POINTER_ATTRIBUTE_MAPPED = 13
+} hipPointer_attribute;
+typedef struct hipIpcMemHandle_st {
+    char reserved[64];
+} hipIpcMemHandle_t;
 
 typedef struct hipFuncAttributes {
     int binaryVersion, cacheModeCA;
@@ -401,6 +419,64 @@ typedef struct hipMemPoolProps {
     size_t maxSize;
     unsigned char reserved[56];
 } hipMemPoolProps;
+typedef struct hipMemAllocationProp {
+    hipMemAllocationType type;
+    hipMemAllocationHandleType requestedHandleType;
+    hipMemLocation location;
+    void *win32HandleMetaData;
+    struct {
+        unsigned char compressionType, gpuDirectRDMACapable;
+        unsigned short usage;
+    } allocFlags;
+} hipMemAllocationProp;
+typedef enum hipMemAccessFlags {
+    hipMemAccessFlagsProtNone = 0,
+    hipMemAccessFlagsProtRead = 1,
+    hipMemAccessFlagsProtReadWrite = 3
+} hipMemAccessFlags;
+typedef struct hipMemAccessDesc {
+    hipMemLocation location;
+    hipMemAccessFlags flags;
+} hipMemAccessDesc;
+typedef struct ihipMemGenericAllocationHandle *hipMemGenericAllocationHandle_t;
+typedef enum hipMemAllocationGranularity_flags {
+    hipMemAllocationGranularityMinimum = 0,
+    hipMemAllocationGranularityRecommended = 1
+} hipMemAllocationGranularity_flags;
+
+typedef enum hipLaunchAttributeID {
+    hipLaunchAttributeAccessPolicyWindow = 1,
+    hipLaunchAttributeCooperative = 2,
+    hipLaunchAttributeSynchronizationPolicy = 3,
+    hipLaunchAttributePriority = 8
+} hipLaunchAttributeID;
+typedef union hipLaunchAttributeValue {
+    char pad[64];
+    int cooperative, priority;
+} hipLaunchAttributeValue;
+typedef struct hipLaunchAttribute_st {
+    hipLaunchAttributeID id;
+    char pad[4];
+    hipLaunchAttributeValue val;
+} hipLaunchAttribute;
+typedef struct hipLaunchConfig_st {
+    dim3 gridDim, blockDim;
+    size_t dynamicSmemBytes;
+    hipStream_t stream;
+    hipLaunchAttribute *attrs;
+    unsigned numAttrs;
+} hipLaunchConfig_t;
+typedef struct HIP_LAUNCH_CONFIG_st {
+    unsigned gridDimX, gridDimY, gridDimZ, blockDimX, blockDimY, blockDimZ, sharedMemBytes;
+    hipStream_t hStream;
+    hipLaunchAttribute *attrs;
+    unsigned numAttrs;
+} HIP_LAUNCH_CONFIG;
+typedef enum hipDriverProcAddressQueryResult {
+    HIP_GET_PROC_ADDRESS_SUCCESS = 0,
+    HIP_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND = 1,
+    HIP_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT = 2
+} hipDriverProcAddressQueryResult;
 
 /* Macros, as in ROCm: programs ask for them with #ifdef, and pass 0 as a stream. */
 #define hipCpuDeviceId (-1)

@@ -212,3 +212,15 @@ API hipError_t hipGetLastError(void) {
 }
 
 API hipError_t hipPeekAtLastError(void) { return last_error; }
+
+API hipError_t hipGetProcAddress(const char *symbol, void **function, int version,
+                                 unsigned long long flags,
+                                 hipDriverProcAddressQueryResult *status) {
+    (void)version, (void)flags;
+    enter();
+    if (!symbol || !function) return leave(hipErrorInvalidValue);
+    *function = dlsym(RTLD_DEFAULT, symbol);
+    if (status)
+        *status = *function ? HIP_GET_PROC_ADDRESS_SUCCESS : HIP_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
+    return leave(*function ? hipSuccess : hipErrorInvalidValue);
+}

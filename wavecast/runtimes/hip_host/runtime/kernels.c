@@ -391,6 +391,29 @@ API hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t function, unsigned
                          (dim3){block_x, block_y, block_z}, arguments, NULL, dynamic_lds, stream,
                          true);
 }
+
+// Whether the attributes of a launch ask for all workgroups at once; the others are hints.
+static bool is_cooperative(const hipLaunchAttribute *attributes, unsigned count) {
+    for (; count; --count, ++attributes)
+        if (attributes->id == hipLaunchAttributeCooperative && attributes->val.cooperative)
+            return true;
+    return false;
+}
+API hipError_t hipDrvLaunchKernelEx(const HIP_LAUNCH_CONFIG *launch, hipFunction_t function,
+                                    void **arguments, void **extra) {
+    if (!launch) return enter(), leave(hipErrorInvalidValue);
+    dim3 grid = {launch->gridDimX, launch->gridDimY, launch->gridDimZ};
+    dim3 block = {launch->blockDimX, launch->blockDimY, launch->blockDimZ};
+    return launch_module(function, grid, block, arguments, extra, launch->sharedMemBytes,
+                         launch->hStream, is_cooperative(launch->attrs, launch->numAttrs));
+}
+API hipError_t hipLaunchKernelExC(const hipLaunchConfig_t *launch, const void *function,
+                                  void **arguments) {
+    if (!launch) return enter(), leave(hipErrorInvalidValue);
+    return launch_function(function, launch->gridDim, launch->blockDim, arguments,
+                           launch->dynamicSmemBytes, launch->stream,
+                           is_cooperative(launch->attrs, launch->numAttrs));
+}
 // Sizes are those of the whole grid in work-items, as OpenCL counts.
 API hipError_t hipExtModuleLaunchKernel(hipFunction_t function, unsigned items_x, unsigned items_y,
                                         unsigned items_z, unsigned block_x, unsigned block_y,

@@ -51,6 +51,19 @@ Allocation *allocation_of(const void *pointer) {
     return found ? &live[index] : NULL;
 }
 
+// The allocation of an address; that of a tensor, where kernels share memory with the process.
+static bool memory_of(const void *pointer, Allocation *memory) {
+    Allocation *there = allocation_of(pointer);
+    if (there) *memory = *there;
+    if (there || !is_in_process()) return there;
+    unsigned long long address = (size_t)pointer, range[2] = {0};
+    Reply reply = request(RANGE, &address, sizeof address, "", 0);
+    if (!reply.status) memcpy(range, reply.data, sizeof range);
+    free(reply.data);
+    *memory = (Allocation){(char *)(size_t)range[0], range[1], hipMemoryTypeDevice, 0, 0, NULL};
+    return range[1];
+}
+
 hipError_t accessible(const void *pointer, size_t bytes) {
     if (!bytes) return hipSuccess;
     if (!pointer) return hipErrorInvalidValue;
@@ -80,7 +93,7 @@ static void fill(char *address, size_t bytes) {
         memcpy(address + offset, &session.canary, bytes - offset < 8 ? bytes - offset : 8);
 }
 
-static void insert(Allocation made) {
+void insert_allocation(Allocation made) {
     if (count == room) {
         room = room ? 2 * room : 256;
         live = realloc(live, room * sizeof *live);
@@ -89,7 +102,15 @@ static void insert(Allocation made) {
     size_t index = index_of(made.address);
     memmove(live + index + 1, live + index, (count - index) * sizeof *live);
     live[index] = made;
+    if (made.type == hipMemoryTypeDevice) used[made.device] += made.bytes;
     ++count, ++version;
+}
+
+char *reserve_addresses(size_t bytes) {
+    size_t reserved = rounded(bytes, PAGE) + APART, offset = free_offset(reserved);
+    if (!offset) return NULL;
+    cursor = offset + reserved > cursor ? offset + reserved : cursor;
+    return session.arena + offset;
 }
 
 hipError_t allocate(void **pointer, size_t bytes, hipMemoryType type, unsigned flags) {
@@ -100,12 +121,9 @@ hipError_t allocate(void **pointer, size_t bytes, hipMemoryType type, unsigned f
     bool on_device = type == hipMemoryTypeDevice;
     if (bytes > total || (on_device && bytes > total - used[current_device]))
         return hipErrorOutOfMemory;
-    size_t reserved = rounded(bytes, PAGE) + APART, offset = free_offset(reserved);
-    if (!offset) return hipErrorOutOfMemory;
-    char *address = session.arena + offset;
-    insert((Allocation){address, bytes, type, current_device, flags, NULL});
-    cursor = offset + reserved > cursor ? offset + reserved : cursor;
-    if (on_device) used[current_device] += bytes;
+    char *address = reserve_addresses(bytes);
+    if (!address) return hipErrorOutOfMemory;
+    insert_allocation((Allocation){address, bytes, type, current_device, flags, NULL});
     if (!on_device) tell(HOST_MEMORY, 0, (size_t)address, bytes, 0, 0, 0);
     if (session.canary) fill(address, bytes);
     *pointer = address;
@@ -209,7 +227,7 @@ API hipError_t hipHostRegister(void *pointer, size_t bytes, unsigned flags) {
         return leave(hipErrorHostMemoryAlreadyRegistered);
     if (is_in_process()) {  // kernels reach it where it is
         if (allocation_of(pointer)) return leave(hipErrorHostMemoryAlreadyRegistered);
-        insert((Allocation){pointer, bytes, hipMemoryTypeHost, current_device, flags, NULL});
+        insert_allocation((Allocation){pointer, bytes, hipMemoryTypeHost, current_device, flags, NULL});
         return leave(hipSuccess);
     }
     char *first = (char *)((size_t)pointer / PAGE * PAGE);
@@ -273,35 +291,94 @@ API hipError_t hipMemGetInfo(size_t *available, size_t *total) {
 
 API hipError_t hipMemPtrGetInfo(void *pointer, size_t *bytes) {
     enter();
-    Allocation *found = allocation_of(pointer);
-    if (!found || !bytes) return leave(hipErrorInvalidValue);
-    *bytes = found->bytes;
+    Allocation memory;
+    if (!bytes || !memory_of(pointer, &memory)) return leave(hipErrorInvalidValue);
+    *bytes = memory.bytes;
     return leave(hipSuccess);
 }
 
 API hipError_t hipMemGetAddressRange(hipDeviceptr_t *base, size_t *bytes, hipDeviceptr_t pointer) {
     enter();
-    Allocation *found = allocation_of(pointer);
-    if (!found) return leave(hipErrorNotFound);
-    if (base) *base = found->address;
-    if (bytes) *bytes = found->bytes;
+    Allocation memory;
+    if (!memory_of(pointer, &memory)) return leave(hipErrorNotFound);
+    if (base) *base = memory.address;
+    if (bytes) *bytes = memory.bytes;
     return leave(hipSuccess);
 }
 
 API hipError_t hipPointerGetAttributes(hipPointerAttribute_t *attributes, const void *pointer) {
     enter();
     if (!attributes || !pointer) return leave(hipErrorInvalidValue);
-    Allocation *found = allocation_of(pointer);
+    Allocation memory;
     memset(attributes, 0, sizeof *attributes);
     attributes->device = -2;
-    if (!found) return leave(hipSuccess);
-    attributes->type = found->type;
-    attributes->device = found->device;
+    if (!memory_of(pointer, &memory)) return leave(hipSuccess);
+    attributes->type = memory.type;
+    attributes->device = memory.device;
     attributes->devicePointer = (void *)pointer;
-    if (found->type != hipMemoryTypeDevice) attributes->hostPointer = (void *)pointer;
-    attributes->isManaged = found->type == hipMemoryTypeManaged;
-    attributes->allocationFlags = found->flags;
+    if (memory.type != hipMemoryTypeDevice) attributes->hostPointer = (void *)pointer;
+    attributes->isManaged = memory.type == hipMemoryTypeManaged;
+    attributes->allocationFlags = memory.flags;
     return leave(hipSuccess);
+}
+
+API hipError_t hipPointerGetAttribute(void *value, hipPointer_attribute attribute,
+                                      hipDeviceptr_t pointer) {
+    enter();
+    Allocation memory;
+    if (!value || !pointer) return leave(hipErrorInvalidValue);
+    if (!memory_of(pointer, &memory)) return leave(hipErrorInvalidValue);
+    bool on_device = memory.type == hipMemoryTypeDevice;
+    switch (attribute) {
+        case HIP_POINTER_ATTRIBUTE_MEMORY_TYPE: *(unsigned *)value = memory.type; break;
+        case HIP_POINTER_ATTRIBUTE_DEVICE_POINTER: *(void **)value = pointer; break;
+        case HIP_POINTER_ATTRIBUTE_HOST_POINTER:
+            *(void **)value = on_device ? NULL : pointer;
+            return leave(on_device ? hipErrorInvalidValue : hipSuccess);
+        case HIP_POINTER_ATTRIBUTE_IS_MANAGED:
+            *(bool *)value = memory.type == hipMemoryTypeManaged;
+            break;
+        case HIP_POINTER_ATTRIBUTE_DEVICE_ORDINAL: *(int *)value = memory.device; break;
+        case HIP_POINTER_ATTRIBUTE_IS_LEGACY_HIP_IPC_CAPABLE: *(bool *)value = on_device; break;
+        case HIP_POINTER_ATTRIBUTE_RANGE_START_ADDR: *(void **)value = memory.address; break;
+        case HIP_POINTER_ATTRIBUTE_RANGE_SIZE: *(size_t *)value = memory.bytes; break;
+        case HIP_POINTER_ATTRIBUTE_MAPPED: *(bool *)value = true; break;
+        default: return leave(hipErrorNotSupported);
+    }
+    return leave(hipSuccess);
+}
+
+// --- memory of another process: handles open in the process that makes them
+#define IPC_MAGIC 0x6362697077617665ull
+typedef struct {
+    unsigned long long magic, address;
+    int process;
+} IpcContent;
+
+API hipError_t hipIpcGetMemHandle(hipIpcMemHandle_t *handle, void *pointer) {
+    enter();
+    Allocation memory;
+    if (!handle || !memory_of(pointer, &memory) || memory.type != hipMemoryTypeDevice)
+        return leave(hipErrorInvalidValue);
+    memset(handle, 0, sizeof *handle);
+    IpcContent content = {IPC_MAGIC, (size_t)memory.address, getpid()};
+    memcpy(handle, &content, sizeof content);
+    return leave(hipSuccess);
+}
+API hipError_t hipIpcOpenMemHandle(void **pointer, hipIpcMemHandle_t handle, unsigned flags) {
+    (void)flags;
+    enter();
+    IpcContent content;
+    memcpy(&content, &handle, sizeof content);
+    if (!pointer || content.magic != IPC_MAGIC) return leave(hipErrorInvalidValue);
+    if (content.process != getpid())
+        fail("hipIpcOpenMemHandle: memory of another process cannot be opened");
+    *pointer = (void *)(size_t)content.address;
+    return leave(hipSuccess);
+}
+API hipError_t hipIpcCloseMemHandle(void *pointer) {
+    enter();
+    return leave(pointer ? hipSuccess : hipErrorInvalidValue);
 }
 
 API hipError_t hipMemPrefetchAsync(const void *pointer, size_t bytes, int device,

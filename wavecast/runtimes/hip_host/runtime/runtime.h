@@ -65,6 +65,8 @@ typedef struct {
 } Allocation;
 
 hipError_t allocate(void **pointer, size_t bytes, hipMemoryType type, unsigned flags);
+void insert_allocation(Allocation allocation);
+char *reserve_addresses(size_t bytes);  // of the arena, of no allocation; NULL where it is full
 hipError_t release(void *pointer);
 void release_all(void);
 Allocation *allocation_of(const void *pointer);

@@ -256,6 +256,8 @@ API hipError_t hipEventRecord(hipEvent_t event, hipStream_t stream) {
     stream = stream_of(stream);
     event->capture = stream->capture;
     if (stream->capture) return leave(hipSuccess);
+    if (is_in_process() && !(event->flags & hipEventDisableTiming))
+        free(request(EVENT, "", 0, "", 0).data);
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     event->recorded = true, event->device_time = stream->now;
