@@ -12,7 +12,7 @@ import wavecast
 from tests.warm_python import run_python
 from wavecast.compile import hip, process, toolchain
 from wavecast.emulate.errors import ChecksFailed, ExecutionError
-from wavecast.errors import WavecastError
+from wavecast.errors import UsageError, WavecastError
 from wavecast.runtimes.triton import capture
 
 SOURCE = r"""
@@ -186,6 +186,14 @@ def test_code_for_another_gpu_is_refused(images: dict[str, bytes]) -> None:
     with wavecast.device("gfx950"):
         library = ctypes.CDLL("libamdhip64.so.7")
         with pytest.raises(WavecastError, match="gfx942"):
+            library.hipModuleLoadData(ctypes.byref(module), images["gfx942"])
+
+
+def test_several_gpus_are_refused(images: dict[str, bytes]) -> None:
+    module = ctypes.c_void_p()
+    with wavecast.device("gfx942", count=2):
+        library = ctypes.CDLL("libamdhip64.so.7")
+        with pytest.raises(UsageError, match="one emulated GPU"):
             library.hipModuleLoadData(ctypes.byref(module), images["gfx942"])
 
 

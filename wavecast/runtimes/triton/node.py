@@ -12,9 +12,11 @@ from wavecast.compile.codeobject import Launch
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.emulate.node import GpuNode
 from wavecast.emulate.team import TeamMember
-from wavecast.errors import LaunchError, WavecastError
+from wavecast.errors import LaunchError, UsageError, WavecastError
 from wavecast.launch import recording
+from wavecast.runtimes.hip_host.arena import Arena
 from wavecast.runtimes.triton.execute import ExecutingHooks, LoadedKernel
+from wavecast.runtimes.triton.hip_modules import ExecutingLauncher
 from wavecast.runtimes.triton.launches import build_launch
 
 if TYPE_CHECKING:
@@ -88,6 +90,12 @@ class NodeHooks(ExecutingHooks):
         if failures:
             raise_rank(*failures[0])
         return results
+
+    def _launcher(self, arena: Arena) -> ExecutingLauncher:
+        raise UsageError(
+            "launches through HIP's modules run on one emulated GPU",
+            hint="emulate one GPU for programs of FlyDSL and other languages that launch so",
+        )
 
     def _make_launch(
         self, kernel: Any, loaded: LoadedKernel, grid: tuple[int, int, int], values: tuple

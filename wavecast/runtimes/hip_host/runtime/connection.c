@@ -92,18 +92,24 @@ static void receive_all(void *data, size_t bytes) {
     }
 }
 
+// The exception that Python raises when the call of this thread is over, and its thread.
+static __thread unsigned long long exception, exception_thread;
+
+static void raise_exception(void) {
+    int state = server.enter_interpreter();
+    server.raise(exception_thread, (void *)(size_t)exception);
+    server.leave_interpreter(state);
+    exception = 0;
+}
+
 static Reply request_here(enum HostRequest kind, const void *head, size_t head_bytes,
                           const void *tail, size_t tail_bytes) {
     unsigned long long answer[4] = {0};
-    if (!server.answer) return (Reply){1, 0, new_memory(1)};
+    if (!server.answer || exception) return (Reply){1, 0, new_memory(1)};
     server.answer(kind, head, head_bytes, tail, tail_bytes, answer);
     Reply reply = {(unsigned)answer[0], answer[1], new_memory(answer[1] + 1)};
     if (reply.bytes) server.take(reply.data);
-    if (answer[3]) {
-        int state = server.enter_interpreter();
-        server.raise(answer[2], (void *)(size_t)answer[3]);
-        server.leave_interpreter(state);
-    }
+    exception_thread = answer[2], exception = answer[3];
     return reply;
 }
 
@@ -137,10 +143,13 @@ static int receive_arena(void) {
 
 static void greet(void) {
     Reply reply = request(HELLO, "", 0, "", 0);
-    if (reply.status) fail("%s", reply.data);
-    read_properties(reply.data);
+    if (reply.status && !in_process) fail("%s", reply.data);
+    if (reply.status)
+        session.devices = 0;  // calls fail, and Python raises the reason
+    else
+        read_properties(reply.data);
     free(reply.data);
-    started = true;
+    started = !reply.status;
 }
 
 static void connect_program(void) {
@@ -202,6 +211,7 @@ hipError_t leave(hipError_t error) {
     if (error) last_error = error;
     if (depth) --depth;
     pthread_mutex_unlock(&lock);
+    if (!depth && exception) raise_exception();
     return error;
 }
 
