@@ -101,6 +101,20 @@ def test_reports(slower: Project) -> None:
     assert "::error file=planted.py,title=wavecast gate%3A predicted_seconds,line=8::" in slower.out
 
 
+def test_reports_of_a_gate_that_cannot_judge(slower: Project) -> None:
+    """The same files, with the reason: a build shows it where it shows verdicts."""
+    (slower.root / "wavecast-baseline.json").unlink()
+    assert slower.gate("--junit", "a.xml", "--sarif", "a.sarif", "--summary", "a.md") == 2
+    root = ElementTree.parse(slower.root / "a.xml").getroot()
+    (error,) = root.iter("error")
+    assert "baseline" in error.get("message", "")
+    assert root.findall("testsuite")[0].get("errors") == "1"
+    (result,) = json.loads((slower.root / "a.sarif").read_text())["runs"][0]["results"]
+    assert result["level"] == "error"
+    assert result["message"]["text"] == error.text
+    assert error.text in (slower.root / "a.md").read_text()
+
+
 def test_on_github(slower: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")

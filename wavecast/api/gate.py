@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from wavecast.api.result import ShownResult
-from wavecast.errors import InputError, UsageError
+from wavecast.errors import InputError, UsageError, WavecastError
 from wavecast.options import Options, Progress, option, silent
 from wavecast.options.values import FILE, PROCESSES, Flag, NameList
 from wavecast.wording import count
@@ -153,13 +153,22 @@ def gate(*subjects: str, progress: Progress = silent, **options: Any) -> GateRep
     pyproject.toml.
 
     Raises InputError and UsageError for settings or a baseline that are missing or wrong, and
-    UnknownName for a subject, a GPU or a run.
+    UnknownName for a subject, a GPU or a run; the stated reports say so then, too.
     """
+    stated = GateOptions.of(options)
+    try:
+        return _judge(subjects, stated, progress)
+    except WavecastError as error:
+        _write_error(str(error), stated)
+        raise
+
+
+def _judge(subjects: Sequence[str], stated: GateOptions, progress: Progress) -> GateReport:
+    """What `gate` returns, and raises."""
     from wavecast.benchmarking.gate import baseline as files
     from wavecast.benchmarking.gate import judge, settings
     from wavecast.report.bench import gate_files
 
-    stated = GateOptions.of(options)
     project = settings.read(Path.cwd())
     guards = _on(project.select(subjects), stated.arch)
     path = stated.baseline or project.baseline
@@ -241,19 +250,43 @@ def _folder_in_repository(root: Path) -> str:
 def _write(verdict: GateVerdict, options: GateOptions) -> list[str]:
     """Write every file that is stated; gives why some of them cannot be written."""
     from wavecast import json_objects
-    from wavecast.files import append_text, write_text
     from wavecast.report.bench import gate, gate_files
 
+    return _write_reports(
+        options,
+        lambda: gate.markdown(verdict),
+        lambda: gate_files.junit(verdict),
+        lambda: json_objects.dumps(gate_files.sarif_log(verdict), indent=2),
+    )
+
+
+def _write_error(text: str, options: GateOptions) -> None:
+    """Write to every file that is stated why the gate could not judge."""
+    from wavecast import json_objects
+    from wavecast.report.bench import gate_files
+
+    _write_reports(
+        options,
+        lambda: f"### wavecast gate: not judged\n\n{text}\n",
+        lambda: gate_files.junit_of_error(text),
+        lambda: json_objects.dumps(gate_files.sarif_of_error(text, "pyproject.toml"), indent=2),
+    )
+
+
+def _write_reports(
+    options: GateOptions,
+    summary: Callable[[], str],
+    junit: Callable[[], str],
+    sarif: Callable[[], str],
+) -> list[str]:
+    """Write the texts to the files that are stated; gives why some of them cannot be written."""
+    from wavecast.files import append_text, write_text
+
     variable = os.environ.get("GITHUB_STEP_SUMMARY")
-    summary = options.summary or (Path(variable) if variable else None)
     texts: list[tuple[Path | None, Callable[[Path, str], None], Callable[[], str]]] = [
-        (summary, append_text, lambda: gate.markdown(verdict)),
-        (options.junit, write_text, lambda: gate_files.junit(verdict) + "\n"),
-        (
-            options.sarif,
-            write_text,
-            lambda: json_objects.dumps(gate_files.sarif_log(verdict), indent=2) + "\n",
-        ),
+        (options.summary or (Path(variable) if variable else None), append_text, summary),
+        (options.junit, write_text, lambda: junit() + "\n"),
+        (options.sarif, write_text, lambda: sarif() + "\n"),
     ]
     unwritten: list[str] = []
     for path, write, text in texts:

@@ -79,6 +79,34 @@ def junit(verdict: GateVerdict) -> str:
     )
 
 
+def junit_of_error(text: str) -> str:
+    """A report whose only test case is the gate, which could not judge."""
+    clean = _clean(text)
+    root = ElementTree.Element("testsuites", name="wavecast gate", tests="1", failures="0")
+    suite = ElementTree.SubElement(
+        root, "testsuite", name="gate", tests="1", failures="0", errors="1", skipped="0"
+    )
+    case = ElementTree.SubElement(suite, "testcase", classname="wavecast", name="gate")
+    ElementTree.SubElement(case, "error", message=clean, type="error").text = clean
+    ElementTree.indent(root, " ")
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ElementTree.tostring(
+        root, encoding="unicode"
+    )
+
+
+def sarif_of_error(text: str, file: str) -> dict[str, Any]:
+    """A log whose only result is that the gate could not judge; `file` has its settings."""
+    rule = {"id": "gate-error", "shortDescription": {"text": "The gate could not judge."}}
+    result = {
+        "ruleId": "gate-error",
+        "ruleIndex": 0,
+        "level": "error",
+        "message": {"text": text},
+        "locations": [sarif.physical_location(file, 1, 0)],
+    }
+    return sarif.run([rule], [result])
+
+
 def sarif_log(verdict: GateVerdict) -> dict[str, Any]:
     """What breaks the gate as results of one run, with its warnings; the rule is the KPI, or the
     status where no figure is at fault."""
@@ -155,4 +183,11 @@ def _property(text: str) -> str:
     return _data(text).replace(":", "%3A").replace(",", "%2C")
 
 
-__all__ = ["document", "junit", "sarif_log", "workflow_commands"]
+__all__ = [
+    "document",
+    "junit",
+    "junit_of_error",
+    "sarif_log",
+    "sarif_of_error",
+    "workflow_commands",
+]

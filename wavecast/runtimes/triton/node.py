@@ -92,6 +92,7 @@ class NodeHooks(ExecutingHooks):
         return results
 
     def _launcher(self, arena: Arena) -> ExecutingLauncher:
+        del arena
         raise UsageError(
             "launches through HIP's modules run on one emulated GPU",
             hint="emulate one GPU for programs of FlyDSL and other languages that launch so",
