@@ -237,3 +237,23 @@ def test_scales_of_blocks_are_the_lowest_byte(small: str, count: int) -> None:
     for one_, two in zip(first, second, strict=True):
         plain, doubled = (np.asarray(v, np.uint32).view(np.float32) for v in (one_, two))
         np.testing.assert_array_equal(2 * plain, doubled)
+
+
+def test_scales_of_blocks_of_16_are_those_of_both_halves() -> None:
+    """Every lane has its scale in its lowest byte, and that of the lane 16 away in the next: all
+    get their own."""
+    ops, lanes = LaneOps(32), np.arange(32, dtype=np.uint32)
+    scales = 110 + lanes
+    words = scales | scales[lanes ^ 16] << 8
+    packed = ops.const(0x38383838_38383838, 64)  # ones of e4m3
+    up = semantics.of(table_row("v_cvt_scale_pk8_f32_fp8"))
+    assert up is not None
+    assert up.modifiers == ("scale_sel",)
+    for selection, source in ((8, lanes), (0, lanes)):
+        (result,) = up.function(ops, packed, words, ops.const(selection, 32))
+        values = np.asarray(result[0], np.uint32).view(np.float32)
+        np.testing.assert_array_equal(values, np.exp2(scales[source] - 127.0))
+    other = scales | (scales[lanes ^ 16] + 1) << 8
+    (result,) = up.function(ops, packed, other, ops.const(8, 32))
+    exponents = np.log2(np.asarray(result[7], np.uint32).view(np.float32)) + 127
+    np.testing.assert_array_equal(exponents, scales + (lanes >= 16))

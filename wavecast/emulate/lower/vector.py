@@ -28,6 +28,7 @@ from wavecast.isa.opcode import OpcodeFlag, OperandAccess, OperandKind, OperandR
 from wavecast.isa.registers import special
 from wavecast.isa.semantics.machine import FloatMode
 from wavecast.isa.semantics.ops import Ops
+from wavecast.isa.semantics.small_formats import SCALE_SELECTIONS
 
 _UPPER_CONSTANTS = frozenset({"bf16", "bf16x2", "b32"})
 _HANDLED = frozenset(
@@ -108,6 +109,9 @@ def gather_inputs(emitter: Emitter, decoded: Decoded, pending: int) -> Instructi
     unknown = set(decoded.modifiers) - _HANDLED - set(modifiers)
     if unknown:
         raise Unsupported(f"the modifier {sorted(unknown)[0]}")
+    selection = decoded.modifiers.get("scale_sel")
+    if selection is not None and int(selection, 0) not in SCALE_SELECTIONS:
+        raise Unsupported(f"scale_sel:{selection}, whose meaning is not published")
     items: list[Any] = []
     source = -own_inputs(decoded)
     for operand, role in zip(decoded.operands, decoded.roles, strict=True):

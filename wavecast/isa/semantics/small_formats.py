@@ -9,7 +9,7 @@ CDNA4 and RDNA4, chapters on VOP1 and VOP3; OCP specifications named in `formats
 
 from __future__ import annotations
 
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from wavecast.isa.semantics.combine import Function
 from wavecast.isa.semantics.formats import BF16, F16, F32, F64, FloatFormat, format_of
@@ -277,15 +277,26 @@ def block_up(small: str, large: FloatFormat, count: int) -> Function:
 
 
 def scaled_block_up(small: str, large: FloatFormat, count: int) -> Function:
-    """As `block_up`, with the E8M0 scale in the lowest byte of the operand: scale_sel 0.
+    """As `block_up`, with the E8M0 scale in the lowest byte of the operand.
 
-    Sources: Triton, ScaledUpcastFp4Op on gfx1250; Comgr (ROCm/llvm-project), hotswap,
-    emitCvtScalePk8Bf16Fp4CrossTargetExpansion. What the other selections take is not published.
+    With `scale_sel` 8 (blocks of 16, of 8-bit floats) lanes 16 to 31 take theirs from the second
+    byte of the lane 16 below. Sources: Triton, ScaledUpcastFp4Op and ScaledUpcastFp8Op on gfx1250
+    (`TritonAMDGPUToLLVM/Utility.h`, August 2026); Comgr (ROCm/llvm-project), hotswap,
+    emitCvtScalePk8Bf16Fp4CrossTargetExpansion. What other selections take is not published.
     """
     up = block_up(small, large, count)
 
-    def evaluate(o: Ops[V], a: tuple[V, ...], scale: V) -> tuple[V | tuple[V, ...]]:
-        return up(o, a, o.shl(o.low_bits(scale, 8, 32), o.const(F32.fraction, 32), 32))
+    def evaluate(
+        o: Ops[V], a: tuple[V, ...], scale: V, *selection: V
+    ) -> tuple[V | tuple[V, ...]]:
+        byte = o.low_bits(scale, 8, 32)
+        if selection:
+            below = o.shuffle(scale, o.and_(o.lane(), o.const(~16, 32), 32))
+            other = o.low_bits(o.lshr(below, o.const(8, 32), 32), 8, 32)
+            upper = o.nonzero(o.and_(o.lane(), o.const(16, 32), 32), 32)
+            selected = o.and_(upper, o.nonzero(selection[0], 32), 1)
+            byte = o.select(selected, other, byte, 32)
+        return up(o, a, o.shl(byte, o.const(F32.fraction, 32), 32))
 
     return evaluate
 
@@ -350,6 +361,8 @@ def _modifiers() -> dict[str, tuple[str, ...]]:
             modifiers[f"v_cvt_{name}_{small}"] = ("byte_sel",)
             modifiers[f"v_cvt_pk_{name}_{small}"] = ("op_sel",)
             modifiers[f"v_cvt_sr_{small}_{name}"] = ("op_sel", "byte_sel")
+        for name in _LARGE:
+            modifiers[f"v_cvt_scale_pk8_{name}_{small}"] = ("scale_sel",)
     blocks = ("_pk8_", "_pk16_", "_pk32_", "_2xpk16_")
     for name in _tables():
         if name.startswith("v_cvt_scalef32_") and not any(block in name for block in blocks):
@@ -359,6 +372,9 @@ def _modifiers() -> dict[str, tuple[str, ...]]:
 
 SMALL_FORMATS: dict[str, Function] = _tables()
 """Row name -> semantics."""
+
+SCALE_SELECTIONS: Final = (0, 8)
+"""The values of `scale_sel` that have a meaning (`scaled_block_up`)."""
 
 SMALL_FORMAT_MODIFIERS: dict[str, tuple[str, ...]] = _modifiers()
 """Row name -> modifiers whose values follow the operands."""
