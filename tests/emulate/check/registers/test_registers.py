@@ -158,6 +158,18 @@ def test_bytes_picked_by_a_register() -> None:
     _one(body.format("0x07060100"), "global_store")
 
 
+def test_bytes_of_a_block_of_small_floats() -> None:
+    """A conversion of eight values for one of them; the other bytes are not stored."""
+    body = (
+        "v_mov_b32_e32 v{}, 0\nv_cvt_scalef32_pk8_bf8_f32 v[4:5], v[8:15], 1.0\n"
+        "s_wait_alu depctr_va_vdst(0)\n{} v1, v{}, s[8:9]\n"
+    )
+    assert not _found(body.format(8, "global_store_b8", 4), "gfx1250")
+    _one(body.format(9, "global_store_b8", 4), "global_store_b8", "gfx1250")
+    _one(body.format(8, "global_store_b8", 5), "global_store_b8", "gfx1250")
+    assert not _found(body.format(12, "global_store_b8", 5), "gfx1250")
+
+
 def test_selection() -> None:
     body = "v_cmp_gt_u32_e32 vcc, {}, v0\nv_cndmask_b32_e32 v2, v5, v1, vcc\n" + _STORE.format("v2")
     assert not _found(body.format("0x80"))

@@ -29,7 +29,7 @@ SCRATCH_CELLS: Final = MOST_LOADED // 2
 """The halves of the dwords that a load from scratch brings, as cells."""
 INACTIVE_CELL: Final = SCRATCH_CELL + SCRATCH_CELLS
 """The lanes to which an exchange brings registers of lanes that are not active, as a cell."""
-_HALF = 0xFFFF
+_BYTE, _HALF = 0xFF, 0xFFFF
 _WRITTEN = (OperandAccess.WRITE, OperandAccess.READ_WRITE)
 
 
@@ -326,7 +326,7 @@ class _Evaluation:
             )
             for half in range(2):
                 cell = 2 * position + half
-                yield Flow(cell, form, _half_sources(part, half))
+                yield Flow(cell, form, _half_sources(part, half, _packs_bytes(self.decoded)))
 
 
 def _skips_lanes(decoded: Decoded) -> bool:
@@ -343,13 +343,25 @@ def _row(position: int, reach: Reach) -> Bits:
     return Bits({low: _HALF, high: _HALF << 16})
 
 
-def _half_sources(value: Bits, upper: int) -> tuple[UndefinedSource, ...]:
-    """What a half of a register depends on.
+_PACKS: Final = ("_pk8_fp", "_pk8_bf8", "_pk16_fp6", "_pk16_bf6", "_pk32_fp6", "_pk32_bf6")
+"""Parts of the names of conversions to blocks of small floats."""
+
+
+def _packs_bytes(decoded: Decoded) -> bool:
+    """Whether an instruction converts several registers to bytes or less: compilers use it for
+    fewer values than it takes, and store single bytes of the result."""
+    name = decoded.opcode.name
+    return name.startswith("v_cvt_scalef32_") and any(part in name for part in _PACKS)
+
+
+def _half_sources(value: Bits, upper: int, packed: bool) -> tuple[UndefinedSource, ...]:
+    """What a half of a register depends on; of a `packed` one what its lower byte does.
 
     Where an instruction replaces a byte of it and keeps the other, the old value is left out: a
     half that is put together from bytes counts as written with the first.
     """
-    part = _HALF << 16 if upper else _HALF
+    half = _BYTE if packed else _HALF
+    part = half << 16 if upper else half
     sources = []
     for source, mask in value.depends.items():
         if source.reach is Reach.OLD and mask & part == part:
