@@ -309,8 +309,14 @@ class _Worker:
         """Whether more workgroups can start now, which could not because of the limit."""
         if self.grid.is_exhausted:
             return False
+        limit, waiting = self.crowd.limit, self.grid.groups - int(self.grid.counter[0])
         if not self.crowd.lift(self.current.waiting()) and self.lifted == self.crowd.lifted:
             return False
+        if limit is not None and waiting > limit:
+            raise ExecutionError(
+                f"{self.grid.name}: the launch ended where a GPU would hang: {waiting:,} workgroups "
+                "cannot start"
+            )
         self.lifted, self.still = True, 0
         self.team.clear_deadlock()
         return True

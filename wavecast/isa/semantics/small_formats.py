@@ -286,9 +286,7 @@ def scaled_block_up(small: str, large: FloatFormat, count: int) -> Function:
     """
     up = block_up(small, large, count)
 
-    def evaluate(
-        o: Ops[V], a: tuple[V, ...], scale: V, *selection: V
-    ) -> tuple[V | tuple[V, ...]]:
+    def evaluate(o: Ops[V], a: tuple[V, ...], scale: V, *selection: V) -> tuple[V | tuple[V, ...]]:
         byte = o.low_bits(scale, 8, 32)
         if selection:
             below = o.shuffle(scale, o.and_(o.lane(), o.const(~16, 32), 32))

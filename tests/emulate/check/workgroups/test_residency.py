@@ -12,6 +12,7 @@ import pytest
 import wavecast
 from tests.targets import thorough_beyond
 from wavecast.emulate.check.collected import Reports
+from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.reports import Kind, Report
 
 pytestmark = pytest.mark.hip
@@ -54,3 +55,14 @@ def test_a_barrier_of_more_workgroups_than_fit_is_reported(target: str) -> None:
 @pytest.mark.parametrize("kernel", ["chain", "pairs"])
 def test_workgroups_may_wait_for_those_before_and_next_to_them(target: str, kernel: str) -> None:
     assert found(target, kernel, 2 * HELD[target]) == []
+
+
+def test_a_barrier_of_many_more_ends_the_launch() -> None:
+    """A GPU hangs; executing the others takes long and shows nothing more."""
+    kernels, reports = module("gfx1201")
+    groups = 2 * HELD["gfx1201"] + 1
+    out, sync = np.zeros(64 * groups + 64, np.float32), np.zeros(groups, np.uint32)
+    with pytest.raises(ExecutionError, match="would hang: 65 workgroups cannot start") as caught:
+        kernels["barrier"](groups, 64, out, sync)
+    (report,) = (*caught.value.reports, *reports.take())
+    assert report.kind is Kind.NOT_RESIDENT
