@@ -314,8 +314,8 @@ class _Worker:
             return False
         if limit is not None and waiting > limit:
             raise ExecutionError(
-                f"{self.grid.name}: the launch ended where a GPU would hang: {waiting:,} workgroups "
-                "cannot start"
+                f"{self.grid.name}: the launch ended where a GPU would hang: "
+                f"{waiting:,} workgroups cannot start"
             )
         self.lifted, self.still = True, 0
         self.team.clear_deadlock()
