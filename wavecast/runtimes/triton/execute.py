@@ -106,7 +106,7 @@ class ExecutingHooks:
             recording.start_blocking()  # replayed launches have no function to filter by
             patches.callback(recording.stop_blocking)
         self.timers.install(patches)
-        watch(patches, self.hip, self._device.target, self.timers.measure)
+        watch(patches, self.hip, self._device.target, self.timers.measure_second)
 
     @property
     def executed(self) -> int:
