@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import platform
 import struct
+import subprocess
 import tempfile
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -32,6 +33,10 @@ _WITHOUT_FILES: Final = frozenset(
 )  # fmt: skip
 """Options for libraries whose functions are in the headers or in the runtime, and for GCC's C++
 library, in whose place the linker has its own."""
+_BEFORE_EXPORTS: Final = ("hip/hip_runtime.h", "hip/hip_complex.h", "hip/hip_fp16.h")
+"""Headers whose functions stay inline in libraries."""
+_ANY_TARGET: Final = "gfx942"
+"""Host code does not depend on the target."""
 _ALIGNED: Final = 4096
 """Bytes; code objects begin at multiples of a page (LLVM, "Clang Offload Bundler")."""
 _DEBUG, _KEPT = b".debug_", b".wcbug_"
@@ -108,6 +113,15 @@ def _rename_sections(data: bytes, before: bytes, after: bytes) -> bytes:
     return data[:first] + names + data[first + length :]
 
 
+def preprocess(arguments: Sequence[str]) -> int:
+    """Preprocess sources of host code as the compiler's own command line says, with its output on
+    this process's; its exit code. Raises MissingTool."""
+    tools = toolchain.of_programs(toolchain.find())
+    return subprocess.run(
+        [*tools.compiler, "--cuda-host-only", *map(str, tools.arguments), *arguments], check=False
+    ).returncode
+
+
 def compile_c(source: Path, output: Path, flags: Sequence[str] = ()) -> None:
     """Compile a C source to an object file. Raises CompileError, MissingTool."""
     base_flags = ("-O2", "-fPIC", f"-I{toolchain.INCLUDE}")
@@ -170,6 +184,48 @@ def alias_library(library: Path, versions: Iterable[str], output: Path) -> None:
         compilation = process.run([*_c_compiler(), *flags, source, library, "-o", output])
     if compilation.status or not output.is_file():
         raise CompileError(f"{output.name} cannot be linked", log=compilation.log)
+
+
+def plain_library(source: Path, output: Path, libraries: Sequence[Path]) -> None:
+    """A shared library of a C source that depends on `libraries`. Raises MissingTool,
+    CompileError."""
+    flags = ("-Os", "-fPIC", "-shared", f"-Wl,-soname,{output.name}", "-w")
+    compilation = process.run([*_c_compiler(), *flags, source, *libraries, "-o", output])
+    if compilation.status or not output.is_file():
+        raise CompileError(f"{output.name} does not compile", log=compilation.log)
+
+
+def exported_library(headers: Sequence[str], output: Path, libraries: Sequence[Path]) -> None:
+    """A shared library called as its file, with the functions that `headers` of libraries have
+    inline; it depends on `libraries`. Raises MissingTool without a compiler, CompileError."""
+    tools = toolchain.of_programs(toolchain.find())
+    lines = (
+        *(f"#include <{name}>" for name in (*_BEFORE_EXPORTS, "wavecast/library_call.h")),
+        "#undef WC_LIBRARY_FN",
+        '#define WC_LIBRARY_FN extern "C" __attribute__((visibility("default")))',
+        "#define HIPBLAS_V2",
+        *(f"#include <{name}>" for name in headers),
+        "",
+    )
+    with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
+        source, object_file = Path(folder) / "library.hip", Path(folder) / "library.o"
+        source.write_text("\n".join(lines))
+        flags = (
+            "-x", "hip", "--cuda-host-only", f"--offload-arch={_ANY_TARGET}", "-Os", "-std=c++17",
+            "-fPIC", "-fvisibility=hidden",
+        )  # fmt: skip
+        compilation = process.run(
+            [*tools.compiler, *flags, *tools.arguments, "-c", source, "-o", object_file]
+        )
+        if not compilation.status:
+            compilation = process.run(
+                [
+                    *_c_compiler(), "-Os", "-shared", f"-Wl,-soname,{output.name}", object_file,
+                    *libraries, "-o", output,
+                ]
+            )  # fmt: skip
+    if compilation.status or not output.is_file():
+        raise CompileError(f"{output.name} does not compile", log=compilation.log)
 
 
 def _by_hipcc(

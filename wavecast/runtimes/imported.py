@@ -47,13 +47,15 @@ def when_imported(patches: Patches, module: str, then: str) -> None:
         call_when_imported(patches, module, run)
 
 
-def call_when_imported(patches: Patches, module: str, then: Callable[[], None]) -> None:
+def call_when_imported(
+    patches: Patches, module: str, then: Callable[[], None], *, before: bool = False
+) -> None:
     """Call `then` as soon as `module` is imported, or now if it already is; until `patches` are
-    undone."""
+    undone. With `before`, it is called before the module is executed."""
     if module in sys.modules:
         then()
         return
-    finder = _Finder(module, then)
+    finder = _Finder(module, then, before)
     sys.meta_path.insert(0, finder)
     patches.callback(_forget, finder)
 
@@ -64,10 +66,10 @@ def _forget(finder: _Finder) -> None:
 
 
 class _Finder:
-    """Finds one module as the other finders do, and calls a function after it."""
+    """Finds one module as the other finders do, and calls a function after it, or `before`."""
 
-    def __init__(self, module: str, then: Callable[[], None]) -> None:
-        self._module, self._after = module, then
+    def __init__(self, module: str, then: Callable[[], None], before: bool) -> None:
+        self._module, self._call, self._before = module, then, before
 
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
@@ -80,17 +82,20 @@ class _Finder:
             spec = finder.find_spec(name, path, target)
             if spec is not None and spec.loader is not None:
                 loader: Any = spec.loader
-                loader.exec_module = _then(loader.exec_module, self._after)
+                loader.exec_module = _calling(loader.exec_module, self._call, self._before)
                 return spec
         return None
 
 
-def _then(
-    execute: Callable[[ModuleType], None], then: Callable[[], None]
+def _calling(
+    execute: Callable[[ModuleType], None], call: Callable[[], None], before: bool
 ) -> Callable[[ModuleType], None]:
     def exec_module(module: ModuleType) -> None:
+        if before:
+            call()
         execute(module)
-        then()
+        if not before:
+            call()
 
     return exec_module
 

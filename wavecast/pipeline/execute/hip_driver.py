@@ -54,6 +54,8 @@ def drive(arguments: Sequence[str]) -> int:
 
     Raises UsageError for options without an equivalent, CompileError, MissingTool, InputError.
     """
+    if "-E" in arguments:
+        return hip_program.preprocess(arguments)
     command_line = _parse(list(arguments))
     target = devices.load(command_line.target or os.environ.get(TARGET) or DEFAULT_TARGET).target
     if not command_line.sources and not command_line.objects:

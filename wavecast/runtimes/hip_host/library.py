@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections.abc import Iterable
 from importlib import resources
 from pathlib import Path
 from typing import Final
@@ -21,6 +22,8 @@ _OTHER_NAMES: Final = (
 NAMES: Final = "names"
 """The folder with a library of each of them that has nothing but the runtime as a dependency: a
 process that has it loaded finds the runtime by that name."""
+_UNSUPPORTED: Final = "wavecast_unsupported"
+"""The function that says so (`runtime/connection.c`)."""
 _WITHOUT_VERSION: Final = ("hipCreateSurfaceObject", "hipDestroySurfaceObject")
 _SOURCES: Final = Path(str(resources.files("wavecast.runtimes.hip_host") / "runtime"))
 
@@ -88,17 +91,21 @@ def _version_script(versions: dict[str, list[str]]) -> str:
 
 
 def _stubs(versions: dict[str, list[str]]) -> str:
-    """C that defines each function that the runtime does not: a call of it ends the program."""
+    """C that defines each function that the runtime does not."""
+    names = [name for names in versions.values() for name in (*names, *_WITHOUT_VERSION)]
+    return unsupported_functions(dict.fromkeys(names))
+
+
+def unsupported_functions(names: Iterable[str]) -> str:
+    """C that defines functions, weakly: a call of one is an error with its name."""
     lines = [
-        f'WEAK int {name}(void) {{ fail("{name} is not supported (docs/hip.md lists what is)"); }}'
-        for names in versions.values()
-        for name in (*names, *_WITHOUT_VERSION)
+        f'WEAK int {name}(void) {{ return wavecast_unsupported("{name}"); }}' for name in names
     ]
     head = (
-        "_Noreturn void fail(const char *format, ...);\n"
+        f"int {_UNSUPPORTED}(const char *function);\n"
         '#define WEAK __attribute__((weak, visibility("default")))\n'
     )
-    return head + "\n".join(dict.fromkeys(lines)) + "\n"
+    return head + "\n".join(lines) + "\n"
 
 
 def _publish(staging: Path, folder: Path) -> None:
@@ -113,4 +120,4 @@ def _publish(staging: Path, folder: Path) -> None:
             raise
 
 
-__all__ = ["NAMES", "runtime_folder"]
+__all__ = ["NAMES", "runtime_folder", "unsupported_functions"]

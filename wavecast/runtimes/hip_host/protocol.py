@@ -39,6 +39,8 @@ class HostRequest(IntEnum):
     """An event has been recorded: its time is that of predicted launches (in one process only)."""
     RANGE = 11
     """The memory of an address that is in no allocation (in one process only)."""
+    UNSUPPORTED = 12
+    """A function is called that is not supported (in one process only)."""
 
 
 class OrderEvent(IntEnum):

@@ -11,6 +11,7 @@ from typing import Final
 
 from wavecast.arch import Device
 from wavecast.compile.hiprtc import compile_source
+from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.launch import AddressRange
 from wavecast.errors import CompileError, WavecastError
 from wavecast.runtimes.hip_host.arena import Arena
@@ -68,6 +69,7 @@ class ProgramSession:
             HostRequest.ORDER: self._order,
             HostRequest.EVENT: self._event,
             HostRequest.RANGE: self._range,
+            HostRequest.UNSUPPORTED: self._unsupported,
         }
 
     def _hello(self, _: bytes) -> bytes:
@@ -99,6 +101,10 @@ class ProgramSession:
 
     def _order(self, message: bytes) -> bytes:
         return b"" if self.order is None else self.order.tell(message)
+
+    def _unsupported(self, function: bytes) -> bytes:
+        name = function.decode("utf-8", "replace")
+        raise Unsupported(f"{name} is not supported (docs/hip.md lists what is)")
 
     def _event(self, _: bytes) -> bytes:
         self.launcher.on_event()

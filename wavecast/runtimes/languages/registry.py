@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 LANGUAGES: Final[Mapping[str, str]] = {
+    "cupy": "wavecast.runtimes.languages.cupy:prepare",
     "flydsl": "wavecast.runtimes.languages.flydsl:prepare",
 }
-"""Module -> the function that is called with the target once a program has imported it."""
+"""Module -> the function that is called with the target before a program imports it."""
 
 TIMERS: Final[Mapping[str, Sequence[str]]] = {"flydsl.autotune": ("do_bench",)}
 """Module -> its functions that time a function as `triton.testing.do_bench` does."""
@@ -17,7 +18,6 @@ TIMERS: Final[Mapping[str, Sequence[str]]] = {"flydsl.autotune": ("do_bench",)}
 UNSEEN: Final[Mapping[str, str]] = {
     "cutlass": "CuTe DSL",
     "cuda.tile": "cuTile",
-    "cupy": "CuPy",
     "numba.cuda": "Numba",
     "warp": "Warp",
     "taichi": "Taichi",

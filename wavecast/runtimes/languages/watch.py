@@ -11,6 +11,7 @@ from pkgutil import resolve_name
 from typing import Any, Final
 
 from wavecast.runtimes.hip_host.in_process import HipInProcess, is_loaded
+from wavecast.runtimes.hip_host.rocm_libraries import provide_missing
 from wavecast.runtimes.imported import call_when_imported
 from wavecast.runtimes.languages.registry import LANGUAGES, TIMERS
 from wavecast.runtimes.patching import Patches
@@ -31,7 +32,7 @@ def watch(
             resolve_name(function)(target)
 
     for module, function in LANGUAGES.items():
-        call_when_imported(patches, module, functools.partial(start, function))
+        call_when_imported(patches, module, functools.partial(start, function), before=True)
     for module, names in TIMERS.items():
         call_when_imported(
             patches, module, functools.partial(_replace, patches, module, names, measure)
@@ -50,17 +51,23 @@ def _replace(patches: Patches, module: str, names: Sequence[str], value: Any) ->
 
 
 def _loading(original: Callable[..., Any], start: Callable[[], None]) -> Callable[..., Any]:
-    """A function that loads a library, tried again with the runtime where that is missing."""
+    """A function that loads a library, tried again as long as what is missing can be loaded."""
 
     @functools.wraps(original)
     def load(*args: Any, **kwargs: Any) -> Any:
-        try:
-            return original(*args, **kwargs)
-        except (ImportError, OSError) as error:
-            if not any(name in str(error) for name in _LIBRARIES):
-                raise
-            start()
-            return original(*args, **kwargs)
+        messages = set()
+        while True:
+            try:
+                return original(*args, **kwargs)
+            except (ImportError, OSError) as error:
+                message = str(error)
+                if message in messages:
+                    raise
+                messages.add(message)
+                if any(name in message for name in _LIBRARIES) and not is_loaded():
+                    start()
+                elif not provide_missing(message):
+                    raise
 
     return load
 

@@ -234,3 +234,12 @@ API hipError_t hipGetProcAddress(const char *symbol, void **function, int versio
         *status = *function ? HIP_GET_PROC_ADDRESS_SUCCESS : HIP_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND;
     return leave(*function ? hipSuccess : hipErrorInvalidValue);
 }
+
+// What functions do that are there for programs that never call them: end a program, and raise an
+// exception of Python in a process with the emulator.
+API int wavecast_unsupported(const char *function) {
+    enter();
+    if (!in_process) fail("%s is not supported (docs/hip.md lists what is)", function);
+    free(request(UNSUPPORTED, function, strlen(function), "", 0).data);
+    return leave(hipErrorNotSupported);
+}
