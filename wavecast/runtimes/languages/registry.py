@@ -7,6 +7,7 @@ from typing import Final
 
 LANGUAGES: Final[Mapping[str, str]] = {
     "flydsl": "wavecast.runtimes.languages.flydsl:prepare",
+    "tilelang.env": "wavecast.runtimes.languages.tilelang:prepare",
 }
 """Module -> the function that is called with the target once a program has imported it."""
 
