@@ -8,6 +8,7 @@ from typing import Final
 LANGUAGES: Final[Mapping[str, str]] = {
     "flydsl": "wavecast.runtimes.languages.flydsl:prepare",
     "tilelang.env": "wavecast.runtimes.languages.tilelang:prepare",
+    "tilelang.profiler.bench": "wavecast.runtimes.languages.tilelang:prepare_timers",
 }
 """Module -> the function that is called with the target once a program has imported it."""
 
