@@ -26,8 +26,8 @@ struct alignas(2) __hip_bfloat16 {
     __host__ __device__ __wc_inline operator __hip_bfloat16_raw() const {
         return {__builtin_bit_cast(unsigned short, data)};
     }
+    __WC_SMALL_FLOAT_OPERATORS(__hip_bfloat16, float)
 };
-__WC_SMALL_FLOAT_OPERATORS(__hip_bfloat16, float)
 
 struct __hip_bfloat162_raw {
     unsigned short x, y;

@@ -20,8 +20,8 @@ struct alignas(2) hip_bfloat16 {
     __host__ __device__ __wc_inline constexpr operator float() const {
         return (float)__builtin_bit_cast(__bf16, data);
     }
+    __WC_SMALL_FLOAT_OPERATORS(hip_bfloat16, float)
 };
-__WC_SMALL_FLOAT_OPERATORS(hip_bfloat16, float)
 
 namespace std {
 __WC_HD constexpr bool isinf(hip_bfloat16 x) { return __builtin_isinf((float)x); }

@@ -23,9 +23,9 @@ struct alignas(2) __half {
     __host__ __device__ __wc_inline constexpr __half(__half_raw raw) : data(raw.data) {}
     __host__ __device__ __wc_inline constexpr operator _Float16() const { return data; }
     __host__ __device__ __wc_inline constexpr operator __half_raw() const { return {{data}}; }
+    __WC_SMALL_FLOAT_OPERATORS(__half, _Float16)
 };
 typedef __half half;
-__WC_SMALL_FLOAT_OPERATORS(__half, _Float16)
 
 struct __half2_raw {
     union {

@@ -25,31 +25,31 @@ static __host__ __device__ __wc_inline constexpr To __wc_number_as(T x) {
 }
 
 #define __WC_HD static __host__ __device__ __wc_inline
-#define __WC_MIXED template <typename T> __WC_HD constexpr
+#define __WC_FRIEND friend __host__ __device__ __wc_inline constexpr
 #define __WC_SUM(S) typename __wc_sum_if_number<__wc_is_number<T>, S, T>::type
 
-// S computes as W does: _Float16 itself, bfloat16 in single precision.
+// Friends of S, which computes as W does: _Float16 itself, bfloat16 in single precision.
 #define __WC_SMALL_FLOAT_OPERATOR(S, W, op)                                                        \
-    __WC_HD constexpr S operator op(S a, S b) { return S((W)a op(W) b); }                          \
-    __WC_MIXED __WC_SUM(S) operator op(S a, T b) {                                                 \
+    __WC_FRIEND S operator op(S a, S b) { return S((W)a op(W) b); }                                \
+    template <typename T> __WC_FRIEND __WC_SUM(S) operator op(S a, T b) {                          \
         typedef typename __wc_sum<W, T>::type R;                                                   \
         return __WC_SUM(S)((R)(W)a op __wc_number_as<R>(b));                                       \
     }                                                                                              \
-    __WC_MIXED __WC_SUM(S) operator op(T a, S b) {                                                 \
+    template <typename T> __WC_FRIEND __WC_SUM(S) operator op(T a, S b) {                          \
         typedef typename __wc_sum<W, T>::type R;                                                   \
         return __WC_SUM(S)(__wc_number_as<R>(a) op(R)(W) b);                                       \
     }                                                                                              \
-    __WC_HD constexpr S &operator op##=(S & a, S b) { return a = a op b; }                         \
-    __WC_MIXED typename __wc_type_if_number<S, T>::type &operator op##=(S & a, T b) {              \
+    __WC_FRIEND S &operator op##=(S & a, S b) { return a = a op b; }                               \
+    template <typename T> __WC_FRIEND typename __wc_type_if_number<S, T>::type &operator op##=(S & a, T b) {\
         return a = S(a op b);                                                                      \
     }
 #define __WC_SMALL_FLOAT_COMPARISON(S, W, op)                                                      \
-    __WC_HD constexpr bool operator op(S a, S b) { return (W)a op(W) b; }                          \
-    __WC_MIXED typename __wc_type_if_number<bool, T>::type operator op(S a, T b) {                 \
+    __WC_FRIEND bool operator op(S a, S b) { return (W)a op(W) b; }                                \
+    template <typename T> __WC_FRIEND typename __wc_type_if_number<bool, T>::type operator op(S a, T b) {\
         typedef typename __wc_sum<W, T>::type R;                                                   \
         return (R)(W)a op __wc_number_as<R>(b);                                                    \
     }                                                                                              \
-    __WC_MIXED typename __wc_type_if_number<bool, T>::type operator op(T a, S b) {                 \
+    template <typename T> __WC_FRIEND typename __wc_type_if_number<bool, T>::type operator op(T a, S b) {\
         typedef typename __wc_sum<W, T>::type R;                                                   \
         return __wc_number_as<R>(a) op(R)(W) b;                                                    \
     }
@@ -64,16 +64,16 @@ static __host__ __device__ __wc_inline constexpr To __wc_number_as(T x) {
     __WC_SMALL_FLOAT_COMPARISON(S, W, <=)                                                          \
     __WC_SMALL_FLOAT_COMPARISON(S, W, >)                                                           \
     __WC_SMALL_FLOAT_COMPARISON(S, W, >=)                                                          \
-    __WC_HD constexpr S operator+(S a) { return a; }                                               \
-    __WC_HD constexpr S operator-(S a) { return S(-(W)a); }                                        \
-    __WC_HD constexpr S &operator++(S &a) { return a = S((W)a + (W)1); }                           \
-    __WC_HD constexpr S &operator--(S &a) { return a = S((W)a - (W)1); }                           \
-    __WC_HD constexpr S operator++(S &a, int) {                                                    \
+    __WC_FRIEND S operator+(S a) { return a; }                                                     \
+    __WC_FRIEND S operator-(S a) { return S(-(W)a); }                                              \
+    __WC_FRIEND S &operator++(S &a) { return a = S((W)a + (W)1); }                                 \
+    __WC_FRIEND S &operator--(S &a) { return a = S((W)a - (W)1); }                                 \
+    __WC_FRIEND S operator++(S &a, int) {                                                          \
         S before = a;                                                                              \
         ++a;                                                                                       \
         return before;                                                                             \
     }                                                                                              \
-    __WC_HD constexpr S operator--(S &a, int) {                                                    \
+    __WC_FRIEND S operator--(S &a, int) {                                                          \
         S before = a;                                                                              \
         --a;                                                                                       \
         return before;                                                                             \
