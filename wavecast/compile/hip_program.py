@@ -197,9 +197,7 @@ def _by_hipcc(
         raise hip.compile_error(compilation.log, compilation.status, tools)
 
 
-def _device_by_hipcc(
-    tools: Toolchain, source: Path, target: str, flags: Sequence[str]
-) -> bytes:
+def _device_by_hipcc(tools: Toolchain, source: Path, target: str, flags: Sequence[str]) -> bytes:
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         output = Path(folder) / "kernel.hsaco"
         device = ("--cuda-device-only", "--no-gpu-bundle-output", f"--offload-arch={target}")

@@ -90,10 +90,11 @@ def drive(arguments: Sequence[str]) -> int:
 
 def _write_code_object(source: Path, command_line: _CommandLine, target: str) -> None:
     """Compile the kernels of a source, with their lines, to what `hipModuleLoad` takes."""
-    usual = f"{source.stem}-hip-amdgcn-amd-amdhsa-{target}.{'hipfb' if command_line.bundled else 'o'}"
     binary = hip_program.compile_device(source, target, command_line.flags)
+    usual = f"{source.stem}-hip-amdgcn-amd-amdhsa-{target}.o"
     if command_line.bundled:
         binary = hip_program.make_bundle(binary, target)
+        usual = f"{source.stem}-hip-amdgcn-amd-amdhsa.hipfb"
     files.write_atomic(command_line.output or Path(usual), binary)
 
 

@@ -163,7 +163,8 @@ def exchange_on_gpu() -> Any:
 
     exchange = _ExchangeOnGpu(torch)
     new = ctypes.pythonapi.PyCapsule_New
-    new.restype, new.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
+    new.restype = ctypes.py_object
+    new.argtypes = (ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p)
     capsule = new(ctypes.addressof(exchange.table), _NAME, None)
     _kept.append(exchange)
     return capsule

@@ -85,10 +85,10 @@ def emulated_cuda(
 def _enter_in_threads(
     patches: Patches,
     blocks: Callable[[], list[contextlib.AbstractContextManager[Any]]],
-    started: Callable[[threading.Thread], None] = lambda thread: None,
-    ended: Callable[[threading.Thread], None] = lambda thread: None,
+    node: GpuNode | None = None,
 ) -> None:
-    """Run threads that a program starts inside `blocks`: PyTorch's modes are per thread."""
+    """Run threads that a program starts inside `blocks`, as hosts of the `node`: PyTorch's modes
+    are per thread."""
     from wavecast.emulate.node import THREAD_PREFIX
 
     start = threading.Thread.start
@@ -105,9 +105,11 @@ def _enter_in_threads(
                             stack.enter_context(block)
                         run()
                 finally:
-                    ended(thread)
+                    if node is not None:
+                        node.remove_host(thread)
 
-            started(thread)
+            if node is not None:
+                node.add_host(thread)
             thread.run = run_inside
         start(thread)
 
@@ -116,12 +118,8 @@ def _enter_in_threads(
 
 def _follow_threads(patches: Patches, gpus: Gpus) -> None:
     """Let threads that a program starts use the GPUs."""
-    node = gpus.node
     _enter_in_threads(
-        patches,
-        lambda: [gpus.mode, *(block() for block in gpus.followed)],
-        node.add_host,
-        node.remove_host,
+        patches, lambda: [gpus.mode, *(block() for block in gpus.followed)], gpus.node
     )
 
 
