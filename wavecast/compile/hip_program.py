@@ -99,6 +99,22 @@ def compile_object(
         output.write_bytes(_rename_sections(output.read_bytes(), _DEBUG, _KEPT))
 
 
+def compile_device(source: Path, target: str, flags: Sequence[str] = ()) -> bytes:
+    """The code object of the kernels of a source, with their lines, which stay known by its content
+    (`hip.compiled_program`). Raises what `hip.compile_file` raises, and MissingTool without a
+    linker."""
+    text = files.read(source).decode("utf-8", "replace")
+    cuda = is_cuda(text)
+    tools = toolchain.find(target, cuda=cuda)
+    if not tools.own_headers:
+        return _device_by_hipcc(tools, source, target, flags)
+    codes = hip.compile_file(source, target, flags, program=True, cuda=cuda)
+    binary = codes[0].stages.get("hsaco")
+    if not isinstance(binary, bytes):
+        raise MissingTool("linking device code needs ld.lld", hint="install lld")
+    return binary
+
+
 def with_lines(data: bytes) -> bytes:
     """An executable with the line table of checked sources under its usual name."""
     return _rename_sections(data, _KEPT, _DEBUG)
@@ -237,6 +253,16 @@ def _by_hipcc(
         raise hip.compile_error(compilation.log, compilation.status, tools)
 
 
+def _device_by_hipcc(tools: Toolchain, source: Path, target: str, flags: Sequence[str]) -> bytes:
+    with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
+        output = Path(folder) / "kernel.hsaco"
+        device = ("--cuda-device-only", "--no-gpu-bundle-output", f"--offload-arch={target}")
+        compilation = process.run([*tools.compiler, *device, *flags, source, "-o", output])
+        if compilation.status or not output.is_file():
+            raise hip.compile_error(compilation.log, compilation.status, tools)
+        return output.read_bytes()
+
+
 def _linkers(tools: Toolchain) -> tuple[tuple[tuple[str, ...], tuple[str, ...]], ...]:
     """The commands that link programs of a compiler, each with its last options; the next is tried
     where one fails.
@@ -279,6 +305,7 @@ __all__ = [
     "LIBRARY",
     "SONAME",
     "compile_c",
+    "compile_device",
     "compile_object",
     "link",
     "make_bundle",

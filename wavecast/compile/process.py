@@ -7,11 +7,14 @@ import re
 import shutil
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import Final
 
 from wavecast import limits, processes
 from wavecast.errors import CompileError
 from wavecast.processes import Finished
 
+DRIVEN: Final = "WAVECAST_DRIVEN"
+"""Set for the compilers that wavecast calls: a hipcc that calls wavecast again sees it."""
 _VERSION = re.compile(r"LLVM version (\d+)")
 
 
@@ -24,7 +27,7 @@ def run(command: Sequence[str | Path], *, stdin: bytes | None = None) -> Finishe
             words,
             limits.of_compilers(),
             stdin=stdin,
-            environment={**os.environ, "LC_ALL": "C"},
+            environment={**os.environ, "LC_ALL": "C", DRIVEN: "1"},
         )
     except OSError as error:
         raise CompileError(f"cannot run {words[0]}: {error.strerror or error}") from error

@@ -20,7 +20,7 @@ from typing import Final
 
 from wavecast.compile import device_library, process, rocm
 from wavecast.compile.digest import digest
-from wavecast.errors import MissingTool
+from wavecast.errors import MissingTool, UsageError
 from wavecast.extras import install_hint
 
 VARIABLE: Final = "WAVECAST_HIPCC"
@@ -35,6 +35,8 @@ _CUDA: Final = (
 )
 PROGRAM: Final = "WAVECAST_PROGRAM"
 """Defined where device code is part of a program, whose runtime prints what kernels print."""
+_OURS: Final = re.compile(rb"\bwavecast['\"]?\s+hipcc\b")
+_SCRIPT_BYTES: Final = 1 << 16
 _CLANGS: Final = tuple(f"clang-{number}" for number in range(40, OLDEST_CLANG - 1, -1))
 
 _LIBCXX_DEFINES: Final = (
@@ -109,9 +111,24 @@ def find(target: str = "", *, cuda: bool = False) -> Toolchain:
     hipcc = process.find_program(("hipcc",), variable=VARIABLE, folders=(f"{installed}/bin",))
     if override and not hipcc:
         raise MissingTool(f"{VARIABLE} names no program: {override!r}")
-    if hipcc:
+    if hipcc and (override or not _calls_wavecast(hipcc)):
+        if os.environ.get(process.DRIVEN):
+            raise UsageError(
+                f"{hipcc} calls wavecast, which would call it again",
+                hint=f"set {VARIABLE} to the hipcc of ROCm, or take this one out of PATH",
+            )
         return _rocm(hipcc, installed)
     return _nearest(target)
+
+
+def _calls_wavecast(program: str) -> bool:
+    """Whether a program is a script that calls `wavecast hipcc`."""
+    try:
+        with open(program, "rb") as file:
+            start = file.read(_SCRIPT_BYTES)
+    except OSError:  # a program that can be run but not read
+        return False
+    return start.startswith(b"#!") and _OURS.search(start) is not None
 
 
 def _nearest(target: str) -> Toolchain:

@@ -145,6 +145,13 @@ class Watched:
         inset = builder.and_(address, I64(3))
         return builder.and_(builder.shl(I64((1 << self.lane_bytes) - 1), inset), I64(0xF))
 
+    def bytes_from(self, address: Any) -> Any:
+        """The bytes an access touches, one bit each, from the first of the dword that it begins in
+        (i64): it need not be aligned."""
+        builder = self.out.builder
+        inset = builder.and_(address, I64(3))
+        return builder.shl(I64((1 << self.lane_bytes) - 1), inset)
+
     def changes(self, lane: Any, index: int, pointer: Any) -> Any:
         """Whether dword `index` of a store changes what lies at `pointer` (i1). Two waves that
         store the same value do not race: compilers let replicas of a value be stored twice."""

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Final
 
 from wavecast import arch as devices
+from wavecast import files
 from wavecast.compile import hip_program
 from wavecast.errors import InputError, UsageError
 from wavecast.runtimes.hip_host.library import runtime_folder
@@ -32,6 +33,8 @@ _DROPPED: Final = (
     "--hip-link", "--rocm-path", "--hip-path", "-ccbin", "-parallel-jobs",
 )  # fmt: skip
 """Options without a meaning here: where ROCm is, and the files of dependencies for make."""
+_DEVICE_ONLY: Final = ("--genco", "--cuda-device-only", "--offload-device-only")
+_BUNDLED: Final = {"--gpu-bundle-output": True, "--no-gpu-bundle-output": False}
 _REFUSED: Final = {"-fgpu-rdc": "device code in several objects cannot be linked: give all sources"}
 
 
@@ -46,6 +49,9 @@ class _CommandLine:
     target: str = ""
     output: Path | None = None
     compile_only: bool = False
+    device_only: bool = False
+    bundled: bool = True
+    """Whether code objects are written as offload bundles, which modules load as well."""
     language: str = ""
 
 
@@ -63,6 +69,11 @@ def drive(arguments: Sequence[str]) -> int:
     for source in command_line.sources:
         if not source.is_file():
             raise InputError(f"no such file: {source}")
+    if command_line.device_only:
+        if len(command_line.sources) != 1 or command_line.objects:
+            raise UsageError("a code object is compiled from one source")
+        _write_code_object(command_line.sources[0], command_line, target)
+        return 0
     if command_line.compile_only:
         if command_line.output is not None and len(command_line.sources) > 1:
             raise UsageError("-o with -c takes one source")
@@ -79,6 +90,16 @@ def drive(arguments: Sequence[str]) -> int:
     return 0
 
 
+def _write_code_object(source: Path, command_line: _CommandLine, target: str) -> None:
+    """Compile the kernels of a source, with their lines, to what `hipModuleLoad` takes."""
+    binary = hip_program.compile_device(source, target, command_line.flags)
+    usual = f"{source.stem}-hip-amdgcn-amd-amdhsa-{target}.o"
+    if command_line.bundled:
+        binary = hip_program.make_bundle(binary, target)
+        usual = f"{source.stem}-hip-amdgcn-amd-amdhsa.hipfb"
+    files.write_atomic(command_line.output or Path(usual), binary)
+
+
 def _compile(source: Path, command_line: _CommandLine, target: str, output: Path) -> Path:
     if source.suffix in _C and not command_line.language:
         hip_program.compile_c(source, output, command_line.flags)
@@ -93,7 +114,11 @@ def _parse(arguments: list[str]) -> _CommandLine:
     for word in words:
         if word in _REFUSED:
             raise UsageError(f"{word}: {_REFUSED[word]}")
-        if word == "-c":
+        if word in _DEVICE_ONLY:
+            command_line.device_only = True
+        elif word in _BUNDLED:
+            command_line.bundled = _BUNDLED[word]
+        elif word == "-c":
             command_line.compile_only = True
         elif word == "-o":
             command_line.output = Path(next(words, ""))

@@ -9,6 +9,8 @@ from typing import Final
 LANGUAGES: Final[Mapping[str, str]] = {
     "cupy": "wavecast.runtimes.languages.cupy:prepare",
     "flydsl": "wavecast.runtimes.languages.flydsl:prepare",
+    "tilelang.env": "wavecast.runtimes.languages.tilelang:prepare",
+    "tilelang.profiler.bench": "wavecast.runtimes.languages.tilelang:prepare_timers",
 }
 """Module -> the function that is called with the target before a program imports it."""
 

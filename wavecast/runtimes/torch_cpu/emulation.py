@@ -74,7 +74,9 @@ def emulated_cuda(
         histograms.install(patches)
         mode.install(patches, active)
         library.install(patches, active)
-        if gpus is not None:
+        if gpus is None:
+            _enter_in_threads(patches, lambda: [active])
+        else:
             _follow_threads(patches, gpus)
             gpus.install(patches)
         with active:
@@ -83,32 +85,45 @@ def emulated_cuda(
         patches.restore()
 
 
-def _follow_threads(patches: Patches, gpus: Gpus) -> None:
-    """Let threads that a program starts use the GPUs: PyTorch's modes are per thread."""
+def _enter_in_threads(
+    patches: Patches,
+    blocks: Callable[[], list[contextlib.AbstractContextManager[Any]]],
+    node: GpuNode | None = None,
+) -> None:
+    """Run threads that a program starts inside `blocks`, as hosts of the `node`: PyTorch's modes
+    are per thread."""
     from wavecast.emulate.node import THREAD_PREFIX
 
-    node, start = gpus.node, threading.Thread.start
+    start = threading.Thread.start
 
     @functools.wraps(start)
     def start_thread(thread: threading.Thread) -> None:
         if not thread.name.startswith(THREAD_PREFIX):
-            run = thread.run
-            blocks = [block() for block in gpus.followed]
+            run, entered = thread.run, blocks()
 
-            def in_mode() -> None:
+            def run_inside() -> None:
                 try:
                     with contextlib.ExitStack() as stack:
-                        for block in (gpus.mode, *blocks):
+                        for block in entered:
                             stack.enter_context(block)
                         run()
                 finally:
-                    node.remove_host(thread)
+                    if node is not None:
+                        node.remove_host(thread)
 
-            node.add_host(thread)
-            thread.run = in_mode
+            if node is not None:
+                node.add_host(thread)
+            thread.run = run_inside
         start(thread)
 
     patches.attribute(threading.Thread, "start", start_thread)
+
+
+def _follow_threads(patches: Patches, gpus: Gpus) -> None:
+    """Let threads that a program starts use the GPUs."""
+    _enter_in_threads(
+        patches, lambda: [gpus.mode, *(block() for block in gpus.followed)], gpus.node
+    )
 
 
 def has_gpu() -> bool:

@@ -54,6 +54,7 @@ class CudaOnCpu(TorchFunctionMode):
             tensor.pin_memory: lambda self, *_, **__: self,
             tensor.is_pinned: lambda *_, **__: False,
             tensor.record_stream: lambda *_, **__: None,
+            torch.device: _device,
         }
         if on_address is not None:
             for original in (tensor.data_ptr, tensor.__dlpack__, tensor.untyped_storage):
@@ -94,6 +95,13 @@ class CudaOnCpu(TorchFunctionMode):
         if kwargs.get("pin_memory"):
             kwargs = {**kwargs, "pin_memory": False}
         return func(*args, **kwargs)
+
+
+def _device(*args: Any, **kwargs: Any) -> torch.device:
+    """`torch.device`, where a bare number is the ordinal of a GPU."""
+    if len(args) == 1 and isinstance(args[0], int) and not kwargs:
+        return torch.device("cuda", args[0])
+    return torch.device(*args, **kwargs)
 
 
 def _telling(original: Callable[..., Any], tell: Callable[[Any], None]) -> Callable[..., Any]:

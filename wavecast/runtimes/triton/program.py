@@ -32,7 +32,7 @@ def program_of(path: Path, arguments: Sequence[str]) -> Callable[[], None]:
     warnings.filterwarnings("ignore", message="TRITON_DEFAULT_FP_FUSION is unset")
     sys.argv = [str(path), *arguments]
     sys.path.insert(0, str(path.resolve().parent))
-    code = compile(_source(path), str(path), "exec")
+    code = compile(_source(path), str(path), "exec", dont_inherit=True)  # this file's __future__
 
     def run() -> None:
         main = types.ModuleType("__main__")

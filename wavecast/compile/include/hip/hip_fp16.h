@@ -1,112 +1,164 @@
-// half and half2. `__half` is _Float16 itself, so that all operators and conversions are the
-// compiler's; packed operations work on pairs.
+// half and half2: structures, as in HIP, of the compiler's _Float16, which it converts to and from.
 #pragma once
 
 #include <hip/hip_runtime.h>
+#include <wavecast/small_float.h>
 
-#define __WC_FN static __device__ __wc_inline
-#define __WC_HD __host__ __device__ __wc_inline
-
-typedef _Float16 __half;
-typedef _Float16 half;
 typedef _Float16 __wc_half_pair __attribute__((ext_vector_type(2)));
 
+struct __half_raw {
+    union {
+        _Float16 data;
+        unsigned short x;
+    };
+};
+struct alignas(2) __half {
+    union {
+        _Float16 data;
+        unsigned short __x;
+    };
+    __half() = default;
+    template <typename T, typename = typename __wc_type_if_number<void, T>::type>
+    __host__ __device__ __wc_inline constexpr __half(T x) : data(__wc_number_as<_Float16>(x)) {}
+    __host__ __device__ __wc_inline constexpr __half(__half_raw raw) : data(raw.data) {}
+    __host__ __device__ __wc_inline constexpr operator _Float16() const { return data; }
+    __host__ __device__ __wc_inline constexpr operator __half_raw() const { return {{data}}; }
+    __WC_SMALL_FLOAT_OPERATORS(__half, _Float16)
+};
+typedef __half half;
+
+struct __half2_raw {
+    union {
+        struct { __half_raw x, y; };
+        __wc_half_pair data;
+    };
+};
 struct alignas(4) __half2 {
     union {
         struct { __half x, y; };
         __wc_half_pair data;
     };
     __half2() = default;
-    __WC_HD __half2(__half x, __half y) : x(x), y(y) {}
-    __WC_HD __half2(__wc_half_pair data) : data(data) {}
+    __host__ __device__ __wc_inline constexpr __half2(__half x, __half y) : x(x), y(y) {}
+    __host__ __device__ __wc_inline constexpr __half2(__wc_half_pair data) : data(data) {}
+    __host__ __device__ __wc_inline constexpr __half2(__half2_raw raw) : data(raw.data) {}
+    __host__ __device__ __wc_inline operator __half2_raw() const {
+        __half2_raw raw;
+        raw.data = data;
+        return raw;
+    }
 };
 typedef __half2 half2;
 
-__WC_HD __half __float2half(float x) { return (__half)x; }
-__WC_HD __half __float2half_rn(float x) { return (__half)x; }
+#define __WC_FN static __device__ __wc_inline
+#define __WC_HALF_PAIRS(op, a, b) __half2(a.data op b.data)
+__WC_SMALL_FLOAT_FUNCTIONS(__half, __half2, _Float16, __WC_HALF_PAIRS)
+#undef __WC_HALF_PAIRS
+__WC_SMALL_FLOAT_MATHS(__half, __half2)
+
+__WC_HD __half __float2half(float x) { return x; }
+__WC_HD __half __float2half_rn(float x) { return x; }
 __WC_HD float __half2float(__half x) { return (float)x; }
-__WC_HD __half __double2half(double x) { return (__half)x; }
-__WC_HD __half __int2half_rn(int x) { return (__half)x; }
-__WC_HD __half __uint2half_rn(unsigned x) { return (__half)x; }
-__WC_HD int __half2int_rz(__half x) { return (int)x; }
-__WC_FN int __half2int_rn(__half x) { return (int)__builtin_rintf((float)x); }
+__WC_HD __half __double2half(double x) { return x; }
+// The neighbour of the nearest half where that is on the wrong side.
+__WC_HD __half __wc_towards(float x, bool up, bool down) {
+    __half nearest(x);
+    unsigned short bits = nearest.__x;
+    if (x != x || (float)nearest == x) return nearest;
+    bool is_above = (float)nearest > x;
+    if (is_above ? up : down) return nearest;
+    if (is_above == (bits >> 15 == 0)) bits -= 1;
+    else bits += 1;
+    return __half(__half_raw{{__builtin_bit_cast(_Float16, bits)}});
+}
+__WC_HD __half __float2half_rd(float x) { return __wc_towards(x, false, true); }
+__WC_HD __half __float2half_ru(float x) { return __wc_towards(x, true, false); }
+__WC_HD __half __float2half_rz(float x) { return __wc_towards(x, x < 0.0f, x > 0.0f); }
+
+// As in ROCm's header integers of halves are cut off, whatever the name says, and halves of
+// integers are the nearest (ROCm/clr f9f995c, amd_hip_fp16.h, line 750).
+#define __WC_WHOLE(name, T)                                                                        \
+    __WC_HD T __half2##name##_rn(__half x) { return (T)x.data; }                                   \
+    __WC_HD T __half2##name##_rz(__half x) { return (T)x.data; }                                   \
+    __WC_HD T __half2##name##_rd(__half x) { return (T)x.data; }                                   \
+    __WC_HD T __half2##name##_ru(__half x) { return (T)x.data; }                                   \
+    __WC_HD __half __##name##2half_rn(T x) { return x; }                                           \
+    __WC_HD __half __##name##2half_rz(T x) { return x; }                                           \
+    __WC_HD __half __##name##2half_rd(T x) { return x; }                                           \
+    __WC_HD __half __##name##2half_ru(T x) { return x; }
+__WC_WHOLE(short, short)
+__WC_WHOLE(ushort, unsigned short)
+__WC_WHOLE(int, int)
+__WC_WHOLE(uint, unsigned)
+__WC_WHOLE(ll, long long)
+__WC_WHOLE(ull, unsigned long long)
+#undef __WC_WHOLE
 __WC_HD short __half_as_short(__half x) { return __builtin_bit_cast(short, x); }
 __WC_HD unsigned short __half_as_ushort(__half x) { return __builtin_bit_cast(unsigned short, x); }
-__WC_HD __half __short_as_half(short x) { return __builtin_bit_cast(__half, x); }
-__WC_HD __half __ushort_as_half(unsigned short x) { return __builtin_bit_cast(__half, x); }
+__WC_HD __half __short_as_half(short x) { return __builtin_bit_cast(_Float16, x); }
+__WC_HD __half __ushort_as_half(unsigned short x) { return __builtin_bit_cast(_Float16, x); }
 
 __WC_HD __half2 __halves2half2(__half x, __half y) { return {x, y}; }
 __WC_HD __half2 make_half2(__half x, __half y) { return {x, y}; }
 __WC_HD __half2 __half2half2(__half x) { return {x, x}; }
-__WC_HD __half2 __float2half2_rn(float x) { return {(__half)x, (__half)x}; }
-__WC_HD __half2 __floats2half2_rn(float x, float y) { return {(__half)x, (__half)y}; }
-__WC_HD __half2 __float22half2_rn(float2 v) { return {(__half)v.x, (__half)v.y}; }
+__WC_HD __half2 __float2half2_rn(float x) { return {__half(x), __half(x)}; }
+__WC_HD __half2 __floats2half2_rn(float x, float y) { return {__half(x), __half(y)}; }
+__WC_HD __half2 __float22half2_rn(float2 v) { return {__half(v.x), __half(v.y)}; }
 __WC_HD float2 __half22float2(__half2 v) { return {(float)v.x, (float)v.y}; }
 __WC_HD __half __low2half(__half2 v) { return v.x; }
 __WC_HD __half __high2half(__half2 v) { return v.y; }
-__WC_HD float __low2float(__half2 v) { return (float)v.x; }
-__WC_HD float __high2float(__half2 v) { return (float)v.y; }
 __WC_HD __half2 __low2half2(__half2 v) { return {v.x, v.x}; }
 __WC_HD __half2 __high2half2(__half2 v) { return {v.y, v.y}; }
-__WC_HD __half2 __lowhigh2highlow(__half2 v) { return {v.y, v.x}; }
+__WC_HD __half2 __lows2half2(__half2 a, __half2 b) { return {a.x, b.x}; }
+__WC_HD __half2 __highs2half2(__half2 a, __half2 b) { return {a.y, b.y}; }
 
-#define __WC_PAIR_OPERATOR(op, scalar, packed)                                                     \
-    __WC_HD __half2 operator op(__half2 a, __half2 b) { return __half2(a.data op b.data); }        \
-    __WC_HD __half2 &operator op##=(__half2 &a, __half2 b) { return a = a op b; }                  \
-    __WC_HD __half scalar(__half a, __half b) { return a op b; }                                   \
-    __WC_HD __half2 packed(__half2 a, __half2 b) { return a op b; }
-__WC_PAIR_OPERATOR(+, __hadd, __hadd2)
-__WC_PAIR_OPERATOR(-, __hsub, __hsub2)
-__WC_PAIR_OPERATOR(*, __hmul, __hmul2)
-__WC_PAIR_OPERATOR(/, __hdiv, __h2div)
-#undef __WC_PAIR_OPERATOR
-__WC_HD __half2 operator-(__half2 a) { return __half2(-a.data); }
+__WC_HD __half max(__half a, __half b) { return __hmax(a, b); }
+__WC_HD __half min(__half a, __half b) { return __hmin(a, b); }
+__WC_HD __half __hmax_nan(__half a, __half b) {
+    return __hisnan(a) ? a : __hisnan(b) ? b : __hmax(a, b);
+}
+__WC_HD __half __hmin_nan(__half a, __half b) {
+    return __hisnan(a) ? a : __hisnan(b) ? b : __hmin(a, b);
+}
+__WC_HD __half2 __hisinf2(__half2 v) { return {__half(__hisinf(v.x)), __half(__hisinf(v.y))}; }
+// As in ROCm's header, those of pairs with `u` are those without.
+__WC_HD __half2 __hequ2(__half2 a, __half2 b) { return __heq2(a, b); }
+__WC_HD __half2 __hneu2(__half2 a, __half2 b) { return __hne2(a, b); }
+__WC_HD __half2 __hltu2(__half2 a, __half2 b) { return __hlt2(a, b); }
+__WC_HD __half2 __hleu2(__half2 a, __half2 b) { return __hle2(a, b); }
+__WC_HD __half2 __hgtu2(__half2 a, __half2 b) { return __hgt2(a, b); }
+__WC_HD __half2 __hgeu2(__half2 a, __half2 b) { return __hge2(a, b); }
+__WC_HD bool __hbequ2(__half2 a, __half2 b) { return __hbeq2(a, b); }
+__WC_HD bool __hbneu2(__half2 a, __half2 b) { return __hbne2(a, b); }
+__WC_HD bool __hbltu2(__half2 a, __half2 b) { return __hblt2(a, b); }
+__WC_HD bool __hbleu2(__half2 a, __half2 b) { return __hble2(a, b); }
+__WC_HD bool __hbgtu2(__half2 a, __half2 b) { return __hbgt2(a, b); }
+__WC_HD bool __hbgeu2(__half2 a, __half2 b) { return __hbge2(a, b); }
 
-#define __WC_COMPARISON(op, name)                                                                  \
-    __WC_HD bool name(__half a, __half b) { return a op b; }                                       \
-    __WC_HD __half2 name##2(__half2 a, __half2 b) {                                                \
-        return {(__half)(a.x op b.x), (__half)(a.y op b.y)};                                       \
-    }
-__WC_COMPARISON(==, __heq)
-__WC_COMPARISON(!=, __hne)
-__WC_COMPARISON(<, __hlt)
-__WC_COMPARISON(<=, __hle)
-__WC_COMPARISON(>, __hgt)
-__WC_COMPARISON(>=, __hge)
-#undef __WC_COMPARISON
-
-__WC_FN bool __hisnan(__half x) { return x != x; }
-__WC_FN __half __hneg(__half x) { return -x; }
-__WC_FN __half2 __hneg2(__half2 x) { return -x; }
-// A template, since sources define it for _Float16, which is another type in ROCm's headers.
-template <int = 0> __WC_FN __half __habs(__half x) { return __builtin_elementwise_abs(x); }
-__WC_FN __half2 __habs2(__half2 x) { return __half2(__builtin_elementwise_abs(x.data)); }
-__WC_FN __half __hmax(__half a, __half b) { return __builtin_fmaxf16(a, b); }
-__WC_FN __half __hmin(__half a, __half b) { return __builtin_fminf16(a, b); }
-__WC_FN __half2 __hmax2(__half2 a, __half2 b) { return {__hmax(a.x, b.x), __hmax(a.y, b.y)}; }
-__WC_FN __half2 __hmin2(__half2 a, __half2 b) { return {__hmin(a.x, b.x), __hmin(a.y, b.y)}; }
-__WC_FN __half __hfma(__half a, __half b, __half c) { return __builtin_fmaf16(a, b, c); }
-__WC_FN __half2 __hfma2(__half2 a, __half2 b, __half2 c) {
+__WC_HD __half __hfma(__half a, __half b, __half c) {
+    return __builtin_elementwise_fma(a.data, b.data, c.data);
+}
+__WC_HD __half2 __hfma2(__half2 a, __half2 b, __half2 c) {
     return __half2(__builtin_elementwise_fma(a.data, b.data, c.data));
 }
-
-#define __WC_FUNCTION(name, expression)                                                            \
-    __WC_FN __half h##name(__half x) { return (__half)(expression); }                              \
-    __WC_FN __half2 h2##name(__half2 v) { return {h##name(v.x), h##name(v.y)}; }
-__WC_FUNCTION(sqrt, __builtin_sqrtf((float)x))
-__WC_FUNCTION(rsqrt, rsqrtf((float)x))
-__WC_FUNCTION(rcp, 1.0f / (float)x)
-__WC_FUNCTION(exp, __expf((float)x))
-__WC_FUNCTION(exp2, __wc_native_exp2((float)x))
-__WC_FUNCTION(log, __logf((float)x))
-__WC_FUNCTION(log2, __log2f((float)x))
-__WC_FUNCTION(sin, sinf((float)x))
-__WC_FUNCTION(cos, cosf((float)x))
-__WC_FUNCTION(floor, __builtin_floorf((float)x))
-__WC_FUNCTION(ceil, __builtin_ceilf((float)x))
-__WC_FUNCTION(trunc, __builtin_truncf((float)x))
-__WC_FUNCTION(rint, __builtin_rintf((float)x))
-#undef __WC_FUNCTION
+__WC_HD __half __clamp_01(__half x) { return x < 0 ? __half(0) : x > 1 ? __half(1) : x; }
+#define __WC_SATURATED(name)                                                                       \
+    __WC_HD __half name##_sat(__half a, __half b) { return __clamp_01(name(a, b)); }               \
+    __WC_HD __half2 name##2_sat(__half2 a, __half2 b) {                                            \
+        return {name##_sat(a.x, b.x), name##_sat(a.y, b.y)};                                       \
+    }
+__WC_SATURATED(__hadd)
+__WC_SATURATED(__hsub)
+__WC_SATURATED(__hmul)
+#undef __WC_SATURATED
+__WC_HD __half __hfma_sat(__half a, __half b, __half c) { return __clamp_01(__hfma(a, b, c)); }
+__WC_HD __half2 __hfma2_sat(__half2 a, __half2 b, __half2 c) {
+    return {__hfma_sat(a.x, b.x, c.x), __hfma_sat(a.y, b.y, c.y)};
+}
+__WC_FN float amd_mixed_dot(__half2 a, __half2 b, float c, bool saturate) {
+    float sum = (float)a.x * (float)b.x + (float)a.y * (float)b.y + c;
+    return saturate ? (sum < 0.0f ? 0.0f : sum > 1.0f ? 1.0f : sum) : sum;
+}
 
 // Adds to both halves at once: an instruction where the target has one, else compare and swap.
 __WC_FN __half2 unsafeAtomicAdd(__half2 *p, __half2 v) {
@@ -122,4 +174,3 @@ __WC_FN __half2 atomicAdd(__half2 *p, __half2 v) {
 }
 
 #undef __WC_FN
-#undef __WC_HD

@@ -20,7 +20,7 @@ namespace rocwmma {
 
 using float16_t = _Float16;
 using hfloat16_t = __half;
-using bfloat16_t = __hip_bfloat16;
+using bfloat16_t = hip_bfloat16;
 using float32_t = float;
 using float64_t = double;
 using int8_t = ::int8_t;
@@ -57,7 +57,7 @@ template <uint32_t M, uint32_t N, uint32_t K> struct shape<accumulator, M, N, K>
 };
 template <typename Use, typename T, uint32_t M, uint32_t K>
 __host__ __device__ constexpr uint32_t elements() {
-    using I = instruction<T, M>;
+    using I = instruction<typename native<T>::type, M>;
     if constexpr (__is_same(Use, accumulator)) return M * M / WAVE;
     return K / I::depth * I::per_lane;
 }
@@ -70,7 +70,7 @@ class fragment {
   public:
     static constexpr uint32_t num_elements = detail::elements<Use, T, M, K>(), size = num_elements;
     using value_type = T;
-    using storage_type = T __attribute__((ext_vector_type(num_elements)));
+    using storage_type = typename detail::vector_of<T, num_elements>::type;
     T x[num_elements];
 
     __device__ T &operator[](uint32_t index) { return x[index]; }
@@ -87,7 +87,7 @@ struct traits<fragment<Use, M, N, K, T, Layout>> {
     using use = Use;
     using layout = Layout;
     using type = T;
-    using I = instruction<T, M>;
+    using I = instruction<typename native<T>::type, M>;
 
     // Row and column of an element in the lane that asks.
     static __device__ __wc_inline uint32_t row(uint32_t index) {
@@ -148,7 +148,7 @@ __device__ __wc_inline void mma_sync(fragment<accumulator, M, N, K, A, LD> &d,
                                      const fragment<matrix_a, M, N, K, T, LA> &a,
                                      const fragment<matrix_b, M, N, K, T, LB> &b,
                                      const fragment<accumulator, M, N, K, A, LC> &c) {
-    using I = detail::instruction<T, M>;
+    using I = detail::instruction<typename detail::native<T>::type, M>;
     typename I::result total;
 #pragma unroll
     for (uint32_t at = 0; at < c.num_elements; ++at) total[at] = c.x[at];

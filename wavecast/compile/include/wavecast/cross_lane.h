@@ -125,5 +125,38 @@ __WC_FN __wc_lanes __match_all_sync(M mask, T value, int *same) {
     return __match_all(value, same) & mask;
 }
 
+template <typename T> __WC_FN T __hip_readfirstlane(T value) {
+    static_assert(sizeof(T) % 4 == 0, "lanes are read in words");
+    int words[sizeof(T) / 4];
+    __builtin_memcpy(words, &value, sizeof(T));
+    for (int &word : words) word = __builtin_amdgcn_readfirstlane(word);
+    __builtin_memcpy(&value, words, sizeof(T));
+    return value;
+}
+#ifndef WAVECAST_CUDA
+// Instructions that move between lanes, of whole waves. `index` is four times a lane.
+__WC_FN unsigned long long __ballot64(int predicate) { return __ballot(predicate); }
+#define __WC_MOVE(name, T)                                                                 \
+    __WC_FN T __hip_ds_bpermute##name(int index, T value) {                                        \
+        return __builtin_bit_cast(T, __builtin_amdgcn_ds_bpermute(index, __builtin_bit_cast(int, value)));                     \
+    }                                                                                              \
+    __WC_FN T __hip_ds_permute##name(int index, T value) {                                         \
+        return __builtin_bit_cast(T, __builtin_amdgcn_ds_permute(index, __builtin_bit_cast(int, value)));                      \
+    }                                                                                              \
+    template <int pattern> __WC_FN T __hip_ds_swizzle##name##_N(T value) {                         \
+        return __builtin_bit_cast(T, __builtin_amdgcn_ds_swizzle(__builtin_bit_cast(int, value), pattern));                    \
+    }
+__WC_MOVE(, unsigned)
+__WC_MOVE(f, float)
+#undef __WC_MOVE
+template <int control, int rows, int banks, bool bound> __WC_FN int __hip_move_dpp_N(int value) {
+    return __builtin_amdgcn_mov_dpp(value, control, rows, banks, bound);
+}
+#define __hip_ds_swizzle(value, pattern) __hip_ds_swizzle_N<(pattern)>((value))
+#define __hip_ds_swizzlef(value, pattern) __hip_ds_swizzlef_N<(pattern)>((value))
+#define __hip_move_dpp(value, control, rows, banks, bound)                                         \
+    __hip_move_dpp_N<(control), (rows), (banks), (bound)>((value))
+#endif
+
 #undef __WC_MOVED
 #undef __WC_FN

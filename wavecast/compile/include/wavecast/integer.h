@@ -115,6 +115,9 @@ __WC_HD double min(float a, double b) { return __builtin_fmin(a, b); }
 __WC_HD double min(double a, float b) { return __builtin_fmin(a, b); }
 __WC_HD double max(float a, double b) { return __builtin_fmax(a, b); }
 __WC_HD double max(double a, float b) { return __builtin_fmax(a, b); }
+// As clang's headers for HIP: of halves, and of a float with another number, a double.
+__WC_HD double min(_Float16 a, _Float16 b) { return __builtin_fmin(a, b); }
+__WC_HD double max(_Float16 a, _Float16 b) { return __builtin_fmax(a, b); }
 #undef __WC_HD
 __WC_FN int abs(int x) { return x < 0 ? -x : x; }
 __WC_FN long abs(long x) { return x < 0 ? -x : x; }

@@ -19,7 +19,7 @@ from wavecast.emulate.check.shadow import Watched
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import Resolved, resolve
-from wavecast.emulate.values import I1, I32, I64, PTR, element, load
+from wavecast.emulate.values import I1, I32, I64, element, load
 
 
 def build(out: Outlined) -> None:
@@ -71,15 +71,11 @@ def _scalar(out: Outlined) -> Resolved:
 
 def _touch_lds(shadow: Watched, dwords: Dwords, lane: Any, address: Any) -> None:
     """The LDS side of a flat access, where a lane's address lies in LDS."""
-    out, builder = shadow.out, shadow.out.builder
+    builder = shadow.out.builder
     inset = builder.sub(address, shadow.word(state.LDS_BASE))
     in_bounds = builder.icmp_unsigned("<", inset, shadow.word(state.LDS_BYTES))
     with builder.if_then(in_bounds, likely=False):
-        first, bytes_ = builder.lshr(inset, I64(2)), shadow.bytes_of(inset)
-        for index in range(out.access.dwords):
-            pointer = builder.inttoptr(builder.add(address, I64(4 * index)), PTR)
-            changes = shadow.changes(lane, index, pointer)
-            dwords.touch(lane, builder.add(first, I64(index)), bytes_, changes)
+        dwords.access(lane, address, inset)
 
 
 __all__ = ["build"]

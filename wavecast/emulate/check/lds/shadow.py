@@ -66,14 +66,9 @@ def build(out: Outlined) -> None:
         if COPIES not in shadow.traits:  # where the row has bounds of global memory
             in_bounds = row.overlaps(inset, I64(out.access.bytes))
             outside.when(builder.not_(in_bounds), lane, inset)
-        bytes_ = shadow.bytes_of(inset)
         first = builder.lshr(inset, I64(2))
         with builder.if_then(builder.not_(dwords.quick.record(inset, first)), likely=False):
-            for index in range(out.access.dwords):
-                dword_address = builder.add(address, I64(4 * index))
-                changes = shadow.changes(lane, index, builder.inttoptr(dword_address, PTR))
-                dwords.compare_lanes(lanes, lane, index, dword_address, bytes_)
-                dwords.touch(lane, builder.add(first, I64(index)), bytes_, changes)
+            dwords.access(lane, address, inset, lanes)
     beyond.log(shadow.instruction)
     outside.log(shadow.instruction)
     dwords.log()
@@ -93,6 +88,25 @@ class Dwords:
         self.empty = Findings(self.out, Kind.UNINITIALISED_LDS)
         self.lane_races = Findings(self.out, Kind.LANE_RACE)
         self.unwaited = Findings(self.out, Kind.MISSING_WAIT)
+
+    def access(self, lane: Any, address: Any, inset: Any, lanes: Resolved | None = None) -> None:
+        """Compare and record what a lane accesses at an address, which is `inset` in LDS and need
+        not be aligned; with `lanes`, also what they store to the same address."""
+        shadow, builder, count = self.watched, self.out.builder, self.out.access.dwords
+        touched, first = shadow.bytes_from(inset), builder.lshr(inset, I64(2))
+        before = I1(0)
+        for index in range(count):
+            dword_address = builder.add(address, I64(4 * index))
+            changes = shadow.changes(lane, index, builder.inttoptr(dword_address, PTR))
+            bytes_ = builder.and_(builder.lshr(touched, I64(4 * index)), I64(BYTES.mask))
+            if lanes is not None:
+                self.compare_lanes(lanes, lane, index, dword_address, bytes_)
+            either = builder.or_(before, changes)  # a dword of the store may lie in two
+            self.touch(lane, builder.add(first, I64(index)), bytes_, either)
+            before = changes
+        rest = builder.lshr(touched, I64(4 * count))
+        with builder.if_then(builder.icmp_unsigned("!=", rest, I64(0)), likely=False):
+            self.touch(lane, builder.add(first, I64(count)), rest, before)
 
     def compare_lanes(
         self, lanes: Resolved, lane: Any, index: int, dword_address: Any, bytes_: Any
