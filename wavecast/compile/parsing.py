@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import lru_cache
 
 from wavecast import isa
 from wavecast.compile.codeobject import CodeObject
@@ -39,12 +40,20 @@ def parse_kernel(code: CodeObject, *, link: bool = False) -> Kernel:
     return kernel
 
 
+@lru_cache(maxsize=8)
+def _descriptors(elf: bytes) -> dict[str, KernelDescriptor]:
+    """Those of a code object: a library has thousands, which are asked for one by one."""
+    return descriptors_from_elf(elf)
+
+
 def parse_descriptor(code: CodeObject) -> KernelDescriptor:
     """The descriptor alone, without reading instructions. Raises InputError as `parse_kernel`."""
-    descriptor = descriptors_from_assembly(code.assembly, code.target).get(code.kernel)
     elf = code.stages.get("hsaco")
+    descriptor = None
+    if code.origin != "elf":  # whose text is a disassembly, without directives
+        descriptor = descriptors_from_assembly(code.assembly, code.target).get(code.kernel)
     if descriptor is None and isinstance(elf, bytes):
-        descriptor = descriptors_from_elf(elf).get(code.kernel)
+        descriptor = _descriptors(elf).get(code.kernel)
     if descriptor is not None:
         return descriptor
     raise InputError(

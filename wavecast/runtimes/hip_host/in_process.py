@@ -1,4 +1,4 @@
-"""HIP's runtime inside this process, for languages whose compilers launch through HIP's modules
+"""HIP's runtime in this process, for languages whose compilers launch through HIP's modules
 (FlyDSL, TileLang): the library of HIP programs, whose requests are answered by a function here."""
 
 from __future__ import annotations

@@ -139,7 +139,10 @@ class Launcher:
         from wavecast.runtimes.hip_host.libraries.call import InvalidCall
 
         function = functions().get(".".join(name.split(".")[:2]))
-        call = CalledFunction(name, words, [*map(_pages, self.allocations), *data])
+        ranges = [*map(_pages, self.allocations), *data]
+        if self.tensors is not None:
+            ranges += self.tensors.ranges(struct.pack(f"<{len(words)}Q", *words))
+        call = CalledFunction(name, words, ranges)
         if function is None:
             raise Unsupported(f"{call.readable} is not supported (docs/hip.md lists what is)")
         try:

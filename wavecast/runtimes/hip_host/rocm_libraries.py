@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+from wavecast import files
 from wavecast.compile import hip_program, toolchain
 from wavecast.compile.cache import default_root
 from wavecast.compile.digest import digest
@@ -105,10 +106,10 @@ def _stored(name: str, content: object, make: Callable[[Path], None]) -> Path:
         return path
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".made-", dir=folder) as staging:
+        with tempfile.TemporaryDirectory(prefix="wavecast-") as staging:
             output = Path(staging) / name
             make(output)
-            output.replace(path)
+            files.write_atomic(path, output.read_bytes())
     except OSError as error:
         raise InputError(f"cannot write {folder}: {error.strerror or error}") from error
     return path

@@ -50,8 +50,8 @@ class ProgramSession:
         try:
             return 0, self._answers[request](content)
         except WavecastError as error:
-            if self.on_error is not None:
-                self.on_error(error)
+            if self.on_error is not None and request is not HostRequest.COMPILE:
+                self.on_error(error)  # a program asks for the log of hipRTC
             failure = _NO_BINARY if request is HostRequest.LOAD else error.exit_code
             return failure, str(error).encode()
 

@@ -79,7 +79,7 @@ class _Table(ctypes.Structure):
 
 
 class _ExchangeOnGpu:
-    """The functions of a table that stand before those of PyTorch's table."""
+    """The functions of a table that call those of PyTorch's table."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch

@@ -90,7 +90,7 @@ def _enter_in_threads(
     blocks: Callable[[], list[contextlib.AbstractContextManager[Any]]],
     node: GpuNode | None = None,
 ) -> None:
-    """Run threads that a program starts inside `blocks`, as hosts of the `node`: PyTorch's modes
+    """Run threads that a program starts in `blocks`, as hosts of the `node`: PyTorch's modes
     are per thread."""
     from wavecast.emulate.node import THREAD_PREFIX
 
