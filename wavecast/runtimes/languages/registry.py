@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 LANGUAGES: Final[Mapping[str, str]] = {
+    "bitsandbytes": "wavecast.runtimes.languages.rocm_folder:use_rocm_folder",
     "cupy": "wavecast.runtimes.languages.cupy:prepare",
     "flydsl": "wavecast.runtimes.languages.flydsl:prepare",
     "tilelang.env": "wavecast.runtimes.languages.tilelang:prepare",

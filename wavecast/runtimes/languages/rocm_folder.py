@@ -29,7 +29,7 @@ def use_rocm_folder(target: str) -> None:
 
 
 def rocm_folder(target: str) -> Path:
-    """A folder with ROCm's layout for a target: the linker, the list of GPUs, hipcc."""
+    """A folder with ROCm's layout for a target: the linker, the lists of GPUs, hipcc."""
     tools = toolchain.find(target)
     if not tools.linker:
         raise MissingTool("linking device code needs ld.lld", hint="install lld")
@@ -37,6 +37,7 @@ def rocm_folder(target: str) -> Path:
     programs = {
         "llvm/bin/ld.lld": f'exec {shlex.join(tools.linker)} "$@"',
         "bin/rocm_agent_enumerator": f"echo {target}",
+        "bin/rocminfo": f"echo '  Name:                    {target}'",
         "bin/rocminfo": f"echo '  Name:                    {target}'",
         "bin/hipcc": f'exec env WAVECAST_OFFLOAD_ARCH={target} {python} -m wavecast hipcc "$@"',
     }

@@ -94,8 +94,16 @@ static void receive_all(void *data, size_t bytes) {
 
 // The exception that Python raises when the call of this thread is over, and its thread.
 static __thread unsigned long long exception, exception_thread;
+static char *unraised;  // its text
+
+// A program may end at an error of HIP, before Python raises the reason.
+__attribute__((destructor)) static void print_unraised(void) {
+    if (unraised) fprintf(stderr, "wavecast: %s\n", unraised);
+}
 
 static void raise_exception(void) {
+    free(unraised);
+    unraised = NULL;
     int state = server.enter_interpreter();
     server.raise(exception_thread, (void *)(size_t)exception);
     server.leave_interpreter(state);
@@ -110,6 +118,7 @@ static Reply request_here(enum HostRequest kind, const void *head, size_t head_b
     Reply reply = {(unsigned)answer[0], answer[1], new_memory(answer[1] + 1)};
     if (reply.bytes) server.take(reply.data);
     exception_thread = answer[2], exception = answer[3];
+    if (exception) free(unraised), unraised = strdup(reply.data);
     return reply;
 }
 
