@@ -87,7 +87,7 @@ def _enter_in_threads(
     blocks: Callable[[], list[contextlib.AbstractContextManager[Any]]],
     node: GpuNode | None = None,
 ) -> None:
-    """Run threads that a program starts inside `blocks`, as hosts of the `node`: PyTorch's modes
+    """Run threads that a program starts in `blocks`, as hosts of the `node`: PyTorch's modes
     are per thread."""
     from wavecast.emulate.node import THREAD_PREFIX
 
@@ -98,7 +98,7 @@ def _enter_in_threads(
         if not thread.name.startswith(THREAD_PREFIX):
             run, entered = thread.run, blocks()
 
-            def run_inside() -> None:
+            def run_in_blocks() -> None:
                 try:
                     with contextlib.ExitStack() as stack:
                         for block in entered:
@@ -110,7 +110,7 @@ def _enter_in_threads(
 
             if node is not None:
                 node.add_host(thread)
-            thread.run = run_inside
+            thread.run = run_in_blocks
         start(thread)
 
     patches.attribute(threading.Thread, "start", start_thread)
