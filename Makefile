@@ -26,7 +26,7 @@ test-all: install
 test-frameworks: install
 	$(PIP) --editable ".[jax,ray,tensorflow]"
 	$(PYTEST) tests/frameworks/jax tests/frameworks/tensorflow tests/frameworks/vllm \
-		tests/profiles/test_xplane.py
+		tests/runtimes/languages tests/profiles/test_xplane.py
 	$(PYTEST) tests/frameworks/sglang
 	$(BIN)/python -m pytest -n 0 tests/tuning/ray
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import shlex
 import sys
 from pathlib import Path
@@ -63,6 +64,17 @@ def test_names_of_outputs_are_those_of_clang(source: Path) -> None:
     assert Path("twice-hip-amdgcn-amd-amdhsa.hipfb").is_file()
     drive(["--cuda-device-only", "--no-gpu-bundle-output", "--offload-arch=gfx942", str(source)])
     assert Path("twice-hip-amdgcn-amd-amdhsa-gfx942.o").read_bytes().startswith(b"\x7fELF")
+
+
+def test_a_shared_library_launches_in_the_process_that_loads_it(source: Path) -> None:
+    torch = pytest.importorskip("torch")
+    call = 'extern "C" void call(float *x) { twice<<<1, 64>>>(x); }\n'
+    source.write_text(SOURCE + call)
+    drive(["--shared", "-fPIC", "--offload-arch=gfx942", str(source), "-o", "libtwice.so"])
+    with wavecast.device("gfx942"):
+        x = torch.arange(64.0, device="cuda")
+        ctypes.CDLL(str(Path("libtwice.so").resolve())).call(ctypes.c_void_p(x.data_ptr()))
+        assert torch.equal(x, 2 * torch.arange(64.0))
 
 
 def test_a_code_object_has_one_source(source: Path) -> None:

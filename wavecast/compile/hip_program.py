@@ -154,14 +154,16 @@ def link(
     target: str = "",
 ) -> None:
     """Link object files with the runtime in the folder `library`, which the program finds there
-    when it starts. Raises CompileError with what the linker prints."""
+    when it starts. With `-shared` it is the process that has the runtime. Raises CompileError with
+    what the linker prints."""
     tools = toolchain.find(target)
+    run_path = () if "-shared" in flags else (f"-Wl,-rpath,{library}",)
     linker_flags = [flag for flag in flags if not tools.own_headers or flag not in _WITHOUT_FILES]
     log, status = "", 0
     for linker, last in _linkers(tools):
         command = [
             *linker, *objects, *linker_flags, f"-L{library}", f"-l{LIBRARY}",
-            f"-Wl,-rpath,{library}", "-lm", "-lpthread", *last, "-o", output,
+            *run_path, "-lm", "-lpthread", *last, "-o", output,
         ]  # fmt: skip
         link_result = process.run(command)
         if not link_result.status and output.is_file():

@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any
 
 import pytest
 
 import wavecast
+from wavecast.runtimes.languages import dlpack
+from wavecast.runtimes.languages.dlpack import exchange_on_gpu
 
 torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
-
-if not hasattr(torch.Tensor, "__dlpack_c_exchange_api__"):
-    pytest.skip("needs PyTorch 2.10", allow_module_level=True)
-
-from wavecast.runtimes.languages import dlpack
-from wavecast.runtimes.languages.dlpack import exchange_on_gpu
 
 CPU, ROCM = 1, 10
 
@@ -23,6 +20,8 @@ CPU, ROCM = 1, 10
 @pytest.fixture(scope="module")
 def functions() -> list:
     """The functions of the table, as a library calls them that has the interpreter's lock."""
+    if not hasattr(torch.Tensor, dlpack.ATTRIBUTE):
+        pytest.skip("needs PyTorch 2.10")
     table = dlpack._Table.from_address(dlpack._address_of(exchange_on_gpu()))
     return [
         ctypes.PYFUNCTYPE(ctypes.c_int, *arguments)(address)
@@ -30,7 +29,7 @@ def functions() -> list:
     ]
 
 
-def described(functions: list, tensor: torch.Tensor) -> dlpack._Tensor:
+def described(functions: list, tensor: Any) -> dlpack._Tensor:
     out = dlpack._Tensor()
     assert functions[3](tensor, ctypes.addressof(out)) == 0
     return out

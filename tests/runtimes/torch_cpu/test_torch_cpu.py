@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import threading
 import warnings
 
 import pytest
@@ -60,6 +61,21 @@ def test_every_way_to_a_gpu_tensor(cuda, make):
     assert tensor.get_device() == 0
     assert not tensor.is_cpu
     assert tensor.data_ptr()
+
+
+def test_numbers_of_devices_are_those_of_the_emulated_gpu(cuda):
+    assert torch.device(0) == torch.device(HERE) == HERE
+    assert torch.device("cpu").type == "cpu"
+    assert torch.device(type="cuda", index=1) == torch.device(1)
+    assert torch.ones(2, device=torch.device(0)).is_cuda
+
+
+def test_threads_see_the_emulated_gpu(cuda):
+    tensors = []
+    thread = threading.Thread(target=lambda: tensors.append(torch.ones(2, device="cuda")))
+    thread.start()
+    thread.join()
+    assert [tensor.device for tensor in tensors] == [HERE]
 
 
 def test_device_contexts_and_defaults(cuda):

@@ -44,6 +44,13 @@ launch(2000)
     assert not any("did not finish" in note for note in found.notes)
 
 
+@pytest.mark.usefixtures("_as_main")
+def test_annotations_of_a_script_are_what_python_makes_of_them(tmp_path: Path):
+    path = tmp_path / "annotated.py"
+    path.write_text("def f(x: 1 + 1): ...\nassert f.__annotations__ == {'x': 2}\n")
+    run_as_main(path, [])
+
+
 TOO_LARGE = ("(2**40,)", "1099511627776 programs")
 
 

@@ -27,7 +27,7 @@ _WITH_VALUE: Final = (
     "-I", "-D", "-U", "-include", "-isystem", "-MF", "-MT", "-MQ", "-std", "-Xclang",
 )  # fmt: skip
 """Options of compilers whose value may be the next argument."""
-_LINKED: Final = ("-l", "-L", "-Wl,", "-rpath", "-static-lib", "-fopenmp")
+_LINKED: Final = ("-l", "-L", "-Wl,", "-rpath", "-static-lib", "-fopenmp", "-shared")
 _DROPPED: Final = (
     "-fgpu-default-stream", "-fno-gpu-rdc", "-MD", "-MMD", "-MP", "-MF", "-MT", "-MQ", "-pipe",
     "--hip-link", "--rocm-path", "--hip-path", "-ccbin", "-parallel-jobs",
@@ -131,8 +131,8 @@ def _parse(arguments: list[str]) -> _CommandLine:
                 next(words, "")
         elif word in ("-L", "-l"):
             command_line.linked += [word + next(words, "")]
-        elif word.startswith(_LINKED):
-            command_line.linked.append(word)
+        elif word.startswith(_LINKED) or word == "--shared":
+            command_line.linked.append("-shared" if word == "--shared" else word)
         elif word in _WITH_VALUE:
             command_line.flags += [word, next(words, "")]
         elif word.startswith("-"):

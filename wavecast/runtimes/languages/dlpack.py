@@ -79,7 +79,7 @@ class _Table(ctypes.Structure):
 
 
 class _ExchangeOnGpu:
-    """The functions of a table that call those of PyTorch's table."""
+    """A table whose functions call those of PyTorch's table."""
 
     def __init__(self, torch: Any) -> None:
         self._torch = torch
@@ -124,7 +124,7 @@ class _ExchangeOnGpu:
         status = self._calls[1](tensor, out)
         managed = ctypes.c_void_p.from_address(out).value
         if not status and managed is not None:
-            _place(_Managed.from_address(managed).tensor, tensor)
+            _say_where(_Managed.from_address(managed).tensor, tensor)
         return status
 
     def _object_of(self, managed: int, out: int) -> int:
@@ -136,7 +136,7 @@ class _ExchangeOnGpu:
     def _tensor_of(self, tensor: Any, out: int) -> int:
         status = self._calls[3](tensor, out)
         if not status:
-            _place(_Tensor.from_address(out), tensor)
+            _say_where(_Tensor.from_address(out), tensor)
         return status
 
     def _stream(self, device_type: int, device_id: int, out: int) -> int:
@@ -146,7 +146,7 @@ class _ExchangeOnGpu:
         return 0
 
 
-def _place(description: _Tensor, tensor: Any) -> None:
+def _say_where(description: _Tensor, tensor: Any) -> None:
     """Say where a tensor says that it is, and tell of its address."""
     device = tensor.device
     if device.type == "cuda" and description.device_type == _CPU:

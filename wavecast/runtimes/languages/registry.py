@@ -11,11 +11,13 @@ LANGUAGES: Final[Mapping[str, str]] = {
     "cupy": "wavecast.runtimes.languages.cupy:prepare",
     "flydsl": "wavecast.runtimes.languages.flydsl:prepare",
     "tilelang.env": "wavecast.runtimes.languages.tilelang:prepare",
-    "tilelang.profiler.bench": "wavecast.runtimes.languages.tilelang:prepare_timers",
 }
 """Module -> the function that is called with the target before a program imports it."""
 
-TIMERS: Final[Mapping[str, Sequence[str]]] = {"flydsl.autotune": ("do_bench",)}
+TIMERS: Final[Mapping[str, Sequence[str]]] = {
+    "flydsl.autotune": ("do_bench",),
+    "tilelang.profiler.bench": ("_do_bench_impl",),
+}
 """Module -> its functions that time a function as `triton.testing.do_bench` does."""
 
 UNSEEN: Final[Mapping[str, str]] = {

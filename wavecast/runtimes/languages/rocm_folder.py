@@ -38,7 +38,6 @@ def rocm_folder(target: str) -> Path:
         "llvm/bin/ld.lld": f'exec {shlex.join(tools.linker)} "$@"',
         "bin/rocm_agent_enumerator": f"echo {target}",
         "bin/rocminfo": f"echo '  Name:                    {target}'",
-        "bin/rocminfo": f"echo '  Name:                    {target}'",
         "bin/hipcc": f'exec env WAVECAST_OFFLOAD_ARCH={target} {python} -m wavecast hipcc "$@"',
     }
     root = default_root() / "rocm" / digest(programs)[:16]

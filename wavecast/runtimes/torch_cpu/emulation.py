@@ -101,7 +101,7 @@ def _enter_in_threads(
         if not thread.name.startswith(THREAD_PREFIX):
             run, entered = thread.run, blocks()
 
-            def run_inside() -> None:
+            def run_in_blocks() -> None:
                 try:
                     with contextlib.ExitStack() as stack:
                         for block in entered:
@@ -113,7 +113,7 @@ def _enter_in_threads(
 
             if node is not None:
                 node.add_host(thread)
-            thread.run = run_inside
+            thread.run = run_in_blocks
         start(thread)
 
     patches.attribute(threading.Thread, "start", start_thread)

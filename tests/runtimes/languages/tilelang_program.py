@@ -1,3 +1,4 @@
+# pyright: reportRedeclaration=false, reportInvalidTypeForm=false, reportCallIssue=false
 """A program of TileLang as users write them: a product of matrices."""
 
 import sys
