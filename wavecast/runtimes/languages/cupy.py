@@ -1,4 +1,4 @@
-"""CuPy for ROCm: its kernels are compiled by hipRTC, with headers of the folder that it asks for."""
+"""CuPy for ROCm: hipRTC compiles its kernels, with headers of the folder that it asks for."""
 
 from __future__ import annotations
 
