@@ -22,8 +22,8 @@ _LIBRARIES: Final = ("libamdhip64", "libhiprtc")
 def watch(
     patches: Patches, runtime: HipInProcess, target: str, measure: Callable[..., Any]
 ) -> None:
-    """Start `runtime`, for a GPU of `target`, where a program imports a language of the registry, or
-    loads HIP's library or one that depends on it; `measure` replaces the languages' timers. Until
+    """Start `runtime`, for a GPU of `target`, where a program imports a language of the registry,
+    or loads HIP's library or what depends on it; `measure` replaces the timers of languages. Until
     `patches` are undone, which stops it."""
 
     def start(function: str = "") -> None:
