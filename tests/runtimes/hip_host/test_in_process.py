@@ -1,8 +1,10 @@
 """HIP's runtime in the process of a script: modules, memory and tensors by bare addresses."""
 
 import ctypes
+import sys
 import threading
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -156,6 +158,44 @@ def test_a_launch_that_fails_raises_where_it_is_called(images: dict[str, bytes])
             hip.launch("overrun", 1, 64, pointer(y))
         values = pointer(y), pointer(y), ctypes.c_int(64), ctypes.c_float(1.0)
         assert hip.launch("scale", 1, 64, *values) == 0
+
+
+def test_profilers_of_pytorch_see_predicted_times(images: dict[str, bytes]) -> None:
+    y = torch.ones(64)
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with wavecast.device("gfx942"):
+        hip = Hip(images["gfx942"])
+        values = pointer(y), pointer(y), ctypes.c_int(64), ctypes.c_float(1.0)
+        hip.launch("scale", 1, 64, *values)
+        with torch.profiler.profile(activities=activities) as watched:
+            for _ in range(2):
+                hip.launch("scale", 1, 64, *values)
+            y.add_(1)
+        with torch.profiler.profile(activities=activities[:1]) as host:
+            hip.launch("scale", 1, 64, *values)
+    assert torch.equal(y, torch.full((64,), 18.0))
+    kernels = [e for e in watched.events() or () if str(e.device_type).endswith("CUDA")]
+    assert [event.name for event in kernels] == ["scale", "scale"]
+    assert kernels[0].self_device_time_total == kernels[1].self_device_time_total > 0.1
+    (total,) = (row for row in watched.key_averages() if row.key == "scale")
+    assert total.self_device_time_total == pytest.approx(2 * kernels[0].self_device_time_total)
+    assert not [event for event in host.events() or () if event.name == "scale"]
+
+
+def test_timers_of_autotuners_predict(
+    images: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = ModuleType("flydsl.autotune")
+    module.do_bench = lambda call: -1.0  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    y = torch.ones(64)
+    with wavecast.device("gfx942") as device:
+        hip = Hip(images["gfx942"])
+        values = pointer(y), pointer(y), ctypes.c_int(64), ctypes.c_float(1.0)
+        milliseconds = module.do_bench(lambda: hip.launch("scale", 1, 64, *values))
+    assert 1e-4 < milliseconds < 1
+    assert device.executed == 0
+    assert module.do_bench(print) == -1.0
 
 
 def test_checks_see_these_launches(images: dict[str, bytes]) -> None:

@@ -10,6 +10,9 @@ LANGUAGES: Final[Mapping[str, str]] = {
 }
 """Module -> the function that is called with the target once a program has imported it."""
 
+TIMERS: Final[Mapping[str, str]] = {"flydsl.autotune": "do_bench"}
+"""Module -> its function that measures a function as `triton.testing.do_bench` does."""
+
 Prepare = Callable[[str], None]
 
-__all__ = ["LANGUAGES", "Prepare"]
+__all__ = ["LANGUAGES", "TIMERS", "Prepare"]

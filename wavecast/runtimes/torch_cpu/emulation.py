@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from wavecast.emulate.node import GpuNode
     from wavecast.runtimes.library_calls import Heard
     from wavecast.runtimes.torch_cpu.gpus import Gpus
+    from wavecast.runtimes.torch_cpu.profiling import ProfiledKernels
 
 
 @contextlib.contextmanager
@@ -29,6 +30,7 @@ def emulated_cuda(
     node: GpuNode | None = None,
     heard: Heard | None = None,
     on_address: Callable[[Any], None] | None = None,
+    profiled: ProfiledKernels | None = None,
 ) -> Iterator[Any]:
     """Run PyTorch code that says `cuda` on CPU tensors that call themselves `cuda:0`.
 
@@ -36,7 +38,8 @@ def emulated_cuda(
     that numbers are missing. With `executing`, launches are executed and events measure them.
     With a `node` there are its GPUs instead of one, and the block gets the `Gpus`. `heard` gets
     the calls of libraries by compiled graphs, `on_address` tensors whose address is asked for.
-    Everything is put back at the end. Raises MissingTool without PyTorch.
+    `profiled` has the kernels that profilers see. Everything is put back at the end. Raises
+    MissingTool without PyTorch.
     """
     try:
         import torch
@@ -69,6 +72,8 @@ def emulated_cuda(
         fake.install(patches, gpus)
         products.install(patches)
         histograms.install(patches)
+        if profiled is not None:
+            profiled.install(patches)
         mode.install(patches, active)
         library.install(patches, active)
         if gpus is not None:

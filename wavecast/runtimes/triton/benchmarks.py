@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
+from wavecast.runtimes.languages.timers import replace_timers
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.triton.recorder import Recorder
 
@@ -29,6 +30,7 @@ def install(patches: Patches, recorder: Recorder) -> None:
     for name in _TIMERS:
         if hasattr(testing, name):
             patches.attribute(testing, name, timer)
+    replace_timers(patches, timer)
 
     def run(mark: Any, *args: Any, **kwargs: Any) -> Any:
         del args

@@ -127,7 +127,12 @@ def device(
             if not real and pytorch:
                 gpus = modes.enter_context(
                     emulated_cuda(
-                        facts, _ignore, executing=True, node=node, on_address=hooks.tensors.add
+                        facts,
+                        _ignore,
+                        executing=True,
+                        node=node,
+                        on_address=hooks.tensors.add,
+                        profiled=hooks.profiled,
                     )
                 )
                 if isinstance(hooks, NodeHooks):

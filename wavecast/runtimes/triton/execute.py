@@ -28,6 +28,7 @@ from wavecast.runtimes.hip_host.tensors import AddressedTensors
 from wavecast.runtimes.imported import PALLAS, when_imported
 from wavecast.runtimes.languages.watch import watch
 from wavecast.runtimes.patching import Patches
+from wavecast.runtimes.torch_cpu.profiling import ProfiledKernels
 from wavecast.runtimes.triton import isolation
 from wavecast.runtimes.triton.claim import claim
 from wavecast.runtimes.triton.driver import CaptureDriver
@@ -83,6 +84,7 @@ class ExecutingHooks:
         self._device = device
         self._timers = PredictedTimers(device, self.notes.setdefault)
         self.tensors = AddressedTensors()
+        self.profiled = ProfiledKernels()
         self.hip = HipInProcess(device, self._launcher)
         self._patches = Patches()
         self._loaded: dict[int, LoadedKernel] = {}
@@ -120,6 +122,7 @@ class ExecutingHooks:
         return ExecutingLauncher(
             self.emulator, self._device, arena, checks=self.emulator.mode is not None,
             tensors=self.tensors, timers=self._timers, pattern=self._pattern,
+            profiled=self.profiled,
         )  # fmt: skip
 
     def remove(self) -> None:
@@ -161,6 +164,8 @@ class ExecutingHooks:
         if self._timers.timing:
             self._timers.on_launch(launch, ranges)
             return
+        if self.profiled.watched:
+            self.profiled.add(launch.code.kernel, self._timers.seconds(launch, ranges))
         self._execute(launch, ranges, values)
         self._executed += 1
 
@@ -174,7 +179,7 @@ class ExecutingHooks:
     ) -> Launch:
         """The launch; its arguments are described for predictions and for checks."""
         code, layout, segment = loaded.code, loaded.layout, loaded.segment
-        if self._timers.timing or self.emulator.mode is not None:
+        if self._timers.timing or self.profiled.watched or self.emulator.mode is not None:
             return build_launch(code, layout, segment, kernel.src.signature, grid, values)
         data = pack(code.kernel, layout, segment, values)
         workgroups, cluster = in_workgroups(code, grid)

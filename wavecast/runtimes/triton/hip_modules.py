@@ -11,6 +11,7 @@ from wavecast.compile.codeobject import Launch
 from wavecast.emulate.launch import AddressRange
 from wavecast.runtimes.hip_host.launching import LaunchedKernel, Launcher
 from wavecast.runtimes.hip_host.modules import LoadedModule
+from wavecast.runtimes.torch_cpu.profiling import ProfiledKernels
 from wavecast.runtimes.triton.recorder import Recorder
 from wavecast.runtimes.triton.timers import PredictedTimers
 
@@ -18,18 +19,19 @@ if TYPE_CHECKING:
     from wavecast.runtimes.triton.sampling import Sampler
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ExecutingLauncher(Launcher):
     """Executes launches of kernels whose names `pattern` matches; those that `timers` wait for are
-    predicted. `executed` counts."""
+    predicted, and those that `profiled` watches too. `executed` counts."""
 
-    timers: PredictedTimers | None = None
+    timers: PredictedTimers
+    profiled: ProfiledKernels
     pattern: re.Pattern[str] = field(default_factory=lambda: re.compile(""))
     executed: int = 0
 
     @property
     def describes(self) -> bool:
-        return super().describes or bool(self.timers and self.timers.timing)
+        return super().describes or self.timers.timing or self.profiled.watched
 
     def perform(
         self,
@@ -40,16 +42,19 @@ class ExecutingLauncher(Launcher):
     ) -> float:
         if not self.pattern.search(launch.code.kernel):
             return 0.0
-        if self.timers is not None and self.timers.timing:
+        if self.timers.timing or self.profiled.watched:
             self.share_with_sample(module, launch)
             with self.arena.private():
-                self.timers.on_launch(launch, ranges)
-            return 0.0
+                seconds = self.timers.seconds(launch, ranges)
+            if self.timers.timing:
+                self.timers.add(seconds)
+                return 0.0
+            self.profiled.add(launch.code.kernel, seconds)
         self.executed += 1
         return super().perform(module, launch, ranges, entry)
 
 
-@dataclass
+@dataclass(kw_only=True)
 class RecordingLauncher(Launcher):
     """Records launches; `sampler` executes samples of new ones."""
 

@@ -1,4 +1,5 @@
-"""`triton.testing`'s timers and autotuners on an emulated device: predicted milliseconds.
+"""Timers of `triton.testing` and other languages, and autotuners, on an emulated device: predicted
+milliseconds.
 
 Launches inside a timed function are predicted, not executed; everything else in it runs on the
 host and takes no time of the device.
@@ -12,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from wavecast.emulate.launch import AddressRange
+from wavecast.runtimes.languages.timers import replace_timers
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.triton.autotuning import describe, own_choices
 from wavecast.runtimes.triton.launches import identity
@@ -51,6 +53,7 @@ class PredictedTimers:
         for name in _TIMERS:
             if hasattr(testing, name):
                 patches.attribute(testing, name, self.measure)
+        replace_timers(patches, self.measure)
         own_choices(patches)
         patches.attribute(Autotuner, "_bench", self._watched_bench(Autotuner._bench))
 
@@ -64,7 +67,7 @@ class PredictedTimers:
         finally:
             times = self._timed.pop()
         if not times:
-            self._note("a timed function launched no Triton kernel: its time is NaN")
+            self._note("a timed function launched no kernel: its time is NaN")
         total = 1e3 * sum(times) if times else math.nan
         quantiles = kwargs.get("quantiles")
         if quantiles is not None:
@@ -72,13 +75,21 @@ class PredictedTimers:
         return [total] if kwargs.get("return_mode") == "all" else total
 
     def on_launch(self, launch: Launch, ranges: Sequence[AddressRange]) -> None:
-        """Predict a launch that a timer waits for; once for all that are alike."""
+        """Predict a launch that a timer waits for."""
+        self.add(self.seconds(launch, ranges))
+
+    def add(self, seconds: float) -> None:
+        """A launch that a timer waits for takes so long."""
+        self._timed[-1].append(seconds)
+
+    def seconds(self, launch: Launch, ranges: Sequence[AddressRange]) -> float:
+        """The predicted time of a launch, once for all that are alike; `inf` for none."""
         key = identity(launch)
         if key not in self._known:
-            self._known[key] = self._seconds(launch, ranges)
-        self._timed[-1].append(self._known[key])
+            self._known[key] = self._predict(launch, ranges)
+        return self._known[key]
 
-    def _seconds(self, launch: Launch, ranges: Sequence[AddressRange]) -> float:
+    def _predict(self, launch: Launch, ranges: Sequence[AddressRange]) -> float:
         from wavecast.sampling.estimate import estimate
 
         result = estimate(launch, ranges, self._device)
