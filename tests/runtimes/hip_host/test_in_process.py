@@ -3,6 +3,7 @@
 import ctypes
 import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -13,8 +14,10 @@ import torch
 import wavecast
 from tests.warm_python import run_python
 from wavecast.compile import hip, process, toolchain
+from wavecast.compile.elf import load as load_object
 from wavecast.emulate.errors import ChecksFailed, ExecutionError
 from wavecast.errors import WavecastError
+from wavecast.runtimes.hip_host.argument_names import ArgumentNames, NamedArgument
 from wavecast.runtimes.triton import capture
 
 SOURCE = r"""
@@ -27,6 +30,8 @@ extern "C" __global__ void scale(const float *x, float *y, int n, float by) {
 extern "C" __global__ void gather(const float *const *rows, float *y) {
     y[blockIdx.x * 64 + threadIdx.x] = rows[blockIdx.x][threadIdx.x];
 }
+struct Extents { int rows, columns, stride; };
+extern "C" __global__ void sized(float *y, Extents extents) { y[threadIdx.x] = extents.stride; }
 extern "C" __global__ void overrun(float *y) { y[(1 << 28) + threadIdx.x] = 1.0f; }
 extern "C" __global__ void racing(float *y) {
     __shared__ float shared[64];
@@ -261,6 +266,33 @@ def test_captured_launches_have_their_tensors(images: dict[str, bytes]) -> None:
     assert launch.count == 2
     assert [(a.kind, a.shape) for a in launch.arguments[:2]] == [("tensor", (8, 16))] * 2
     assert torch.equal(y, torch.zeros(8, 16))
+
+
+def test_structures_are_shown_as_integers(images: dict[str, bytes]) -> None:
+    with capture("gfx942") as launches:
+        y = torch.zeros(64)
+        extents = (ctypes.c_int * 3)(8, 16, -1)
+        assert Hip(images["gfx942"]).launch("sized", 1, 64, pointer(y), extents) == 0
+    (launch,) = launches
+    assert launch.arguments[1].value == (8, 16, -1)
+
+
+def test_names_that_a_language_knows(images: dict[str, bytes]) -> None:
+    code = next(
+        code for code in load_object(images["gfx942"], "gfx942", "it") if code.kernel == "sized"
+    )
+    nameless = replace(code, parameters=tuple(replace(p, name="") for p in code.parameters))
+    names = ArgumentNames()
+    names.add("sized", [NamedArgument("y", True), NamedArgument("y.layout", False)])
+    assert names.with_names(nameless) is nameless
+    names.in_use = True
+    named = names.with_names(nameless)
+    assert [p.name for p in named.parameters[:2]] == ["y", "y.layout"]
+    assert names.with_names(named) is named
+    later = ArgumentNames(in_use=True)  # a process that takes the code from a cache
+    assert [p.name for p in later.with_names(nameless).parameters[:2]] == ["y", "y.layout"]
+    later.add("sized", [NamedArgument("a", True), NamedArgument("b", True)])  # another kernel
+    assert [p.name for p in later.with_names(nameless).parameters[:2]] == ["y", "y.layout"]
 
 
 NEEDS = """

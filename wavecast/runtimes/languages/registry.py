@@ -7,6 +7,7 @@ from typing import Final
 
 LANGUAGES: Final[Mapping[str, str]] = {
     "flydsl": "wavecast.runtimes.languages.flydsl:prepare",
+    "flydsl.compiler.kernel_function": "wavecast.runtimes.languages.flydsl:watch_kernels",
 }
 """Module -> the function that is called with the target once a program has imported it."""
 
