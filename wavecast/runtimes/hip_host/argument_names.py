@@ -59,7 +59,7 @@ class ArgumentNames:
                 cache.put(entry, names)
                 return names
         stored = cache.get(entry)
-        return [str(name) for name in stored] if isinstance(stored, list) else []
+        return [str(name) for name in stored] if isinstance(stored, list | tuple) else []
 
 
 def _is_passed(argument: KernelArgument) -> bool:
