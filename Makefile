@@ -24,8 +24,8 @@ test-all: install
 # Tests of frameworks that the others do without. SGLang changes transformers
 # as it is imported: its tests run in a separate process. Those with Ray share one cluster.
 test-frameworks: install
-	$(PIP) --editable ".[jax,ray,tensorflow]"
-	$(PYTEST) tests/frameworks/jax tests/frameworks/tensorflow tests/frameworks/vllm \
+	$(PIP) --editable ".[jax,ray,tensorflow]" "flydsl>=0.5,<0.6"
+	$(PYTEST) tests/frameworks/flydsl tests/frameworks/jax tests/frameworks/tensorflow tests/frameworks/vllm \
 		tests/profiles/test_xplane.py
 	$(PYTEST) tests/frameworks/sglang
 	$(BIN)/python -m pytest -n 0 tests/tuning/ray
