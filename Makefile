@@ -25,8 +25,8 @@ test-all: install
 # as it is imported: its tests run in a separate process. Those with Ray share one cluster.
 test-frameworks: install
 	$(PIP) --editable ".[jax,ray,tensorflow]" "flydsl>=0.5,<0.6"
-	$(PYTEST) tests/frameworks/flydsl tests/frameworks/jax tests/frameworks/tensorflow tests/frameworks/vllm \
-		tests/profiles/test_xplane.py
+	$(PYTEST) tests/frameworks/jax tests/frameworks/tensorflow tests/frameworks/vllm \
+		tests/profiles/test_xplane.py tests/runtimes/languages
 	$(PYTEST) tests/frameworks/sglang
 	$(BIN)/python -m pytest -n 0 tests/tuning/ray
 

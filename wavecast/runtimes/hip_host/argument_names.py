@@ -25,8 +25,8 @@ class NamedArgument:
 class ArgumentNames:
     """The arguments of kernels that languages have compiled in this process, by kernel.
 
-    Names are kept in the cache under the code they belong to: a language that takes code from a
-    cache of its own does not compile it again.
+    Names are kept in the cache under the code they belong to: a language whose
+    cache has the code does not compile it again.
     """
 
     compiled: dict[str, list[tuple[NamedArgument, ...]]] = field(default_factory=dict)

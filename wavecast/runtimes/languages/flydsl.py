@@ -9,8 +9,8 @@ from __future__ import annotations
 import functools
 import inspect
 import os
+import sys
 from collections.abc import Iterator
-from importlib import import_module
 from typing import Any, Final
 
 from wavecast.runtimes.hip_host.argument_names import NamedArgument, argument_names
@@ -39,7 +39,7 @@ def watch_kernels(target: str) -> None:
 
 @functools.cache
 def _watch_emission() -> None:
-    module: Any = import_module("flydsl.compiler.kernel_function")
+    module: Any = sys.modules["flydsl.compiler.kernel_function"]
     original = module.KernelFunction._emit_kernel
 
     @functools.wraps(original)
@@ -57,13 +57,13 @@ def _watch_emission() -> None:
 
 def _arguments(bound: inspect.BoundArguments, passed: tuple[Any, ...]) -> Iterator[NamedArgument]:
     """The arguments of a kernel from its parameters, of which some are `passed`, in their order."""
-    get_ir_types = import_module("flydsl.compiler.protocol").get_ir_types
+    protocol: Any = sys.modules["flydsl.compiler.protocol"]
     waiting = list(passed)
     for name, value in bound.arguments.items():
         if not waiting or waiting[0] is not value:
             continue  # a constant of the compilation
         waiting.pop(0)
-        types = [str(kind) for kind in get_ir_types(value)]
+        types = [str(kind) for kind in protocol.get_ir_types(value)]
         for number, text in enumerate(types):
             label = name if len(types) == 1 else f"{name}[{number}]"
             yield from _of_type(label, text)

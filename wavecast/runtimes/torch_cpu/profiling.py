@@ -35,7 +35,7 @@ class ProfiledKernels:
         return bool(self._watching)
 
     def add(self, name: str, seconds: float) -> None:
-        """A kernel ran that would take so long; one of unknown time is no event."""
+        """A kernel ran that would take so long; one of unknown time is left out."""
         if math.isfinite(seconds):
             event = KernelEvent(name, time.perf_counter_ns(), seconds)
             for events in self._watching:

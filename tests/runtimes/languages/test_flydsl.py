@@ -13,7 +13,7 @@ from wavecast.compile import toolchain
 pytest.importorskip("flydsl", reason="needs FlyDSL")
 pytestmark = [pytest.mark.hip, pytest.mark.torch]
 
-SCRIPT = Path(__file__).parent / "vector_add.py"
+SCRIPT = Path(__file__).parent / "flydsl_vector_add.py"
 CAPTURE = """
 import runpy, sys
 from wavecast.compile.parsing import parse_kernel
