@@ -1,3 +1,4 @@
+# type: ignore - FlyDSL compiles this, and need not be installed
 """A script in FlyDSL, unmodified: it knows nothing of Wavecast."""
 
 import flydsl.compiler as flyc
