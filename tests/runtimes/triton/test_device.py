@@ -126,7 +126,7 @@ def test_do_bench_gives_predicted_milliseconds() -> None:
 
 
 def test_what_is_no_launch_has_no_time() -> None:
-    with pytest.warns(UserWarning, match="launched no Triton kernel"), wavecast.device("gfx942"):
+    with pytest.warns(UserWarning, match="launched no kernel"), wavecast.device("gfx942"):
         assert math.isnan(triton.testing.do_bench(lambda: torch.ones(4).sum()))
 
 
