@@ -264,12 +264,15 @@ def _function(name: str, body: list[Decoded], lines: LineTable | None) -> Iterat
 
 
 def _position(lines: LineTable, address: int) -> str:
-    """What `.loc` says of an address, with the calls that were inlined as LLVM's comment has them;
-    "" for no line."""
+    """What `.loc` says of an address; "" for no line. Code that was inlined from another file than
+    the kernel's has the calls up to the innermost in that file, as LLVM's comment has them."""
     row = lines.at(address)
     if row is None:
         return ""
     text, sites = " ".join(map(str, row)), lines.calls.at(address)
+    chain = (row, *sites)
+    own = lines.files[chain[-1][0]]
+    sites = sites[: [lines.files[file] == own for file, _, _ in chain].index(True)]
     if not sites:
         return text
     chain = [f"{'/'.join(filter(None, lines.files[n]))}:{y}:{x}" for n, y, x in (row, *sites)]
