@@ -24,9 +24,9 @@ test-all: install
 # Tests of frameworks that the others do without. SGLang changes transformers
 # as it is imported: its tests run in a separate process. Those with Ray share one cluster.
 test-frameworks: install
-	$(PIP) --editable ".[jax,ray,tensorflow]"
+	$(PIP) --editable ".[jax,ray,tensorflow]" "flydsl>=0.5,<0.6"
 	$(PYTEST) tests/frameworks/jax tests/frameworks/tensorflow tests/frameworks/vllm \
-		tests/runtimes/languages tests/profiles/test_xplane.py
+		tests/profiles/test_xplane.py tests/runtimes/languages
 	$(PYTEST) tests/frameworks/sglang
 	$(BIN)/python -m pytest -n 0 tests/tuning/ray
 

@@ -24,6 +24,7 @@ from wavecast import files
 KINDS: Final = {
     "captures": "launches of scripts",
     "cuda": "cubins of CUDA C++",
+    "arguments": "names of arguments that code objects do not have",
     "disassembly": "code objects as text",
     "emulate": "native code of kernels",
     "functions": "native code of functions that kernels share",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
@@ -95,6 +96,12 @@ class Argument:
     storage: int = 0
     value: object = None
     content: bytes = field(default=b"", repr=False, compare=False)
+
+
+def integers_of(data: bytes) -> tuple[int, ...] | bytes:
+    """The bytes of a structure that is passed by value, as reports show them: integers of 32 bits
+    where its size allows."""
+    return data if len(data) % 4 else struct.unpack(f"<{len(data) // 4}i", data)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

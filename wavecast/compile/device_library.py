@@ -25,11 +25,18 @@ _OLDEST_CLANG: Final = 19
 
 def find(clang: int) -> Path | None:
     """The library, None where Triton is not installed or a clang of this version cannot read it."""
-    spec = importlib.util.find_spec("triton")
-    if clang < _OLDEST_CLANG or spec is None or spec.origin is None:
+    if clang < _OLDEST_CLANG:
         return None
-    path = Path(spec.origin).parent / "backends" / "amd" / "lib" / "ocml.bc"
-    return path if path.is_file() else None
+    return next((path for path in bitcode() if path.stem == "ocml"), None)
+
+
+def bitcode() -> tuple[Path, ...]:
+    """The libraries of AMD's device code that Triton's wheel contains; none where Triton is not
+    installed."""
+    spec = importlib.util.find_spec("triton")
+    if spec is None or spec.origin is None:
+        return ()
+    return tuple(sorted((Path(spec.origin).parent / "backends" / "amd" / "lib").glob("*.bc")))
 
 
 @lru_cache(maxsize=4)

@@ -248,19 +248,35 @@ def _function(name: str, body: list[Decoded], lines: LineTable | None) -> Iterat
     yield f"\t.globl\t{symbol}"
     yield f"\t.type\t{symbol},@function"
     yield f"{symbol}:"
-    previous = None
+    previous = ""
     for address, text, target in body:
         if address in targets:
             yield f".L{address:x}:"
-        row = lines.at(address) if lines is not None else None
-        if row is not None and row != previous:
-            yield f"\t.loc\t{row[0]} {row[1]} {row[2]}"
-        previous = row
+        position = _position(lines, address) if lines is not None else ""
+        if position and position != previous:
+            yield f"\t.loc\t{position}"
+        previous = position
         if target in addresses and ".L" not in text:
             text = _LAST_NUMBER.sub(f".L{target:x}", text)
         yield "\t" + text
     yield f"{end}:"
     yield f"\t.size\t{symbol}, {end}-{symbol}"
+
+
+def _position(lines: LineTable, address: int) -> str:
+    """What `.loc` says of an address; "" for no line. Code that was inlined from another file than
+    the kernel's has the calls up to the innermost in that file, as LLVM's comment has them."""
+    row = lines.at(address)
+    if row is None:
+        return ""
+    text, sites = " ".join(map(str, row)), lines.calls.at(address)
+    chain = (row, *sites)
+    own = lines.files[chain[-1][0]]
+    sites = sites[: [lines.files[file] == own for file, _, _ in chain].index(True)]
+    if not sites:
+        return text
+    chain = [f"{'/'.join(filter(None, lines.files[n]))}:{y}:{x}" for n, y, x in (row, *sites)]
+    return f"{text} ; {' @[ '.join(chain)}{' ]' * len(sites)}"
 
 
 def _descriptor(name: str, descriptor: KernelDescriptor, image: elf.Elf) -> Iterator[str]:

@@ -97,7 +97,11 @@ def element_at(tensors: Sequence[LaunchTensor], address: int) -> str:
 
 
 def outside(tensors: Sequence[LaunchTensor], mine: Sequence[LaunchTensor], address: int) -> str:
-    """What is wrong with an access at an address outside the tensors that it may touch."""
+    """What is wrong with an access at an address outside the tensors that it may touch: `mine`,
+    none where it is not known which."""
+    if not mine:
+        where = element_at(tensors, address)
+        return f"touches {where}, outside the memory that it may use; mask the access"
     nearest = min(mine, key=lambda tensor: tensor.distance(address))
     text = f"touches {nearest.index(address)}, outside {nearest.name} ({nearest.extent})"
     if len(mine) > 1:

@@ -30,7 +30,8 @@ class SourceTable:
             return
         number, first, second = match.groups()
         path = f"{first}/{second}" if second and not second.startswith("/") else second or first
-        path = self._moved.get(path, path)
+        whole, path = path, self._moved.get(path, path)
+        self._by_name.setdefault(whole, path)
         self._files[int(number)] = path
         self._by_name.setdefault((second or first).rsplit("/", 1)[-1], path)
         self._by_name.setdefault(second or first, path)

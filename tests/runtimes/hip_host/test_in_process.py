@@ -1,8 +1,11 @@
 """HIP's runtime in the process of a script: modules, memory and tensors by bare addresses."""
 
 import ctypes
+import sys
 import threading
+from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -11,8 +14,10 @@ import torch
 import wavecast
 from tests.warm_python import run_python
 from wavecast.compile import hip, process, toolchain
+from wavecast.compile.elf import load as load_object
 from wavecast.emulate.errors import ChecksFailed, ExecutionError
 from wavecast.errors import UsageError, WavecastError
+from wavecast.runtimes.hip_host.argument_names import ArgumentNames, NamedArgument
 from wavecast.runtimes.triton import capture
 
 SOURCE = r"""
@@ -25,6 +30,8 @@ extern "C" __global__ void scale(const float *x, float *y, int n, float by) {
 extern "C" __global__ void gather(const float *const *rows, float *y) {
     y[blockIdx.x * 64 + threadIdx.x] = rows[blockIdx.x][threadIdx.x];
 }
+struct Extents { int rows, columns, stride; };
+extern "C" __global__ void sized(float *y, Extents extents) { y[threadIdx.x] = extents.stride; }
 extern "C" __global__ void overrun(float *y) { y[(1 << 28) + threadIdx.x] = 1.0f; }
 extern "C" __global__ void racing(float *y) {
     __shared__ float shared[64];
@@ -158,6 +165,44 @@ def test_a_launch_that_fails_raises_where_it_is_called(images: dict[str, bytes])
         assert hip.launch("scale", 1, 64, *values) == 0
 
 
+def test_profilers_of_pytorch_see_predicted_times(images: dict[str, bytes]) -> None:
+    y = torch.ones(64)
+    activities = [torch.profiler.ProfilerActivity.CPU, torch.profiler.ProfilerActivity.CUDA]
+    with wavecast.device("gfx942"):
+        hip = Hip(images["gfx942"])
+        values = pointer(y), pointer(y), ctypes.c_int(64), ctypes.c_float(1.0)
+        hip.launch("scale", 1, 64, *values)
+        with torch.profiler.profile(activities=activities) as watched:
+            for _ in range(2):
+                hip.launch("scale", 1, 64, *values)
+            y.add_(1)
+        with torch.profiler.profile(activities=activities[:1]) as host:
+            hip.launch("scale", 1, 64, *values)
+    assert torch.equal(y, torch.full((64,), 18.0))
+    kernels = [e for e in watched.events() or () if str(e.device_type).endswith("CUDA")]
+    assert [event.name for event in kernels] == ["scale", "scale"]
+    assert kernels[0].self_device_time_total == kernels[1].self_device_time_total > 0.1
+    (total,) = (row for row in watched.key_averages() if row.key == "scale")
+    assert total.self_device_time_total == pytest.approx(2 * kernels[0].self_device_time_total)
+    assert not [event for event in host.events() or () if event.name == "scale"]
+
+
+def test_timers_of_autotuners_predict(
+    images: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = ModuleType("flydsl.autotune")
+    module.do_bench = lambda call: -1.0  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, module.__name__, module)
+    y = torch.ones(64)
+    with wavecast.device("gfx942") as device:
+        hip = Hip(images["gfx942"])
+        values = pointer(y), pointer(y), ctypes.c_int(64), ctypes.c_float(1.0)
+        milliseconds = module.do_bench(lambda: hip.launch("scale", 1, 64, *values))
+    assert 1e-4 < milliseconds < 1
+    assert device.executed == 0
+    assert module.do_bench(print) == -1.0
+
+
 def test_checks_see_these_launches(images: dict[str, bytes]) -> None:
     y = torch.arange(128.0)
     with pytest.raises(ChecksFailed, match="race"), wavecast.device("gfx942", check=True):
@@ -273,6 +318,33 @@ def test_captured_launches_have_their_tensors(images: dict[str, bytes]) -> None:
     assert launch.count == 2
     assert [(a.kind, a.shape) for a in launch.arguments[:2]] == [("tensor", (8, 16))] * 2
     assert torch.equal(y, torch.zeros(8, 16))
+
+
+def test_structures_are_shown_as_integers(images: dict[str, bytes]) -> None:
+    with capture("gfx942") as launches:
+        y = torch.zeros(64)
+        extents = (ctypes.c_int * 3)(8, 16, -1)
+        assert Hip(images["gfx942"]).launch("sized", 1, 64, pointer(y), extents) == 0
+    (launch,) = launches
+    assert launch.arguments[1].value == (8, 16, -1)
+
+
+def test_names_that_a_language_knows(images: dict[str, bytes]) -> None:
+    code = next(
+        code for code in load_object(images["gfx942"], "gfx942", "it") if code.kernel == "sized"
+    )
+    nameless = replace(code, parameters=tuple(replace(p, name="") for p in code.parameters))
+    names = ArgumentNames()
+    names.add("sized", [NamedArgument("y", True), NamedArgument("y.layout", False)])
+    assert names.with_names(nameless) is nameless
+    names.in_use = True
+    named = names.with_names(nameless)
+    assert [p.name for p in named.parameters[:2]] == ["y", "y.layout"]
+    assert names.with_names(named) is named
+    later = ArgumentNames(in_use=True)  # a process that takes the code from a cache
+    assert [p.name for p in later.with_names(nameless).parameters[:2]] == ["y", "y.layout"]
+    later.add("sized", [NamedArgument("a", True), NamedArgument("b", True)])  # another kernel
+    assert [p.name for p in later.with_names(nameless).parameters[:2]] == ["y", "y.layout"]
 
 
 NEEDS = """

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from wavecast.arch import Device
-from wavecast.compile.codeobject import Argument, Launch, Parameter
+from wavecast.compile.codeobject import Argument, Launch, Parameter, integers_of
 from wavecast.compile.names import readable
 from wavecast.compile.parsing import parse_descriptor
 from wavecast.emulate import clusters
@@ -208,7 +208,8 @@ class Launcher:
             if argument.kind == "global_buffer" and argument.size == 8:
                 arguments.append(self._pointer(parameter, struct.unpack("<Q", raw)[0]))
             else:
-                value = int.from_bytes(raw, "little") if argument.size <= 8 else raw
+                small = argument.size <= 8
+                value = int.from_bytes(raw, "little") if small else integers_of(raw)
                 arguments.append(Argument(parameter.name, "scalar", parameter.type, value=value))
         return tuple(arguments)
 

@@ -19,6 +19,7 @@ from wavecast.errors import InputError
 from wavecast.isa import elf as elf_file
 from wavecast.isa.program import KernelArgument, KernelDescriptor
 from wavecast.runtimes.hip_host.arena import Arena
+from wavecast.runtimes.hip_host.argument_names import argument_names
 
 
 @dataclass
@@ -128,7 +129,7 @@ def load(image: bytes, target: str, arena: Arena) -> LoadedModule:
     codes = hip.compiled_program(binary)
     if not codes or codes[0].target != target:
         codes = elf.load(binary, target, "the program")
-    return LoadedModule(codes, binary, arena)
+    return LoadedModule([*map(argument_names.with_names, codes)], binary, arena)
 
 
 def _member(image: bytes, target: str) -> bytes:

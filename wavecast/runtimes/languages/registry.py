@@ -14,6 +14,11 @@ LANGUAGES: Final[Mapping[str, str]] = {
 }
 """Module -> the function that is called with the target before a program imports it."""
 
+WATCHED: Final[Mapping[str, str]] = {
+    "flydsl.compiler.kernel_function": "wavecast.runtimes.languages.flydsl:watch_kernels",
+}
+"""Module -> the function that is called once a program has imported it."""
+
 TIMERS: Final[Mapping[str, Sequence[str]]] = {
     "flydsl.autotune": ("do_bench",),
     "tilelang.profiler.bench": ("_do_bench_impl",),
@@ -42,4 +47,4 @@ def unseen_launches() -> str:
     return f"what {' and '.join(names)} launches is not seen" if names else ""
 
 
-__all__ = ["LANGUAGES", "TIMERS", "UNSEEN", "unseen_launches"]
+__all__ = ["LANGUAGES", "TIMERS", "UNSEEN", "WATCHED", "unseen_launches"]

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from wavecast.compile import toolchain
+from wavecast.compile import device_library, toolchain
 from wavecast.compile.cache import default_root
 from wavecast.compile.digest import digest
 from wavecast.errors import InputError, MissingTool
@@ -29,7 +31,8 @@ def use_rocm_folder(target: str) -> None:
 
 
 def rocm_folder(target: str) -> Path:
-    """A folder with ROCm's layout for a target: the linker, the lists of GPUs, hipcc."""
+    """A folder with ROCm's layout for a target: the linker, the lists of GPUs, hipcc, and the
+    libraries of device code that Triton's wheel contains."""
     tools = toolchain.find(target)
     if not tools.linker:
         raise MissingTool("linking device code needs ld.lld", hint="install lld")
@@ -40,10 +43,12 @@ def rocm_folder(target: str) -> Path:
         "bin/rocminfo": f"echo '  Name:                    {target}'",
         "bin/hipcc": f'exec env WAVECAST_OFFLOAD_ARCH={target} {python} -m wavecast hipcc "$@"',
     }
-    root = default_root() / "rocm" / digest(programs)[:16]
+    libraries = device_library.bitcode()
+    root = default_root() / "rocm" / digest([programs, [*map(str, libraries)]])[:16]
     try:
         for name, command in programs.items():
             _write_program(root / name, f"#!/bin/sh\n{command}\n")
+        _link(root / "amdgcn" / "bitcode", libraries)
     except OSError as error:
         raise InputError(f"cannot write {root}: {error.strerror or error}") from error
     return root
@@ -57,6 +62,13 @@ def _write_program(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     write_text(path, text)
     path.chmod(0o755)
+
+
+def _link(folder: Path, files: Sequence[Path]) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    for path in files:
+        with contextlib.suppress(FileExistsError):
+            (folder / path.name).symlink_to(path)
 
 
 __all__ = ["ROOT", "rocm_folder", "use_rocm_folder"]

@@ -13,7 +13,7 @@ from typing import Any, Final
 from wavecast.runtimes.hip_host.in_process import HipInProcess, is_loaded
 from wavecast.runtimes.hip_host.rocm_libraries import provide_missing
 from wavecast.runtimes.imported import call_when_imported
-from wavecast.runtimes.languages.registry import LANGUAGES, TIMERS
+from wavecast.runtimes.languages.registry import LANGUAGES, TIMERS, WATCHED
 from wavecast.runtimes.patching import Patches
 
 _LIBRARIES: Final = ("libamdhip64", "libhiprtc")
@@ -33,6 +33,8 @@ def watch(
 
     for module, function in LANGUAGES.items():
         call_when_imported(patches, module, functools.partial(start, function), before=True)
+    for module, function in WATCHED.items():
+        call_when_imported(patches, module, resolve_name(function))
     for module, names in TIMERS.items():
         call_when_imported(
             patches, module, functools.partial(_replace, patches, module, names, measure)

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from wavecast.compile.codeobject import Argument, Parameter
+from wavecast.compile.codeobject import Argument, Parameter, integers_of
 from wavecast.dtypes import DTYPES, lookup
 from wavecast.emulate.errors import Unsupported
 from wavecast.errors import LaunchError
@@ -116,9 +116,11 @@ def _argument(slot: ArgumentSlot, value: Any, memory: Memory) -> tuple[bytes, Ar
         case "by_value" if _is_address(slot, value):
             return _pointer(slot, value, memory)
         case "by_value":
+            raw = raw_bytes(value)
             return _by_value(slot, value, memory.kernel), Argument(
-                name, "scalar", slot.parameter.type, value=value
-            )
+                name, "scalar", slot.parameter.type,
+                value=value if raw is None else integers_of(raw),
+            )  # fmt: skip
         case kind:
             raise Unsupported(f"{memory.kernel}: {slot.label} is of kind {kind}")
 

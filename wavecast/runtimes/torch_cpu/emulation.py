@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from wavecast.emulate.node import GpuNode
     from wavecast.runtimes.library_calls import Heard
     from wavecast.runtimes.torch_cpu.gpus import Gpus
+    from wavecast.runtimes.torch_cpu.profiling import ProfiledKernels
 
 
 @contextlib.contextmanager
@@ -31,6 +32,7 @@ def emulated_cuda(
     heard: Heard | None = None,
     on_address: Callable[[Any], None] | None = None,
     clock: Callable[[], float] = time.perf_counter,
+    profiled: ProfiledKernels | None = None,
 ) -> Iterator[Any]:
     """Run PyTorch code that says `cuda` on CPU tensors that call themselves `cuda:0`.
 
@@ -39,7 +41,8 @@ def emulated_cuda(
     `clock` (seconds).
     With a `node` there are its GPUs instead of one, and the block gets the `Gpus`. `heard` gets
     the calls of libraries by compiled graphs, `on_address` tensors whose address is asked for.
-    Everything is put back at the end. Raises MissingTool without PyTorch.
+    `profiled` has the kernels that profilers see. Everything is put back at the end. Raises
+    MissingTool without PyTorch.
     """
     try:
         import torch
@@ -72,6 +75,8 @@ def emulated_cuda(
         fake.install(patches, gpus)
         products.install(patches)
         histograms.install(patches)
+        if profiled is not None:
+            profiled.install(patches)
         mode.install(patches, active)
         library.install(patches, active)
         if gpus is None:

@@ -135,6 +135,7 @@ def device(
                         node=node,
                         on_address=hooks.tensors.add,
                         clock=hooks.timers.on_event,
+                        profiled=hooks.profiled,
                     )
                 )
                 if isinstance(hooks, NodeHooks):

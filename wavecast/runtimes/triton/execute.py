@@ -28,6 +28,7 @@ from wavecast.runtimes.hip_host.tensors import AddressedTensors
 from wavecast.runtimes.imported import PALLAS, when_imported
 from wavecast.runtimes.languages.watch import watch
 from wavecast.runtimes.patching import Patches
+from wavecast.runtimes.torch_cpu.profiling import ProfiledKernels
 from wavecast.runtimes.triton import isolation
 from wavecast.runtimes.triton.claim import claim
 from wavecast.runtimes.triton.driver import CaptureDriver
@@ -83,6 +84,7 @@ class ExecutingHooks:
         self._device = device
         self.timers = PredictedTimers(device, self.notes.setdefault)
         self.tensors = AddressedTensors()
+        self.profiled = ProfiledKernels()
         self.hip = HipInProcess(device, self._launcher)
         self._patches = Patches()
         self._loaded: dict[int, LoadedKernel] = {}
@@ -120,6 +122,7 @@ class ExecutingHooks:
         return ExecutingLauncher(
             self.emulator, self._device, arena, checks=self.emulator.mode is not None,
             tensors=self.tensors, timers=self.timers, pattern=self._pattern,
+            profiled=self.profiled,
         )  # fmt: skip
 
     def remove(self) -> None:
@@ -161,7 +164,10 @@ class ExecutingHooks:
         if self.timers.timing:
             self.timers.on_launch(launch, ranges)
             return
-        self.timers.before_execution(launch, ranges)
+        if self.timers.has_events or self.profiled.watched:
+            seconds = self.timers.seconds(launch, ranges)
+            self.timers.on_executed(seconds)
+            self.profiled.add(launch.code.kernel, seconds)
         self._execute(launch, ranges, values)
         self._executed += 1
 
@@ -175,7 +181,8 @@ class ExecutingHooks:
     ) -> Launch:
         """The launch; its arguments are described for predictions and for checks."""
         code, layout, segment = loaded.code, loaded.layout, loaded.segment
-        if self.timers.describes or self.emulator.mode is not None:
+        predicted = self.timers.describes or self.profiled.watched
+        if predicted or self.emulator.mode is not None:
             return build_launch(code, layout, segment, kernel.src.signature, grid, values)
         data = pack(code.kernel, layout, segment, values)
         workgroups, cluster = in_workgroups(code, grid)

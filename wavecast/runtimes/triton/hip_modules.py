@@ -11,6 +11,7 @@ from wavecast.compile.codeobject import Launch
 from wavecast.emulate.launch import AddressRange
 from wavecast.runtimes.hip_host.launching import LaunchedKernel, Launcher
 from wavecast.runtimes.hip_host.modules import LoadedModule
+from wavecast.runtimes.torch_cpu.profiling import ProfiledKernels
 from wavecast.runtimes.triton.recorder import Recorder
 from wavecast.runtimes.triton.timers import PredictedTimers
 
@@ -18,25 +19,30 @@ if TYPE_CHECKING:
     from wavecast.runtimes.triton.sampling import Sampler
 
 
-@dataclass
+@dataclass(kw_only=True)
 class ExecutingLauncher(Launcher):
     """Executes launches of kernels whose names `pattern` matches; those that `timers` wait for are
-    predicted. `executed` counts."""
+    predicted, and those that `profiled` watches too. `executed` counts."""
 
-    timers: PredictedTimers | None = None
+    timers: PredictedTimers
+    profiled: ProfiledKernels
     pattern: re.Pattern[str] = field(default_factory=lambda: re.compile(""))
     executed: int = 0
 
     def facts(self) -> dict[str, int]:
-        return {**super().facts(), "predicts": int(self.timers is not None)}
+        return {**super().facts(), "predicts": 1}
 
     def on_event(self) -> None:
-        if self.timers is not None:
-            self.timers.on_event()
+        self.timers.on_event()
+
+    @property
+    def predicts_now(self) -> bool:
+        """Whether a launch now is predicted."""
+        return self.timers.describes or self.profiled.watched
 
     @property
     def describes(self) -> bool:
-        return super().describes or bool(self.timers and self.timers.describes)
+        return super().describes or self.predicts_now
 
     def perform(
         self,
@@ -48,19 +54,21 @@ class ExecutingLauncher(Launcher):
         if not self.pattern.search(launch.code.kernel):
             return 0.0
         seconds = 0.0
-        if self.timers is not None and self.timers.describes:
+        if self.predicts_now:
             self.share_with_sample(module, launch)
             with self.arena.private():
-                if self.timers.timing:
-                    self.timers.on_launch(launch, ranges)
-                    return 0.0
-                seconds = self.timers.before_execution(launch, ranges)
+                seconds = self.timers.seconds(launch, ranges)
+            if self.timers.timing:
+                self.timers.add(seconds)
+                return 0.0
+            self.timers.on_executed(seconds)
+            self.profiled.add(launch.code.kernel, seconds)
         self.executed += 1
         super().perform(module, launch, ranges, entry)
         return seconds
 
 
-@dataclass
+@dataclass(kw_only=True)
 class RecordingLauncher(Launcher):
     """Records launches; `sampler` executes samples of new ones."""
 

@@ -88,27 +88,29 @@ class PredictedTimers:
 
     def on_launch(self, launch: Launch, ranges: Sequence[AddressRange]) -> None:
         """Predict a launch that a timer waits for."""
-        self._timed[-1].append(self._time_of(launch, ranges))
+        self.add(self.seconds(launch, ranges))
+
+    def add(self, seconds: float) -> None:
+        """A launch that a timer waits for takes so long."""
+        self._timed[-1].append(seconds)
 
     def on_event(self) -> float:
         """The time of the device at an event: seconds of the launches since the first event."""
         self.has_events = True
         return self._passed
 
-    def before_execution(self, launch: Launch, ranges: Sequence[AddressRange]) -> float:
-        """Predict a launch that will be executed; its seconds, 0 where no event asks for them."""
-        seconds = self._time_of(launch, ranges) if self.has_events else 0.0
+    def on_executed(self, seconds: float) -> None:
+        """A launch that is executed takes so long."""
         self._passed += seconds
-        return seconds
 
-    def _time_of(self, launch: Launch, ranges: Sequence[AddressRange]) -> float:
-        """Predicted seconds, once for all launches that are alike."""
+    def seconds(self, launch: Launch, ranges: Sequence[AddressRange]) -> float:
+        """The predicted time of a launch, once for all that are alike; `inf` for none."""
         key = identity(launch)
         if key not in self._known:
-            self._known[key] = self._seconds(launch, ranges)
+            self._known[key] = self._predict(launch, ranges)
         return self._known[key]
 
-    def _seconds(self, launch: Launch, ranges: Sequence[AddressRange]) -> float:
+    def _predict(self, launch: Launch, ranges: Sequence[AddressRange]) -> float:
         from wavecast.sampling.estimate import estimate
 
         result = estimate(launch, ranges, self._device)

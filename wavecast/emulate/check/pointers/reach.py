@@ -37,7 +37,9 @@ FOLLOWED = "f"
 _OUTSIDE_GLOBAL = {"local", "private"}
 _ONES = (1 << 64) - 1
 _UNLIMITED = 0x7FFF_0000
-"""Records of a descriptor that has as many as there can be, or a few less."""
+"""Records of a descriptor that has as many as signed offsets can reach, or a few less."""
+_SIGNED = 1 << 31
+"""Offsets from here on are negative ones, or mask a lane."""
 _MASKED_OFFSETS = 1 << 16
 """Offsets from 2^31 on that lanes which are masked off have."""
 _WIDENED = 16
@@ -276,14 +278,18 @@ def _each_beyond_limit(out: Outlined, lanes: Resolved, beyond: Findings) -> None
 
     Triton gives descriptors as many records as there can be and lanes that are masked off an offset
     of 2^31: other offsets that large are negative ones. Descriptors with fewer records mask lanes
-    on purpose. Source: Triton, `BufferEmitter::createResourceDescriptor` and `calcOffset`.
+    on purpose, those with more have all offsets but the very last, which FlyDSL masks lanes with.
+    Sources: Triton, `BufferEmitter::createResourceDescriptor` and `calcOffset`; FlyDSL,
+    `buffer_ops.create_buffer_resource` and the `c_oob_idx` of its kernels.
     """
     builder = out.builder
     unlimited = builder.icmp_unsigned(">=", out.limit, I64(_UNLIMITED))
+    signed = builder.icmp_unsigned("<=", out.limit, I64(_SIGNED))
+    unlimited = builder.and_(unlimited, signed)
     some = builder.icmp_unsigned("!=", lanes.dead, out.mask(0))
     with builder.if_then(builder.and_(unlimited, some)), out.each_lane(lanes.dead) as lane:
         offset = load(builder, element(builder, out.address, lane, I32), I32)
-        distance = builder.sub(offset, I32(1 << 31))
+        distance = builder.sub(offset, I32(_SIGNED))
         is_masked = builder.icmp_unsigned(">=", distance, I32(_MASKED_OFFSETS))
         address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
         address = builder.sub(address, I64(1 << 32))

@@ -1,0 +1,54 @@
+"""FlyDSL's own compiler, its launches on the emulator."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from tests.warm_python import run_python
+from wavecast.compile import toolchain
+
+pytest.importorskip("flydsl", reason="needs FlyDSL")
+pytestmark = [pytest.mark.hip, pytest.mark.torch]
+
+SCRIPT = Path(__file__).parent / "flydsl_vector_add.py"
+CAPTURE = """
+import runpy, sys
+from wavecast.compile.parsing import parse_kernel
+from wavecast.runtimes.triton import capture
+
+with capture(sys.argv[2]) as launches:
+    runpy.run_path(sys.argv[1], run_name="__main__")
+(launch,) = launches
+print([argument.name for argument in launch.arguments])
+print(launch.arguments[0].shape, launch.arguments[1].value, launch.arguments[-1].value)
+instructions = parse_kernel(launch.code).program.instructions
+print({i.location.outermost.file for i in instructions if i.location is not None})
+"""
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FLYDSL_RUNTIME_CACHE_DIR", str(tmp_path))
+
+
+@pytest.mark.parametrize("target", ["gfx942", "gfx1201"])
+def test_a_script_runs_and_is_checked(target: str) -> None:
+    if not toolchain.find(target).linker:
+        pytest.skip("the HIP compiler here has no linker")
+    words = ("run", str(SCRIPT), "--arch", target, "--check")
+    result = run_python("-m", "wavecast", *words)
+    assert result.stdout.splitlines()[0] == "right", result.stderr
+    assert "nothing found" in result.stdout + result.stderr
+
+
+def test_captured_launches_have_names_and_lines() -> None:
+    result = run_python("-c", CAPTURE, str(SCRIPT), "gfx942")
+    lines = [line for line in result.stdout.splitlines() if line not in ("right", "wrong")]
+    assert lines == [
+        "['A', 'A.layout', 'B', 'B.layout', 'C', 'C.layout', 'count']",
+        "(100,) 100 100",
+        str({os.fspath(SCRIPT)}),
+    ], result.stderr
