@@ -7,9 +7,11 @@ from typing import Final
 
 LANGUAGES: Final[Mapping[str, str]] = {
     "flydsl": "wavecast.runtimes.languages.flydsl:prepare",
+    "tinygrad": "wavecast.runtimes.languages.tinygrad:prepare",
 }
 """Module -> the function that is called with the target once a program has imported it."""
 
-Prepare = Callable[[str], None]
+Prepare = Callable[[str], Callable[[], None] | None]
+"""What it returns is called at the end."""
 
 __all__ = ["LANGUAGES", "Prepare"]

@@ -24,7 +24,9 @@ def watch(patches: Patches, runtime: HipInProcess, target: str) -> None:
     def start(function: str = "") -> None:
         runtime.start()
         if function:
-            resolve_name(function)(target)
+            undo = resolve_name(function)(target)
+            if undo is not None:
+                patches.callback(undo)
 
     for module, function in LANGUAGES.items():
         call_when_imported(patches, module, functools.partial(start, function))
