@@ -24,9 +24,9 @@ test-all: install
 # Tests of frameworks that the others do without. SGLang changes transformers
 # as it is imported: its tests run in a separate process. Those with Ray share one cluster.
 test-frameworks: install
-	$(PIP) --editable ".[jax,ray,tensorflow]"
-	$(PYTEST) tests/frameworks/jax tests/frameworks/tensorflow tests/frameworks/vllm \
-		tests/profiles/test_xplane.py
+	$(PIP) --editable ".[jax,ray,tensorflow]" tinygrad==0.14.0
+	$(PYTEST) tests/frameworks/jax tests/frameworks/tensorflow tests/frameworks/tinygrad \
+		tests/frameworks/vllm tests/profiles/test_xplane.py
 	$(PYTEST) tests/frameworks/sglang
 	$(BIN)/python -m pytest -n 0 tests/tuning/ray
 

@@ -105,8 +105,8 @@ def compile(
     """Compile HIP source given as text; `name` is the file in source lines and errors, `headers`
     are further files that it includes, by name; `checked` and `program` are as in `compile_file`.
     `generated` source comes from a compiler of another language and declares what it calls: nothing
-    is included before it. Raises CompileError for source that does not compile, MissingTool without a compiler, and
-    NoKernel."""
+    is included before it. Raises CompileError for source that does not compile, MissingTool without
+    a compiler, and NoKernel."""
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         source = Path(folder) / Path(name).name
         source.write_text(text, encoding="utf-8")

@@ -13,6 +13,7 @@ from tests.warm_python import run_python
 from wavecast.compile import hip, process, toolchain
 from wavecast.emulate.errors import ChecksFailed, ExecutionError
 from wavecast.errors import WavecastError
+from wavecast.runtimes.hip_host.in_process import serving
 from wavecast.runtimes.triton import capture
 
 SOURCE = r"""
@@ -250,3 +251,25 @@ def test_a_library_that_needs_the_runtime_is_loaded(tmp_path: Path) -> None:
     assert not process.run([*zig, tmp_path / "needs.c", stub, "-o", needs]).status
     result = run_python("-c", NEEDS, str(needs))
     assert result.stdout.split() == ["True", "1"], result.stderr
+
+
+def test_launches_that_are_measured_have_predicted_times_and_no_effect(
+    images: dict[str, bytes],
+) -> None:
+    with wavecast.device("gfx942") as device:
+        hip = Hip(images["gfx942"])
+        x, y = torch.ones(100, device="cuda"), torch.zeros(100, device="cuda")
+        values = pointer(x), pointer(y), ctypes.c_int(100), ctypes.c_float(1.5)
+        assert hip.launch("scale", 2, 64, *values) == 0
+        y.zero_()
+        runtime = serving()
+        assert runtime is not None
+        assert runtime.launcher is not None
+        seconds = runtime.launcher.measure(lambda: hip.launch("scale", 2, 64, *values))
+        twice = runtime.launcher.measure(
+            lambda: [hip.launch("scale", 2, 64, *values) for _ in range(2)]
+        )
+    assert 1e-7 < seconds < 1e-4
+    assert twice == 2 * seconds
+    assert device.executed == 1
+    assert not y.any()

@@ -29,12 +29,13 @@ def use_rocm_folder(target: str) -> None:
 
 
 def rocm_folder(target: str) -> Path:
-    """A folder with ROCm's layout for a target: the linker, the list of GPUs, hipcc."""
+    """A folder with ROCm's layout for a target: compiler and linker, the list of GPUs, hipcc."""
     tools = toolchain.find(target)
     if not tools.linker:
         raise MissingTool("linking device code needs ld.lld", hint="install lld")
     python = shlex.quote(sys.executable)
     programs = {
+        "llvm/bin/clang": f'exec {shlex.join(tools.compiler)} "$@"',
         "llvm/bin/ld.lld": f'exec {shlex.join(tools.linker)} "$@"',
         "bin/rocm_agent_enumerator": f"echo {target}",
         "bin/hipcc": f'exec env WAVECAST_OFFLOAD_ARCH={target} {python} -m wavecast hipcc "$@"',
