@@ -112,6 +112,21 @@ hipError_t allocate(void **pointer, size_t bytes, hipMemoryType type, unsigned f
     return hipSuccess;
 }
 
+// Addresses without memory, for `map_memory`; NULL where there are none left. They are not used again.
+char *reserve_addresses(size_t bytes, size_t align) {
+    size_t offset = free_offset(rounded(bytes, PAGE) + APART + align);
+    if (!offset) return NULL;
+    offset = rounded(offset, align);
+    cursor = offset + rounded(bytes, PAGE) + APART;
+    return session.arena + offset;
+}
+
+hipError_t map_memory(char *address, size_t bytes, int device) {
+    insert((Allocation){address, bytes, hipMemoryTypeDevice, device, 0, NULL});
+    used[device] += bytes;  // no canary: programs map whole pools, of which they use little
+    return hipSuccess;
+}
+
 static void remove_at(size_t index) {
     Allocation gone = live[index];
     if (gone.type == hipMemoryTypeDevice) used[gone.device] -= gone.bytes;

@@ -66,6 +66,8 @@ typedef struct {
 
 hipError_t allocate(void **pointer, size_t bytes, hipMemoryType type, unsigned flags);
 hipError_t release(void *pointer);
+char *reserve_addresses(size_t bytes, size_t align);
+hipError_t map_memory(char *address, size_t bytes, int device);
 void release_all(void);
 Allocation *allocation_of(const void *pointer);
 bool in_arena(const void *pointer);
