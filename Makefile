@@ -25,7 +25,7 @@ test-all: install
 # as it is imported: its tests run in a separate process. Those with Ray share one cluster.
 test-frameworks: install
 	$(PIP) --editable ".[jax,ray,tensorflow]" tinygrad==0.14.0
-	$(PYTEST) tests/frameworks/jax tests/frameworks/tensorflow tests/frameworks/tinygrad \
+	$(PYTEST) tests/frameworks/jax tests/frameworks/tensorflow tests/runtimes/languages \
 		tests/frameworks/vllm tests/profiles/test_xplane.py
 	$(PYTEST) tests/frameworks/sglang
 	$(BIN)/python -m pytest -n 0 tests/tuning/ray

@@ -1,7 +1,7 @@
 """Symbols of assembly text that are other names of a function.
 
 LLVM gives a function that no other library can replace (`dso_local`) a second label,
-`.Lname$local`, with a `.type` of its own; an alias of LLVM IR is `.set alias, name`. Both are the
+`.Lname$local`, with another `.type`; an alias of LLVM IR is `.set alias, name`. Both are the
 function. Source: LLVM, `AsmPrinter::emitFunctionEntryLabel`, `AsmPrinter::emitGlobalAlias`.
 """
 
@@ -17,7 +17,7 @@ _TYPE = re.compile(rf"^\s*\.type\s+({SYMBOL})\s*,\s*[@%]function", re.MULTILINE)
 _KERNEL = re.compile(rf"^\s*\.amdhsa_kernel\s+({SYMBOL})", re.MULTILINE)
 _LABEL = re.compile(rf"^\s*({QUOTED}|[A-Za-z_.$][\w.$@]*):")
 _BETWEEN = re.compile(r"\s*(?:$|;|//|#|\.(?:type|globa?l|weak|hidden|protected|local|p2align)\b)")
-"""What stands between the labels of a function besides them."""
+"""What may be between two labels of a function."""
 _SET = re.compile(
     rf"^[ \t]*(?:\.(?:set|equ)\s+({SYMBOL})\s*,|({SYMBOL})\s*=)\s*({SYMBOL})[ \t]*(?:[;#/].*)?$",
     re.MULTILINE,

@@ -44,14 +44,17 @@ def prepare(target: str) -> Callable[[], None]:
     return patches.restore
 
 
-def _prepare(patches: Patches, target: str) -> None:
-    from tinygrad import helpers  # pyright: ignore[reportMissingImports]
-    from tinygrad.device import Device  # pyright: ignore[reportMissingImports]
-    from tinygrad.runtime import ops_amd, ops_hip  # pyright: ignore[reportMissingImports]
-    from tinygrad.runtime.autogen import hip as api  # pyright: ignore[reportMissingImports]
-    from tinygrad.runtime.support import compiler_amd, compiler_cpu  # pyright: ignore[reportMissingImports]
+def _module(name: str) -> Any:
+    """A module of tinygrad, which the program has imported."""
+    return import_module(f"tinygrad.{name}")
 
-    search = import_module("tinygrad.codegen.opt.search")
+
+def _prepare(patches: Patches, target: str) -> None:
+    helpers, device = _module("helpers"), _module("device")
+    ops_amd, ops_hip = _module("runtime.ops_amd"), _module("runtime.ops_hip")
+    api, compiler_amd = _module("runtime.autogen.hip"), _module("runtime.support.compiler_amd")
+    compiler_cpu = _module("runtime.support.compiler_cpu")
+    search = _module("codegen.opt.search")
     api.dll.__init__("hip", str(runtime_folder() / hip_program.SONAME))
     compiler = compiler_amd.HIPCompiler
     patches.attribute(compiler, "__init__", _start)
@@ -63,9 +66,9 @@ def _prepare(patches: Patches, target: str) -> None:
     if not shutil.which(helpers.getenv(_HOST_COMPILER, "clang")):
         clang = str(rocm_folder(target) / "llvm" / "bin" / "clang")
         patches.attribute(compiler_cpu, "getenv", functools.partial(_setting, clang))
-    patches.attribute(helpers.PARALLEL, "value", 0)  # compilers in processes of their own
-    _forget_devices(Device)
-    patches.callback(_forget_devices, Device)
+    patches.attribute(helpers.PARALLEL, "value", 0)  # its compilers would be other processes
+    _forget_devices(device.Device)
+    patches.callback(_forget_devices, device.Device)
 
 
 def _forget_devices(devices: Any) -> None:
@@ -78,10 +81,8 @@ def _forget_devices(devices: Any) -> None:
 
 def _start(self: Any, arch: str) -> None:
     """`HIPCompiler.__init__`. Code has a cache here: tinygrad's would hide it from explanations."""
-    from tinygrad.device import Compiler  # pyright: ignore[reportMissingImports]
-
     self.arch = arch
-    Compiler.__init__(self, None)
+    _module("device").Compiler.__init__(self, None)
 
 
 def _compile(self: Any, source: str) -> bytes:
@@ -110,9 +111,7 @@ _HOST_COMPILER: Final = "CC"
 
 def _setting(clang: str, name: str, default: Any = 0) -> Any:
     """`getenv` of the compiler of the host, which is `clang`."""
-    from tinygrad.helpers import getenv  # pyright: ignore[reportMissingImports]
-
-    return clang if name == _HOST_COMPILER else getenv(name, default)
+    return clang if name == _HOST_COMPILER else _module("helpers").getenv(name, default)
 
 
 _searching = [False]
