@@ -24,7 +24,7 @@ test-all: install
 # Tests of frameworks that the others do without. SGLang changes transformers
 # as it is imported: its tests run in a separate process. Those with Ray share one cluster.
 test-frameworks: install
-	$(PIP) --editable ".[jax,ray,tensorflow]" "flydsl>=0.5,<0.6"
+	$(PIP) --editable ".[jax,ray,tensorflow]" "flydsl>=0.5,<0.6" tinygrad==0.14.0
 	$(PYTEST) tests/frameworks/jax tests/frameworks/tensorflow tests/frameworks/vllm \
 		tests/profiles/test_xplane.py tests/runtimes/languages
 	$(PYTEST) tests/frameworks/sglang

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+import wavecast
 from tests.targets import swept
 from wavecast.compile import DiskCache, hip, load, toolchain
 from wavecast.errors import CompileError, InputError, MissingTool, UnknownName, UsageError
@@ -219,6 +221,36 @@ def test_what_a_program_cannot_have_is_one_line(
 def test_source_without_a_kernel() -> None:
     with pytest.raises(InputError, match="no __global__ function"):
         hip.compile("int main() { return 0; }", "gfx942")
+
+
+GENERATED = """
+typedef long unsigned int size_t;
+#define INFINITY (__builtin_inff())
+extern "C" __attribute__((device, const)) size_t __ockl_get_local_id(unsigned int);
+extern "C" __attribute__((device, const)) size_t __ockl_get_group_id(unsigned int);
+extern "C" __attribute__((device, const)) size_t __ockl_get_local_size(unsigned int);
+typedef float float4 __attribute__((ext_vector_type(4)));
+static inline __attribute__((device)) float4 make_float4(float x, float y, float z, float w) {
+    return { x, y, z, w };
+}
+extern "C" __attribute__((global)) void __attribute__((amdgpu_flat_work_group_size(1, 32)))
+place(float4* data0, int by) {
+    int at = __ockl_get_group_id(0) * __ockl_get_local_size(0) + __ockl_get_local_id(0);
+    *(data0 + at) = make_float4(at * by, INFINITY, __ockl_get_group_id(0), 0.0f);
+}
+"""
+"""HIP as tinygrad writes it, with names of its own that HIP's headers have too."""
+
+
+@pytest.mark.parametrize("target", swept(["gfx942", "gfx1201"]))
+def test_source_of_other_compilers_needs_no_header(target: str) -> None:
+    (code,) = hip.compile(GENERATED, target, ("-std=c++14",), name="place.hip", generated=True)
+    assert [(p.name, p.type) for p in code.parameters][:2] == [("data0", "float4*"), ("by", "int")]
+    data = np.zeros((64, 4), np.float32)
+    wavecast.load([code])["place"](2, 32, data, np.int32(3))
+    assert np.array_equal(data[:, 0], 3.0 * np.arange(64))
+    assert np.isinf(data[:, 1]).all()
+    assert np.array_equal(data[:, 2], np.arange(64) // 32)
 
 
 def test_an_unknown_target_is_named() -> None:

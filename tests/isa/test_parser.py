@@ -265,3 +265,58 @@ def test_registers_behind_a_selection_of_upper_ones_need_their_numbers() -> None
         isa.parse(text.format(""), "gfx1250", "code.s", is_source=True)
     module = isa.parse(text.format(" /*v257*/"), "gfx1250", "code.s", is_source=True)
     assert "v257" in module.functions["k"].instructions[1].decoded.text
+
+
+ALIASES = """\
+	.text
+	.globl callee
+	.type callee,@function
+callee:
+	.type ".Lcallee$local",@function
+.Lcallee$local:
+	s_nop 1
+	s_setpc_b64 s[30:31]
+.Lfunc_end0:
+	.type kernel,@function
+.Lkernel$local:
+	.type .Lkernel$local,@function
+; %bb.0:
+kernel:                                 ; @kernel
+	s_getpc_b64 s[4:5]
+	s_add_u32 s4, s4, {name}@rel32@lo+4
+	s_addc_u32 s5, s5, {name}@rel32@hi+12
+	s_swappc_b64 s[30:31], s[4:5]
+	s_endpgm
+.Lfunc_end1:
+	.section .rodata
+	.amdhsa_kernel kernel
+	.end_amdhsa_kernel
+	.text
+	.type empty,@function
+empty:
+.Lfunc_end2:
+	.type other,@function
+other:
+	s_endpgm
+	.type second,@function
+	.set second, callee
+	third = second
+	.set first, last
+	.set last, first
+"""
+"""Other names of functions: labels of LLVM's `dso_local` functions, aliases of LLVM IR. A function
+without code is no other name of the one behind it."""
+
+
+@pytest.mark.parametrize(
+    "name", ["callee", ".Lcallee$local", '".Lcallee$local"', "second", "third"]
+)
+def test_other_names_of_a_function_are_the_function(name: str) -> None:
+    whole = isa.parse(ALIASES.format(name=name), "gfx942", file="k.s")
+    assert sorted(whole.functions) == ["callee", "other"]
+    assert [i.line for i in whole.functions["callee"].instructions] == [7, 8]
+    assert [i.line for i in whole.kernels["kernel"].program.instructions] == [15, 16, 17, 18, 19]
+    linked = isa.parse(ALIASES.format(name=name), "gfx942", kernel="kernel", link=True)
+    program = linked.kernels["kernel"].program
+    assert len(program.instructions) == 5 + 2
+    assert "callee@rel32@lo+4" in str(program.instructions[1])

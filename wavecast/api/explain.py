@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal, overload
 
@@ -250,8 +251,9 @@ class KernelList(ShownResult):
     def render(self, console: Console, *, detail: str = "normal") -> None:  # noqa: ARG002
         from wavecast.report.explain import inventory
 
-        for line in inventory.lines(self.inventory, self.path):
-            console.print(line, markup=False, highlight=False, soft_wrap=True)
+        lines = inventory.lines(self.inventory, self.path)
+        while text := "\n".join(islice(lines, _LINES_AT_ONCE)):
+            console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
 
     def to_dict(self) -> dict[str, Any]:
         from wavecast.report.explain import inventory
@@ -377,6 +379,8 @@ def _list(path: Path, options: ListOptions) -> KernelList:
     return KernelList(code_inventory, str(path))
 
 
+_LINES_AT_ONCE: Final = 1000
+"""Lines of a list that are printed together."""
 _OF_CALLS: Final = ("arch", "arch_files", "flops", "bytes", "dtype", "what_if", "disable")
 """Options of a kernel that a program launches, unless the kernel has a parameter of that name."""
 

@@ -100,12 +100,14 @@ def compile(
     headers: Mapping[str, str] | None = None,
     checked: bool = False,
     program: bool = False,
+    generated: bool = False,
     cache: DiskCache | None = None,
 ) -> list[CodeObject]:
     """Compile HIP source given as text; `name` is the file in source lines and errors, `headers`
     are further files that it includes, by name; `checked` and `program` are as in `compile_file`.
-    Raises CompileError for source that does not compile, MissingTool without a compiler, and
-    NoKernel."""
+    `generated` source comes from a compiler of another language and declares what it calls: nothing
+    is included before it. Raises CompileError for source that does not compile, MissingTool without
+    a compiler, and NoKernel."""
     with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
         source = Path(folder) / Path(name).name
         source.write_text(text, encoding="utf-8")
@@ -125,6 +127,7 @@ def compile(
                 file_name=name,
                 checked=checked,
                 program=program,
+                generated=generated,
             )
         except CompileError as error:
             message = error.message.replace(f"{folder}/", "")
@@ -185,6 +188,7 @@ def _compile(
     *,
     checked: bool,
     program: bool = False,
+    generated: bool = False,
     cuda: bool | None = None,
 ) -> list[CodeObject]:
     """Compile `source`; with `file_name`, it is a temporary copy of a file of that name."""
@@ -197,6 +201,8 @@ def _compile(
     tools = toolchain.find(target, cuda=cuda)
     if program:
         tools = toolchain.of_programs(tools)
+    if generated:
+        tools = toolchain.without_runtime_header(tools)
     if tools.own_headers and not cuda and _STANDARD.search(text):
         tools = replace(tools, arguments=(*tools.arguments, "-DWAVECAST_STD"))
     display_name = file_name or str(source)

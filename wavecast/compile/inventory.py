@@ -13,6 +13,7 @@ from wavecast.compile.disassemble import functions
 from wavecast.compile.member import Member
 from wavecast.errors import InputError, UsageError, WavecastError
 from wavecast.isa import elf
+from wavecast.isa.collector import no_collections
 from wavecast.isa.elf_metadata import descriptors_of, kernel_symbols
 from wavecast.isa.program import KernelDescriptor
 from wavecast.isa.targets import isa_target
@@ -41,6 +42,7 @@ class Inventory:
     unread: tuple[str, ...]
 
 
+@no_collections()
 def inventory(path: str | Path, targets: Collection[str] = (), kernels: str = "") -> Inventory:
     """The kernels of a code object, a bundle, a host program or an archive whose symbol the regular
     expression `kernels` occurs in. With `targets` only those of processors that share an
@@ -98,10 +100,10 @@ def _member(
     if not _matches(processor, isa_targets):
         return processor, None
     descriptors = dict(_kernel_descriptors(image, pattern))
-    sizes = {
-        name: stop - start
-        for name, _, start, stop in functions(image, descriptors.keys() | kernel_symbols(image))
-    }
+    symbols = descriptors.keys()
+    if pattern.pattern:
+        symbols |= kernel_symbols(image)
+    sizes = {name: stop - start for name, _, start, stop in functions(image, symbols)}
     entries = [
         KernelEntry(name, processor, sizes.get(name, 0), member.archived, descriptor)
         for name, descriptor in descriptors.items()

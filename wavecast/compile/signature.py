@@ -14,7 +14,7 @@ from functools import lru_cache
 from wavecast.compile.codeobject import CodeObject, Parameter
 
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-_GLOBAL = re.compile(r"\b__global__\b")
+_GLOBAL = re.compile(r"\b__global__\b|\b__attribute__\s*\(\(\s*global\s*\)\)")
 _NAME_BEFORE_PARENTHESIS = re.compile(r"(\w+)\s*\(")
 _ATTRIBUTE = re.compile(r"\b(?:__launch_bounds__|__attribute__|__declspec)\s*\(")
 _PARAMETER = re.compile(

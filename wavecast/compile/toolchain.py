@@ -25,6 +25,8 @@ from wavecast.extras import install_hint
 
 VARIABLE: Final = "WAVECAST_HIPCC"
 INCLUDE: Final = Path(__file__).parent / "include"
+RUNTIME_HEADER: Final = str(INCLUDE / "hip" / "hip_runtime.h")
+INDEX_HEADER: Final = str(INCLUDE / "wavecast" / "ockl.h")
 OLDEST_CLANG: Final = 19
 GLIBC_MINOR: Final = 31
 """The version of glibc, 2.31, that zig builds programs for where nothing says which."""
@@ -95,6 +97,15 @@ def of_programs(tools: Toolchain) -> Toolchain:
         tuple(tools.arguments[: tools.arguments.index("-nostdinc")]) if tools.host else ()
     )
     return replace(tools, arguments=(f"-D{PROGRAM}", *program_arguments, *shared))
+
+
+def without_runtime_header(tools: Toolchain) -> Toolchain:
+    """The same compiler for HIP of compilers, which declare the device library's functions that
+    they call, and no other names: as `comgr` compiles it."""
+    if not tools.own_headers:
+        return replace(tools, arguments=(*tools.arguments, "-nogpuinc"))
+    arguments = [INDEX_HEADER if item == RUNTIME_HEADER else item for item in tools.arguments]
+    return replace(tools, arguments=tuple(arguments))
 
 
 def find(target: str = "", *, cuda: bool = False) -> Toolchain:
@@ -242,7 +253,7 @@ def _with_own_headers(
 ) -> Toolchain:
     library = device_library.find(clang_version(compiler))
     header_flags = ("-nogpuinc", "-nogpulib", "-isystem", str(INCLUDE))
-    implied = ("-include", str(INCLUDE / "hip" / "hip_runtime.h"))
+    implied = ("-include", RUNTIME_HEADER)
     math = (f"-D{device_library.MACRO}",) if library else ()
     flags = (*header_flags, *implied, *math, *arguments)
     return Toolchain(name, compiler, linker, True, flags, library=library)

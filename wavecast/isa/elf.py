@@ -10,7 +10,7 @@ import mmap
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, NamedTuple
 
 from wavecast.errors import InputError
 
@@ -101,8 +101,7 @@ class Section:
         return self.file[self.offset : self.offset + self.size]
 
 
-@dataclass(frozen=True, slots=True)
-class Symbol:
+class Symbol(NamedTuple):
     """One symbol. `section` is the index of its section, None for undefined and absolute ones."""
 
     name: str
@@ -239,6 +238,10 @@ def _string(table: bytes, offset: int) -> str:
     return table[offset : end if end >= 0 else len(table)].decode("utf-8", "replace")
 
 
+_REGISTERS: Final = b".num_vgpr"
+"""How the one constant that is read ends; LLVM writes ten for each function."""
+
+
 def _symbols(sections: tuple[Section, ...]) -> Iterator[Symbol]:
     for kind in (_SHT_DYNSYM, _SHT_SYMTAB):
         for section in sections:
@@ -246,17 +249,16 @@ def _symbols(sections: tuple[Section, ...]) -> Iterator[Symbol]:
                 continue
             names = sections[section.link].data
             table = section.data
-            for start in _symbol_offsets(table, b".num_vgpr\0" in names):
-                name, info, _, index, value, size = _SYMBOL.unpack_from(table, start)
+            unpack, text_end = _SYMBOL.unpack_from, names.find
+            for start in _symbol_offsets(table, _REGISTERS + b"\0" in names):
+                name, info, _, index, value, size = unpack(table, start)
+                end = text_end(b"\0", name)
+                end = end if end >= 0 else len(names)
+                if index == _SHN_ABS and not names.endswith(_REGISTERS, name, end):
+                    continue
+                text = names[name:end].decode("utf-8", "replace")
                 section_index = index if 0 < index < len(sections) else None
-                yield Symbol(
-                    _string(names, name),
-                    value,
-                    size,
-                    section_index,
-                    index == _SHN_ABS,
-                    info & 0xF == 2,
-                )
+                yield Symbol(text, value, size, section_index, index == _SHN_ABS, info & 0xF == 2)
 
 
 def _symbol_offsets(table: bytes, absolute: bool) -> Iterator[int]:

@@ -8,6 +8,7 @@ of compute_pgm_rsrc1, 2, 3 and kernel_code_properties). Register counts in it ar
 from __future__ import annotations
 
 import struct
+from functools import lru_cache
 from typing import Final
 
 from wavecast.arch import capabilities
@@ -87,17 +88,36 @@ def directives(data: bytes, processor: str, vgprs: object = None) -> dict[str, i
     if len(data) != SIZE:
         raise InputError(f"kernel descriptor has {len(data)} bytes, not {SIZE}")
     lds, scratch, kernarg, _, rsrc3, rsrc1, rsrc2, properties, preload = _LAYOUT.unpack(data)
+    return {
+        "group_segment_fixed_size": lds,
+        "private_segment_fixed_size": scratch,
+        "kernarg_size": kernarg,
+        **_of_registers(
+            rsrc1, rsrc2, rsrc3, properties, preload, processor,
+            vgprs if isinstance(vgprs, int) else None,
+        ),
+    }  # fmt: skip
+
+
+@lru_cache(maxsize=4096)
+def _of_registers(
+    rsrc1: int,
+    rsrc2: int,
+    rsrc3: int,
+    properties: int,
+    preload: int,
+    processor: str,
+    vgprs: int | None,
+) -> dict[str, int]:
+    """Directives of the words that set registers up. Few differ among the kernels of a library."""
     able = capabilities(processor)
     version = able.kernel_descriptor
     wave32 = bool(properties >> 10 & 1)
     granule = vgpr_granule(processor, wave32)
     allocated = (_bits(rsrc1, 0, 6) + 1) * granule
-    if isinstance(vgprs, int) and max(1, -(-vgprs // granule)) * granule == allocated:
+    if vgprs is not None and max(1, -(-vgprs // granule)) * granule == allocated:
         allocated = max(1, vgprs)
     fields = {
-        "group_segment_fixed_size": lds,
-        "private_segment_fixed_size": scratch,
-        "kernarg_size": kernarg,
         "user_sgpr_count": _bits(rsrc2, 1, able.user_sgpr_count_bits),
         "next_free_vgpr": allocated,
     }

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 from wavecast.arch import capabilities
@@ -67,7 +68,7 @@ def descriptor(
     Raises InputError for metadata that is malformed."""
 
     def number(key: str, directive: str = "", default: int = 0) -> int:
-        value = document.get(key, directives.get(directive, default))
+        value = document[key] if key in document else directives.get(directive, default)
         if not isinstance(value, int):
             raise InputError(f"kernel {name}: metadata {key} is not a number: {value!r}")
         return int(value)
@@ -98,7 +99,9 @@ def descriptor(
 
 
 def _sizes(name: str, document: Document, key: str) -> list[int]:
-    sizes = document.get(key, [])
+    if key not in document:
+        return []
+    sizes = document[key]
     if not isinstance(sizes, list) or not all(isinstance(size, int) for size in sizes):
         raise InputError(f"kernel {name}: malformed {key} in metadata")
     return sizes
@@ -136,17 +139,21 @@ def _is_padding(item: Document) -> bool:
     )
 
 
+_argument = lru_cache(maxsize=4096)(KernelArgument)
+"""Kernels of a library have a few different arguments."""
+
+
 def _arguments(kernel: str, document: Document) -> tuple[KernelArgument, ...]:
     arguments = []
     for item in document.get(".args", ()) or ():
         try:
-            argument = KernelArgument(
-                name=str(item.get(".name", "")),
-                offset=int(item[".offset"]),
-                size=int(item[".size"]),
-                kind=_UNUSED if _is_padding(item) else str(item[".value_kind"]),
-                address_space=str(item.get(".address_space", "")),
-                type_name=str(item.get(".type_name", "")),
+            argument = _argument(
+                str(item.get(".name", "")),
+                int(item[".offset"]),
+                int(item[".size"]),
+                _UNUSED if _is_padding(item) else str(item[".value_kind"]),
+                str(item.get(".address_space", "")),
+                str(item.get(".type_name", "")),
             )
         except (KeyError, TypeError, ValueError, AttributeError) as error:
             raise InputError(f"kernel {kernel}: malformed argument in metadata") from error

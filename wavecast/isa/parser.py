@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from functools import lru_cache
 
 from wavecast.errors import ParseError, UnknownOpcode
+from wavecast.isa.aliases import function_names, without_aliases
 from wavecast.isa.assembly_metadata import descriptors_from_assembly
 from wavecast.isa.cfg import build_program
 from wavecast.isa.collector import no_collections
@@ -19,12 +20,10 @@ from wavecast.isa.decode import DecodeError, Decoder, UnknownMnemonic, wave_lane
 from wavecast.isa.instruction import Instruction, SourceLocation
 from wavecast.isa.linking import AssemblyFunction, leaves, link_functions
 from wavecast.isa.program import AssemblyModule, Kernel, Program
-from wavecast.isa.quoting import QUOTED, SYMBOL, single_spaced, unquote, without_comment
+from wavecast.isa.quoting import QUOTED, single_spaced, unquote, without_comment
 from wavecast.isa.source import SourceTable
 from wavecast.isa.targets import isa_target
 
-_FUNCTION = re.compile(rf"^\s*\.type\s+({SYMBOL})\s*,\s*[@%]function", re.MULTILINE)
-_KERNEL = re.compile(rf"^\s*\.amdhsa_kernel\s+({SYMBOL})", re.MULTILINE)
 _LABEL = re.compile(rf"^({QUOTED}|[A-Za-z_.$][\w.$@]*|\d+):")
 _INSTRUCTION = re.compile(r"[a-z][a-z0-9]*_")
 _BLOCK_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
@@ -77,6 +76,7 @@ def parse(
     descriptors = descriptors_from_assembly(text, target)
     lanes = wave_lanes or _wave_lanes(target, [d.wave_size for d in descriptors.values()])
     sources = SourceTable(moved_files or {}, file if is_source and ".loc" not in text else "")
+    text = without_aliases(text)
     functions = _Reader(text, target, file, lanes, kernel, sources).read()
     if link and functions and leaves(functions[0]):
         functions = _Reader(text, target, file, lanes, None, sources).read()
@@ -130,7 +130,7 @@ def _lines(text: str) -> tuple[str, ...]:
 
 @lru_cache(maxsize=4)
 def _function_names(text: str) -> frozenset[str]:
-    return frozenset(unquote(name) for name in (*_FUNCTION.findall(text), *_KERNEL.findall(text)))
+    return function_names(text)
 
 
 @lru_cache(maxsize=4)

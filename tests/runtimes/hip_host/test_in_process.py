@@ -18,6 +18,7 @@ from wavecast.compile.elf import load as load_object
 from wavecast.emulate.errors import ChecksFailed, ExecutionError
 from wavecast.errors import UsageError, WavecastError
 from wavecast.runtimes.hip_host.argument_names import ArgumentNames, NamedArgument
+from wavecast.runtimes.hip_host.in_process import serving
 from wavecast.runtimes.triton import capture
 
 SOURCE = r"""
@@ -374,3 +375,79 @@ def test_a_library_that_needs_the_runtime_is_loaded(tmp_path: Path) -> None:
     assert not process.run([*zig, tmp_path / "needs.c", stub, "-o", needs]).status
     result = run_python("-c", NEEDS, str(needs))
     assert result.stdout.split() == ["True", "1"], result.stderr
+
+
+def test_launches_that_are_measured_have_predicted_times_and_no_effect(
+    images: dict[str, bytes],
+) -> None:
+    with wavecast.device("gfx942") as device:
+        hip = Hip(images["gfx942"])
+        x, y = torch.ones(100, device="cuda"), torch.zeros(100, device="cuda")
+        values = pointer(x), pointer(y), ctypes.c_int(100), ctypes.c_float(1.5)
+        assert hip.launch("scale", 2, 64, *values) == 0
+        y.zero_()
+        runtime = serving()
+        assert runtime is not None
+        assert runtime.launcher is not None
+        seconds = runtime.launcher.measure(lambda: hip.launch("scale", 2, 64, *values))
+        twice = runtime.launcher.measure(
+            lambda: [hip.launch("scale", 2, 64, *values) for _ in range(2)]
+        )
+    assert 1e-7 < seconds < 1e-4
+    assert twice == 2 * seconds
+    assert device.executed == 1
+    assert not y.any()
+
+
+def test_memory_is_mapped_to_reserved_addresses(images: dict[str, bytes]) -> None:
+    with wavecast.device("gfx942"):
+        hip = Hip(images["gfx942"])
+        granule, x, memory = ctypes.c_size_t(), ctypes.c_void_p(), ctypes.c_void_p()
+        place = (ctypes.c_int * 8)(1, 0, 1, 0)
+        hip.call("hipMemGetAllocationGranularity", ctypes.byref(granule), place, 0)
+        size, no_flags = granule, ctypes.c_ulonglong()
+        reserve = ctypes.byref(x), size, ctypes.c_size_t(), None, no_flags
+        assert hip.call("hipMemAddressReserve", *reserve) == 0
+        assert hip.call("hipMemCreate", ctypes.byref(memory), size, place, no_flags) == 0
+        mapping = x, size, ctypes.c_size_t(), memory, no_flags
+        assert hip.call("hipMemMap", *mapping) == 0
+        assert hip.call("hipMemMap", *mapping) == 801  # hipErrorNotSupported
+        assert hip.call("hipMemSetAccess", x, size, place, ctypes.c_size_t(1)) == 0
+        assert hip.call("hipMemRelease", memory) == 0
+        y = torch.zeros(64, device="cuda")
+        hip.call("hipMemsetD32", x, ctypes.c_int(0x40400000), ctypes.c_size_t(64))
+        values = x, pointer(y), ctypes.c_int(64), ctypes.c_float(0.5)
+        assert hip.launch("scale", 1, 64, *values) == 0
+        assert torch.equal(y, torch.full((64,), 3.0))
+        assert hip.call("hipMemUnmap", x, size) == 0
+        assert hip.call("hipMemUnmap", x, size) == 1
+        assert hip.call("hipMemAddressFree", x, size) == 0
+
+
+def test_the_layer_below_hip_names_the_target() -> None:
+    with wavecast.device("gfx1201"):
+        hsa = ctypes.CDLL("libhsa-runtime64.so.1")
+        visit = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_uint64, ctypes.c_void_p)
+        length, kind, text = ctypes.c_uint(), ctypes.c_uint(), ctypes.create_string_buffer(64)
+        handles: list[int] = []
+
+        def add(handle: int, data: object) -> int:
+            handles.append(handle)
+            return 0
+
+        assert hsa.hsa_init() == 0
+        assert hsa.hsa_iterate_agents(visit(add), None) == 0
+        (agent,) = map(ctypes.c_uint64, handles)
+        assert hsa.hsa_agent_get_info(agent, 17, ctypes.byref(kind)) == 0
+        assert kind.value == 1
+        assert hsa.hsa_agent_get_info(agent, 0, text) == 0
+        assert text.value == b"gfx1201"
+        assert hsa.hsa_agent_iterate_isas(agent, visit(add), None) == 0
+        isa = ctypes.c_uint64(handles[-1])
+        assert hsa.hsa_isa_get_info_alt(isa, 0, ctypes.byref(length)) == 0
+        assert hsa.hsa_isa_get_info_alt(isa, 1, text) == 0
+        assert text.value == b"amdgcn-amd-amdhsa--gfx1201"
+        assert length.value == len(text.value) + 1
+        assert hsa.hsa_agent_get_info(agent, 99, text) == 0x1001
+        assert hsa.hsa_agent_get_info(ctypes.c_uint64(7), 0, text) == 0x1004
+        hsa.hsa_shut_down()

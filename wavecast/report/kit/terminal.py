@@ -16,6 +16,8 @@ SEVERITY_STYLE = {"error": "bold red", "warning": "yellow", "note": "cyan"}
 
 def safe(text: str) -> str:
     """`text` without control characters, which could drive the terminal it is shown on."""
+    if text.isprintable():
+        return text
     return "".join(ch if ch.isprintable() else "�" for ch in text.expandtabs(4))
 
 

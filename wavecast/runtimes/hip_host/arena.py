@@ -15,10 +15,11 @@ import numpy as np
 from wavecast.errors import UsageError
 from wavecast.runtimes.hip_host.protocol import HEAP_BYTES, OUTPUT_BYTES
 
-PROGRAM_BASE: Final = 0x1000_0000_0000
+PROGRAM_BASE: Final = 0x1400_0000_0000
 """Where the arena of programs begins: far from where Linux puts programs, libraries, heaps and
-stacks."""
-PROCESS_BASE: Final = 0x2000_0000_0000
+stacks. TCMalloc spreads its heaps over all addresses by a tag in bits 42 to 44, which in Mojo's
+programs is 0, 3 or 4: those bits of the arena are 5."""
+PROCESS_BASE: Final = 0x3400_0000_0000
 """Where that of HIP's runtime in this process begins, which may run programs, too."""
 SIZE: Final = 1 << 42
 """Bytes of addresses. Pages that nobody touches take no memory."""

@@ -164,4 +164,9 @@ def is_loaded() -> bool:
     return load_runtime.cache_info().currsize > 0
 
 
-__all__ = ["HipInProcess", "LoadedRuntime", "is_loaded", "load_runtime"]
+def serving() -> HipInProcess | None:
+    """What answers HIP's calls of this process, None where nothing does."""
+    return _serving[-1][0] if _serving else None
+
+
+__all__ = ["HipInProcess", "LoadedRuntime", "is_loaded", "load_runtime", "serving"]

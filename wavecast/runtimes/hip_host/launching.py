@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import struct
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -75,6 +76,8 @@ class Launcher:
     _predicted: dict[tuple[str, Grid, Grid, int, bytes], tuple[float | None, str]] = field(
         default_factory=dict
     )
+    _measured: list[float] | None = None
+    _estimated: dict[tuple[object, ...], float] = field(default_factory=dict)
 
     def facts(self) -> dict[str, int]:
         """What the runtime must know of how launches are executed."""
@@ -107,6 +110,9 @@ class Launcher:
             cluster=parse_descriptor(code).cluster,
         )  # fmt: skip
         clusters.check(launch)
+        if self._measured is not None:
+            self._measured.append(self._estimate(module, launch, ranges))
+            return 0.0
         key = readable(code.kernel), grid, block
         entry = self.kernels.setdefault(key, LaunchedKernel(*key))
         entry.launches += 1
@@ -115,7 +121,30 @@ class Launcher:
     @property
     def describes(self) -> bool:
         """Whether arguments of launches are described."""
-        return self.checks or self.predicts
+        return self.checks or self.predicts or self._measured is not None
+
+    def measure(self, call: Callable[[], object]) -> float:
+        """The predicted seconds of the launches of a call, which are not executed: infinite where
+        one has no prediction."""
+        before, self._measured = self._measured, []
+        try:
+            call()
+            return sum(self._measured)
+        finally:
+            self._measured = before
+
+    def _estimate(
+        self, module: LoadedModule, launch: Launch, ranges: Sequence[AddressRange]
+    ) -> float:
+        from wavecast.sampling.estimate import estimate
+
+        key = launch.code.digest, launch.grid, launch.block, launch.dynamic_lds, launch.kernarg
+        if key not in self._estimated:
+            self.share_with_sample(module, launch)
+            with self.arena.private():
+                prediction = estimate(launch, ranges, self.device).prediction
+            self._estimated[key] = math.inf if prediction is None else prediction.seconds
+        return self._estimated[key]
 
     def perform(
         self,

@@ -17,6 +17,7 @@ from wavecast.runtimes.hip_host import protocol
 LIBRARY: Final = f"lib{hip_program.LIBRARY}"
 _OTHER_NAMES: Final = (
     f"{LIBRARY}.so", f"{LIBRARY}.so.7", "libhiprtc.so", "libhiprtc.so.6", "libhiprtc.so.7",
+    "libhsa-runtime64.so", "libhsa-runtime64.so.1",
 )  # fmt: skip
 """Further names that programs ask for, also those of libraries whose functions the runtime has."""
 NAMES: Final = "names"

@@ -30,8 +30,9 @@ def prepare(target: str) -> None:
     os.environ.setdefault("FLYDSL_DEBUG_ENABLE_DEBUG_INFO", "1")  # source lines
 
 
-def watch_kernels() -> None:
+def watch_kernels(target: str) -> None:
     """Learn the names of arguments of the kernels that FlyDSL compiles from now on."""
+    del target
     argument_names.in_use = True
     _watch_emission()
 

@@ -12,12 +12,14 @@ LANGUAGES: Final[Mapping[str, str]] = {
     "flydsl": "wavecast.runtimes.languages.flydsl:prepare",
     "tilelang.env": "wavecast.runtimes.languages.tilelang:prepare",
 }
-"""Module -> the function that is called with the target before a program imports it."""
+"""Module -> the function that is called with the target before a program imports it. What it returns
+is called at the end."""
 
 WATCHED: Final[Mapping[str, str]] = {
     "flydsl.compiler.kernel_function": "wavecast.runtimes.languages.flydsl:watch_kernels",
+    "tinygrad": "wavecast.runtimes.languages.tinygrad:prepare",
 }
-"""Module -> the function that is called once a program has imported it."""
+"""As `LANGUAGES`, of functions that are called once a program has imported the module."""
 
 TIMERS: Final[Mapping[str, Sequence[str]]] = {
     "flydsl.autotune": ("do_bench",),

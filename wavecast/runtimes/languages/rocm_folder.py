@@ -31,13 +31,14 @@ def use_rocm_folder(target: str) -> None:
 
 
 def rocm_folder(target: str) -> Path:
-    """A folder with ROCm's layout for a target: the linker, the lists of GPUs, hipcc, and the
+    """A folder with ROCm's layout for a target: compiler and linker, the lists of GPUs, hipcc, and the
     libraries of device code that Triton's wheel contains."""
     tools = toolchain.find(target)
     if not tools.linker:
         raise MissingTool("linking device code needs ld.lld", hint="install lld")
     python = shlex.quote(sys.executable)
     programs = {
+        "llvm/bin/clang": f'exec {shlex.join(tools.compiler)} "$@"',
         "llvm/bin/ld.lld": f'exec {shlex.join(tools.linker)} "$@"',
         "bin/rocm_agent_enumerator": f"echo {target}",
         "bin/rocminfo": f"echo '  Name:                    {target}'",

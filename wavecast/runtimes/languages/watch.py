@@ -29,12 +29,14 @@ def watch(
     def start(function: str = "") -> None:
         runtime.start()
         if function:
-            resolve_name(function)(target)
+            undo = resolve_name(function)(target)
+            if undo is not None:
+                patches.callback(undo)
 
     for module, function in LANGUAGES.items():
         call_when_imported(patches, module, functools.partial(start, function), before=True)
     for module, function in WATCHED.items():
-        call_when_imported(patches, module, resolve_name(function))
+        call_when_imported(patches, module, functools.partial(start, function))
     for module, names in TIMERS.items():
         call_when_imported(
             patches, module, functools.partial(_replace, patches, module, names, measure)
