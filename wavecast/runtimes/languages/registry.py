@@ -12,8 +12,8 @@ LANGUAGES: Final[Mapping[str, str]] = {
     "flydsl": "wavecast.runtimes.languages.flydsl:prepare",
     "tilelang.env": "wavecast.runtimes.languages.tilelang:prepare",
 }
-"""Module -> the function that is called with the target before a program imports it. What it returns
-is called at the end."""
+"""Module -> the function that is called with the target before a program imports it. What that
+returns is called at the end."""
 
 WATCHED: Final[Mapping[str, str]] = {
     "flydsl.compiler.kernel_function": "wavecast.runtimes.languages.flydsl:watch_kernels",

@@ -31,8 +31,8 @@ def use_rocm_folder(target: str) -> None:
 
 
 def rocm_folder(target: str) -> Path:
-    """A folder with ROCm's layout for a target: compiler and linker, the lists of GPUs, hipcc, and the
-    libraries of device code that Triton's wheel contains."""
+    """A folder with ROCm's layout for a target: compiler and linker, the lists of GPUs, hipcc, and
+    the libraries of device code that Triton's wheel contains."""
     tools = toolchain.find(target)
     if not tools.linker:
         raise MissingTool("linking device code needs ld.lld", hint="install lld")
