@@ -7,6 +7,7 @@ import struct
 import pytest
 
 from wavecast.compile.disassemble import _parts, _skip_preload_trap, _with_distances, _with_symbols
+from wavecast.isa import elf
 from wavecast.isa.encoding.stream import CodeReader
 
 COUNTER = (0x100, "s_getpc_b64 s[2:3]", None)
@@ -26,14 +27,21 @@ JUMP = (0x114, "s_setpc_b64 s[2:3]", None)
             "s_addc_u32 s3, s3, 0",
             ('s2, "f, g"@rel32@lo+4', 's3, "f, g"@rel32@hi+12'),
         ),
-        ("s_add_u32 s2, s2, 0x800", "s_addc_u32 s3, s3, 0", ("s2, 0x800", "s3, 0")),
+        (
+            "s_add_u32 s2, s2, 0x800",
+            "s_addc_u32 s3, s3, 0",
+            ("s2, .rodata@rel32@lo+8", "s3, .rodata@rel32@hi+16"),
+        ),
+        ("s_add_u32 s2, s2, 0x900", "s_addc_u32 s3, s3, 0", ("s2, 0x900", "s3, 0")),
         ("s_add_u32 s4, s4, 0xfffffffc", "s_addc_u32 s3, s3, -1", ("s4, 0xfffffffc", "s3, -1")),
     ],
-    ids=["far branch", "call", "data", "another register"],
+    ids=["far branch", "call", "data", "elsewhere", "another register"],
 )
 def test_numbers_added_to_the_program_counter(low, high, lines) -> None:
     body = [COUNTER, (0x104, low, None), (0x10C, high, None), JUMP]
-    found = _with_symbols(body, {0x100: "k", 0x400: "f, g"} if "f" in lines[0] else {0x400: "f"})
+    functions = {0x100: "k", 0x400: "f, g"} if '"f' in lines[0] else {0x400: "f"}
+    data = elf.Section(".rodata", 1, 0x900, 0, 0, 0x10, b"")
+    found = _with_symbols(body, functions, [data])
     assert [text.split(", ", 1)[1] for _, text, _ in found[1:3]] == list(lines)
 
 

@@ -27,15 +27,17 @@ def data_of(binary: bytes) -> Data | None:
     if not image.is_linked:
         return None
     content, offsets = bytearray(), {}
-    for index, section in enumerate(image.sections):
-        if section.name.removeprefix(".").partition(".")[0] not in _SECTIONS:
-            continue
+    for index, section in data_sections(image).items():
         content += bytes(-len(content) % _ALIGNMENT)
         offsets[index] = len(content) - section.address
         ends = (s.value + s.size for s in image.symbols.values() if s.section == index)
         size = max([section.address + section.size, *ends]) - section.address
         content += section.data.ljust(size, b"\0")
     symbols = {
+        image.sections[index].name: offset + image.sections[index].address
+        for index, offset in offsets.items()
+    }
+    symbols |= {
         name: offsets[symbol.section] + symbol.value
         for name, symbol in image.symbols.items()
         if symbol.section in offsets
@@ -53,6 +55,16 @@ def data_of(binary: bytes) -> Data | None:
     words = {name: len(content) + 8 * number for number, name in enumerate(symbols)}
     addresses += [(words[name], symbols[name]) for name in symbols]
     return Data(bytes(content) + bytes(8 * len(words)), symbols, words, tuple(addresses))
+
+
+def data_sections(image: elf.Elf) -> dict[int, elf.Section]:
+    """The sections with data, by their index. Their names are symbols: code of linked objects names
+    what has no symbol by its distance from the start of its section."""
+    return {
+        index: section
+        for index, section in enumerate(image.sections)
+        if section.name.removeprefix(".").partition(".")[0] in _SECTIONS
+    }
 
 
 def _relocations(image: elf.Elf) -> Iterator[tuple[int, int | None]]:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Mapping, Sequence, Set
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
 
+from wavecast.compile.data import data_sections
 from wavecast.compile.dwarf import LineTable
 from wavecast.errors import InputError
 from wavecast.isa import elf
@@ -65,6 +66,7 @@ def disassemble(
             for number, (folder, name) in enumerate(lines.files)
         ]
     starts = {start: name for name, _, start, _ in function_ranges}
+    sections = tuple(data_sections(image).values())
     lanes = descriptor.wave_size or wave_lanes_of(target)
     for name, section, start, stop in function_ranges:
         if name in kernels and name != kernel:
@@ -72,7 +74,7 @@ def disassemble(
         placed = _read(image.sections[section], start, stop, target, lanes)
         if name == kernel and descriptor.directives.get(_PRELOAD, 0):
             placed = _skip_preload_trap(placed, start)
-        body = _with_symbols(_decode_body(name, placed), starts)
+        body = _with_symbols(_decode_body(name, placed), starts, sections)
         body, call_targets = _with_distances(body)
         main_body, parts = _parts(body, call_targets)
         out += _function(name, main_body, lines)
@@ -150,9 +152,11 @@ def functions(image: elf.Elf, kernels: Set[str]) -> Iterator[tuple[str, int, int
         yield name, section, start, start + size if size else end
 
 
-def _with_symbols(body: list[Decoded], functions: Mapping[int, str]) -> list[Decoded]:
-    """Instructions whose numbers lead from the program counter to an instruction of the body or to
-    a function, as far branches and calls have them, with symbols instead."""
+def _with_symbols(
+    body: list[Decoded], functions: Mapping[int, str], sections: Sequence[elf.Section]
+) -> list[Decoded]:
+    """Instructions whose numbers lead from the program counter to an instruction of the body, to
+    a function or to data, as far branches, calls and constants have them, with symbols instead."""
     addresses = {address for address, _, _ in body}
     instructions = list(body)
     for index, (address, text, _) in enumerate(body[:-2]):
@@ -166,12 +170,18 @@ def _with_symbols(body: list[Decoded], functions: Mapping[int, str]) -> list[Dec
         distance = (int(low["number"], 0) & _WORD) + ((int(high["number"], 0) & _WORD) << 32)
         target = (here + distance) & ((1 << 64) - 1)
         first, second = body[index + 1][0], body[index + 2][0]
-        if target in functions:
-            name = quote(functions[target])
-            instructions[index + 1] = first, f"{low['sum']}{name}@rel32@lo+{first - address}", None
+        data = next((s for s in sections if s.address <= target < s.address + s.size), None)
+        if target in functions or data is not None:
+            name = quote(functions[target] if data is None else data.name)
+            within = 0 if data is None else target - data.address
+            instructions[index + 1] = (
+                first,
+                f"{low['sum']}{name}@rel32@lo+{within + first - address}",
+                None,
+            )
             instructions[index + 2] = (
                 second,
-                f"{high['sum']}{name}@rel32@hi+{second - address}",
+                f"{high['sum']}{name}@rel32@hi+{within + second - address}",
                 None,
             )
         elif target in addresses:

@@ -14,8 +14,11 @@ from wavecast.compile.toolchain import INCLUDE
 
 pytestmark = pytest.mark.hip
 TYPES = (INCLUDE / "wavecast" / "host_types.h").read_text(encoding="utf-8")
-OTHERS = {"hipDeviceAttributeArch", "hipDeviceAttributeName", "hipDeviceAttributeUuid"}
-"""Values of HIP 5 that the headers have under other names."""
+OTHERS = {
+    *("hipDeviceAttributeArch", "hipDeviceAttributeName", "hipDeviceAttributeUuid"),
+    "hipLaunchAttributeClusterDimension",
+}
+"""Values of HIP 5 that the headers have under other names, and of later headers."""
 
 
 def program() -> str:

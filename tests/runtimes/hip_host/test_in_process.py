@@ -34,6 +34,10 @@ extern "C" __global__ void gather(const float *const *rows, float *y) {
 struct Extents { int rows, columns, stride; };
 extern "C" __global__ void sized(float *y, Extents extents) { y[threadIdx.x] = extents.stride; }
 extern "C" __global__ void overrun(float *y) { y[(1 << 28) + threadIdx.x] = 1.0f; }
+extern "C" __global__ void lookup(const int *index, float *y) {
+    const float table[7] = {1.5f, -2.0f, 8.0f, 0.25f, 3.0f, 77.0f, -1.0f};
+    y[threadIdx.x] = table[index[threadIdx.x]];
+}
 extern "C" __global__ void racing(float *y) {
     __shared__ float shared[64];
     shared[threadIdx.x & 63] = y[threadIdx.x];
@@ -144,6 +148,18 @@ def test_pointers_in_memory_lead_to_tensors(images: dict[str, bytes]) -> None:
         y = torch.zeros(192, device="cuda")
         assert hip.launch("gather", 3, 64, pointer(addresses), pointer(y)) == 0
     assert torch.equal(y, torch.arange(3.0).repeat_interleave(64))
+
+
+def test_constants_of_code_of_other_compilers(
+    images: dict[str, bytes], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Code reads them by their distance from the program counter, without a symbol."""
+    monkeypatch.setattr(hip, "compiled_program", lambda binary: [])
+    index, y = torch.arange(64, dtype=torch.int32) % 7, torch.zeros(64)
+    with wavecast.device("gfx942"):
+        assert Hip(images["gfx942"]).launch("lookup", 1, 64, pointer(index), pointer(y)) == 0
+    table = torch.tensor([1.5, -2.0, 8.0, 0.25, 3.0, 77.0, -1.0])
+    assert torch.equal(y, table[index])
 
 
 def test_an_address_that_nobody_asked_for_is_looked_for(images: dict[str, bytes]) -> None:
@@ -261,6 +277,39 @@ def test_threads_launch_at_once(images: dict[str, bytes]) -> None:
         for thread in threads:
             thread.join()
     assert [float(result[0]) for result in results] == [0.0, 2.0, 4.0, 6.0]
+
+
+class Attribute(ctypes.Structure):
+    _fields_ = (("id", ctypes.c_int), ("pad", ctypes.c_int), ("values", ctypes.c_uint * 16))
+
+
+class Configuration(ctypes.Structure):
+    """`HIP_LAUNCH_CONFIG`."""
+
+    _fields_ = (
+        ("sizes", ctypes.c_uint * 7),
+        ("stream", ctypes.c_void_p),
+        ("attributes", ctypes.POINTER(Attribute)),
+        ("count", ctypes.c_uint),
+    )
+
+
+def test_a_launch_states_its_cluster() -> None:
+    """hipLaunchAttributeClusterDimension is 4."""
+    (code, *_) = hip.compile(SOURCE, "gfx1250", program=True)
+    binary = code.stages["hsaco"]
+    assert isinstance(binary, bytes)
+    with capture("gfx1250") as launches:
+        module, y = Hip(binary), torch.zeros(128, device="cuda")
+        values = pointer(y), pointer(y), ctypes.c_int(128), ctypes.c_float(1.5)
+        arguments = (ctypes.c_void_p * 4)(*map(ctypes.addressof, values))
+        attribute = Attribute(4, 0, (ctypes.c_uint * 16)(2, 1, 1))
+        for count in (0, 1):
+            sizes = (ctypes.c_uint * 7)(2, 1, 1, 64, 1, 1, 0)
+            how = Configuration(sizes, None, ctypes.pointer(attribute), count)
+            call = ctypes.byref(how), module.function("scale"), arguments, None
+            assert module.call("hipDrvLaunchKernelEx", *call) == 0
+    assert [launch.cluster for launch in launches] == [(1, 1, 1), (2, 1, 1)]
 
 
 def test_events_have_predicted_times(images: dict[str, bytes]) -> None:

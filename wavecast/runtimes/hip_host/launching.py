@@ -95,6 +95,7 @@ class Launcher:
         dynamic_lds: int,
         segment: bytes,
         data: Sequence[AddressRange],
+        cluster: Grid = (0, 0, 0),
     ) -> float:
         """Execute a launch that may touch all allocations and the `data` of modules; its predicted
         seconds, 0 without a prediction. Raises Unsupported, ExecutionError."""
@@ -107,7 +108,7 @@ class Launcher:
         arguments = self._arguments(kernel, segment) if self.describes else ()
         launch = Launch(
             code, (*grid,), (*block,), arguments, segment, dynamic_lds,  # type: ignore[arg-type]
-            cluster=parse_descriptor(code).cluster,
+            cluster=(*cluster,) if any(cluster) else parse_descriptor(code).cluster,  # type: ignore[arg-type]
         )  # fmt: skip
         clusters.check(launch)
         if self._measured is not None:

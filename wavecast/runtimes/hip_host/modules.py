@@ -75,7 +75,7 @@ class LoadedModule:
             self.variables = [
                 Variable(name, address + offset, sizes[name])
                 for name, offset in placed.symbols.items()
-                if not name.endswith(".kd")
+                if name in sizes and not name.endswith(".kd")
             ]
 
     @property

@@ -110,6 +110,7 @@ LAUNCH: Final = HostMessage(
         "kernel": "I",
         "grid": "3I",
         "block": "3I",
+        "cluster": "3I",
         "dynamic_lds": "I",
         "device": "I",
         "segment_bytes": "I",

@@ -84,11 +84,20 @@ class ProgramSession:
         return struct.pack("<Q", number) + module.description()
 
     def _launch(self, message: bytes) -> bytes:
-        (module,), (kernel,), grid, block, (dynamic_lds,), _, (size,) = LAUNCH.read(message)
+        (module,), (kernel,), grid, block, cluster, (dynamic_lds,), _, (size,) = LAUNCH.read(
+            message
+        )
         segment = message[LAUNCH.layout.size : LAUNCH.layout.size + size]
         loaded = self.modules[module]
         seconds = self.launcher.launch(
-            loaded, loaded.kernels[kernel], grid, block, dynamic_lds, segment, self._data()
+            loaded,
+            loaded.kernels[kernel],
+            grid,
+            block,
+            dynamic_lds,
+            segment,
+            self._data(),
+            cluster,
         )
         return struct.pack("<d", seconds)
 

@@ -97,7 +97,7 @@ def pack(kernel: str, layout: Sequence[Slot], segment: int, values: Sequence[Any
 
 
 def identity(launch: Launch) -> tuple:
-    """What makes two launches the same: code, constants, grid, shapes, types and scalars.
+    """What makes two launches the same: code, constants, grid, cluster, shapes, types, scalars.
 
     Addresses do not count; which arguments share memory does.
     """
@@ -113,7 +113,7 @@ def identity(launch: Launch) -> tuple:
         )
         for item in launch.arguments
     )
-    return launch.code.digest, launch.grid, launch.configuration, arguments
+    return launch.code.digest, launch.grid, launch.cluster, launch.configuration, arguments
 
 
 def _argument(name: str, kind: str, value: Any) -> Argument:

@@ -448,6 +448,7 @@ typedef enum hipLaunchAttributeID {
     hipLaunchAttributeAccessPolicyWindow = 1,
     hipLaunchAttributeCooperative = 2,
     hipLaunchAttributeSynchronizationPolicy = 3,
+    hipLaunchAttributeClusterDimension = 4,  // of later headers than ROCm 6's
     hipLaunchAttributePriority = 8
 } hipLaunchAttributeID;
 typedef union hipLaunchAttributeValue {

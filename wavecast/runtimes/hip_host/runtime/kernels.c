@@ -299,12 +299,13 @@ hipError_t launch(const Work *work, double *seconds) {
     Variable *barrier = variable_named(kernel->module, "__wc_grid_arrivals");
     if (barrier) memset(barrier->address, 0, barrier->bytes);
     send_allocations();
-    dim3 grid = work->launch.grid, block = work->launch.block;
+    dim3 grid = work->launch.grid, block = work->launch.block, cluster = work->launch.cluster;
     LaunchMessage message = {
         .module = kernel->module->id,
         .kernel = kernel->index,
         .grid = {grid.x, grid.y, grid.z},
         .block = {block.x, block.y, block.z},
+        .cluster = {cluster.x, cluster.y, cluster.z},
         .dynamic_lds = work->launch.dynamic_lds,
         .device = work->launch.device,
         .segment_bytes = kernel->kernarg_bytes,
@@ -318,53 +319,58 @@ hipError_t launch(const Work *work, double *seconds) {
     return reply.status ? hipErrorLaunchFailure : hipSuccess;  // the emulator here has the reason
 }
 
-static hipError_t launch_kernel(Kernel *kernel, dim3 grid, dim3 block, void **arguments,
-                                void **extra, size_t dynamic_lds, hipStream_t stream,
-                                bool cooperative) {
-    hipError_t error = check_launch(kernel, grid, block, dynamic_lds);
+// How a kernel is launched. `cluster` is 0 where the kernel's own holds.
+typedef struct {
+    dim3 grid, block;
+    size_t dynamic_lds;
+    hipStream_t stream;
+    bool cooperative;
+    dim3 cluster;
+} Launch;
+
+static hipError_t launch_kernel(Kernel *kernel, Launch how, void **arguments, void **extra) {
+    hipError_t error = check_launch(kernel, how.grid, how.block, how.dynamic_lds);
     if (error) return error;
-    if (cooperative) {
-        int threads = block.x * block.y * block.z;
-        size_t most = (size_t)blocks_per_unit(kernel, threads, dynamic_lds) *
+    if (how.cooperative) {
+        int threads = how.block.x * how.block.y * how.block.z;
+        size_t most = (size_t)blocks_per_unit(kernel, threads, how.dynamic_lds) *
                       session.properties.multiProcessorCount;
-        if ((size_t)grid.x * grid.y * grid.z > most) return hipErrorCooperativeLaunchTooLarge;
+        if ((size_t)how.grid.x * how.grid.y * how.grid.z > most)
+            return hipErrorCooperativeLaunchTooLarge;
     }
     Work work = {.kind = KERNEL_WORK};
-    work.launch.kernel = kernel, work.launch.grid = grid, work.launch.block = block;
-    work.launch.dynamic_lds = dynamic_lds, work.launch.device = current_device;
-    work.launch.cooperative = cooperative;
+    work.launch.kernel = kernel, work.launch.grid = how.grid, work.launch.block = how.block;
+    work.launch.cluster = how.cluster;
+    work.launch.dynamic_lds = how.dynamic_lds, work.launch.device = current_device;
+    work.launch.cooperative = how.cooperative;
     work.launch.segment = new_memory(kernel->kernarg_bytes);
     if (!pack_arguments(kernel, arguments, extra, work.launch.segment)) {
         free(work.launch.segment);
         return hipErrorInvalidValue;
     }
-    return submit(stream, &work);
+    return submit(how.stream, &work);
 }
 
-static hipError_t launch_module(hipFunction_t function, dim3 grid, dim3 block, void **arguments,
-                                void **extra, size_t dynamic_lds, hipStream_t stream,
-                                bool cooperative) {
+static hipError_t launch_module(hipFunction_t function, Launch how, void **arguments,
+                                void **extra) {
     enter();
     if (!function) return leave(hipErrorInvalidResourceHandle);
-    return leave(launch_kernel(function, grid, block, arguments, extra, dynamic_lds, stream,
-                               cooperative));
+    return leave(launch_kernel(function, how, arguments, extra));
 }
-static hipError_t launch_function(const void *function, dim3 grid, dim3 block, void **arguments,
-                                  size_t dynamic_lds, hipStream_t stream, bool cooperative) {
+static hipError_t launch_function(const void *function, Launch how, void **arguments) {
     enter();
     Kernel *kernel = kernel_of(function);
     if (!kernel) return leave(hipErrorInvalidDeviceFunction);
-    return leave(launch_kernel(kernel, grid, block, arguments, NULL, dynamic_lds, stream,
-                               cooperative));
+    return leave(launch_kernel(kernel, how, arguments, NULL));
 }
 API hipError_t hipLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments,
                                size_t dynamic_lds, hipStream_t stream) {
-    return launch_function(function, grid, block, arguments, dynamic_lds, stream, false);
+    return launch_function(function, (Launch){grid, block, dynamic_lds, stream}, arguments);
 }
 API hipError_t hipLaunchCooperativeKernel(const void *function, dim3 grid, dim3 block,
                                           void **arguments, unsigned dynamic_lds,
                                           hipStream_t stream) {
-    return launch_function(function, grid, block, arguments, dynamic_lds, stream, true);
+    return launch_function(function, (Launch){grid, block, dynamic_lds, stream, true}, arguments);
 }
 API hipError_t hipExtLaunchKernel(const void *function, dim3 grid, dim3 block, void **arguments,
                                   size_t dynamic_lds, hipStream_t stream, hipEvent_t start,
@@ -378,41 +384,42 @@ API hipError_t hipModuleLaunchKernel(hipFunction_t function, unsigned grid_x, un
                                      unsigned grid_z, unsigned block_x, unsigned block_y,
                                      unsigned block_z, unsigned dynamic_lds, hipStream_t stream,
                                      void **arguments, void **extra) {
-    return launch_module(function, (dim3){grid_x, grid_y, grid_z},
-                         (dim3){block_x, block_y, block_z}, arguments, extra, dynamic_lds, stream,
-                         false);
+    Launch how = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, dynamic_lds, stream};
+    return launch_module(function, how, arguments, extra);
 }
 API hipError_t hipModuleLaunchCooperativeKernel(hipFunction_t function, unsigned grid_x,
                                                 unsigned grid_y, unsigned grid_z, unsigned block_x,
                                                 unsigned block_y, unsigned block_z,
                                                 unsigned dynamic_lds, hipStream_t stream,
                                                 void **arguments) {
-    return launch_module(function, (dim3){grid_x, grid_y, grid_z},
-                         (dim3){block_x, block_y, block_z}, arguments, NULL, dynamic_lds, stream,
-                         true);
+    Launch how = {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, dynamic_lds, stream, true};
+    return launch_module(function, how, arguments, NULL);
 }
 
-// Whether the attributes of a launch ask for all workgroups at once; the others are hints.
-static bool is_cooperative(const hipLaunchAttribute *attributes, unsigned count) {
-    for (; count; --count, ++attributes)
-        if (attributes->id == hipLaunchAttributeCooperative && attributes->val.cooperative)
-            return true;
-    return false;
+// Takes what the attributes of a launch say of it; the others are hints.
+static void read_attributes(const hipLaunchAttribute *attributes, unsigned count, Launch *how) {
+    for (; count; --count, ++attributes) {
+        if (attributes->id == hipLaunchAttributeCooperative)
+            how->cooperative = attributes->val.cooperative;
+        if (attributes->id == hipLaunchAttributeClusterDimension)
+            memcpy(&how->cluster, attributes->val.pad, sizeof how->cluster);
+    }
 }
 API hipError_t hipDrvLaunchKernelEx(const HIP_LAUNCH_CONFIG *launch, hipFunction_t function,
                                     void **arguments, void **extra) {
     if (!launch) return enter(), leave(hipErrorInvalidValue);
-    dim3 grid = {launch->gridDimX, launch->gridDimY, launch->gridDimZ};
-    dim3 block = {launch->blockDimX, launch->blockDimY, launch->blockDimZ};
-    return launch_module(function, grid, block, arguments, extra, launch->sharedMemBytes,
-                         launch->hStream, is_cooperative(launch->attrs, launch->numAttrs));
+    Launch how = {{launch->gridDimX, launch->gridDimY, launch->gridDimZ},
+                  {launch->blockDimX, launch->blockDimY, launch->blockDimZ},
+                  launch->sharedMemBytes, launch->hStream};
+    read_attributes(launch->attrs, launch->numAttrs, &how);
+    return launch_module(function, how, arguments, extra);
 }
 API hipError_t hipLaunchKernelExC(const hipLaunchConfig_t *launch, const void *function,
                                   void **arguments) {
     if (!launch) return enter(), leave(hipErrorInvalidValue);
-    return launch_function(function, launch->gridDim, launch->blockDim, arguments,
-                           launch->dynamicSmemBytes, launch->stream,
-                           is_cooperative(launch->attrs, launch->numAttrs));
+    Launch how = {launch->gridDim, launch->blockDim, launch->dynamicSmemBytes, launch->stream};
+    read_attributes(launch->attrs, launch->numAttrs, &how);
+    return launch_function(function, how, arguments);
 }
 // Sizes are those of the whole grid in work-items, as OpenCL counts.
 API hipError_t hipExtModuleLaunchKernel(hipFunction_t function, unsigned items_x, unsigned items_y,
@@ -426,11 +433,10 @@ API hipError_t hipExtModuleLaunchKernel(hipFunction_t function, unsigned items_x
     if (items_x % block_x || items_y % block_y || items_z % block_z)
         fail("hipExtModuleLaunchKernel: a grid of %u x %u x %u work-items is not whole workgroups",
              items_x, items_y, items_z);
-    dim3 grid = {items_x / block_x, items_y / block_y, items_z / block_z};
+    Launch how = {{items_x / block_x, items_y / block_y, items_z / block_z},
+                  {block_x, block_y, block_z}, dynamic_lds, stream};
     hipError_t error = start ? hipEventRecord(start, stream) : hipSuccess;
-    if (!error)
-        error = launch_module(function, grid, (dim3){block_x, block_y, block_z}, arguments, extra,
-                              dynamic_lds, stream, false);
+    if (!error) error = launch_module(function, how, arguments, extra);
     return leave(error || !stop ? error : hipEventRecord(stop, stream));
 }
 

@@ -112,7 +112,7 @@ typedef struct {
     union {
         struct {
             Kernel *kernel;
-            dim3 grid, block;
+            dim3 grid, block, cluster;
             unsigned dynamic_lds;
             int device;
             bool cooperative;
