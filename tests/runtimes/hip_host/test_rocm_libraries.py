@@ -37,6 +37,35 @@ with wavecast.device("gfx942"):
 """
 
 
+ENDING = """
+int hipMallocArray(void);
+void exit(int);
+void ending(void) {
+    hipMallocArray();
+    exit(3);
+}
+"""
+ENDS = """
+import ctypes, sys, wavecast
+with wavecast.device("gfx942"):
+    ctypes.CDLL(sys.argv[1]).ending()
+"""
+
+
+def test_a_program_that_ends_at_an_error_shows_its_reason(tmp_path: Path) -> None:
+    """Libraries end the process themselves; Python never raises the reason."""
+    zig = (toolchain.find().compiler[0], "cc", "-target", toolchain.zig_target(), "-shared", "-w")
+    stub, library = tmp_path / "stub.so", tmp_path / "ends.so"
+    (tmp_path / "stub.c").write_text("int hipMallocArray(void) { return 1; }")
+    (tmp_path / "ends.c").write_text(ENDING)
+    named = ("-Wl,-soname,libamdhip64.so.7", "-o", stub)
+    assert not process.run([*zig, tmp_path / "stub.c", *named]).status
+    assert not process.run([*zig, tmp_path / "ends.c", stub, "-o", library]).status
+    result = run_python("-c", ENDS, str(library))
+    assert result.returncode == 3
+    assert "hipMallocArray is not supported" in result.stderr
+
+
 def test_functions_of_the_host_and_names_of_others(tmp_path: Path) -> None:
     zig = (toolchain.find().compiler[0], "cc", "-target", toolchain.zig_target(), "-shared", "-w")
     stubs = []

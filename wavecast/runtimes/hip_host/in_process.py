@@ -147,6 +147,7 @@ class HipInProcess:
             self.args = error.args
             self.__dict__.update(error.__dict__)
             self.__cause__ = error.__cause__
+            load_runtime().library.wavecast_raised()
 
         names = {"__init__": restore, "__module__": kind.__module__}
         raised = type(kind.__name__, (kind,), names)

@@ -101,9 +101,12 @@ __attribute__((destructor)) static void print_unraised(void) {
     if (unraised) fprintf(stderr, "wavecast: %s\n", unraised);
 }
 
-static void raise_exception(void) {
+API void wavecast_raised(void) {
     free(unraised);
     unraised = NULL;
+}
+
+static void raise_exception(void) {
     int state = server.enter_interpreter();
     server.raise(exception_thread, (void *)(size_t)exception);
     server.leave_interpreter(state);
