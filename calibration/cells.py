@@ -21,7 +21,8 @@ class Cell:
 
     `command` is the calibration, `kind` and `group` what was left out; of models, `group` is the
     model. The problems are of `family` on `device`, with `library`, measured by `source`, at
-    `distance` from the remaining measurements. `roofline` is the median error of the sustained
+    `distance` from the remaining measurements. `later` is whether they are among those that the
+    experiment `later` leaves out. `roofline` is the median error of the sustained
     roofline, `logs` are quantiles of log(measured / predicted).
     """
 
@@ -33,6 +34,7 @@ class Cell:
     library: str
     source: str
     distance: str
+    later: bool
     n: int
     roofline: float | None
     logs: tuple[float, ...]
@@ -100,7 +102,7 @@ class LeftOutTable:
             f'"measured": {_by_command(self.measured)}',
             f'"slices": {_by_command(self.slices)}',
             f'"columns": {json.dumps([field.name for field in fields(Cell)])}',
-            f'"cells": {_rows(sorted(self.cells, key=lambda cell: astuple(cell)[:8]))}}}',
+            f'"cells": {_rows(sorted(self.cells, key=lambda cell: astuple(cell)[:9]))}}}',
         ]
         return ",\n".join(parts) + "\n"
 

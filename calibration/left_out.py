@@ -2,9 +2,9 @@
 
     python -m calibration.left_out DATA [--sources CHECKOUT] [--only gemm,moe] [--jobs 2]
 
-An experiment leaves out one chip, one library, one source (a repository) or a third of the models
-(files, layers, programs) of a family, calibrates without them (`refit`), and predicts them. The
-committed table `calibration/left_out.json` has their errors, and quantiles of log(measured /
+An experiment leaves out one chip, one compiler target, one library, one source (a repository), what
+was published later than the rest, or a third of the models (files, layers, programs) of a family,
+calibrates without them (`refit`), and predicts them. The committed table `calibration/left_out.json` has their errors, and quantiles of log(measured /
 predicted) by distance class. The intervals of predictions (`calibration.residuals`) and
 docs/accuracy.md derive from it. `--only` replaces the families that it names.
 """
@@ -62,6 +62,9 @@ residuals of each other, and its few coefficients, which are physical, stay."""
 FOLDS: Final = 3
 LEAST: Final = 5
 """Problems that a left-out group needs."""
+LATER: Final = 0.25
+"""Share of the problems that are left out as those that were published last, at least: whole
+months."""
 PREDICTED: Final = 300
 """Problems of an experiment that are predicted, about; of every model the same share."""
 NEIGHBOURS: Final = 6_000
@@ -95,13 +98,36 @@ class Experiment:
 
 def experiments(known: Sequence[PublishedProblem]) -> Iterator[Experiment]:
     """All experiments of a family."""
-    libraries = any(getattr(problem.op, "library", "") for problem in known)
-    for kind in ("chip", "library", "source") if libraries else ("chip", "source"):
-        for group in sorted({problem.group(kind) for problem in known} - {""}):
+    for kind in ("chip", "target", "library", "source"):
+        for group in _groups(kind, known):
             yield from _experiment(kind, group, known, lambda p, k=kind: p.group(k))
+    if month := later_than(known):
+        yield from _experiment("later", month, known, lambda p: month if p.month >= month else "")
     folds = _folds(known)
     for fold in range(FOLDS):
         yield from _experiment("model", str(fold), known, lambda p: str(folds[p.model]))
+
+
+def _groups(kind: str, known: Sequence[PublishedProblem]) -> list[str]:
+    """The groups of a kind that are left out: no targets of one chip, which is left out as a chip;
+    libraries only where some op names one."""
+    if kind == "library" and not any(getattr(problem.op, "library", "") for problem in known):
+        return []
+    groups = {problem.group(kind) for problem in known} - {""}
+    if kind == "target":
+        chips = {(problem.group(kind), problem.device) for problem in known}
+        groups = {name for name in groups if sum(target == name for target, _ in chips) > 1}
+    return sorted(groups)
+
+
+def later_than(known: Sequence[PublishedProblem]) -> str:
+    """The month (2026-05) from which on at least `LATER` of the problems were published, "" where
+    all have one month or some have none."""
+    months = sorted(problem.month for problem in known)
+    if not months or not months[0] or months[0] == months[-1]:
+        return ""
+    month = months[int(len(months) * (1 - LATER))]
+    return month if month > months[0] else next(one for one in months if one > month)
 
 
 def _experiment(
@@ -221,19 +247,23 @@ def measured(known: Iterable[MeasuredProblem]) -> list[MeasuredRange]:
 
 
 def cells(
-    command: str, experiment: Experiment, answers: Sequence[tuple[PublishedProblem, float]]
+    command: str,
+    experiment: Experiment,
+    answers: Sequence[tuple[PublishedProblem, float]],
+    later: str = "",
 ) -> Iterator[Cell]:
-    """The answers of an experiment by what intervals tell apart."""
+    """The answers of an experiment by what intervals tell apart. `later` is the month from which on
+    problems are those published last, "" without any."""
     known = Measured(measured(experiment.remaining))
-    groups: dict[tuple[str, ...], list[tuple[PublishedProblem, float]]] = defaultdict(list)
+    groups: dict[tuple[Any, ...], list[tuple[PublishedProblem, float]]] = defaultdict(list)
     for problem, seconds in answers:
         distance = known.distance(problem.subject, problem.device).distance_class
         unit = problem.model if experiment.kind == "model" else experiment.group
         groups[
             unit, problem.subject.family, problem.device, problem.subject.library,
-            problem.source, distance.value,
+            problem.source, distance.value, bool(later) and problem.month >= later,
         ].append((problem, seconds))  # fmt: skip
-    for (unit, family, device, library, source, distance), same in sorted(groups.items()):
+    for (unit, family, device, library, source, distance, last), same in sorted(groups.items()):
         logs = np.log([problem.seconds / seconds for problem, seconds in same])
         rooflines = [
             abs(found / problem.seconds - 1)
@@ -241,7 +271,8 @@ def cells(
             if (found := problems.roofline(problem)) is not None
         ]
         yield Cell(
-            command, experiment.kind, unit, family, device, library, source, distance, len(same),
+            command, experiment.kind, unit, family, device, library, source, distance, last,
+            len(same),
             float(np.median(rooflines)) if rooflines else None,
             tuple(round(float(value), 4) for value in sketch(logs)),
         )  # fmt: skip
@@ -320,12 +351,13 @@ def family_table(
         what = f"of files whose quick products take {problems.HOST * 1e6:g} µs: with the host"
         notes[f"{command}: {len(plausible) - len(known)} more problems"] = f"set aside, {what}"
     every = list(experiments(known))
+    later = later_than(known)
     with ThreadPoolExecutor(jobs) as pool:
         results = pool.map(lambda one: _timed(command, one, data, refitted), every)
         for experiment, (answers, failed) in zip(every, results, strict=True):
             if failed:
                 notes[f"{command} without {experiment.kind} {experiment.group}"] = failed
-            found += cells(command, experiment, answers)
+            found += cells(command, experiment, answers, later)
             if experiment.kind == "model":
                 of_models += answers
     return LeftOutTable(

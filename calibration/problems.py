@@ -34,8 +34,9 @@ QUICK = 2e-6
 HOST = 25e-6
 """Seconds of the quick ones of `QUICK` products of a file from which on its times contain the
 host's: an empty kernel takes less than 10 µs on every chip."""
-KINDS = ("chip", "library", "source", "model")
-"""What an experiment leaves out."""
+KINDS = ("chip", "target", "library", "source", "later", "model")
+"""What an experiment leaves out: one chip, library, source or model, all chips of a compiler target,
+or everything that was published later than the rest."""
 LAUNCHED = ("kernel", "launch, client")
 """Timings without the time of the host."""
 _ROWS_OF_DECODING = 64
@@ -45,8 +46,8 @@ _ROWS_OF_DECODING = 64
 @dataclass(frozen=True, slots=True)
 class PublishedProblem:
     """One op on a device: `seconds` is the median of its repeats. `source` is the repository,
-    `model` the file or the layer it is from, `shape` the family of its shape, `year` that of the
-    file's last change, "" where it is not known."""
+    `model` the file or the layer it is from, `shape` the family of its shape, `month` (2026-05, or
+    a year) that of the first of its files' last changes, "" where it is not known."""
 
     file: str
     op: Op
@@ -56,13 +57,19 @@ class PublishedProblem:
     source: str
     model: str
     shape: str
-    year: str
+    month: str
     rows: tuple[int, ...] = field(repr=False)
+
+    @property
+    def year(self) -> str:
+        """The year of `month`."""
+        return self.month[:4]
 
     def group(self, kind: str) -> str:
         """The group of one of `KINDS` that the problem belongs to."""
         return {
             "chip": self.device,
+            "target": _target(self.device),
             "library": self.subject.library,
             "source": self.source,
             "model": self.model,
@@ -91,7 +98,7 @@ def _problems(
     cases: dict[tuple[Op, str], list[Case]],
     rows: dict[tuple[Op, str], list[int]],
 ) -> Iterator[PublishedProblem]:
-    repositories, years = _column(frame, "source_repo"), _years(frame)
+    repositories, months = _column(frame, "source_repo"), _months(frame)
     for key, same in cases.items():
         op, device = key
         try:
@@ -109,7 +116,7 @@ def _problems(
             source=repositories[first] or name,
             model=_model(op, same[0]),
             shape=_shape(op, same[0]),
-            year=years[first],
+            month=min(months[number] for number in numbers or (0,)),
             rows=numbers,
         )
 
@@ -121,10 +128,10 @@ def _column(frame: pd.DataFrame, name: str) -> list[str]:
     return [str(cell).partition(" (")[0] for cell in frame[name]]
 
 
-def _years(frame: pd.DataFrame) -> list[str]:
+def _months(frame: pd.DataFrame) -> list[str]:
     if "source_date" not in frame:
         return [""] * len(frame)
-    return [str(cell)[:4] for cell in frame["source_date"]]
+    return [str(cell)[:7] for cell in frame["source_date"]]
 
 
 def _model(op: Op, case: Case) -> str:

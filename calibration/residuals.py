@@ -23,13 +23,14 @@ import numpy as np
 
 from calibration import cells, conformal
 from calibration.cells import Cell, LeftOutTable
+from wavecast import arch
 from wavecast.perfmodel import intervals
 from wavecast.perfmodel.distance import (
     DistanceClass,
     Measured,
     MeasuredRange,
     PredictionSubject,
-    family_group,
+    related_families,
 )
 from wavecast.perfmodel.intervals import BEST, COVERAGE, Key, Residuals, ResidualTable
 
@@ -42,13 +43,21 @@ _NEAR: Final = {one.value for one in intervals.NEAR}
 _FARTHER: Final[Key] = ("", "", "", "")
 """All of these, for the general row: predictions far from everything have no narrower interval than
 those that are nearer."""
-_WORDS: Final = {"chip": "chips", "library": "libraries", "source": "sources", "model": "models"}
+_WORDS: Final = {
+    "chip": "chips",
+    "target": "targets",
+    "library": "libraries",
+    "source": "sources",
+    "model": "models",
+    "later": "later measurements",
+}
+"""Kinds of experiments as reports name them; of problems that several leave out the first counts."""
 
 
 @dataclass(frozen=True, slots=True)
 class GroupCoverage:
-    """Of a left-out chip, library or source: the share of its `n` problems within intervals made
-    without it, and the median of log(high / low). `distances` are the classes of its problems."""
+    """Of what an experiment left out: the share of its `n` problems within intervals made without
+    it, and the median of log(high / low). `distances` are the classes of its problems."""
 
     kind: str
     group: str
@@ -93,7 +102,8 @@ class Rows:
     def found(self, cell: Cell) -> Residuals:
         """The row for predictions like those of a cell. Raises ValueError without any."""
         subject = PredictionSubject(cell.family, cell.library)
-        for key in intervals.keys(DistanceClass(cell.distance), subject, cell.device):
+        device = arch.load(cell.device)
+        for key in intervals.keys(DistanceClass(cell.distance), subject, device):
             row = self.get(key)
             if row is not None:
                 return row
@@ -119,9 +129,8 @@ def _keys(cell: Cell) -> Iterator[Key]:
         yield _FARTHER
     yield own, "", "", ""
     if own not in _NEAR:
-        yield own, cell.family, "", ""
-        if family_group(cell.family):
-            yield own, family_group(cell.family), "", ""
+        for family in related_families(cell.family, arch.load(cell.device)):
+            yield own, family, "", ""
     yield own, cell.family, "", library
     yield own, cell.family, cell.device, ""
     yield own, cell.family, cell.device, library
@@ -131,15 +140,15 @@ def _once(same: Sequence[Cell]) -> Iterator[Cell]:
     """Cells of a class without those of problems that are there as a left-out chip, or else
     library, or else source: a chip that only one source measured is not two groups."""
     kinds = tuple(_WORDS)
-    first: dict[tuple[str, ...], str] = {}
+    first: dict[tuple[object, ...], str] = {}
     for cell in sorted(same, key=lambda cell: kinds.index(cell.kind)):
         first.setdefault(_problems(cell), cell.kind)
     yield from (cell for cell in same if cell.kind == first[_problems(cell)])
 
 
-def _problems(cell: Cell) -> tuple[str, ...]:
+def _problems(cell: Cell) -> tuple[object, ...]:
     """What tells the problems of a cell from those of other cells of an experiment."""
-    return cell.family, cell.device, cell.library, cell.source, cell.distance
+    return cell.family, cell.device, cell.library, cell.source, cell.distance, cell.later
 
 
 def _by_group(same: Sequence[Cell]) -> dict[str, list[Cell]]:
@@ -197,26 +206,37 @@ def table(known: LeftOutTable) -> ResidualTable:
     return ResidualTable(Rows(known.cells).all(), Measured(measured))
 
 
-def coverage(known: LeftOutTable) -> list[GroupCoverage]:
-    """Coverage of every left-out chip, library and source, by family."""
+def coverage(known: LeftOutTable, *, by_class: bool = False) -> list[GroupCoverage]:
+    """Coverage of everything that was left out but models, by family; `by_class`: and by distance
+    class."""
     tried: dict[tuple[str, str], list[Cell]] = defaultdict(list)
     for cell in known.cells:
         if cell.kind != "model":
             tried[cell.kind, cell.group].append(cell)
-    found = []
+    covered = []
     for (kind, group), same in sorted(tried.items()):
         made = Rows(cell for cell in known.cells if not _touches(cell, kind, group))
-        families = sorted({cell.family for cell in same})
-        found += [
-            _coverage(kind, group, family, [c for c in same if c.family == family], made)
-            for family in families
+        parts: dict[tuple[str, str], list[Cell]] = defaultdict(list)
+        for cell in same:
+            parts[cell.family, cell.distance if by_class else ""].append(cell)
+        covered += [
+            _coverage(kind, group, family, members, made)
+            for (family, _), members in sorted(parts.items())
         ]
-    return found
+    return covered
 
 
 def _touches(cell: Cell, kind: str, group: str) -> bool:
-    """Whether the residuals of a cell are of a left-out chip, library or source."""
-    return {"chip": cell.device, "library": cell.library, "source": cell.source}[kind] == group
+    """Whether the residuals of a cell are of what an experiment left out."""
+    if kind == "later":
+        return cell.later
+    values = {
+        "chip": cell.device,
+        "target": arch.load(cell.device).target,
+        "library": cell.library,
+        "source": cell.source,
+    }
+    return values[kind] == group
 
 
 def _coverage(

@@ -130,7 +130,7 @@ def test_every_calibration_reads_files_that_are_scored() -> None:
 def problem(device: str, library: str, model: str, row: int) -> PublishedProblem:
     op = Gemm(m=16 + row, n=512, k=512, dtype="bf16", library=library)
     return PublishedProblem(
-        "gemm_tuned", op, device, op.subject, 1e-4, "a/b", model, "", "2025", (row,)
+        "gemm_tuned", op, device, op.subject, 1e-4, "a/b", model, "", "2025-06", (row,)
     )
 
 
@@ -147,7 +147,7 @@ def test_experiments_leave_out_every_chip_library_and_model() -> None:
     found = list(left_out.experiments(KNOWN))
     kinds = [(one.kind, one.group) for one in found]
     assert kinds == [
-        ("chip", "mi300x"), ("chip", "mi308x"), ("chip", "mi355x"),
+        ("chip", "mi300x"), ("chip", "mi308x"), ("chip", "mi355x"), ("target", "gfx942"),
         ("library", "asm"), ("library", "ck"), ("model", "0"), ("model", "1"), ("model", "2"),
     ]  # fmt: skip
     for one in found:
@@ -155,6 +155,42 @@ def test_experiments_leave_out_every_chip_library_and_model() -> None:
         names = {left_out_one.model for left_out_one in one.left_out}
         if one.kind == "model":
             assert not names & {kept.model for kept in one.remaining}
+
+
+def test_what_was_published_last_is_left_out_together() -> None:
+    """At least a quarter of the problems, whole months of it; nothing where all have one month."""
+    months = ["2025-01"] * 5 + ["2026-03"] * 2 + ["2026-04"]
+    known = [replace(one, month=month) for one, month in zip(KNOWN, months * 4, strict=True)]
+    assert left_out.later_than(known) == "2026-03"
+    (last,) = [one for one in left_out.experiments(known) if one.kind == "later"]
+    assert {one.month for one in last.left_out} == {"2026-03", "2026-04"}
+    assert {one.month for one in last.remaining} == {"2025-01"}
+    (cell, *_) = left_out.cells("gemm", last, [(last.left_out[0], 1e-4)], "2026-03")
+    assert cell.later
+    assert left_out.later_than(KNOWN) == ""
+    first = [replace(one, month="2025-01" if n else "2024-01") for n, one in enumerate(KNOWN)]
+    assert left_out.later_than(first) == "2025-01"
+
+
+def test_later_measurements_are_covered_by_intervals_of_earlier_ones() -> None:
+    """The interval they are tried on has no residual of them, in whatever experiment."""
+    table = sample()
+    late = [
+        replace(cell(kind, group, 3.0, distance="measured"), later=True)
+        for kind, group in (("later", "2026-03"), ("model", "late.csv"))
+    ]
+    known = LeftOutTable(table.measured, (*table.cells, *late), table.slices, {})
+    (found,) = [one for one in residuals.coverage(known) if one.kind == "later"]
+    assert found.coverage == 0.0
+
+
+def test_a_chip_without_matrix_units_says_nothing_of_matrix_kernels() -> None:
+    table = sample()
+    odd = cell("chip", "rx6800xt", 3.0, device="rx6800xt", distance="chip not measured")
+    made = residuals.table(LeftOutTable(table.measured, (*table.cells, odd), table.slices, {}))
+    before = residuals.table(table)
+    key = ("chip not measured", "gemm", "", "")
+    assert made.rows[key] == before.rows[key]
 
 
 def test_rows_of_what_is_left_out_are_not_in_the_copy_of_the_data(tmp_path: Path) -> None:
@@ -207,17 +243,24 @@ def cell(kind: str, group: str, shift: float, **other: str) -> Cell:
     logs = tuple(float(x) for x in np.sort(random.normal(shift, 0.05, 15)))
     row = {"family": "gemm", "device": "mi300x", "library": "", "source": "a/b",
            "distance": "measured", **other}  # fmt: skip
-    return Cell("gemm", kind, group, *row.values(), 30, 0.5, logs)
+    return Cell("gemm", kind, group, *row.values(), False, 30, 0.5, logs)
+
+
+CHIPS = (
+    *("mi100", "mi210", "mi250x_gcd", "mi300a", "mi300x", "mi325x", "mi350x", "mi355x"),
+    *("rx7900xtx", "rx9070xt"),
+)
+"""Chips with matrix units."""
 
 
 def sample() -> LeftOutTable:
     chips = [
-        cell("chip", f"chip{n}", 0.1 * (n - 4), device=f"chip{n}", distance="chip not measured")
+        cell("chip", CHIPS[n], 0.1 * (n - 4), device=CHIPS[n], distance="chip not measured")
         for n in range(9)
     ]
     models = [cell("model", f"{n}.csv", 0.01 * (n - 4)) for n in range(9)]
     far = [
-        cell("source", f"s{n}", 0.0, source=f"s{n}", device=f"chip{n}",
+        cell("source", f"s{n}", 0.0, source=f"s{n}", device=CHIPS[n],
              distance="chip and library not measured")
         for n in range(8)
     ]  # fmt: skip
@@ -242,7 +285,7 @@ def test_a_group_of_one_problem_does_not_count() -> None:
     """One wrong time on a chip with few rows is not a ninth group."""
     table = sample()
     wrong = replace(
-        cell("model", "x.csv", 0, device="chip9", source="c/d", distance="chip not measured"),
+        cell("model", "x.csv", 0, device=CHIPS[9], source="c/d", distance="chip not measured"),
         n=1,
         logs=(2.0,),
     )
@@ -253,7 +296,7 @@ def test_a_group_of_one_problem_does_not_count() -> None:
 def test_what_two_experiments_leave_out_counts_once() -> None:
     """The rows of a source that measured one chip are those of the chip."""
     table = sample()
-    same = cell("source", "a/b", 9.0, device="chip0", distance="chip not measured")
+    same = cell("source", "a/b", 9.0, device=CHIPS[0], distance="chip not measured")
     known = LeftOutTable(table.measured, (*table.cells, same), table.slices, {})
     assert residuals.table(known).rows == residuals.table(table).rows
 
@@ -261,16 +304,16 @@ def test_what_two_experiments_leave_out_counts_once() -> None:
 def test_a_family_with_few_groups_takes_the_residuals_of_families_with_its_limits() -> None:
     table = sample()
     others = [
-        cell(
-            "chip", f"chip{n}", 1.0, family="norm", device=f"chip{n}", distance="chip not measured"
-        )
+        cell("chip", CHIPS[n], 1.0, family="norm", device=CHIPS[n], distance="chip not measured")
         for n in range(9)
     ]
     made = residuals.table(LeftOutTable(table.measured, (*table.cells, *others), table.slices, {}))
     rows = {
         family: next(
             made.rows[key]
-            for key in intervals.keys(DistanceClass.CHIP, PredictionSubject(family), "mi308x")
+            for key in intervals.keys(
+                DistanceClass.CHIP, PredictionSubject(family), arch.load("mi308x")
+            )
             if key in made.rows
         )
         for family in ("conv", "elementwise", "kernel")
@@ -291,11 +334,11 @@ def test_a_command_replaces_its_notes() -> None:
 def test_coverage_uses_no_residual_of_the_group() -> None:
     """One chip is far from all others: an interval that saw it would contain it."""
     table = sample()
-    odd = cell("chip", "odd", 3.0, device="odd", distance="chip not measured")
+    odd = cell("chip", "b200", 3.0, device="b200", distance="chip not measured")
     known = LeftOutTable(table.measured, (*table.cells, odd), table.slices, {})
     found = {one.group: one for one in residuals.coverage(known)}
-    assert found["odd"].coverage == 0.0
-    assert found["chip4"].coverage == 1.0
+    assert found["b200"].coverage == 0.0
+    assert found[CHIPS[4]].coverage == 1.0
 
 
 @pytest.fixture(scope="module")
@@ -317,7 +360,7 @@ def test_what_is_committed_derives_from_the_left_out_errors(
 def test_chips_libraries_and_sources_are_covered_on_average(
     groups: list[residuals.GroupCoverage],
 ) -> None:
-    for kind in ("chip", "library", "source"):
+    for kind in ("chip", "target", "library", "source"):
         shares = [one.coverage for one in groups if one.kind == kind]
         assert np.mean(shares) == pytest.approx(intervals.COVERAGE, abs=0.05)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from wavecast.arch import Device
-from wavecast.perfmodel.distance import RELATED, WIDER, DistanceClass, PredictionSubject
+from wavecast.perfmodel.distance import WIDER, DistanceClass, PredictionSubject, related_families
 from wavecast.perfmodel.intervals import table
 from wavecast.perfmodel.prediction import Prediction
 
@@ -16,21 +16,26 @@ def interval_of(
     """Lower and upper end in seconds, of the narrowest row that describes the prediction. It reads
     the table itself, and does not share the search of `intervals`."""
     known = table()
-    wide = [name for name, families in RELATED.items() if subject.family in families]
+    wide = related_families(subject.family, device)
     own: DistanceClass | None = known.measured.distance(subject, device.id).distance_class
     while own is not None:
         described = {
             key: row
             for key, row in known.rows.items()
             if key[0] == own.value
-            and key[1] in ("", subject.family, *wide)
+            and key[1] in (("", *wide) if not key[2] and not key[3] else (subject.family,))
             and key[2] in ("", device.id)
             and key[3] in ("", subject.library or "best")
         }
         if described:
             narrow = max(
                 described,
-                key=lambda key: (bool(key[1]), key[1] not in wide, bool(key[2]), bool(key[3])),
+                key=lambda key: (
+                    bool(key[1]),
+                    key[1] == subject.family,
+                    bool(key[2]),
+                    bool(key[3]),
+                ),
             )
             row = described[narrow]
             break

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Final
 
 from wavecast import arch
+from wavecast.arch import Device
 from wavecast.perfmodel.bounds import Work
 
 MARGIN: Final = 1.01
@@ -44,12 +45,16 @@ WIDER: Final[Mapping[DistanceClass, DistanceClass | None]] = {
 }
 """The class whose residuals a class takes when it has too few."""
 
+PRODUCTS: Final = ("gemm", "conv", "attention", "moe", "moe kernel")
+"""Families that multiply matrices."""
 RELATED: Final[Mapping[str, tuple[str, ...]]] = {
-    "matrix kernels": ("gemm", "conv", "attention", "moe", "moe kernel"),
+    "matrix kernels": PRODUCTS,
+    "products without matrix units": PRODUCTS,
     "memory-bound kernels": ("elementwise", "norm", "softmax", "reduction"),
 }
 """Families with the same limits: on a chip that was not measured they err for the same reasons (the
-rate of its matrix units, the bandwidth of its memory)."""
+rate of its matrix units, or of its vector units where it has no others, the bandwidth of its
+memory)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +114,13 @@ class Distance:
         return DistanceClass.MEASURED if near else DistanceClass.SIZES
 
 
-def family_group(family: str) -> str:
-    """The name in `RELATED` of the families with the limits of a family, "" without any."""
-    return next((name for name, families in RELATED.items() if family in families), "")
+def related_families(family: str, device: Device) -> tuple[str, ...]:
+    """The family and the name in `RELATED` of those with its limits on a device, the narrower
+    first. Products without matrix units have other limits than the family elsewhere."""
+    if family in PRODUCTS and device.peak_flops("fp16") is None:
+        return ("products without matrix units",)
+    group = next((name for name, families in RELATED.items() if family in families), "")
+    return (family, group) if group else (family,)
 
 
 class Measured:
@@ -184,6 +193,7 @@ def _within(sizes: Mapping[str, float], ranges: Iterable[MeasuredRange]) -> bool
 
 
 __all__ = [
+    "PRODUCTS",
     "RELATED",
     "WIDER",
     "Distance",
@@ -191,7 +201,7 @@ __all__ = [
     "Measured",
     "MeasuredRange",
     "PredictionSubject",
-    "family_group",
     "features",
+    "related_families",
     "sizes_of",
 ]

@@ -26,7 +26,7 @@ from wavecast.perfmodel.distance import (
     Measured,
     MeasuredRange,
     PredictionSubject,
-    family_group,
+    related_families,
 )
 from wavecast.perfmodel.prediction import IntervalBasis, Prediction
 
@@ -97,7 +97,7 @@ def residuals(
     distance_class = residual_table.measured.distance(
         subject, device.id, device.target
     ).distance_class
-    for key in keys(distance_class, subject, device.id):
+    for key in keys(distance_class, subject, device):
         if key in residual_table.rows:
             row = residual_table.rows[key]
             wider = (
@@ -111,7 +111,9 @@ def residuals(
     raise ValueError("residuals.toml has no row for all predictions")
 
 
-def keys(distance_class: DistanceClass, subject: PredictionSubject, device: str) -> Iterator[Key]:
+def keys(
+    distance_class: DistanceClass, subject: PredictionSubject, device: Device
+) -> Iterator[Key]:
     """The rows that describe a prediction, the narrowest first: of its class by family, device and
     library, then of its class in related families and in all, then the same of the next wider
     classes.
@@ -119,12 +121,12 @@ def keys(distance_class: DistanceClass, subject: PredictionSubject, device: str)
     Where chip and library were measured, residuals of other chips with other libraries say less
     than those of all families do.
     """
-    families = dict.fromkeys((subject.family, family_group(subject.family), ""))
+    families = (*related_families(subject.family, device), "")
     name: DistanceClass | None = distance_class
     while name is not None:
         for family, chip, library in (
-            (subject.family, device, subject.library or BEST),
-            (subject.family, device, ""),
+            (subject.family, device.id, subject.library or BEST),
+            (subject.family, device.id, ""),
             (subject.family, "", subject.library or BEST),
             *(
                 (wider_family, "", "")

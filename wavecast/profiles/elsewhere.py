@@ -92,19 +92,19 @@ def elsewhere(
     """
     there = predict(profile, device, changes)
     predictions: dict[int, tuple[float, float]] = {}
-    of_category: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+    of_category: defaultdict[str, list[tuple[float, float, float]]] = defaultdict(list)
     for row, (operator, other) in enumerate(zip(here.operators, there.operators, strict=True)):
         if not operator.why_not and not other.why_not and operator.predicted:
             # What another library's kernel loses is not carried over.
             replaced = (other.name, other.sizes) in there.replaced
             ratio = other.predicted / (operator.measured if replaced else operator.predicted)
             predictions[row] = (ratio, math.hypot(operator.deviation, other.deviation))
-            of_category[operator.category].append((operator.measured, ratio))
+            of_category[operator.category].append((operator.measured, *predictions[row]))
     for category, pairs in list(of_category.items()):
         whole = sum(
             operator.measured for operator in here.operators if operator.category == category
         )
-        if sum(time for time, _ in pairs) < _LEAST_SHARE * whole:
+        if sum(time for time, _, _ in pairs) < _LEAST_SHARE * whole:
             del of_category[category]
     operators = [
         _move_operator(row, operator, predictions, of_category, here.device, device, changes)
@@ -151,7 +151,7 @@ def _move_operator(
     row: int,
     operator: OperatorTime,
     predictions: Mapping[int, tuple[float, float]],
-    of_category: Mapping[str, Sequence[tuple[float, float]]],
+    of_category: Mapping[str, Sequence[tuple[float, float, float]]],
     here: Device,
     there: Device,
     changes: ProfileChanges,
@@ -169,13 +169,13 @@ def _move_operator(
     return MovedOperator(row, operator, operator.measured * ratio, ratio, deviation, basis)
 
 
-def _of_category(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
-    """(ratio of the sums, deviation of the operators' ratios): one operator says little about
-    another."""
-    weights, ratios = np.array(pairs).T
+def _of_category(operators: Sequence[tuple[float, float, float]]) -> tuple[float, float]:
+    """(ratio of the sums, deviation of the operators' ratios, which have their own): one operator
+    says little about another. `operators` are (seconds, ratio, its deviation)."""
+    weights, ratios, deviations = np.array(operators).T
     ratio = float(np.average(ratios, weights=weights))
-    scatter = math.sqrt(float(np.average(np.log(ratios / ratio) ** 2, weights=weights)))
-    return ratio, math.hypot(scatter, _CHIP_DEVIATION)
+    scatter = float(np.average(np.log(ratios / ratio) ** 2 + deviations**2, weights=weights))
+    return ratio, math.hypot(math.sqrt(scatter), _CHIP_DEVIATION)
 
 
 def _of_chips(here: Device, there: Device) -> tuple[float, float]:

@@ -34,7 +34,7 @@ def only(one: OperatorCall):
 def test_a_product_with_a_bias_takes_the_sizes_of_its_matrices() -> None:
     sizes = {"self": tensor(64), "mat1": tensor(32, 16), "mat2": tensor(16, 64)}
     assert only(call("aten.addmm", tensor(32, 64), **sizes)) == Gemm(
-        m=32, n=64, k=16, dtype="bf16", bias=True
+        m=32, n=64, k=16, dtype="bf16", bias=True, library="blas", transposed="TT"
     )
 
 

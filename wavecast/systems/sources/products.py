@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from wavecast.perfmodel.ops.attention import Attention
@@ -26,29 +27,52 @@ def tensor(call: OperatorCall, *names: str) -> TensorSizes:
     raise LookupError(f"{call.name} has no tensor {' or '.join(names)}")
 
 
+LIBRARY: Final = "blas"
+"""What PyTorch multiplies with."""
+
+
 def _product(
-    a: TensorSizes, m: int, n: int, k: int, *, batch: int = 1, **options: Any
+    a: TensorSizes, b: TensorSizes, m: int, n: int, k: int, *, batch: int = 1, **options: Any
 ) -> KernelPart:
-    return KernelPart("product", Gemm(m=m, n=n, k=k, batch=batch, dtype=a.dtype, **options))
+    """The product of `a`, whose rows are along k, and `b`, whose columns are."""
+    along_k = a.strides[-1] == 1, b.strides[0 if len(b.shape) == 1 else -2] == 1
+    transposed = ("T" if along_k[0] else "N") + ("N" if along_k[1] else "T")
+    product = Gemm(
+        m=m,
+        n=n,
+        k=k,
+        batch=batch,
+        dtype=a.dtype,
+        transposed=transposed,
+        library=LIBRARY,
+        **options,
+    )
+    return KernelPart("product", product)
 
 
 def _mm(call: OperatorCall) -> Iterator[KernelPart]:
     bias = call.name == "aten.addmm"
     a, b = tensor(call, "mat1" if bias else "self"), tensor(call, "mat2")
-    yield _product(a, a.shape[0], b.shape[1], a.shape[1], bias=bias)
+    yield _product(a, b, a.shape[0], b.shape[1], a.shape[1], bias=bias)
 
 
 def _bmm(call: OperatorCall) -> Iterator[KernelPart]:
     has_bias = call.name == "aten.baddbmm"
     a, b = tensor(call, "batch1" if has_bias else "self"), tensor(call, "batch2", "mat2")
     batch, m, k = a.shape
-    yield _product(a, m, b.shape[2], k, batch=batch, bias=has_bias)
+    yield _product(a, b, m, b.shape[2], k, batch=batch, bias=has_bias)
 
 
 def _linear(call: OperatorCall) -> Iterator[KernelPart]:
     a, weight = tensor(call, "input"), tensor(call, "weight")
     bias = isinstance(call.arguments.get("bias"), TensorSizes)
-    yield _product(a, math.prod(a.shape[:-1]), weight.shape[0], a.shape[-1], bias=bias)
+    rows = math.prod(a.shape[:-1])
+    yield _product(a, _transposed(weight), rows, weight.shape[0], a.shape[-1], bias=bias)
+
+
+def _transposed(matrix: TensorSizes) -> TensorSizes:
+    """A matrix with its dimensions exchanged, in the same memory."""
+    return replace(matrix, shape=matrix.shape[::-1], strides=matrix.strides[::-1])
 
 
 def _vector(call: OperatorCall) -> Iterator[KernelPart]:
@@ -56,17 +80,18 @@ def _vector(call: OperatorCall) -> Iterator[KernelPart]:
     if len(matrix.shape) == 1:
         yield KernelPart("dot", Reduction(1, matrix.elements, matrix.dtype))
         return
-    yield _product(matrix, matrix.shape[0], 1, matrix.shape[1])
+    vector = tensor(call, "vec")
+    yield _product(matrix, vector, matrix.shape[0], 1, matrix.shape[1])
 
 
 def _matmul(call: OperatorCall) -> Iterator[KernelPart]:
     """`matmul` that an exported program has kept whole."""
     a, b = tensor(call, "self"), tensor(call, "other")
     if len(b.shape) == 2 and len(a.shape) >= 2:
-        yield _product(a, math.prod(a.shape[:-1]), b.shape[1], a.shape[-1])
+        yield _product(a, b, math.prod(a.shape[:-1]), b.shape[1], a.shape[-1])
     elif len(a.shape) >= 2 and len(b.shape) >= 2:
         batch = math.prod(call.outputs[0].shape[:-2])
-        yield _product(a, a.shape[-2], b.shape[-1], a.shape[-1], batch=batch)
+        yield _product(a, b, a.shape[-2], b.shape[-1], a.shape[-1], batch=batch)
     else:
         raise LookupError("a product with a vector")
 
@@ -208,11 +233,11 @@ def _attention(*, backward: bool) -> Kernels:
             library=_attention_library(call),
         )
         scores = batch * heads * queries
-        product = {"batch": batch * heads, "dtype": query.dtype}
+        product = {"batch": batch * heads, "dtype": query.dtype, "library": LIBRARY}
         unfused = [
-            KernelPart("scores", Gemm(m=queries, n=keys, k=head, **product)),
+            KernelPart("scores", Gemm(m=queries, n=keys, k=head, transposed="TN", **product)),
             KernelPart("softmax", Softmax(scores, keys, query.dtype)),
-            KernelPart("values", Gemm(m=queries, n=head_v, k=keys, **product)),
+            KernelPart("values", Gemm(m=queries, n=head_v, k=keys, transposed="TT", **product)),
         ]
         why = "attention is priced as two products and a softmax"
         name = "attention backward" if backward else "attention"

@@ -28,7 +28,7 @@ _OPTIONS = (
 )
 _TRANSPOSED = ("TN", "NN", "NT", "TT")
 _NOT_MODELLED = (
-    "how a layout of A and B other than rows along K changes the loads",
+    "how a layout of A and B other than rows along K changes the order of loads",
     "operands left in caches by the kernel before",
     "channels of memory camped on by strides of a power of two",
 )
@@ -36,8 +36,11 @@ _NOT_MODELLED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gemm(Op):
-    """`batch` products of `m` x `k` by `k` x `n`, both operands stored along K.
+    """`batch` products of `m` x `k` by `k` x `n`.
 
+    `transposed` says which dimension of A and B is contiguous, as BLAS does: "TN" is K of both,
+    "TT" K of A and N of B, what `torch.bmm` of two new tensors has. "" is TN for one product (a
+    layer and its weights) and TT for a batch.
     `weight` is the format of B where it is narrower than A's ("": the same), `out` that of the
     result ("": the usual one), `scaling` one of `formats.SCALINGS` ("": the usual one), `layout`
     one of `libraries.LAYOUTS`. `groups` are the rows of the groups of a grouped product, each with
@@ -52,9 +55,9 @@ class Gemm(Op):
     kind: ClassVar[str] = "gemm"
     shape_help: ClassVar[str] = (
         "MxNxK or BxMxNxK; --dtype, weight, out, scaling=none|token|block|mx, "
-        "layout=plain|preshuffled, library, bias, tile=256x256x128 (bytes of K), splits, waves, "
-        "stages, groups=128,64,… (rows of the groups), units (compute units that run it), "
-        "timing (kernel, launch, eager, …)"
+        "layout=plain|preshuffled, transposed=TN|NN|NT|TT, library, bias, "
+        "tile=256x256x128 (bytes of K), splits, waves, stages, groups=128,64,… (rows of the "
+        "groups), units (compute units that run it), timing (kernel, launch, eager, …)"
     )
 
     m: int
@@ -66,6 +69,7 @@ class Gemm(Op):
     out: str = ""
     scaling: str = ""
     layout: str = "plain"
+    transposed: str = ""
     bias: bool = False
     library: str = ""
     tile: tuple[int, int, int] | None = None
@@ -87,6 +91,7 @@ class Gemm(Op):
             ("output type", self.out, formats.OUTPUTS),
             ("scaling", self.scaling, formats.SCALINGS),
             ("layout", self.layout, libraries.LAYOUTS),
+            ("layout of A and B", self.transposed, _TRANSPOSED),
         ):
             if value and value not in choices:
                 raise UnknownName(name, value, choices)
@@ -112,8 +117,6 @@ class Gemm(Op):
         sizes = parse_sizes(shape)
         if len(sizes) not in (3, 4):
             raise UsageError(f"gemm: no shape {shape!r}", hint=cls.shape_help)
-        if values.get("transposed", "TN") not in _TRANSPOSED:
-            raise UnknownName("layout of A and B", values["transposed"], _TRANSPOSED)
         m, n, k = sizes[-3:]
         batch = sizes[0] if len(sizes) == 4 else whole("gemm", "batch", values.get("batch", "1"))
         tile = values.get("tile", "")
@@ -128,6 +131,7 @@ class Gemm(Op):
             out=formats.canonical(values.get("out", "")),
             scaling=values.get("scaling", ""),
             layout=values.get("layout", "plain"),
+            transposed=values.get("transposed", ""),
             bias=truth("gemm", "bias", values.get("bias", "false")),
             library=values.get("library", ""),
             tile=_tile(tile) if tile else None,
@@ -224,7 +228,7 @@ class Gemm(Op):
         tile = "x".join(map(str, self.tile)) if self.tile else ""
         units = f"{self.units} units" if self.units else ""
         waves = f"{self.waves} waves" if self.waves else ""
-        layout = self.layout if self.layout != "plain" else ""
+        layout = " ".join(filter(None, (self.layout.replace("plain", ""), self.transposed)))
         stages = f"{self.stages} stages" if self.stages else ""
         timing = self.timing if self.timing != "kernel" else ""
         extra = (self.scaling, layout, self.library, tile, waves, stages, units, timing)
@@ -257,6 +261,7 @@ def operands(problem: Gemm) -> OperandFormats:
         preshuffled=problem.layout == "preshuffled",
         waves=problem.waves,
         stages=problem.stages,
+        transposed=problem.transposed or ("TN" if problem.batch == 1 else "TT"),
     )
 
 

@@ -5,6 +5,11 @@ per step it waits for memory as long as its library's pipelining does not hide (
 Its waves form a square: each operand is written to the LDS once and read from there by every wave
 of a row or a column of the square; a preshuffled B goes past it.
 
+A lane loads at most as many bytes as the rows of an operand in memory are multiples of: rows of an
+odd number of 16-bit elements are loaded an element a lane, and a CU takes `address_rate` lanes a
+clock. Such elements pass the LDS's write port one a bank. Hopper and later lose the instructions
+that read shared memory by a descriptor as well (`unaligned`): they need rows of whole 16 bytes.
+
 Kernels with asynchronous copies keep as many steps on the way as the LDS has space for: a step then
 waits `copy_latency` over their number, at least the barrier of a step, and copies take whole lines.
 """
@@ -37,6 +42,10 @@ LINE = 128.0
 """Bytes of a line, which an asynchronous copy of a row takes at least."""
 NARROW_READ = 0.5
 """LDS rate of 12-byte reads: 32 of 64 banks (gfx950, ds_read_b96)."""
+WIDEST_LOAD = 16
+"""Bytes that a lane loads at most."""
+BANK = 4.0
+"""Bytes of a bank of the LDS: what a lane writes to one in a clock."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +73,8 @@ class OperandFormats:
     """Waves of a workgroup; 0: not known, four."""
     stages: int = 0
     """Steps of asynchronous copies on the way; 0: as many as fit."""
+    transposed: str = "TN"
+    """Layouts of A and B as BLAS names them, whose columns are contiguous: T N are both along K."""
 
 
 def demand(
@@ -90,9 +101,15 @@ def demand(
         np.where(count > 0, count, square)
         for count, square in zip(tiles.readers, _square(operands.waves)[::-1], strict=True)
     ]
-    through_lds = rows * a.size * (1 + readers[0])
+    width_a, width_b = _load_widths(sizes, operands)
+    through_lds = rows * a.size * (np.maximum(BANK / width_a, 1.0) + readers[0])
     if not operands.preshuffled:
-        through_lds = through_lds + columns * b.size * (1 + readers[1])
+        through_lds = through_lds + columns * b.size * (
+            np.maximum(BANK / width_b, 1.0) + readers[1]
+        )
+    loaded = rows * a.size * _load_passes(width_a, constants)
+    loaded = loaded + columns * b.size * _load_passes(width_b, constants)
+    described = not dtype or np.minimum(width_a, width_b) >= WIDEST_LOAD
     elements = rows * columns
     fitting = np.minimum(
         chip.lds_bytes / (BUFFERS * staged * depth), REGISTERS / (elements * ACCUMULATOR)
@@ -104,12 +121,12 @@ def demand(
         workgroups=outputs * splits,
         resident=resident,
         dtype=dtype,
-        matrix=2.0 * elements * inner / rate,
+        matrix=2.0 * elements * inner / rate / np.where(described, 1.0, constants["unaligned"]),
         serial=tiles.per_library(constants, "serial") * _exposure(operands.waves, constants),
         vector=_vector(operands, elements, columns, inner, constants) / chip.vector_flops,
         lds=through_lds * inner,
         lds_rate=NARROW_READ if a.narrow_reads else 1.0,
-        l2=staged * inner * np.where(tiles.asynchronous, np.maximum(LINE / tiles.depth, 1.0), 1.0),
+        l2=loaded * inner * np.where(tiles.asynchronous, np.maximum(LINE / tiles.depth, 1.0), 1.0),
         stored=elements,
         latency=part * _step(tiles, staged * depth * resident, operands, chip, constants)
         + constants["start"],
@@ -154,6 +171,30 @@ def _step(
     return np.where(
         tiles.asynchronous, np.maximum(constants["copy_latency"] / fitting, latency), latency
     )
+
+
+def _load_widths(sizes: GemmSizes, operands: OperandFormats) -> tuple[Amount, Amount]:
+    """Bytes that a lane loads of A and of B: the largest power of two, up to `WIDEST_LOAD`, that
+    the bytes of their contiguous rows are a multiple of."""
+    a_along_k, b_along_k = operands.transposed[0] == "T", operands.transposed[1] == "N"
+    along_a = sizes.k if a_along_k else sum(sizes.rows)
+    along_b = sizes.k if b_along_k or operands.preshuffled else sizes.n
+    return _width(along_a, operands.a.size), _width(along_b, operands.b.size)
+
+
+def _width(elements: Amount, size: float) -> Amount:
+    row = np.asarray(elements * size)
+    width = np.ones(row.shape)
+    for wider in (2, 4, 8, WIDEST_LOAD):
+        width = np.where(row % wider == 0, wider, width)
+    return np.maximum(width, size)
+
+
+def _load_passes(width: Amount, constants: Mapping[str, float]) -> Amount:
+    """How much longer a CU takes for bytes that lanes load `width` at a time than for wide ones."""
+    rate = constants["address_rate"]
+    widest = min(constants["l2_rate"], rate * WIDEST_LOAD)
+    return np.maximum(widest / (rate * width), 1.0)
 
 
 def _square(waves: int) -> tuple[int, int]:
