@@ -35,8 +35,8 @@ HOST = 25e-6
 """Seconds of the quick ones of `QUICK` products of a file from which on its times contain the
 host's: an empty kernel takes less than 10 µs on every chip."""
 KINDS = ("chip", "target", "library", "source", "later", "model")
-"""What an experiment leaves out: one chip, library, source or model, all chips of a compiler target,
-or everything that was published later than the rest."""
+"""What an experiment leaves out: one chip, library, source or model, all chips of a compiler
+target, or everything that was published later than the rest."""
 LAUNCHED = ("kernel", "launch, client")
 """Timings without the time of the host."""
 _ROWS_OF_DECODING = 64

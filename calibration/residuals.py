@@ -51,7 +51,8 @@ _WORDS: Final = {
     "model": "models",
     "later": "later measurements",
 }
-"""Kinds of experiments as reports name them; of problems that several leave out the first counts."""
+"""Kinds of experiments as reports name them. Of problems that several leave out, the first
+counts."""
 
 
 @dataclass(frozen=True, slots=True)

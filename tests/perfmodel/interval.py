@@ -17,6 +17,7 @@ def interval_of(
     the table itself, and does not share the search of `intervals`."""
     known = table()
     wide = related_families(subject.family, device)
+    row = None
     own: DistanceClass | None = known.measured.distance(subject, device.id).distance_class
     while own is not None:
         described = {
@@ -40,5 +41,6 @@ def interval_of(
             row = described[narrow]
             break
         own = WIDER[own]
+    assert row is not None
     low, high = min(0.0, row.low), max(0.0, row.high)
     return prediction.seconds * math.exp(low), prediction.seconds * math.exp(high)

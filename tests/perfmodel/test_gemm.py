@@ -286,3 +286,54 @@ def test_narrow_weights_save_memory_not_products():
     assert seconds(gemm("16x28672x8192", dtype="bf16", weight="int4"), "mi300x") < 0.7 * wide
     large = seconds(gemm("8192x8192x8192", dtype="bf16"), "mi300x")
     assert seconds(gemm("8192x8192x8192", dtype="bf16", weight="int4"), "mi300x") > 0.95 * large
+
+
+def test_rows_that_are_no_multiple_of_a_load_are_loaded_in_narrower_ones() -> None:
+    """By hand: 1001 bf16 are 2002 bytes, so a lane loads one element, of which a CU takes 16 a
+    clock (32 bytes); a bank of the LDS takes one of its two bytes' width a clock. The columns of B
+    are along N."""
+    chip, known = machine(arch.load("mi300x"))
+    tile = {"dtype": "bf16", "library": "blas", "tile": "128x256x128"}
+    odd, even, batch = (
+        demand(problem.sizes, problem.operands, problem.candidates("cdna3"), chip, known)
+        for problem in (
+            gemm("300x512x1001", **tile),
+            gemm("300x512x1024", **tile),
+            gemm("2x300x512x1001", **tile),
+        )
+    )
+    assert known["l2_rate"] > 16 * 16
+    assert even.l2 == pytest.approx((128 + 256) * 2 * 1024)
+    assert odd.l2 == pytest.approx(8 * even.l2)
+    assert odd.lds == pytest.approx((2 + 2) / (1 + 2) * even.lds)
+    assert batch.l2 == pytest.approx((8 * 128 + 256) * 2 * 1024)
+    assert odd.matrix == even.matrix
+
+
+@pytest.mark.parametrize("device", ["mi100", "mi300x", "mi355x", "rx9070xt", "h100_sxm", "b200"])
+@pytest.mark.parametrize("shape", ["16x512x512x512", "4096x4096x4096", "64x8192x1024"])
+def test_an_odd_size_is_not_faster_than_the_next_even_one(device: str, shape: str) -> None:
+    *batch, m, n, k = map(int, shape.split("x"))
+    chip = arch.load(device)
+    for sizes in ((m, n, k - 1), (m, n - 1, k), (m - 1, n - 1, k - 1)):
+        odd = gemm("x".join(map(str, (*batch, *sizes))), dtype="bf16", library="blas")
+        even = gemm(shape, dtype="bf16", library="blas")
+        assert odd.predict(chip).seconds >= 0.99 * even.predict(chip).seconds
+
+
+def test_unaligned_rows_lose_the_instructions_that_read_by_a_descriptor() -> None:
+    """An H100 multiplies 16-bit rows of odd length with those of its predecessor; fp32 is
+    multiplied by its vector units in any case."""
+    chip = arch.load("h100_sxm")
+    ratio = {
+        dtype: gemm("32x2048x2048x2047", dtype=dtype, library="blas").predict(chip).seconds
+        / gemm("32x2048x2048x2048", dtype=dtype, library="blas").predict(chip).seconds
+        for dtype in ("bf16", "fp32")
+    }
+    assert 1.5 < ratio["bf16"] < 2.5
+    assert ratio["fp32"] == pytest.approx(1, abs=0.05)
+
+
+def test_an_unknown_layout_is_one_line() -> None:
+    with pytest.raises(UnknownName, match="layout of A and B"):
+        gemm("64x64x64", dtype="bf16", transposed="XY")

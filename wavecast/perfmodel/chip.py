@@ -54,7 +54,7 @@ class Chip:
 
     def matrix_rate(self, dtype: str) -> float:
         """FLOP per clock and CU of a matrix dtype; MissingFact when the chip has none known."""
-        return _matrix_rate(self.device, dtype)
+        return matrix_rate(self.device, dtype)
 
     def coefficient(self, family: str, name: str) -> float:
         """A coefficient for this device. Raises UnknownName or MissingFact."""
@@ -167,7 +167,8 @@ def _latencies(device: Device, clock: float, constants: Mapping[str, float]) -> 
 
 
 @cache
-def _matrix_rate(device: Device, dtype: str) -> float:
+def matrix_rate(device: Device, dtype: str) -> float:
+    """FLOP per clock and CU of a matrix dtype. Raises MissingFact where none is known."""
     per_clock = _number(device, f"ops_clk_cu_mat_{dtype}")
     if per_clock is not None:
         return per_clock
@@ -180,4 +181,4 @@ def _matrix_rate(device: Device, dtype: str) -> float:
     return peak.number / device.compute_units / device.clock_hz.number
 
 
-__all__ = ["Chip", "of_device", "sustained_bandwidth"]
+__all__ = ["Chip", "matrix_rate", "of_device", "sustained_bandwidth"]

@@ -17,7 +17,9 @@ from typing import Final
 
 from wavecast import arch
 from wavecast.arch import Device
+from wavecast.errors import MissingFact
 from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.chip import matrix_rate
 
 MARGIN: Final = 1.01
 """Factor by which a size may be outside of the measured range: what rounding changes."""
@@ -117,7 +119,7 @@ class Distance:
 def related_families(family: str, device: Device) -> tuple[str, ...]:
     """The family and the name in `RELATED` of those with its limits on a device, the narrower
     first. Products without matrix units have other limits than the family elsewhere."""
-    if family in PRODUCTS and device.peak_flops("fp16") is None:
+    if family in PRODUCTS and not _has_matrix_units(device):
         return ("products without matrix units",)
     group = next((name for name, families in RELATED.items() if family in families), "")
     return (family, group) if group else (family,)
@@ -177,6 +179,14 @@ def features(sizes: Mapping[str, float]) -> dict[str, float]:
 @cache
 def _target(device: str) -> str:
     return arch.load(device).target
+
+
+def _has_matrix_units(device: Device) -> bool:
+    try:
+        matrix_rate(device, "fp16")
+    except MissingFact:
+        return False
+    return True
 
 
 def _within(sizes: Mapping[str, float], ranges: Iterable[MeasuredRange]) -> bool:
