@@ -4,9 +4,10 @@
 
 An experiment leaves out one chip, one compiler target, one library, one source (a repository), what
 was published later than the rest, or a third of the models (files, layers, programs) of a family,
-calibrates without them (`refit`), and predicts them. The committed table `calibration/left_out.json` has their errors, and quantiles of log(measured /
-predicted) by distance class. The intervals of predictions (`calibration.residuals`) and
-docs/accuracy.md derive from it. `--only` replaces the families that it names.
+calibrates without them (`refit`), and predicts them. The committed table
+`calibration/left_out.json` has their errors, and quantiles of log(measured / predicted) by distance
+class. The intervals of predictions (`calibration.residuals`) and docs/accuracy.md derive from it.
+`--only` replaces the families that it names.
 """
 
 from __future__ import annotations

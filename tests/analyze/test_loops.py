@@ -41,6 +41,7 @@ class KnownAccess:
     ways: float | None = None
     offsets: tuple[int | None, ...] | None = (0, 128)
     lanes: int | None = 64
+    row_bytes: int | None = None
     width: int = 4
 
     def lines(self, line_bytes: int) -> int | None:

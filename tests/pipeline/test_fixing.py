@@ -50,7 +50,7 @@ def fixed(*fixes: Fix, severity: str = "warning", rule: str = "register-spills")
     assert isinstance(launch, Launch)
     kernel = Kernel("k", subject.program, descriptor())
     read = ReadLaunch(launch, kernel, subject.analysis)
-    found = Fixing(read, DEVICE, given, predict(given, DEVICE).seconds)
+    found = Fixing(read, DEVICE, given, predict(given, DEVICE))
     finding = Finding(rule, severity, "", "", "as found", fixes=fixes)  # type: ignore[arg-type]
     return list(with_outcomes([finding], found))
 
@@ -97,6 +97,26 @@ def test_of_equal_fixes_the_first_is_advised() -> None:
     assert found.advice == "First."
 
 
+def test_an_outcome_has_the_interval_of_the_prediction() -> None:
+    (found,) = fixed(Fix("Do less.", Simulated(frozenset(range(4)), _free)))
+    assert found.outcome is not None
+    given = replace(profile(1216, resident=1), traffic=LevelTraffic(1e3, 1e3, 1e3))
+    now = predict(given, DEVICE)
+    outcome = found.outcome
+    assert outcome.low / outcome.seconds == pytest.approx(now.low / now.seconds)
+    assert outcome.high / outcome.seconds == pytest.approx(now.high / now.seconds)
+
+
+def test_what_is_gone_at_best_is_promised_only_where_no_other_fix_is_predicted() -> None:
+    """A kernel that is compiled with the fix says what it reaches, if that is nothing."""
+    gone = Fix("Do less.", Simulated(frozenset(range(4)), _free), at_best=True)
+    (alone,) = fixed(gone)
+    assert alone.outcome is not None
+    assert alone.outcome.at_best
+    (both,) = fixed(Fix("Change it.", Simulated(frozenset(), _as_now)), gone)
+    assert (both.advice, both.time_saved, both.outcome) == ("", 0.0, None)
+
+
 def test_a_cost_that_is_paid_once_has_a_break_even() -> None:
     change = Simulated(frozenset(range(4)), _free)
     (found,) = fixed(Fix("Copy.", change, once_seconds=1.0))
@@ -127,7 +147,7 @@ def test_a_kernel_whose_time_is_unknown_after_the_fix_has_no_outcome(
     monkeypatch.setattr(fixing, "recompile", lambda *_: read.launch)
     monkeypatch.setattr(fixing, "read_launch", lambda *_: read)
     monkeypatch.setattr(fixing, "predict_launch", lambda *_, **__: Predicted(None))
-    found = Fixing(read, DEVICE, profile(1216), 1.0)
+    found = Fixing(read, DEVICE, profile(1216), predict(profile(1216), DEVICE))
     assert found.outcome(Fix("", Recompiled(""))) is None
 
 
@@ -147,7 +167,7 @@ def test_other_tiles_count_only_where_the_kernel_stores_as_much(
     monkeypatch.setattr(fixing, "recompile", lambda *_: again.launch)
     monkeypatch.setattr(fixing, "read_launch", lambda *_: again)
     monkeypatch.setattr(fixing, "predict_launch", lambda *_, **__: Predicted(prediction))
-    found = Fixing(read, DEVICE, profile(1216), 1.0)
+    found = Fixing(read, DEVICE, profile(1216), predict(profile(1216), DEVICE))
     outcome = found.outcome(Fix("", Recompiled("", same_work=True)))
     assert (outcome is not None) == counts
     assert found.outcome(Fix("", Recompiled("other"))) is not None

@@ -121,6 +121,15 @@ def test_a_gather_is_a_note_and_contiguous_access_is_nothing() -> None:
     assert not find(with_memory(kernel(), halved), "uncoalesced-global")
 
 
+def test_rows_of_a_tile_that_end_early_are_no_gather() -> None:
+    rows = memory(pattern="rows", stride=None, lines=32, transactions_ideal=8, row_bytes=32)
+    found = the_one(with_memory(kernel(), rows), "uncoalesced-global")
+    assert found.severity == "warning"
+    assert "sort" not in found.advice
+    assert "go on elsewhere after 32 bytes" in found.evidence
+    assert all(fix.at_best for fix in found.fixes)
+
+
 LDS_LOOP = """
 .LBB0_1:
 {reads}

@@ -10,7 +10,7 @@ import pytest
 from tests.rules.support import assembly_subject
 from wavecast.compile.codeobject import Parameter
 from wavecast.rules.finding import RuleInput
-from wavecast.rules.tiles import BlockSize, block_sizes, other_blocks, resize_block
+from wavecast.rules.tiles import NARROWEST, BlockSize, block_sizes, other_blocks, resize_block
 
 TILE = """module {
   tt.func public @tile(%x: !tt.ptr<f32>, %n: i32) {
@@ -92,3 +92,37 @@ def test_what_depends_on_a_block_in_an_unknown_way_is_left_alone(extra: str) -> 
 
 def test_blocks_smaller_than_a_matrix_instruction_are_not_tried() -> None:
     assert resize_block(subject(BLOCK_N=32), BlockSize(("BLOCK_N",), 32), 8) is None
+
+
+NARROW = """module {
+  tt.func public @narrow(%x: !tt.ptr<bf16>, %n: i32) {
+    %c2_i32 = arith.constant 2 : i32
+    %pid = tt.get_program_id x : i32
+    %first = arith.muli %pid, %c2_i32 : i32
+    %columns = tt.make_range {end = 2 : i32, start = 0 : i32} : tensor<2xi32>
+    %cells = tt.splat %n : i32 -> tensor<1024x2xi32>
+    tt.return
+  }
+}
+"""
+
+
+def test_a_narrow_block_is_replaced_where_it_is_a_dimension_and_a_factor() -> None:
+    given, block = subject(NARROW, BLOCK_M=1024, BLOCK_N=2), BlockSize(("BLOCK_N",), 2)
+    assert block in block_sizes(given, NARROWEST)
+    assert block not in block_sizes(given)
+    change = resize_block(given, block, 32)
+    assert change is not None
+    assert change.grid == (7, 40, 1)
+    assert "tensor<1024x32xi32>" in change.text
+    assert "%c2_i32 = arith.constant 32" in change.text
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["%other = arith.addi %n, %c2_i32 : i32", "%c1_i32 = arith.constant 1 : i32"],
+)
+def test_a_narrow_block_whose_number_may_be_another_one_stays(line: str) -> None:
+    text = NARROW.replace("    tt.return", f"    {line}\n    tt.return")
+    given = subject(text, BLOCK_M=1024, BLOCK_N=2)
+    assert resize_block(given, BlockSize(("BLOCK_N",), 2), 32) is None

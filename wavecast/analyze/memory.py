@@ -136,6 +136,7 @@ def _describe(
         location=instruction.location,
         loop=loop,
         lanes=access.lanes if access is not None else None,
+        row_bytes=access.row_bytes if access is not None else None,
     )
 
 

@@ -279,6 +279,7 @@ def _memory(
                 location=instruction.location,
                 loop=loop,
                 lanes=pattern.lanes if pattern else None,
+                row_bytes=pattern.row_bytes if pattern else None,
             )
         )
     return tuple(entries)

@@ -92,9 +92,9 @@ class MemoryInstruction:
     """One memory instruction: how wide it is and what its lanes touch.
 
     `bytes_per_lane` is per wave for scalar loads. `argument` names the kernel parameter its
-    address comes from, "" when unknown. `pattern` is `contiguous`, `strided`, `broadcast`,
-    `irregular` (known, no single stride) or `unknown`; `stride` is bytes between neighbouring
-    lanes where there is one. `lines` is how many cache lines a full wave touches,
+    address comes from, "" when unknown. `pattern` is `contiguous`, `strided`, `broadcast`, `rows`
+    (of equal length), `irregular` (known, none of these) or `unknown`; `stride` is bytes between
+    neighbouring lanes where there is one. `lines` is how many cache lines a full wave touches,
     `transactions_ideal` how many it would need; for LDS `conflict_ways` is the bank-conflict
     factor (1 = none). None where the address could not be derived.
     """
@@ -114,6 +114,9 @@ class MemoryInstruction:
     loop: int | None
     lanes: int | None = None
     """Lanes of a wave that take part; None where that is not known."""
+    row_bytes: int | None = None
+    """Contiguous bytes before the addresses go on elsewhere; None where it is not always as many or
+    not known."""
 
 
 @dataclass(frozen=True, slots=True)

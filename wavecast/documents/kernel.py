@@ -216,7 +216,7 @@ class MemoryInstructionJson(JsonObject):
     kind: Annotated[str, doc("load, store, atomic, load_to_lds, store_from_lds, permute")]
     bytes_per_lane: Annotated[Count, doc("bytes per lane; per wave for scalar loads")]
     argument: Annotated[str, doc("kernel parameter of the address; empty when unknown")]
-    pattern: Annotated[str, doc("contiguous, strided, broadcast, irregular or unknown")]
+    pattern: Annotated[str, doc("contiguous, strided, broadcast, rows, irregular or unknown")]
     stride: Annotated[int | None, doc("bytes between neighbouring lanes")]
     lines: Annotated[Count | None, doc("cache lines a full wave touches")]
     transactions_ideal: Annotated[Count | None, doc("cache lines it would need")]

@@ -54,6 +54,7 @@ RULES: Final = MappingProxyType(
         "partial-last-wave": "wavecast.rules.partial_wave",
         "launch-bound": "wavecast.rules.sequences",
         "other-settings": "wavecast.rules.other_settings",
+        "far-from-floor": "wavecast.rules.floor_distance",
     }
 )
 

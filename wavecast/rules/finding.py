@@ -44,6 +44,11 @@ class Finding:
     """The words its message begins with where it says the same of other things: `loads of x`."""
 
 
+def kernel_location(code: CodeObject) -> SourceLocation | None:
+    """The first line of a kernel; None where it is not known, as in assembly."""
+    return SourceLocation(code.source, code.source_line) if code.source_line else None
+
+
 @dataclass(frozen=True, slots=True)
 class RuleInput:
     """The input of a rule. `program` is the machine code (SASS for NVIDIA), `launch` None without a
@@ -60,9 +65,7 @@ class RuleInput:
     def kernel_location(self) -> SourceLocation | None:
         """The first line of the kernel, for findings about the whole kernel; None where it is not
         known, as in assembly."""
-        if not self.code.source_line:
-            return None
-        return SourceLocation(self.code.source, self.code.source_line)
+        return kernel_location(self.code)
 
 
 @dataclass(frozen=True, slots=True)

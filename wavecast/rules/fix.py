@@ -63,13 +63,15 @@ class Fix:
 
     `name` is the advice in a word or two (`padding`), for comparisons. `once_seconds` is what the
     fix costs once (a contiguous copy), for the number of launches after which it pays; 0 for a fix
-    that only changes the kernel.
+    that only changes the kernel. `at_best`: the change is what was found gone altogether, which the
+    advice may not reach; other fixes of the finding come first.
     """
 
     advice: str
     change: Change
     name: str = ""
     once_seconds: float = 0.0
+    at_best: bool = False
 
 
 def together(fixes: Sequence[Fix]) -> Fix | None:
@@ -101,11 +103,16 @@ class Outcome(JsonObject):
     """The predicted effect of the advice."""
 
     seconds: Annotated[NonNegative, doc("predicted time with the fix")]
+    low: Annotated[NonNegative, doc("lower end of its 80 % interval")]
+    high: Annotated[NonNegative, doc("upper end of its 80 % interval")]
     method: Annotated[
         Literal["recompiled", "simulated"],
         doc("recompiled: the kernel was compiled with the fix; simulated: without what was found"),
     ]
     before: ResourceUse
+    at_best: Annotated[
+        bool, doc("whether the fix may save less: the time is that without what was found")
+    ] = False
     after: Annotated[ResourceUse | None, doc("with the fix; null where it was simulated")] = None
     break_even: Annotated[
         Count | None,

@@ -139,7 +139,11 @@ def _could_be_wide(access_group: AccessGroup) -> bool:
 
 def _fills_lines(item: MemoryInstruction) -> bool:
     """Whether the lanes lie in a few rows (of a tile narrower than the wave), each contiguous."""
-    if item.pattern != "irregular" or item.lines is None or not item.transactions_ideal:
+    if (
+        item.pattern not in ("rows", "irregular")
+        or item.lines is None
+        or not item.transactions_ideal
+    ):
         return False
     return item.lines <= ROWS * item.transactions_ideal
 

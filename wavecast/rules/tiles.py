@@ -4,7 +4,8 @@ A block size is a `tl.constexpr` whose value is a dimension of the kernel's tens
 as dimensions of types, ends of ranges, and constants (itself, and one less where sizes are rounded
 up). All of them are replaced; the grid changes along the axes whose program ids are multiplied by
 it. Whether the kernel still does the same work is checked after compilation
-(`pipeline.explain.fixing`).
+(`pipeline.explain.fixing`). A size below `SMALLEST` may be any number: it is replaced only where
+the IR has it as a dimension and as a factor of program ids.
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ from wavecast.rules.triton_stages import module, module_slices, stage
 
 SMALLEST: Final = 16
 """Elements of the smallest tile that is tried: matrix instructions take no smaller one."""
+NARROWEST: Final = 2
+"""Elements of the smallest dimension that can be told from others in the IR."""
 LARGEST: Final = 8192
 """Elements of the largest dimension that is tried."""
 
@@ -46,8 +49,8 @@ class BlockSize:
         return "=".join((*self.names, str(value)))
 
 
-def block_sizes(subject: RuleInput) -> list[BlockSize]:
-    """The block sizes of a kernel of Triton, the largest first."""
+def block_sizes(subject: RuleInput, smallest: int = SMALLEST) -> list[BlockSize]:
+    """The block sizes of a kernel of Triton from `smallest` on, the largest first."""
     text = stage(subject, "ttir")
     dimensions = {
         int(size) for match in _TENSOR.finditer(text) for size in match[2].split("x") if size
@@ -55,7 +58,7 @@ def block_sizes(subject: RuleInput) -> list[BlockSize]:
     names_by_value: dict[int, list[str]] = {}
     for parameter in subject.code.parameters:
         value = parameter.constant
-        if not isinstance(value, int) or isinstance(value, bool) or value < SMALLEST:
+        if not isinstance(value, int) or isinstance(value, bool) or value < smallest:
             continue
         if value in dimensions and value & (value - 1) == 0:
             names_by_value.setdefault(value, []).append(parameter.name)
@@ -85,14 +88,14 @@ def resize_block(subject: RuleInput, block: BlockSize, value: int) -> Recompiled
     if "tt.get_num_programs" in text or _has_derived_constant(text, block, subject):
         return None
     axes = _axes(parsed, sliced, block.value)
-    if axes is None:
+    small = block.value < SMALLEST
+    if axes is None or (small and not _only_multiplies(parsed, block.value)):
         return None
     grid = list(launch.grid)
     for axis in axes:
         grid[axis] = -(-grid[axis] * block.value // value)
-    changed = _replace_sizes(
-        text, {block.value: value, block.value - 1: value - 1}, block.value, value
-    )
+    numbers = {block.value: value} if small else {block.value: value, block.value - 1: value - 1}
+    changed = _replace_sizes(text, numbers, block.value, value)
     x, y, z = grid
     return Recompiled(changed, grid=(x, y, z), same_work=True)
 
@@ -130,6 +133,25 @@ def _axes(parsed: IrModule, sliced: TritonSlices, value: int) -> list[int] | Non
     return product_axes
 
 
+def _only_multiplies(parsed: IrModule, value: int) -> bool:
+    """Whether constants of a value are factors and nothing else, and none is one less, which
+    rounds up."""
+    names: set[str] = set()
+    for operation in parsed.operations_named("arith.constant"):
+        match = _CONSTANT.search(operation.text)
+        if match is None:
+            continue
+        if int(match[2]) == value:
+            names.update(operation.results)
+        elif int(match[2]) == value - 1:
+            return False
+    return all(
+        operation.name == "arith.muli"
+        for operation in parsed.operations
+        if names & set(uses(operation))
+    )
+
+
 def _axis(operation: Operation) -> list[int]:
     match = _PROGRAM_ID.search(operation.text)
     return [_AXES.index(match[1])] if match is not None else []
@@ -151,4 +173,4 @@ def _replace_sizes(text: str, numbers: Mapping[int, int], old: int, new: int) ->
     return _TENSOR.sub(types, text)
 
 
-__all__ = ["BlockSize", "block_sizes", "other_blocks", "resize_block"]
+__all__ = ["NARROWEST", "BlockSize", "block_sizes", "other_blocks", "resize_block"]

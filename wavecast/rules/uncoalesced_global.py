@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
+from wavecast import dtypes
 from wavecast.analyze.result import MemoryInstruction
 from wavecast.perfmodel.launches import LaunchChanges
 from wavecast.perfmodel.reshaping import split_loop
@@ -15,6 +17,8 @@ from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Array, Fix
 from wavecast.rules.loops import GLOBAL_SPACES, matters
 from wavecast.rules.rates import placement
+from wavecast.rules.tiles import NARROWEST, block_sizes, resize_block
+from wavecast.rules.wording import join_names
 from wavecast.wording import count
 
 NAME = "uncoalesced-global"
@@ -59,11 +63,13 @@ def _finding(subject: RuleInput, access_group: AccessGroup) -> Finding:
     kind = _PLURALS[worst.kind]
     about = f"{kind} of {worst.argument}" if worst.argument else kind
     gather = worst.pattern == "irregular"
-    distance = (
-        f"neighbouring lanes are {count(worst.stride, 'byte')} apart"
-        if worst.stride is not None
-        else "the lanes' addresses follow no single stride"
-    )
+    advice = _narrow_tile(subject, worst) or _advice(subject, gather)
+    if worst.stride is not None:
+        distance = f"neighbouring lanes are {count(worst.stride, 'byte')} apart"
+    elif worst.row_bytes is not None:
+        distance = f"the lanes' addresses go on elsewhere after {count(worst.row_bytes, 'byte')}"
+    else:
+        distance = "the lanes' addresses follow no single stride"
     return Finding(
         rule=NAME,
         severity="note" if gather else "warning",
@@ -71,12 +77,13 @@ def _finding(subject: RuleInput, access_group: AccessGroup) -> Finding:
         f"{worst.transactions_ideal} would do",
         evidence=f"{access_group.mnemonics}: {distance}, {count(worst.bytes_per_lane, 'byte')} "
         "per lane",
-        advice=_advice(subject, gather),
+        advice=advice,
         location=access_group.location,
         instruction=worst.index,
         fixes=(
             *_wave_per_row(subject, access_group, instructions),
-            simulated_fix(_advice(subject, gather), contiguous, instructions),
+            *_longer_rows(subject, worst),
+            replace(simulated_fix(advice, contiguous, instructions), at_best=True),
         ),
         covers=instructions,
         about=about,
@@ -112,6 +119,59 @@ def _wave_per_row(
         change,
         instructions,
     )
+
+
+def _longer_rows(subject: RuleInput, access: MemoryInstruction) -> Iterator[Fix]:
+    """Tiles of Triton with longer rows in memory, up to a cache line."""
+    element, line = _element_bytes(subject, access), _line_bytes(subject)
+    for block in block_sizes(subject, NARROWEST):
+        if not element or block.value * element != access.row_bytes:
+            continue
+        for row_bytes in (line // 4, line // 2, line):
+            value = row_bytes // element
+            change = resize_block(subject, block, value) if value > block.value else None
+            if change is not None:
+                text = block.text(value)
+                yield Fix(
+                    f"Use {text} (now {block.value}): a row of the tile is "
+                    f"{count(block.value * element, 'contiguous byte')}, a cache line {line}.",
+                    change,
+                    text,
+                )
+
+
+def _narrow_tile(subject: RuleInput, access: MemoryInstruction) -> str:
+    """Advice for a tile of Triton that has few of the elements that are contiguous in memory; ""
+    for another access."""
+    element, line = _element_bytes(subject, access), _line_bytes(subject)
+    row_bytes = access.row_bytes
+    if not element or row_bytes is None or row_bytes >= line:
+        return ""
+    names = [
+        parameter.name
+        for parameter in subject.code.parameters
+        if parameter.constant == row_bytes // element and not isinstance(parameter.constant, bool)
+    ]
+    if not names:
+        return ""
+    return (
+        f"Let the tile have more of the elements that are contiguous in memory: its rows "
+        f"({join_names(names)} = {row_bytes // element}) have {count(row_bytes, 'byte')}, a cache "
+        f"line {line}."
+    )
+
+
+def _element_bytes(subject: RuleInput, access: MemoryInstruction) -> int:
+    """Bytes of an element of the tensor that a kernel of Triton accesses; 0 if it is not known."""
+    if subject.code.origin != "triton" or subject.launch is None:
+        return 0
+    dtypes_by_name = {argument.name: argument.dtype for argument in subject.launch.arguments}
+    dtype = dtypes_by_name.get(access.argument, "")
+    return int(dtypes.element_bytes(dtype)) if dtype and dtypes.is_dtype(dtype) else 0
+
+
+def _line_bytes(subject: RuleInput) -> int:
+    return subject.device.facts.integer("l1v_line", "B")
 
 
 def _has_room(subject: RuleInput) -> bool:

@@ -120,7 +120,8 @@ global_load_dword v3, v1, s[4:5]"""
 
     launch = replace(launch, block=(8, 8, 1))
     found = values.evaluate(kernel.program, kernel.descriptor, kernel.code, launch)
-    access = next(a for a in found.accesses.values() if a.pattern == "irregular")
+    access = next(a for a in found.accesses.values() if a.pattern == "rows")
+    assert access.row_bytes == 32
     assert access.offsets is not None
     assert access.offsets[:9] == (0, 4, 8, 12, 16, 20, 24, 28, 1024)
     assert access.lines(128) == 8
@@ -178,7 +179,10 @@ def test_phases_serve_every_lane_once(target: str, width: int, write: bool) -> N
         ([0, 4, 8, 12], 4, ("contiguous", 4)),
         ([0, None, 8, 12], 4, ("contiguous", 4)),
         ([12, 8, 4, 0], 4, ("strided", -4)),
-        ([0, 4, 4, 8], 4, ("irregular", None)),
+        ([0, 4, 4, 8], 4, ("rows", None)),
+        ([0, 4, 64, 68, 128, 132], 4, ("rows", None)),
+        ([0, 4, 64, 68, 72], 4, ("irregular", None)),
+        ([0, 64, 4, 72], 4, ("irregular", None)),
         ([5, 5, 5], 4, ("broadcast", 0)),
         ([None, 64], 4, ("broadcast", 0)),
     ],

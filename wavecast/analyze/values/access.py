@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 
@@ -23,8 +24,9 @@ class AddressPattern:
     """One memory instruction's addresses, the first time a wave executes it.
 
     `pattern` is `contiguous` (neighbouring lanes touch neighbouring bytes), `strided`, `broadcast`
-    (one address for all lanes), `irregular` (known, no single stride) or `unknown`; `stride` is
-    bytes between neighbouring lanes. `argument` names the kernel parameter the address comes from,
+    (one address for all lanes), `rows` (as many contiguous bytes again and again, as in a tile
+    narrower than the wave), `irregular` (known, none of these) or `unknown`; `stride` is bytes
+    between neighbouring lanes. `argument` names the kernel parameter the address comes from,
     "" when none or several could be. `offsets` holds one byte offset per lane, None for lanes that
     are off: relative to the argument's storage where that is known (`exact`), otherwise to the
     lowest lane's address. `width` is bytes per lane of one access; an instruction that accesses two
@@ -45,6 +47,15 @@ class AddressPattern:
     def lanes(self) -> int | None:
         """Lanes that take part; None when the addresses are not known."""
         return None if self.offsets is None else len(self.offsets) - self.offsets.count(None)
+
+    @property
+    def row_bytes(self) -> int | None:
+        """Contiguous bytes before the addresses go on elsewhere; None where it is not always as
+        many."""
+        if self.offsets is None:
+            return None
+        rows = _rows([offset for offset in self.offsets if offset is not None], self.width)
+        return rows[0] if len(set(rows)) == 1 else None
 
     def lines(self, line_bytes: int) -> int | None:
         """Cache lines of `line_bytes` a wave touches; the base is taken as aligned to a line
@@ -216,9 +227,15 @@ def classify(offsets: list[int | None], width: int) -> tuple[str, int | None]:
         return "broadcast", 0
     (lane, offset), (following, next_offset) = active[0], active[1]
     distance, steps = next_offset - offset, following - lane
-    if distance % steps:
-        return "irregular", None
     stride = distance // steps
     if any(value != offset + (number - lane) * stride for number, value in active):
-        return "irregular", None
+        rows = set(_rows([offset for _, offset in active], width))
+        return ("rows" if len(rows) == 1 and rows.pop() > width else "irregular"), None
     return ("contiguous" if stride == width else "strided"), stride
+
+
+def _rows(offsets: Sequence[int], width: int) -> list[int]:
+    """Bytes of the runs of lanes that follow each other in memory."""
+    ends = [n for n in range(1, len(offsets)) if offsets[n] != offsets[n - 1] + width]
+    bounds = [0, *ends, len(offsets)]
+    return [width * (end - start) for start, end in pairwise(bounds)]

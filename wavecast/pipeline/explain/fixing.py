@@ -20,6 +20,7 @@ from wavecast.arch import Device
 from wavecast.errors import Unpredictable, WavecastError
 from wavecast.perfmodel.atomics import CACHED, executions_of
 from wavecast.perfmodel.launches import LaunchChanges, changes_of
+from wavecast.perfmodel.prediction import Prediction
 from wavecast.perfmodel.profile import LaunchProfile
 from wavecast.pipeline.explain.prediction import predict_launch
 from wavecast.pipeline.explain.reading import ReadLaunch, read_launch
@@ -46,22 +47,29 @@ edges add."""
 class Fixing:
     """Predicts fixes of one launch on one device.
 
-    `profile` is what its prediction of `seconds` is from; at most `most` kernels are compiled.
+    `profile` is what its `prediction` is from; at most `most` kernels are compiled.
     """
 
     read: ReadLaunch
     device: Device
     profile: LaunchProfile
-    seconds: float
+    prediction: Prediction
     mall_resident: Mapping[str, float] = field(default_factory=dict)
     most: int = MOST_COMPILED
     _compiled: dict[object, Outcome | None] = field(default_factory=dict)
     _changes: LaunchChanges | None = None
 
+    @property
+    def seconds(self) -> float:
+        """The predicted time of the launch as it is."""
+        return self.prediction.seconds
+
     def outcome(self, fix: Fix) -> Outcome | None:
         """The predicted effect of a fix; None where it cannot be predicted."""
         change = fix.change
         effect = self._simulate(change) if isinstance(change, Simulated) else self._again(change)
+        if effect is not None and fix.at_best:
+            effect = structs.replace(effect, at_best=True)
         saved = self.seconds - effect.seconds if effect is not None else 0.0
         if effect is None or not fix.once_seconds or saved <= 0:
             return effect
@@ -76,7 +84,7 @@ class Fixing:
             seconds = change.run(self._changes, mask).seconds
         except (ValueError, Unpredictable):  # needs a profile from code, or its warps deadlock
             return None
-        return Outcome(seconds, "simulated", resources(self.read.analysis))
+        return simulated_outcome(seconds, self.prediction, resources(self.read.analysis))
 
     def _again(self, change: Recompiled) -> Outcome | None:
         key = change.key
@@ -98,10 +106,19 @@ class Fixing:
             )
         except WavecastError:
             return None
-        if launch_prediction.prediction is None:
+        prediction = launch_prediction.prediction
+        if prediction is None:
             return None
         before, after = resources(self.read.analysis), resources(analysis)
-        return Outcome(launch_prediction.prediction.seconds, "recompiled", before, after)
+        return Outcome(
+            prediction.seconds, prediction.low, prediction.high, "recompiled", before, after=after
+        )
+
+
+def simulated_outcome(seconds: float, now: Prediction, before: ResourceUse) -> Outcome:
+    """The outcome of a simulated change, whose interval is as wide as that of the time `now`."""
+    low, high = (seconds * end / now.seconds for end in (now.low, now.high))
+    return Outcome(seconds, low, high, "simulated", before)
 
 
 def _alike(first: ReadLaunch, other: ReadLaunch) -> bool:
@@ -151,6 +168,8 @@ def _with_outcome(finding: Finding, fixing: Fixing) -> Finding | None:
     outcomes = [(outcome, fix) for fix in finding.fixes if (outcome := fixing.outcome(fix))]
     if not outcomes:
         return finding
+    reached = [pair for pair in outcomes if not pair[0].at_best]
+    outcomes = reached or outcomes
     least = min(outcome.seconds for outcome, _ in outcomes)
     # of fixes that save about as much, the one the rule prefers
     enough = least + LEAST * fixing.seconds
@@ -206,6 +225,7 @@ __all__ = [
     "MOST_WITH_WHAT_IF",
     "Fixing",
     "resources",
+    "simulated_outcome",
     "sort_findings",
     "with_outcomes",
 ]

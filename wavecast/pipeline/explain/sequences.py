@@ -7,9 +7,8 @@ from dataclasses import replace
 
 from wavecast.isa.instruction import SourceLocation
 from wavecast.perfmodel.launches import launch_timing
-from wavecast.pipeline.explain.fixing import LEAST, resources, sort_findings
+from wavecast.pipeline.explain.fixing import LEAST, resources, simulated_outcome, sort_findings
 from wavecast.pipeline.explain.result import Explanation
-from wavecast.rules.fix import Outcome
 from wavecast.rules.sequences import NAME, TimedLaunch, sequence
 
 
@@ -36,7 +35,10 @@ def with_sequences(
         first = next(number for number, launch in timed.items() if launch.is_bound)
         if saved < LEAST:
             continue
-        outcome = Outcome(fused, "simulated", resources(results[first].analysis))
+        prediction = results[first].predicted.prediction
+        if prediction is None:
+            continue
+        outcome = simulated_outcome(fused, prediction, resources(results[first].analysis))
         finding = replace(finding, time_saved=saved, outcome=outcome)
         findings = tuple(sort_findings((finding, *results[first].findings)))
         results[first] = replace(results[first], findings=findings)

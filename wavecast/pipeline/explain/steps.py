@@ -21,7 +21,9 @@ from wavecast.pipeline.explain.fixing import (
 from wavecast.pipeline.explain.prediction import predict_launch
 from wavecast.pipeline.explain.reading import ReadLaunch, read_launch
 from wavecast.pipeline.explain.result import Explanation
-from wavecast.rules.finding import RuleInput
+from wavecast.rules.finding import RuleInput, kernel_location
+from wavecast.rules.floor_distance import NAME as FAR_FROM_FLOOR
+from wavecast.rules.floor_distance import floor_distance
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,11 +100,18 @@ def _with_outcomes(explanation: Explanation, read: ReadLaunch, conditions: Given
         read,
         explanation.device,
         profile,
-        prediction.seconds,
+        prediction,
         conditions.mall_resident,
         MOST_WITH_WHAT_IF if conditions.what_if else MOST_COMPILED,
     )
-    return replace(explanation, findings=with_outcomes(explanation.findings, fixing))
+    findings = with_outcomes(explanation.findings, fixing)
+    if FAR_FROM_FLOOR not in conditions.disabled_rules and not any(
+        (finding.time_saved or 0.0) > 0 for finding in findings
+    ):
+        location = kernel_location(explanation.code)
+        remaining = floor_distance(prediction, explanation.roofline, location)
+        findings += (remaining,) if remaining is not None else ()
+    return replace(explanation, findings=findings)
 
 
 def with_hint(conditions: Given, explanations: Iterable[Explanation], launch: Launch) -> Given:

@@ -91,12 +91,11 @@ def operation(group: MemoryGroup) -> str:
 
 
 def lanes(group: MemoryGroup) -> str:
-    """What the lanes touch: `contiguous`, `strided by 32 B`, `contiguous rows` for a tile whose
-    rows fill the cache lines they touch, `irregular`."""
+    """What the lanes touch: `contiguous`, `strided by 32 B`, `contiguous rows` of a tile,
+    `irregular`."""
     if group.pattern == "strided" and group.stride:
         return f"strided by {group.stride} B"
-    rows = group.lines is not None and group.transactions_ideal is not None
-    if group.pattern == "irregular" and rows and not wasteful(group):
+    if group.pattern == "rows" and group.space != "lds":
         return "contiguous rows"
     return group.pattern
 
