@@ -12,8 +12,10 @@ from typing import Final
 import numpy as np
 
 from calibration.cells import Cell, LeftOutTable
+from calibration import residuals
 from calibration.residuals import GroupCoverage
 from wavecast import wording
+from wavecast.perfmodel.distance import DistanceClass
 from wavecast.perfmodel.intervals import COVERAGE
 from wavecast.report.kit.units import UNKNOWN, count
 from wavecast.report.validation.markdown import SCORES, markdown_table
@@ -23,7 +25,9 @@ PAGE: Final = Path(__file__).parents[1] / "docs" / "accuracy.md"
 SERVING: Final = Path(__file__).with_name("serving.json")
 README: Final = Path(__file__).parents[1] / "README.md"
 _KINDS: Final = {
+    "later": "Later measurements",
     "chip": "Chips",
+    "target": "Targets",
     "library": "Libraries",
     "source": "Sources",
 }
@@ -45,9 +49,11 @@ which the tests compare. `docs/glossary.md` explains the terms.
 _LEFT_OUT: Final = """\
 ## Errors on what was left out
 
-A chip, a library, a source (a repository) or a third of the models (files of models, layers,
-programs) is removed from the measurements, the coefficients are fitted again, and what was removed
-is predicted: what an error is for a chip, a library or a model that nobody measured. Coefficients
+What was published later than the rest of a family (at least a quarter of it, whole months), a chip,
+all chips of a compiler target, a library, a source (a repository) or a third of the models (files
+of models, layers, programs) is removed from the measurements, the coefficients are fitted again,
+and what was removed is predicted: what an error is for next month's measurements, for a chip, a
+library or a model that nobody measured. Coefficients
 of a removed chip get the values of the chips most like it, or what facts say
 (`calibration/priors.py`); those of a removed library the middle of the others, or a guess from its
 code; the few of kernels, which are physical, stay. What facts say for
@@ -112,8 +118,28 @@ def _summary(known: LeftOutTable, groups: Sequence[GroupCoverage]) -> Iterator[s
     yield markdown_table(["left out", "groups", "median error", "in interval", "width"], rows)
     yield f"\nThe target of *in interval* is {COVERAGE:.0%}; single groups are above or below.\n"
     yield markdown_table(
-        ["family", "chips", "libraries", "sources", "models"], _by_family(known, groups)
+        ["family", *(title.lower() for title in _KINDS.values()), "models"],
+        _by_family(known, groups),
     )
+    yield "\nBy what separates a prediction from the nearest measurement:\n"
+    yield markdown_table(
+        ["distance", "groups", "median error", "in interval", "width"], _by_class(known)
+    )
+
+
+def _by_class(known: LeftOutTable) -> Iterator[list[str]]:
+    """The coverage of every distance class, groups counted equally, and the mean width."""
+    parts = residuals.coverage(known, by_class=True)
+    for distance_class in DistanceClass:
+        same = [one for one in parts if one.distances == (distance_class.value,)]
+        if same:
+            yield [
+                distance_class.value,
+                count(len(same)),
+                share(float(np.median([one.median for one in same]))),
+                share(float(np.mean([one.coverage for one in same]))),
+                ratio(float(np.log(np.mean([np.exp(one.width) for one in same])))),
+            ]
 
 
 def _kept(known: LeftOutTable) -> str:
@@ -236,7 +262,7 @@ def page(known: LeftOutTable, groups: Sequence[GroupCoverage], fitted: str) -> s
 def readme(text: str, known: LeftOutTable, groups: Sequence[GroupCoverage]) -> str:
     """The README with the left-out errors between its two markers. Raises ValueError without."""
     table = markdown_table(
-        ["family", "chips", "libraries", "sources", "models"],
+        ["family", *(title.lower() for title in _KINDS.values()), "models"],
         _by_family(known, groups),
     )
     if known.kept:

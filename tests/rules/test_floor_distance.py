@@ -27,22 +27,22 @@ def finding(seconds: float, floor: float | None) -> Finding | None:
         bound="memory",
     )
     prediction = Prediction(
-        "mi300x", seconds, seconds, seconds, "memory", "static", {}, lines=SHARES
+        "mi300x", seconds, seconds, seconds, "memory", "static", {"launch": 1e-6}, lines=SHARES
     )
     return floor_distance(prediction, roofline, None)
 
 
 def test_the_time_is_told_by_cause_and_by_line_the_largest_first() -> None:
-    found = finding(10e-6, 4e-6)
+    found = finding(10e-6, 3e-6)
     assert found is not None
     assert (found.rule, found.severity, found.advice) == ("far-from-floor", "note", "")
     assert found.message.startswith("2.5 times its floor")
     assert found.evidence == (
-        "10 µs against 4 µs (memory); its time: waiting: memory 7 µs and vector work 2.9 µs; "
+        "10 µs against 3 µs (memory) and a launch; its time: waiting: memory 7 µs and vector work 2.9 µs; "
         "line 12 6 µs and line 9 3 µs"
     )
 
 
 def test_nothing_is_said_near_the_floor_or_without_one() -> None:
-    assert finding(10e-6, 8e-6) is None
+    assert finding(10e-6, 6e-6) is None
     assert finding(10e-6, None) is None

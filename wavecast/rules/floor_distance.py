@@ -26,8 +26,11 @@ def floor_distance(
 ) -> Finding | None:
     """The account of a launch far above its floor: causes, then source lines, each adding up to its
     time. None for one near its floor, or whose floor is not known."""
-    floor = roofline.sustained_seconds or roofline.floor_seconds
-    if not floor or prediction.seconds < FACTOR * floor:
+    work = roofline.sustained_seconds or roofline.floor_seconds
+    if not work:
+        return None
+    floor = work + prediction.bounds.get("launch", 0.0)
+    if prediction.seconds < FACTOR * floor:
         return None
     causes = _named(prediction, "top-down")
     if not causes:
@@ -42,7 +45,7 @@ def floor_distance(
         rule=NAME,
         severity="note",
         message=f"{prediction.seconds / floor:.1f} times its floor, and no rule has a fix for it",
-        evidence=f"{_text(prediction.seconds)} against {_text(floor)} ({limit}); its time: "
+        evidence=f"{_text(prediction.seconds)} against {_text(work)} ({limit}) and a launch; its time: "
         f"{_listed(causes)}" + (f"; {_listed(lines)}" if lines else ""),
         advice="",
         location=location,
@@ -80,8 +83,8 @@ RULE = Rule(
     severity="note",
     title="Far from the floor without a fix",
     explanation=f"""\
-The floor is the time of the bytes and FLOPs at sustained rates. Between it and the predicted time
-lie waits, instructions, launches and units without work.
+The floor is the time of the bytes and FLOPs at sustained rates, and a launch. Between it and the predicted time
+lie waits, instructions and units without work.
 
 Fires for a launch that is predicted to take at least {FACTOR:g} times its floor when no fix of
 another finding saves time. It says what the time is made of: by cause and by source line, each
