@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from calibration.cells import Cell, LeftOutTable
 from calibration import residuals
+from calibration.cells import Cell, LeftOutTable
 from calibration.residuals import GroupCoverage
 from wavecast import wording
 from wavecast.perfmodel.distance import DistanceClass

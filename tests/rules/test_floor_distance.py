@@ -38,8 +38,8 @@ def test_the_time_is_told_by_cause_and_by_line_the_largest_first() -> None:
     assert (found.rule, found.severity, found.advice) == ("far-from-floor", "note", "")
     assert found.message.startswith("2.5 times its floor")
     assert found.evidence == (
-        "10 µs against 3 µs (memory) and a launch; its time: waiting: memory 7 µs and vector work 2.9 µs; "
-        "line 12 6 µs and line 9 3 µs"
+        "10 µs against 3 µs (memory) and a launch; its time: waiting: memory 7 µs and vector "
+        "work 2.9 µs; line 12 6 µs and line 9 3 µs"
     )
 
 

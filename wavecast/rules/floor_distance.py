@@ -45,8 +45,8 @@ def floor_distance(
         rule=NAME,
         severity="note",
         message=f"{prediction.seconds / floor:.1f} times its floor, and no rule has a fix for it",
-        evidence=f"{_text(prediction.seconds)} against {_text(work)} ({limit}) and a launch; its time: "
-        f"{_listed(causes)}" + (f"; {_listed(lines)}" if lines else ""),
+        evidence=f"{_text(prediction.seconds)} against {_text(work)} ({limit}) and a launch; "
+        f"its time: {_listed(causes)}" + (f"; {_listed(lines)}" if lines else ""),
         advice="",
         location=location,
     )
@@ -83,8 +83,8 @@ RULE = Rule(
     severity="note",
     title="Far from the floor without a fix",
     explanation=f"""\
-The floor is the time of the bytes and FLOPs at sustained rates, and a launch. Between it and the predicted time
-lie waits, instructions and units without work.
+The floor is the time of the bytes and FLOPs at sustained rates, and a launch. Between it and the
+predicted time lie waits, instructions and units without work.
 
 Fires for a launch that is predicted to take at least {FACTOR:g} times its floor when no fix of
 another finding saves time. It says what the time is made of: by cause and by source line, each
