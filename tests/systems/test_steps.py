@@ -88,7 +88,7 @@ def test_kernels_without_a_tuned_configuration_run_with_their_only_tile(ready) -
     step = Step(decode=4, context=1500)
     found = {}
     for machine in ("8xMI300X", "8xMI355X"):
-        model = ready("DeepSeek-R1", machine, 8, engine="sglang").model
+        model = ready("DeepSeek-R1", machine, 8, engine="sglang@0.5.5").model
         found[machine] = {k.priced.node.name: k.priced for k in model.kernels(step)}
     untuned, tuned = found["8xMI300X"], found["8xMI355X"]
     op = untuned["experts"].node.op
