@@ -64,7 +64,9 @@ class Engine:
     (`fraction_of` is `all`), that it takes for weights and cache (`static`), or of what everything
     else leaves that it takes for the cache (`free`); `memory_reserve` bytes less. `mixed`: a step
     may have decoding sequences and chunks of prompts. `graphs`: steps of decoding sequences are
-    captured graphs, for the numbers of sequences in `sizes`. `cache`: dtype of keys and values.
+    captured graphs, for the numbers of sequences in `sizes`; a step with prompts of at most
+    `prompt_graph` tokens consists of graphs and the kernels of attention. `cache`: dtype of keys
+    and values.
 
     A request is admitted when its prompt fits with the share `reserve` of the outputs to come.
     While sequences decode, the engine looks for new requests every `poll` steps, and one that was
@@ -108,6 +110,7 @@ class Engine:
     asynchronous: bool
     graphs: bool
     sizes: tuple[int, ...]
+    prompt_graph: int
     cache: str
     reserve: float
     poll: int
