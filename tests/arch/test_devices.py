@@ -20,7 +20,7 @@ def test_the_devices() -> None:
     others = {"mi355x", "mi455x", "rx6800xt", "rx7900xtx", "strixhalo", "rx9070xt"}
     others |= {"w7900", "r9700", "rx7800xt", "rx7600", "rx9060xt"}
     others |= {"radeon780m", "radeon860m", "radeon890m"}
-    nvidia = {"a100_80g_sxm", "h100_sxm", "h200", "b200", "gb200"}
+    nvidia = {"a100_80g_sxm", "h100_sxm", "h200", "b200", "gb200", "b300", "gb300"}
     assert set(IDS) == cdna | others | nvidia
 
 

@@ -50,6 +50,7 @@ def test_names(selector: str, device_id: str) -> None:
         ("sm_90", "h100_sxm", ("h200",)),
         ("SM90a", "h100_sxm", ("h200",)),
         ("sm_100", "b200", ("gb200",)),
+        ("sm_103", "b300", ("gb300",)),
     ],
 )
 def test_targets(selector: str, device_id: str, others: tuple[str, ...]) -> None:

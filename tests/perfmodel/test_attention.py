@@ -301,7 +301,7 @@ def test_backward_takes_longer_than_its_products() -> None:
         ("h100", replace(PREFILL, head=320, head_v=320), "efficient"),
         ("mi300x", DECODE, "triton"),
         ("h100", DECODE, "flash3"),
-        ("h100", LATENT, "flashmla"),
+        ("h100", LATENT, "flash3"),
         ("a100", LATENT, "triton"),
     ],
 )

@@ -117,11 +117,11 @@ def test_what_is_served_and_why_the_rest_is_not(config: str, compiled: list[Any]
     assert by_name["qkv_proj"].count == 3
     assert by_name["qkv_proj"].operators == ("matmul",)
     assert by_name["qkv_proj"].kernels == ("_matmul",)
-    assert by_name["rope, cache write"].why_not == "rope: too large"
+    assert by_name["rope"].why_not == "rope: too large"
     default = sum(one.default.seconds * one.count for one in decode.kernels)
     assert decode.before == pytest.approx(default)
-    rope = by_name["rope, cache write"].default.seconds * 3
-    assert decode.after == pytest.approx(rope + 1e-6 * (3 * 8 + 3))
+    rope = by_name["rope"].default.seconds * 3
+    assert decode.after == pytest.approx(rope + 1e-6 * (3 * 9 + 3))
     assert decode.covered == pytest.approx(1 - rope / default)
     assert ("matmul", {"m": 4, "n": 512, "k": 256, "dtype": "bfloat16"}, "mi300x") in compiled
     attention = dict(one[:2] for one in compiled if one[0] == "paged_attention" and one[1]["new"])
@@ -218,8 +218,8 @@ def test_formats_of_the_report(
         line = next(line for line in shown["text"].splitlines() if one["name"] in line)
         assert one["layer"] in line
         assert f"| {one['name']} | {one['layer']} |" in shown["markdown"]
-    assert "rope, cache write: rope: too large" in shown["text"]
-    assert "- rope, cache write: rope: too large" in shown["markdown"]
+    assert "rope: rope: too large" in shown["text"]
+    assert "- rope: rope: too large" in shown["markdown"]
 
 
 def test_markdown_of_a_bound(config: str, compiled: list[Any]) -> None:

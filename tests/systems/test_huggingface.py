@@ -153,3 +153,38 @@ def test_experts_of_a_checkpoint_have_their_own_format() -> None:
         method = {"quant_method": "fp8", "expert_dtype": stored}
         with pytest.raises(UsageError, match=r"expert_dtype is .*; known: fp4, fp8"):
             precision(huggingface.config_of({**values, "quantization_config": method}, "V4"))
+
+
+@pytest.mark.parametrize(
+    ("name", "attention", "experts"),
+    [
+        ("MiniMax-M2.7", "fp8 block", "fp8 block"),
+        ("Kimi-K2-Instruct", "fp8 block", "fp8 block"),
+        ("Kimi-K2-Thinking", "bf16 none", "int4 none"),
+        ("GLM-5.1-FP8", "fp8 block", "fp8 block"),
+        ("GLM-5.1", "bf16 none", "bf16 none"),
+        ("GLM-5.3-FP8", "fp8 block", "fp8 block"),
+        ("Qwen3-235B-A22B-FP8", "fp8 block", "fp8 block"),
+    ],
+)
+def test_known_models_have_the_format_of_their_checkpoint(name, attention, experts) -> None:
+    formats = precision(huggingface.load(name))
+    assert f"{formats.attention.weights} {formats.attention.scaling}" == attention
+    assert f"{formats.experts.weights} {formats.experts.scaling}" == experts
+
+
+def test_an_entry_states_what_differs_from_the_one_it_is_like() -> None:
+    whole, shared = huggingface.load("GLM-5"), huggingface.load("GLM-5.2-FP8")
+    assert shared.values["hidden_size"] == whole.values["hidden_size"]
+    assert "quantization_config" not in whole.values
+    # 21 of 78 layers choose keys, the others use those of the layer before.
+    assert shared.architecture.parameters < whole.architecture.parameters
+    assert huggingface.models()["GLM-5.2"].get("aliases") == ["GLM-5.3"]
+
+
+def test_a_checkpoint_may_say_that_queries_and_keys_have_norms(tmp_path: Path) -> None:
+    values = dict(huggingface.models()["MiniMax-M2"], use_qk_norm=True)
+    path = tmp_path / "config.json"
+    path.write_text(json.dumps(values))
+    same = huggingface.load(str(path)).architecture
+    assert same.parameters == huggingface.load("MiniMax-M2").architecture.parameters

@@ -10,7 +10,7 @@ import pytest
 import wavecast
 from wavecast import arch
 from wavecast.documents.system import SystemDocument
-from wavecast.errors import NothingAnalysed, UsageError
+from wavecast.errors import NothingAnalysed, UnknownName, UsageError
 from wavecast.json_schema import json_schema
 from wavecast.systems.intervals import metric_interval
 
@@ -61,3 +61,10 @@ def test_what_cannot_be_served_is_refused() -> None:
     assert wavecast.model("DeepSeek-R1", "mi300x").answers[0].why_not
     with pytest.raises(UsageError, match="exclude each other"):
         wavecast.serve("Llama-3.1-8B", "mi300x", rate=2, concurrency=4)
+
+
+def test_a_module_takes_its_inputs_and_a_system_by_position() -> None:
+    with pytest.raises(UsageError, match="takes no argument 3"):
+        wavecast.model("script.py:factory", None, "h200", 3)
+    with pytest.raises(UnknownName, match="mi3000x"):
+        wavecast.model("script.py:factory", None, "mi3000x")

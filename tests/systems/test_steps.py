@@ -88,7 +88,7 @@ def test_kernels_without_a_tuned_configuration_run_with_their_only_tile(ready) -
     step = Step(decode=4, context=1500)
     found = {}
     for machine in ("8xMI300X", "8xMI355X"):
-        model = ready("DeepSeek-R1", machine, 8, engine="sglang").model
+        model = ready("DeepSeek-R1", machine, 8, engine="sglang@0.5.5").model
         found[machine] = {k.priced.node.name: k.priced for k in model.kernels(step)}
     untuned, tuned = found["8xMI300X"], found["8xMI355X"]
     op = untuned["experts"].node.op
@@ -161,3 +161,23 @@ def test_heads_that_do_not_divide_name_a_number_that_does() -> None:
     with pytest.raises(UsageError) as caught:
         check(huggingface.read(values, label), Parallelism(tensor=72))
     assert caught.value.hint == "--tp 32 divides them"
+
+
+def test_graphs_of_prompts_leave_the_launches_of_attention(ready) -> None:
+    """vLLM captures the pieces between the operators of attention up to 512 tokens."""
+    model = ready("Llama-3.1-8B", "h200", engine="vllm@0.11").model
+    launch = model.builder.engine.launch
+    base = model.builder.engine.host_step + model.builder.engine.host_sequence
+    short, long = Step(chunks=1, tokens=512), Step(chunks=1, tokens=513)
+    count = sum(kernel.count for kernel in model.kernels(short))
+    attention = sum(
+        kernel.count for kernel in model.kernels(short) if kernel.priced.node.module == "attention"
+    )
+    assert model.time(short).host == pytest.approx(base + launch * attention)
+    assert model.time(long).host == pytest.approx(base + launch * count)
+    assert (
+        model.time(Step(decode=513, context=8)).host > model.time(Step(decode=512, context=8)).host
+    )
+    for step in (short, Step(chunks=2, tokens=256)):
+        grid = model.seconds(0, 0.0, step.chunks, step.tokens, 0.0)
+        assert grid == pytest.approx(model.time(step).seconds, rel=1e-6)

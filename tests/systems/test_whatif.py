@@ -16,7 +16,8 @@ LOADS = loads(256, 64, concurrency=(8,), requests=16)
 
 
 def changed(text: str, machine: str = "8xMI300X", tensor: int = 8, **given):
-    deployment = Deployment(dtype="fp8", parallel=Parallelism(tensor=tensor), **given)
+    how = {"engine": "vllm@0.11", **given}
+    deployment = Deployment(dtype="fp8", parallel=Parallelism(tensor=tensor), **how)
     config, gpus = load("Llama-3.1-8B"), system(machine)
     before = answer(config, gpus, deployment, LOADS)
     return what_if(config, gpus, deployment, LOADS, before, parse(text))

@@ -155,8 +155,9 @@ def model(source: Any = None, *arguments: Any, progress: Progress = silent, **op
     (`TrainingReport`); with `collectives` there is no source (`CollectivesOptions`,
     `CollectivesReport`). OptionValues are those of the options, or their text.
 
-    `source` can also be a module of PyTorch with its `inputs`, an exported program, or a text like
-    `script.py:factory` (`module`, `ModuleOptions`, `ModuleReport`).
+    `source` can also be a module of PyTorch, an exported program, or a text like
+    `script.py:factory` (`module`, `ModuleOptions`, `ModuleReport`); its `inputs` and `system` may
+    follow it.
 
     A model that does not fit is an answer with `why_not` and without servings. Raises UnknownName
     for a name that is not known, UsageError for sizes that do not divide, options that exclude each
@@ -165,6 +166,7 @@ def model(source: Any = None, *arguments: Any, progress: Progress = silent, **op
     """
     if _is_module(source):
         inputs = options.pop("inputs", arguments[0] if arguments else None)
+        options = dict(_on_system(arguments[1:], options))
         return module(source, inputs, ModuleOptions.of(options), progress)
     selected = ServingOptions.among(MODES, _on_system(arguments, options))
     if isinstance(selected, CollectivesOptions):

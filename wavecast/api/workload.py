@@ -134,11 +134,14 @@ class DeploymentOptions(WorkloadOptions, ParallelOptions):
     check_plan: bool = option(False, "Note modules that the plan of transformers does not divide.")
     attention_dtype: str = option("", "Format of the projections of attention, where it differs.")
     kv_dtype: str = option("", "Dtype of keys and values; default: the engine's.")
-    engine: str = option("vllm", "vllm, sglang, atom, atom-vllm or trtllm.")
+    engine: str = option(
+        "vllm", "vllm, sglang, atom, atom-vllm or trtllm: the newest release, or vllm@0.11."
+    )
     engine_settings: tuple[str, ...] = option(
         (),
-        "A number of the engine: batched_tokens, sequences, memory_fraction, captured, poll, "
-        "wait_steps or wait_share.",
+        "A setting of the engine: batched_tokens, sequences, memory_fraction, captured, poll, "
+        "wait_steps or wait_share, the library of its attention (attention=triton), and aiter=1 "
+        "where vLLM runs with VLLM_ROCM_USE_AITER=1.",
         "--engine-setting",
         metavar="NAME=VALUE",
     )
@@ -223,14 +226,14 @@ class DeploymentOptions(WorkloadOptions, ParallelOptions):
         )
 
 
-def _setting(text: str) -> tuple[str, float]:
+def _setting(text: str) -> tuple[str, float | str]:
     name, equals, value = text.partition("=")
     if not equals:
         raise UsageError(f"{text!r} is not NAME=VALUE")
     try:
         return name.strip(), float(value)
     except ValueError:
-        raise UsageError(f"{name} is {value!r}, not a number") from None
+        return name.strip(), value.strip()
 
 
 __all__ = ["DeploymentOptions", "WorkloadOptions"]

@@ -14,7 +14,7 @@ from wavecast.errors import MissingTool
 from wavecast.extras import install_hint
 from wavecast.isa.targets import TARGETS
 
-NVIDIA_TARGETS = ("sm_80", "sm_90", "sm_100")
+NVIDIA_TARGETS = ("sm_80", "sm_90", "sm_100", "sm_103")
 
 
 @dataclass(frozen=True, slots=True)

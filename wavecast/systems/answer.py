@@ -9,7 +9,7 @@ from typing import Final
 from wavecast.arch.systems import System
 from wavecast.errors import Unpredictable, UsageError
 from wavecast.systems.architecture import ModelArchitecture
-from wavecast.systems.engine import Engine, engine
+from wavecast.systems.engine import Engine, Setting, engine
 from wavecast.systems.experts import ExpertLoad
 from wavecast.systems.graph import Step
 from wavecast.systems.huggingface import ModelConfig
@@ -27,7 +27,7 @@ from wavecast.systems.step import LayerKernel, StepTime
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
     """A model as it is deployed: formats, parallelism and engine. Empty names mean the default:
-    formats of the checkpoint, the engine `vllm`, the cache dtype of the engine.
+    formats of the checkpoint, the newest release of `vllm`, the cache dtype of the engine.
 
     `settings` are names of `engine.SETTINGS` with other values than the profile has. With
     `disaggregation`, every instance that decodes has the GPUs of `parallel`, which has no replicas
@@ -45,7 +45,7 @@ class Deployment:
     """Factors of times: of a module or a kernel by its name, of what the CPU does as `HOST`."""
     engine_fields: tuple[tuple[str, bool | int], ...] = ()
     """Fields of `Engine` that differ from the profile."""
-    settings: tuple[tuple[str, float], ...] = ()
+    settings: tuple[tuple[str, Setting], ...] = ()
     speculation: Speculation | None = None
     disaggregation: Disaggregation | None = None
 
@@ -115,7 +115,8 @@ class ModelOnSystem:
             raise Unpredictable("disaggregated instances with a pipeline are not modelled")
         self.architecture = config.architecture
         scale = dict(deployment.scale)
-        profile = engine(deployment.engine, system.device.generation)
+        aiter = bool(dict(deployment.settings).get("aiter"))
+        profile = engine(deployment.engine, system.device.generation, aiter=aiter)
         profile = replace(profile, **dict(deployment.engine_fields)).scale(scale.pop(HOST, 1.0))
         self.engine = profile.over(self.parallel.ranks).with_settings(deployment.settings)
         formats = precision(
@@ -256,6 +257,12 @@ def _notes(ready: ModelOnSystem) -> tuple[str, ...]:
     notes = list(ready.notes)
     bounded = ready.model.prices.bounded.items()
     notes += [f"{name}: only a bound, because {why}" for name, why in bounded]
+    profile = ready.engine
+    if profile.version != profile.measured:
+        notes.append(
+            f"no run of {profile.name} {profile.version} was measured: the intervals come from "
+            f"runs of {profile.measured} and other engines, and may be too narrow"
+        )
     if ready.parallel.pipeline > 1:
         notes.append(
             f"pipeline: {ready.parallel.pipeline} groups of sequences follow each other over "

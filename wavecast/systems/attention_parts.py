@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from typing import Final
 
-from wavecast.perfmodel.ops.attention import BEST
 from wavecast.perfmodel.ops.attention import Attention as AttentionOp
 from wavecast.perfmodel.ops.elementwise import Elementwise
 from wavecast.perfmodel.ops.gemm import Gemm
@@ -72,7 +71,7 @@ def _grouped_query(
             dtype="bf16",
             kv_dtype=builder.cache_dtype,
             causal=causal,
-            library=BEST,
+            library=builder.engine.attention_prefill if causal else builder.engine.attention_decode,
         )
         yield Node(name, "attention", windows.of_layer(op, attention))
     if attention.gated:

@@ -19,6 +19,7 @@ from wavecast.arch.rates import DTYPES
 from wavecast.arch.scaling import scale_device
 from wavecast.arch.systems import System
 from wavecast.errors import UnknownName, UsageError
+from wavecast.perfmodel.ops.gemm.formats import SCALINGS
 from wavecast.systems.answer import HOST, Deployment
 
 _FACTOR = re.compile(r"(?P<name>\D.*?)\s*(?P<sign>[*×/])\s*(?P<number>[\d.eE+-]+)\s*%?")
@@ -86,6 +87,10 @@ def _flag(text: str) -> bool:
     return text == "on"
 
 
+def _scalings(text: str) -> tuple[str, ...]:
+    return SCALINGS if _flag(text) else ()
+
+
 def _parallel(name: str) -> Callable[[Deployment, Any], Deployment]:
     def apply(deployment: Deployment, value: Any) -> Deployment:
         return replace(deployment, parallel=replace(deployment.parallel, **{name: value}))
@@ -135,7 +140,7 @@ SETTINGS: Final[Mapping[str, _Setting]] = {
     "batched-tokens": _Setting(_whole, _number("batched_tokens")),
     "asynchronous": _Setting(_flag, _engine("asynchronous")),
     "fused-reduce-norm": _Setting(_flag, _engine("fused_reduce_norm")),
-    "fused-quantisation": _Setting(_flag, _engine("fused_quantisation")),
+    "fused-quantisation": _Setting(_scalings, _engine("fused_quantisation")),
 }
 """Settings of a deployment by the name of their option, and those of the engine."""
 

@@ -20,6 +20,11 @@ from wavecast.systems.config_fields import Fields
 _SAME: Final = {"kimi_k2": "deepseek_v3"}
 """Types without a class in transformers -> the type whose class engines take for them (vLLM)."""
 EVERY_TYPE: Final = "*"
+_ALWAYS: Final[Mapping[str, tuple[str, ...]]] = dict.fromkeys(
+    ("minimax_m2", "qwen3_moe"), ("use_qk_norm",)
+)
+"""Fields of checkpoints that are True for what the class of their type always does: the norms of
+queries and keys (`q_norm`, `k_norm` in transformers' attention of both)."""
 _NOTHING: Final = (None, False, 0, [], {}, "")
 """Values that switch a field off; a step of 1 does too."""
 
@@ -49,7 +54,7 @@ def check_unread(kind: str, fields: Fields) -> None:
     its class does not have it and that of another type does."""
     by_field = effects(kind)
     for name, value in fields.values.items():
-        if name in fields.names_read:
+        if name in fields.names_read or (value is True and name in _ALWAYS.get(kind, ())):
             continue
         effect = by_field.get(name)
         if effect:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from wavecast.errors import UsageError
+from wavecast.systems.engine import Setting
 from wavecast.systems.parallel import Parallelism
 
 NIC: Final = 50e9
@@ -27,7 +28,7 @@ class Disaggregation:
     decode: int
     bandwidth: float = NIC
     parallel: Parallelism | None = None
-    settings: tuple[tuple[str, float], ...] = ()
+    settings: tuple[tuple[str, Setting], ...] = ()
 
     def __post_init__(self) -> None:
         for name in ("prefill", "decode"):

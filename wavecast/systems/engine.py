@@ -1,6 +1,7 @@
 """What an engine does around the kernels: fusions, scheduling, graphs, and host time.
 
-`engines.toml` has a profile per engine with its version, its source and the status of every number.
+`engines.toml` has a profile per engine with its version, its source and the status of every number,
+and what differs in later releases. `vllm@0.21` names a release, `vllm` the newest.
 """
 
 from __future__ import annotations
@@ -14,7 +15,10 @@ from importlib import resources
 from typing import Any, Final
 
 from wavecast.errors import UnknownName, UsageError
+from wavecast.perfmodel.ops.attention.libraries import resolve_libraries
 
+Setting = float | str
+"""The value of a setting."""
 SETTINGS: Final = (
     "batched_tokens",
     "sequences",
@@ -23,31 +27,46 @@ SETTINGS: Final = (
     "poll",
     "wait_steps",
     "wait_share",
+    "attention",
+    "aiter",
 )
-"""Numbers of a profile that a deployment may set, as the engine's command line does; those of
-tokens and sequences are of all GPUs of an instance."""
+"""What a deployment may set, as the engine's command line does: numbers of a profile (those of
+tokens and sequences are of all GPUs of an instance), the library of all attention, and `aiter=1`,
+which is VLLM_ROCM_USE_AITER=1."""
+_ATTENTION: Final = (
+    *("attention_prefill", "attention_decode", "latent_prefill", "latent_decode"),
+    "sparse_attention",
+)
 _SHARES: Final = ("memory_fraction", "wait_share")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
     """A profile of an engine at a `version`; `release` says why of that one, after its status.
+    `measured` is the version whose runs the profile was compared with.
 
-    `fused_reduce_norm`: all-reduce, residual and norm are one kernel. `fused_quantisation`:
-    activations are quantised in the kernel before the product. `fused_rope`: rotation,
-    concatenation and the write to the cache are one kernel. `plain_absorb`: products with the
-    weights of latent attention convert and scale them in every step, and copy the result.
+    `fused_reduce_norm`: all-reduce, residual and norm are one kernel. `fused_quantisation`: the
+    scalings whose activations are quantised in the kernel before the product. `rope_kernels`: those
+    that rotate, concatenate and write the cache. `plain_absorb`: products with the weights of
+    latent attention convert and scale them in every step, and copy the result.
     `expert_kernels`: of `sort` and `quantise`, those launched before the products of experts.
-    `experts_tile` (rows, columns) and `products_tile` (rows, columns, bytes of K) are what
-    block-scaled experts and products run with where the library has no tuned configuration; those
-    of `tuned_products` (columns, K) have one. Empty: all are tuned.
+
+    `attention_prefill` and the four fields after it are libraries of `ops.attention`, by commas in
+    the order in which they are tried: grouped-query attention, latent attention, and latent
+    attention to the keys that an indexer chose. `products_library` is that of block-scaled
+    products ("": the best). `experts_tile` (rows, columns, tokens up to which the best tile runs;
+    0: the best) with the kernels `experts_part`, and `products_tile` (rows, columns, bytes of K)
+    are what block-scaled experts and products run with where the library has no tuned
+    configuration; those of `tuned_products` (columns, K) have one. Empty: all are tuned.
 
     `batched_tokens`: the most tokens of a step; `sequences`: the most sequences.
     `memory_fraction`: the share of the GPU's memory that the engine takes for everything
     (`fraction_of` is `all`), that it takes for weights and cache (`static`), or of what everything
-    else leaves that it takes for the cache (`free`). `mixed`: a step may have decoding sequences
-    and chunks of prompts. `graphs`: steps of decoding sequences are captured graphs, for the
-    numbers of sequences in `sizes`. `cache`: dtype of keys and values.
+    else leaves that it takes for the cache (`free`); `memory_reserve` bytes less. `mixed`: a step
+    may have decoding sequences and chunks of prompts. `graphs`: steps of decoding sequences are
+    captured graphs, for the numbers of sequences in `sizes`; a step with prompts of at most
+    `prompt_graph` tokens consists of graphs and the kernels of attention. `cache`: dtype of keys
+    and values.
 
     A request is admitted when its prompt fits with the share `reserve` of the outputs to come.
     While sequences decode, the engine looks for new requests every `poll` steps, and one that was
@@ -66,22 +85,32 @@ class Engine:
     name: str
     version: str
     release: str
+    measured: str
     fused_reduce_norm: bool
-    fused_quantisation: bool
-    fused_rope: bool
+    fused_quantisation: tuple[str, ...]
+    rope_kernels: tuple[str, ...]
     plain_absorb: bool
     expert_kernels: tuple[str, ...]
+    attention_prefill: str
+    attention_decode: str
+    latent_prefill: str
+    latent_decode: str
+    sparse_attention: str
+    experts_part: str
     experts_tile: tuple[int, ...]
+    products_library: str
     products_tile: tuple[int, ...]
     tuned_products: tuple[tuple[int, ...], ...]
     batched_tokens: int
     sequences: int
     memory_fraction: float
+    memory_reserve: float
     fraction_of: str
     mixed: bool
     asynchronous: bool
     graphs: bool
     sizes: tuple[int, ...]
+    prompt_graph: int
     cache: str
     reserve: float
     poll: int
@@ -108,16 +137,25 @@ class Engine:
         index = bisect_left(self.sizes, sequences)
         return self.sizes[index] if self.graphs and index < len(self.sizes) else sequences
 
-    def with_settings(self, settings: Iterable[tuple[str, float]]) -> Engine:
+    def with_settings(self, settings: Iterable[tuple[str, Setting]]) -> Engine:
         """With other values of `SETTINGS`. Raises UnknownName and UsageError."""
         profile = self
         for name, value in settings:
             if name not in SETTINGS:
                 raise UnknownName("setting of an engine", name, SETTINGS)
+            if name == "attention":
+                resolve_libraries(str(value), "")
+                profile = replace(profile, **dict.fromkeys(_ATTENTION, str(value)))
+                continue
+            if name == "aiter":
+                continue  # `engine` has read it
+            if isinstance(value, str):
+                raise UsageError(f"{name} is {value!r}, not a number")
             if name in _SHARES:
                 if not 0 < value <= 1:
                     raise UsageError(f"{name} is {value:g}, not a share")
-                profile = replace(profile, **{name: value})
+                reserve = 0.0 if name == "memory_fraction" else profile.memory_reserve
+                profile = replace(profile, **{name: value}, memory_reserve=reserve)
                 continue
             if not 0 <= value <= 1 << 24 or value != int(value):
                 raise UsageError(f"{name} is {value:g}, not a number of 0 to {1 << 24}")
@@ -149,38 +187,61 @@ class Engine:
 
 
 def engines() -> Mapping[str, Engine]:
-    """Every profile by name."""
-    return {name: profile for (name, on), profile in _profiles().items() if not on}
+    """The newest profile of every engine by name."""
+    return {name: engine(name) for name in _tables()}
+
+
+def releases(name: str) -> tuple[str, ...]:
+    """The releases of an engine that have a profile, the oldest first, whose runs were measured."""
+    table = _tables()[name]
+    return (table["version"]["value"], *table.get("releases", ()))
+
+
+def split_release(name: str) -> tuple[str, str]:
+    """Engine and release of `vllm@0.21.0`; the newest release where none is named, and that of a
+    patch (`0.21.0`) where it has no profile. Raises UnknownName, UsageError."""
+    engine, at, release = name.lower().partition("@")
+    if engine not in _tables():
+        raise UnknownName("engine", engine, _tables())
+    versions = releases(engine)
+    if not at:
+        return engine, versions[-1]
+    for version in reversed(versions):
+        if f"{release}.".startswith(f"{version}."):
+            return engine, version
+    raise UsageError(
+        f"no profile of release {release!r} of {engine}", hint=f"releases: {', '.join(versions)}"
+    )
 
 
 @cache
-def _profiles() -> Mapping[tuple[str, str], Engine]:
-    """Profiles by engine and generation of GPUs ("": others)."""
+def engine(name: str, generation: str = "", *, aiter: bool = False) -> Engine:
+    """The profile of an engine (`split_release`) as it runs on a generation of GPUs, with the
+    switch `aiter` or without. What is stated for a generation holds in later releases until one
+    states another value for it. Raises as `split_release`, and UsageError without such a switch."""
+    name, release = split_release(name)
+    table, versions = _tables()[name], releases(name)
+    followed = versions[: versions.index(release) + 1]
+    parts = [table, *(table["releases"][version] for version in followed[1:])]
+    switched = [part.get("aiter", {}) for part in parts] if aiter else []
+    if aiter and not any(switched):
+        raise UsageError(f"{name} {release} has no setting aiter")
+    own = [part.get("on", {}).get(generation, {}) for part in (*parts, *switched)]
+    rows = {key: row for part in (*parts, *own) for key, row in part.items()}
+    version = rows["version"]
+    return Engine(
+        name=name,
+        version=release,
+        release=f"{version['status']}: {version['source']}",
+        measured=versions[0],
+        **{key: _value(key, rows[key]) for key in _ROWS},
+    )
+
+
+@cache
+def _tables() -> Mapping[str, Mapping[str, Any]]:
     text = (resources.files("wavecast.systems") / "engines.toml").read_text(encoding="utf-8")
-    names = {field.name for field in fields(Engine)} - {"name", "version", "release"}
-    profiles = {}
-    for name, table in tomllib.loads(text).items():
-        on = table.pop("on", {})
-        version = table["version"]
-        profile = Engine(
-            name=name,
-            version=version["value"],
-            release=f"{version['status']}: {version['source']}",
-            **{key: _value(key, table[key]) for key in names},
-        )
-        profiles[name, ""] = profile
-        for generation, rows in on.items():
-            other = {key: _value(key, row) for key, row in rows.items()}
-            profiles[name, generation] = replace(profile, **other)
-    return profiles
-
-
-def engine(name: str, generation: str = "") -> Engine:
-    """The profile of an engine, as it runs on a generation of GPUs. Raises UnknownName."""
-    profiles = _profiles()
-    if (name.lower(), "") not in profiles:
-        raise UnknownName("engine", name, engines())
-    return profiles.get((name.lower(), generation), profiles[name.lower(), ""])
+    return tomllib.loads(text)
 
 
 def _value(key: str, row: Mapping[str, Any]) -> Any:
@@ -199,4 +260,11 @@ def _sizes(ranges: Iterable[tuple[int, int, int]]) -> tuple[int, ...]:
     )
 
 
-__all__ = ["SETTINGS", "Engine", "engine", "engines"]
+_ROWS: Final = tuple(
+    field.name
+    for field in fields(Engine)
+    if field.name not in ("name", "version", "release", "measured")
+)
+"""Fields that are rows of `engines.toml`."""
+
+__all__ = ["SETTINGS", "Engine", "Setting", "engine", "engines", "releases", "split_release"]

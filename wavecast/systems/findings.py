@@ -13,6 +13,7 @@ from typing import Final
 
 from wavecast import dtypes
 from wavecast.arch.systems import System
+from wavecast.perfmodel.ops.gemm.formats import SCALINGS
 from wavecast.systems.answer import Deployment, ModelAnswer
 from wavecast.systems.architecture import LatentAttention
 from wavecast.systems.changes import parse, together
@@ -113,7 +114,7 @@ def _candidates(before: ModelAnswer) -> Iterator[tuple[str, str]]:
         yield "asynchronous on", "prepare a step on the CPU while the GPU runs the one before"
     if not engine.fused_reduce_norm and before.parallel.attention_tensor > 1:
         yield "fused-reduce-norm on", "fuse all-reduce, residual and norm"
-    if not engine.fused_quantisation:
+    if not set(SCALINGS) <= set(engine.fused_quantisation):
         yield "fused-quantisation on", "quantise activations in the kernel before the product"
 
 

@@ -159,12 +159,15 @@ def load(selector: str) -> ModelConfig:
 
 @cache
 def models() -> Mapping[str, Values]:
-    """The table of known models: name -> values of its configuration, with their source."""
+    """The table of known models: name -> values of its configuration, with their source. What an
+    entry is `like` is above it."""
     text = (resources.files("wavecast.systems") / "models.toml").read_text(encoding="utf-8")
-    return {
-        name: {**values, **dict.fromkeys(values.get("null", ()))}
-        for name, values in tomllib.loads(text).items()
-    }
+    known: dict[str, Values] = {}
+    for name, values in tomllib.loads(text).items():
+        other = {key: value for key, value in known.get(values.get("like"), {}).items()
+                 if key not in ("aliases", "quantization_config")}  # fmt: skip
+        known[name] = {**other, **values, **dict.fromkeys(values.get("null", ()))}
+    return known
 
 
 def _key(name: str) -> str:

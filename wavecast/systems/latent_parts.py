@@ -6,7 +6,6 @@ from collections.abc import Generator, Iterator
 from functools import partial
 from typing import Final
 
-from wavecast.perfmodel.ops.attention import BEST
 from wavecast.perfmodel.ops.attention import Attention as AttentionOp
 from wavecast.perfmodel.ops.elementwise import Elementwise
 from wavecast.perfmodel.ops.gemm import Gemm
@@ -57,7 +56,7 @@ def latent_nodes(
                     head_v=attention.value,
                     dtype="bf16",
                     causal=True,
-                    library=BEST,
+                    library=builder.engine.latent_prefill,
                 ),
             )
             continue
@@ -80,7 +79,9 @@ def latent_nodes(
                 dtype="bf16",
                 kv_dtype=builder.cache_dtype,
                 latent=True,
-                library=BEST,
+                library=builder.engine.sparse_attention
+                if attention.indexer
+                else builder.engine.latent_decode,
             ),
         )
         yield from absorb("expand values", columns=attention.value, depth=attention.kv_rank)
@@ -95,7 +96,9 @@ def index_nodes(
     rows, hidden = step.rows, builder.architecture.hidden
     yield builder.projection("index_q_proj", rows, index.heads * index.dim, rank)
     yield builder.projection("index_k_proj", rows, width, hidden)
-    yield builder.projection("index_weights_proj", rows, index.heads, hidden)
+    # Checkpoints and engines (vLLM, SGLang) keep `weights_proj` in 16 bits.
+    weights = builder.product(rows, index.heads, hidden, builder.precision.head)
+    yield Node("index_weights_proj", "projections", weights)
     yield Node("index rope, quantise", "attention", copy(rows, index.heads * index.dim + width))
     for name, queries, length, batch, causal in attention_problems(step):
         keys = max(1, length // rate)

@@ -82,7 +82,7 @@ def memory(
         "communication": engine.communication_bytes if parallel.tensor > 1 else 0.0,
     }
     footprint = sum(weights.values()) + sum(rest.values())
-    available = size * engine.memory_fraction
+    available = size * engine.memory_fraction - engine.memory_reserve
     if engine.fraction_of == "static":
         available = min(size, available + sum(rest.values()))
     elif engine.fraction_of == "free":

@@ -119,8 +119,9 @@ def _expert_products(
         weights=form.stored,
         scaling=scaling,
     )
-    if tile and scaling == "block" and inter % tile[1] == 0:
-        op = replace(op, part="one-kernel", block_m=tile[0], tile_n=tile[1])
+    if tile and scaling == "block" and inter % tile[1] == 0 and tokens > tile[2]:
+        part = builder.engine.experts_part
+        op = replace(op, part=part, block_m=tile[0], tile_n=tile[1])
     yield Node("experts", "experts", op)
 
 

@@ -21,8 +21,6 @@ from wavecast.systems.precision import Precision, WeightFormat
 MODULES: Final = ("attention", "projections", "mlp", "experts", "norm", "collective", "head")
 """The parts of a step that times are added up by. Only kernels of `attention` depend on the
 context; the others depend on the number of tokens."""
-_SCALED_LIBRARY: Final = "ck"
-"""The library of block-scaled products without a tuned configuration (AITER)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,23 +99,24 @@ class Builder:
             weight=form.stored,
             scaling=form.scaling if form.scaling != "none" else "",
         )
-        tile = self.engine.products_tile
-        if tile and form.scaling == "block" and (columns, depth) not in self.engine.tuned_products:
-            op = replace(op, library=_SCALED_LIBRARY, tile=(tile[0], tile[1], tile[2]), splits=1)
+        library, tile = self.engine.products_library, self.engine.products_tile
+        if library and form.scaling == "block":
+            op = replace(op, library=library)
+            if tile and (columns, depth) not in self.engine.tuned_products:
+                op = replace(op, tile=(tile[0], tile[1], tile[2]), splits=1)
         return op
 
     def rope(self, rows: int, rotated: int, cached: int) -> Iterator[Node]:
         """Rotation of `rotated` elements of a token, and `cached` elements into the cache."""
-        if self.engine.fused_rope:
-            yield Node("rope, cache write", "attention", copy(rows, rotated + cached))
-            return
-        for name, columns in (
-            ("rope", rotated),
-            ("concatenate queries", rotated),
-            ("concatenate keys", cached),
-            ("cache write", cached),
-        ):
-            yield Node(name, "attention", copy(rows, columns))
+        columns = {
+            "rope, cache write": rotated + cached,
+            "rope": rotated,
+            "concatenate queries": rotated,
+            "concatenate keys": cached,
+            "cache write": cached,
+        }
+        for name in self.engine.rope_kernels:
+            yield Node(name, "attention", copy(rows, columns[name]))
 
     def norm(self, name: str, rows: int, ranks: int) -> Iterator[Node]:
         """The norm before a block of a layer, with what is added before it; none where the
@@ -141,7 +140,7 @@ class Builder:
 
     def quantise(self, rows: int, columns: int, form: WeightFormat) -> Iterator[Node]:
         """The conversion of activations, where the kernel before does not do it."""
-        if form.quantised_activations and not self.engine.fused_quantisation:
+        if form.quantised_activations and form.scaling not in self.engine.fused_quantisation:
             yield Node("quantise", "norm", copy(rows, columns))
 
     def reduce(self, rows: int) -> Node:

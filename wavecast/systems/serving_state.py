@@ -25,7 +25,8 @@ def _record(whole: str, fractional: str) -> np.dtype[np.void]:
 
 
 _ENGINE: Final = _record(
-    "batched_tokens sequences mixed poll handover wait_steps asynchronous graphs captured",
+    "batched_tokens sequences mixed poll handover wait_steps asynchronous graphs captured "
+    "prompt_graph",
     "wait_share reserve admission tokenise request host_step host_sequence launch gap",
 )
 """Fields of `Engine` that the simulation reads."""

@@ -31,6 +31,7 @@ from wavecast.systems.step_grid import (
     StepGrids,
     grid_time,
     is_captured,
+    launched,
     total_seconds,
 )
 
@@ -123,6 +124,7 @@ class StepModel:
             below[module] += (priced.seconds - priced.low) * kernel.count
             above[module] += (priced.high - priced.seconds) * kernel.count
         count = sum(kernel.count for kernel in layer_kernels)
+        launches = self._launched(step, layer_kernels)
         kernel_seconds = sum(modules.values())
         gaps = self.builder.engine.gap * count if self._is_captured(step) else 0.0
         device = kernel_seconds + gaps
@@ -131,9 +133,14 @@ class StepModel:
             device=device,
             low=device - math.hypot(*below.values()),
             high=device + math.hypot(*above.values()),
-            host=self.host(step, count),
+            host=self.host(step, launches),
             seconds=total_seconds.__wrapped__(
-                self.builder.engine, self._is_captured(step), step.sequences, kernel_seconds, count
+                self.builder.engine,
+                self._is_captured(step),
+                step.sequences,
+                kernel_seconds,
+                count,
+                launches,
             ),
             kernels=count,
             modules=dict(modules),
@@ -153,11 +160,21 @@ class StepModel:
                 self.fill()
         return float(seconds[0])
 
-    def host(self, step: Step, kernels: int) -> float:
-        """Seconds of the host for a step."""
+    def host(self, step: Step, launches: int) -> float:
+        """Seconds of the host for a step with `launches` one by one."""
         engine = self.builder.engine
-        seconds = engine.host_step + engine.host_sequence * step.sequences
-        return seconds if self._is_captured(step) else seconds + engine.launch * kernels
+        return engine.host_step + engine.host_sequence * step.sequences + engine.launch * launches
+
+    def _launched(self, step: Step, kernels: list[LayerKernel]) -> int:
+        attention = (one.count for one in kernels if one.priced.node.module in _ATTENTION)
+        return launched.__wrapped__(
+            self.builder.engine,
+            self._is_captured(step),
+            step.chunks,
+            step.rows,
+            sum(kernel.count for kernel in kernels),
+            sum(attention),
+        )
 
     def _is_captured(self, step: Step) -> bool:
         return is_captured.__wrapped__(self.builder.engine, step.decode, step.chunks)

@@ -74,15 +74,24 @@ def is_captured(engine, decode, chunks):  # pragma: no cover
 
 
 @loop
-def total_seconds(engine, graph, sequences, device, kernels):  # pragma: no cover
-    """Seconds of a step whose kernels take `device`, with the host and the gaps between the kernels
-    of a `graph` or the launches of those that no graph contains."""
+def launched(engine, graph, chunks, rows, kernels, attention):  # pragma: no cover
+    """The kernels of a step that the host launches one by one: those of attention, where graphs
+    contain the others of a step with chunks of prompts."""
+    if graph:
+        return 0
+    if engine.graphs and chunks > 0 and rows <= engine.prompt_graph:
+        return attention
+    return kernels
+
+
+@loop
+def total_seconds(engine, graph, sequences, device, kernels, launches):  # pragma: no cover
+    """Seconds of a step whose kernels take `device`, with the host, the gaps between the kernels of
+    a `graph`, and the `launches` of those that no graph contains."""
     host = engine.host_step + engine.host_sequence * sequences
-    launches = 0.0
     if graph:
         device += engine.gap * kernels
-    else:
-        launches = engine.launch * kernels
+    launches *= engine.launch
     if engine.asynchronous:
         return max(device, launches + host)
     return max(device, launches) + host
@@ -95,17 +104,19 @@ def grid_seconds(
     """Seconds of a step; NaN where a cell is unknown. `tokens` and `before` are means over the
     chunks. A captured graph computes as many sequences as it was captured for (`captures`)."""
     queries = 1 + grids.drafted if decode > 0 else 1
-    device, count = _device(
+    device, count, attention = _device(
         engine, captures, grids, 0, decode, context, queries, chunks, tokens, before
     )
     if grids.separate > 0 and decode > 0 and not math.isnan(device):
         # One pass per drafted token; the first one also reads what was just accepted.
-        each, _ = _device(engine, captures, grids, 1, decode, context, 1, 0, 0.0, 0.0)
+        each, _, _ = _device(engine, captures, grids, 1, decode, context, 1, 0, 0.0, 0.0)
         device += grids.drafted * each
     if math.isnan(device):
         return device
     graph = is_captured(engine, decode, chunks)
-    return total_seconds(engine, graph, decode + chunks, device, round(count))
+    rows = decode * queries + chunks * tokens
+    launches = launched(engine, graph, chunks, rows, count, attention)
+    return total_seconds(engine, graph, decode + chunks, device, round(count), launches)
 
 
 @loop
@@ -131,26 +142,27 @@ def _device(
             padded = captures[at]
     rows = max(1.0, padded * queries + chunks * tokens)
     device, count = _line(cells.rows, sizes, rows, request, ROWS)
+    attention = 0.0
     if math.isnan(device):
-        return device, count
+        return device, count, attention
     if grids.ranks > 1:
         most = math.ceil(chunks / grids.ranks) * grids.ranks * tokens
         rank_rows = max(1.0, padded * queries + most)
         more, kernels = _line(cells.own, sizes, rank_rows, request, OWN)
         device, count = device + more, count + kernels
         if math.isnan(device):
-            return device, count
+            return device, count, attention
     more, kernels = _line(cells.head, sizes, max(1.0, padded * queries + chunks), request, HEAD)
     device, count = device + more, count + kernels
     if decode > 0 and not math.isnan(device):
         more, kernels = _decode(cells.decode, sizes, float(decode), max(1.0, context), request)
-        device, count = device + more, count + kernels
+        device, count, attention = device + more, count + kernels, attention + kernels
     if chunks > 0 and not math.isnan(device):
         more, kernels = _prefill(
             cells.prefill, sizes, float(chunks), max(1.0, tokens), before, request
         )
-        device, count = device + more, count + kernels
-    return device, count
+        device, count, attention = device + more, count + kernels, attention + kernels
+    return device, count, attention
 
 
 @loop
@@ -253,5 +265,6 @@ __all__ = [
     "grid_seconds",
     "grid_time",
     "is_captured",
+    "launched",
     "total_seconds",
 ]

@@ -256,6 +256,8 @@ def test_tokens_that_take_longer_with_fewer_requests_are_not_of_one_deployment()
         ("nvidia/Qwen3-32B-NVFP4", "Qwen3-32B"),
         ("GLM-4.7-FP8-aw-tp8", "GLM-4.5"),
         ("openai/gpt-oss-120b", "gpt-oss-120b"),
+        ("zai-org/GLM-5.1-FP8-tp8", "GLM-5"),
+        ("Kimi-K2-Thinking-MXFP4", "Kimi-K2"),
     ],
 )
 def test_names_of_runs(name: str, model: str) -> None:

@@ -202,29 +202,28 @@ def _activation(kernel: EngineKernel) -> Covered | Uncovered:
 
 
 def _rotate(kernel: EngineKernel) -> Covered | Uncovered:
-    """Rotation of queries and keys, and the write to the cache."""
+    """Rotation of queries and keys."""
     assert kernel.layer is not None
     attention, rows = kernel.layer.attention, kernel.step.rows
     tensor = kernel.builder.parallel.attention_tensor
     if isinstance(attention, LatentAttention):
         sizes = {"tokens": rows, "q_heads": attention.heads // tensor, "k_heads": 1}
-        rope = ("rope", {**sizes, "dim": attention.rope, "dtype": "bfloat16"})
-        cached = _latent_cache(kernel, attention)
-        if isinstance(cached, Uncovered):
-            return cached
-        return rope, ("mla_cache_write", {"tokens": rows, **cached})
+        return (("rope", {**sizes, "dim": attention.rope, "dtype": "bfloat16"}),)
     if not isinstance(attention, GroupedQueryAttention):
         return Uncovered("compressed attention")
     keys = max(1, attention.kv_heads // tensor)
     sizes = {"tokens": rows, "q_heads": attention.heads // tensor, "k_heads": keys}
-    rope = ("rope", {**sizes, "dim": attention.head_dim, "dtype": "bfloat16"})
-    written = _cache_write(kernel)
-    return written if isinstance(written, Uncovered) else (rope, *written)
+    return (("rope", {**sizes, "dim": attention.head_dim, "dtype": "bfloat16"}),)
 
 
 def _cache_write(kernel: EngineKernel) -> Covered | Uncovered:
     assert kernel.layer is not None
     attention = kernel.layer.attention
+    if isinstance(attention, LatentAttention):
+        cached = _latent_cache(kernel, attention)
+        if isinstance(cached, Uncovered):
+            return cached
+        return (("mla_cache_write", {"tokens": kernel.step.rows, **cached}),)
     if not isinstance(attention, GroupedQueryAttention):
         return Uncovered("compressed attention")
     keys = max(1, attention.kv_heads // kernel.builder.parallel.attention_tensor)
@@ -325,7 +324,7 @@ LAYERS: Final[Mapping[str, EngineLayer]] = {
     "up_proj": EngineLayer("ColumnParallelLinear", _product),
     "down_proj": EngineLayer("RowParallelLinear", _product),
     "activation": EngineLayer("SiluAndMul", _activation),
-    "rope, cache write": EngineLayer("RotaryEmbedding, Attention", _rotate),
+    "rope": EngineLayer("RotaryEmbedding", _rotate),
     "cache write": EngineLayer("Attention", _cache_write),
     "decode attention": EngineLayer("Attention", _attention),
     "prefill attention": EngineLayer("Attention", _attention),

@@ -12,10 +12,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Final
 
+from wavecast.perfmodel.ops.attention import BEST
 from wavecast.perfmodel.ops.attention import Attention as AttentionOp
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.ops.elementwise import Elementwise
 from wavecast.perfmodel.ops.gemm import Gemm
+from wavecast.perfmodel.ops.gemm.formats import SCALINGS
 from wavecast.perfmodel.ops.moe import FusedMoe
 from wavecast.perfmodel.ops.norm import Norm
 from wavecast.systems import windows
@@ -35,6 +37,8 @@ _DIVIDED: Final = frozenset({"input_norm", "post_norm", "router", "topk", "add s
 """Kernels whose rows sequence parallelism divides."""
 _ROW_PARALLEL: Final = frozenset({"o_proj", "down_proj", "shared down_proj"})
 """Products whose inputs tensor parallelism divides; others gather theirs."""
+_FORWARD: Final = "vllm@0.11"
+"""The engine whose forward kernels they are; what it fuses does not matter here."""
 _WIDE: Final = 2.0
 """Bytes of an element of bf16."""
 
@@ -117,9 +121,12 @@ class TrainingGraph:
     def _builder(self) -> Builder:
         # Norms are separate from all-reduces; conversions of dtypes are added by `_cast`.
         profile = replace(
-            engine("vllm"),
+            engine(_FORWARD),
             fused_reduce_norm=False,
-            fused_quantisation=True,
+            fused_quantisation=SCALINGS,
+            attention_prefill=BEST,
+            latent_prefill=BEST,
+            products_library="",
             expert_kernels=("sort",),
         )
         return Builder(

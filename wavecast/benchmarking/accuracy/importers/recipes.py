@@ -178,6 +178,13 @@ RECIPES: Final[tuple[Recipe, ...]] = (
         # December 2025, lmsysorg/sglang:v0.5.5.post3-rocm700-mi30x.
         settings=(("batched_tokens", 196608), ("captured", 128)),
     ),
+    Recipe(
+        # AMD's pages of vLLM's performance run its ROCm image with AITER (assumed).
+        script="VLLM_ROCM_USE_AITER=1",
+        gpus=("mi300x", "mi325x", "mi355x"),
+        engine="vllm",
+        settings=(("aiter", 1),),
+    ),
 )
 """The first that matches counts."""
 

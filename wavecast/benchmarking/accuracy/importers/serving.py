@@ -40,6 +40,7 @@ from wavecast.errors import UnknownName, Unpredictable, WavecastError
 from wavecast.systems import huggingface
 from wavecast.systems.answer import Deployment
 from wavecast.systems.disaggregation import Disaggregation
+from wavecast.systems.engine import split_release
 from wavecast.systems.op import ServedModel
 from wavecast.systems.parallel import Parallelism
 from wavecast.systems.serving import Load
@@ -57,6 +58,9 @@ ENGINES: Final = (
     ("tensorr", "trtllm"),
 )
 """Part of the name of a framework, and the profile of the engine; the first that matches."""
+RELEASES: Final = {"vllm": "vllm@0.11", "sglang": "sglang@0.5.5"}
+"""Releases whose profiles the rows are priced with: tables do not state theirs, and the profiles
+were fitted to them."""
 FORMATS: Final = (("nvfp4", "nvfp4"), ("fp4", "mxfp4"), ("fp8", "fp8"), ("int8", "int8"),
                   ("bf16", "bf16"))  # fmt: skip
 """Part of a name or a precision, and the format of the weights; the first that matches."""
@@ -133,8 +137,15 @@ def known_model(name: str) -> str:
         for separator in ("-", ""):
             match = aliases.get("-".join(words[:count]) if separator else "".join(words[:count]))
             if match:
-                return match
+                return _family_of(match)
     raise UnknownName("model", name, huggingface.models())
+
+
+def _family_of(model: str) -> str:
+    """The entry of `models.toml` whose layers a model has: rows state the format themselves."""
+    while like := huggingface.models()[model].get("like"):
+        model = like
+    return model
 
 
 def _cases(
@@ -170,7 +181,8 @@ def _cases(
     for metric, (seconds, statistic) in metrics.items() or [("", (math.nan, ""))]:
         op = None
         if deployment is not None and load is not None and metric:
-            cold = metric == "ttft" and statistic == "mean" and deployment.engine in _COMPILING
+            compiles = split_release(deployment.engine)[0] in _COMPILING
+            cold = metric == "ttft" and statistic == "mean" and compiles
             op = ServedModel(metric, model, deployment, load, statistic, cold)
         yield Case(
             kind="serving",
@@ -180,7 +192,7 @@ def _cases(
             group=model,
             labels={
                 "dtype": deployment.dtype or "stored" if deployment else "",
-                "engine": deployment.engine if deployment else "",
+                "engine": split_release(deployment.engine)[0] if deployment else "",
                 "model": model,
             },
             source=f"{row.get('source_repo', '')} {row.get('file', '')}".strip(),
@@ -235,7 +247,7 @@ def _deployment(row: Mapping[str, Any], model: str, device: str, load: Load) -> 
             expert=tensor if int(row.get("ep") or 1) > 1 else 1,
             attention_data=attention_data,
         ),
-        engine=engine,
+        engine=RELEASES.get(engine, engine),
         speculation=_speculation(row, engine),
         disaggregation=pools,
     )
@@ -276,7 +288,7 @@ def _known_pools(
         cache=pools.cache,
         settings=pools.decode.settings,
         parallel=pools.decode.parallel,
-        engine=engine,
+        engine=RELEASES.get(engine, engine),
         speculation=drafted,
         disaggregation=Disaggregation(
             pools.prefill.count,

@@ -144,9 +144,13 @@ def choices() -> Mapping[str, LibraryChoice]:
 def resolve_libraries(name: str, generation: str) -> tuple[Library, ...]:
     """The libraries a name stands for on a generation of chips, in the order they are tried.
 
-    A name is that of a library, an alias of one, a choice (`sdpa`, `vllm`), or `best`: all fused
-    libraries. Raises UnknownName.
+    A name is that of a library, an alias of one, several of these by commas, a choice (`sdpa`,
+    `vllm`), or `best`: all fused libraries. Raises UnknownName.
     """
+    if "," in name:
+        return tuple(
+            library for part in name.split(",") for library in resolve_libraries(part, generation)
+        )
     by_name = libraries()
     if name == BEST:
         return tuple(library for library in by_name.values() if library.fused)
