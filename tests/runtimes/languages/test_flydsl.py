@@ -52,3 +52,12 @@ def test_captured_launches_have_names_and_lines() -> None:
         "(100,) 100 100",
         str({os.fspath(SCRIPT)}),
     ], result.stderr
+
+
+def test_other_targets_are_refused_in_a_line() -> None:
+    result = run_python("-m", "wavecast", "explain", str(SCRIPT), "--arch", "sm_90")
+    assert result.returncode == 2
+    assert result.stderr == (
+        f"wavecast: {SCRIPT.name} launched no kernel before it ended: FlyDSL compiles for AMD GPUs "
+        "only, not for sm_90\n"
+    )

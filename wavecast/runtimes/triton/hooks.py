@@ -23,7 +23,7 @@ from wavecast.runtimes.hip_host.arena import Arena
 from wavecast.runtimes.hip_host.in_process import HipInProcess
 from wavecast.runtimes.hip_host.tensors import AddressedTensors
 from wavecast.runtimes.imported import PALLAS, when_imported
-from wavecast.runtimes.languages.watch import watch
+from wavecast.runtimes.languages.watch import refuse, watch
 from wavecast.runtimes.model_lines import model_lines
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.triton import benchmarks, complaints, isolation
@@ -82,6 +82,8 @@ class Hooks:
         if self.driver.facts.is_amd:
             timer = benchmarks.timer_without_times(self.recorder)
             watch(patches, self._hip, self._device.target, timer)
+        else:
+            refuse(patches, self._device.target)
 
     def _launcher(self, arena: Arena) -> RecordingLauncher:
         return RecordingLauncher(
