@@ -36,9 +36,6 @@ from wavecast.emulate.resident import (
 from wavecast.emulate.team import Team, TeamMember
 from wavecast.errors import LaunchError
 
-MAXIMUM_THREADS = 1024
-"""Work-items of a workgroup on every AMD target. Source: LLVM AMDGPU usage, "max flat workgroup
-size"."""
 MAXIMUM_ITEMS = 2**32 - 1
 """Work-items of a grid along one axis. Source: HSA system architecture specification, kernel
 dispatch packet: grid_size_x has 32 bits."""
@@ -90,7 +87,7 @@ def run(
     LaunchError for a workgroup or a grid no hardware runs.
     """
     width, height, depth = launch.block
-    if min(launch.block) < 1 or width * height * depth > MAXIMUM_THREADS:
+    if min(launch.block) < 1 or width * height * depth > clusters.MAXIMUM_THREADS:
         raise LaunchError(f"a workgroup of {width} x {height} x {depth} work-items cannot run")
     if min(launch.grid) < 1:
         return

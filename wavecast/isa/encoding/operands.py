@@ -119,7 +119,7 @@ def source_text(target: str, code: int, dwords: int, element: str = "") -> str:
 
 def vector_text(target: str, number: int, dwords: int, prefix: str = "v") -> str:
     """Vector registers from `number` on, eight bits. Only tuples of gfx1250 that begin at an even
-    number go on behind register 255. Source: LLVM SIRegisterInfo.td (`VReg_*_Align2`)."""
+    number may cross register 255. Source: LLVM SIRegisterInfo.td (`VReg_*_Align2`)."""
     if number + dwords > FIRST_VGPR and (
         prefix != "v" or number & 1 or "tuples_cross_v255" not in traits(target)
     ):

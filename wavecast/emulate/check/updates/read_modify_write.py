@@ -147,7 +147,7 @@ class _Chains:
         return False
 
     def _copied(self, definition: _Definition) -> tuple[set[_Definition], set[_Definition]]:
-        """The definitions of which a register is a copy: of its own lane, and of other lanes."""
+        """The definitions of which a register is a copy: in the same lane, and in others."""
         mine, theirs = {definition}, set[_Definition]()
         work = [_Step(definition)]
         steps = set(work)
