@@ -41,8 +41,34 @@ def test_numbers_added_to_the_program_counter(low, high, lines) -> None:
     body = [COUNTER, (0x104, low, None), (0x10C, high, None), JUMP]
     functions = {0x100: "k", 0x400: "f, g"} if '"f' in lines[0] else {0x400: "f"}
     data = elf.Section(".rodata", 1, 0x900, 0, 0, 0x10, b"")
-    found = _with_symbols(body, functions, [data])
+    found = _with_symbols(body, functions, [data], {})
     assert [text.split(", ", 1)[1] for _, text, _ in found[1:3]] == list(lines)
+
+
+@pytest.mark.parametrize(
+    ("distance", "symbol"), [(0x400, "table@gotpcrel{}"), (0x600, ".rodata@rel{}")]
+)
+def test_addresses_of_gfx12_and_gfx1250(distance: int, symbol: str) -> None:
+    """gfx12 extends the program counter's sign; gfx1250 adds 64 bits."""
+    data, words = elf.Section(".rodata", 1, 0x704, 0, 0, 0x10, b""), {0x504: "table"}
+    extended = [
+        COUNTER,
+        (0x104, "s_sext_i32_i16 s3, s3", None),
+        (0x108, f"s_add_co_u32 s2, s2, {distance:#x}", None),
+        (0x110, "s_add_co_ci_u32 s3, s3, lit(0x0)", None),
+    ]
+    texts = [text for _, text, _ in _with_symbols(extended, {}, [data], words)]
+    assert texts[2:] == [
+        f"s_add_co_u32 s2, s2, {symbol.format('32@lo')}+8",
+        f"s_add_co_ci_u32 s3, s3, {symbol.format('32@hi')}+16",
+    ]
+    wide = [
+        (0x100, "s_get_pc_i64 s[2:3]", None),
+        (0x104, f"s_add_nc_u64 s[2:3], s[2:3], lit64({distance:#x})", None),
+    ]
+    bits = "" if "got" in symbol else "64"
+    texts = [text for _, text, _ in _with_symbols(wide, {}, [data], words)]
+    assert texts[1] == f"s_add_nc_u64 s[2:3], s[2:3], {symbol.format(bits)}+4"
 
 
 @pytest.mark.parametrize("first", [0xBF920002, 0xBF800000], ids=["s_trap 2", "s_nop 0"])

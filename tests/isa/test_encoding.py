@@ -65,6 +65,29 @@ def test_scales_are_in_the_first_registers() -> None:
     )
 
 
+def test_the_source_that_a_scale_does_not_have_is_not_read() -> None:
+    """LLVM 22 writes v0 into its field, LLVM 24 the constant 0."""
+    half = 0xCC330000, 0x04A23108
+    texts = {
+        _texts(_read("gfx1250", 0xCC350000, 0x000393C8 | unused << 18, *half, lanes=32))[0]
+        for unused in (0x100, 0x80)
+    }
+    assert len(texts) == 1
+    assert texts.pop().startswith("v_wmma_scale_f32_16x16x128_f8f6f4 v[0:7], v[8:23]")
+
+
+def test_tuples_of_gfx1250_go_on_behind_v255() -> None:
+    """As llvm-mc 22 prints them; a tuple cannot begin at an odd number, or go on behind v1023."""
+    across = 0xCC600008, 0x1C2205FA
+    mode = 0xBF860001
+    text = "v_wmma_f32_16x16x32_f16 v[8:15], v[250:257]{}, v[2:9], v[8:15]"
+    assert _texts(_read("gfx1250", *across, lanes=32)) == [text.format("")]
+    upper = _texts(_read("gfx1250", mode, *across, lanes=32))
+    assert upper[1] == text.format(" /*v[506:513]*/")
+    assert _texts(_read("gfx1250", mode | 3, *across, lanes=32))[1] == "data"
+    assert _texts(_read("gfx1250", 0xCC600008, 0x1C2205FB, lanes=32))[0] == "data"
+
+
 def test_a_truncated_instruction_is_data() -> None:
     assert _texts(_read("gfx942", MOVE, 0xD3CD0000)) == ["v_mov_b32_e32 v1, v2", "data"]
 

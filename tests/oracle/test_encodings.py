@@ -3,13 +3,15 @@ target, decodes to the text that LLVM's disassembler prints, or to one with the 
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from tests.oracle import encodings
 from tests.oracle.test_table_llvm import MC
 from tests.targets import swept
 from wavecast.isa.encoding.decoder import machine_decoder
-from wavecast.isa.encoding.encoder import machine_encoder
+from wavecast.isa.encoding.encoder import EncodeError, machine_encoder
 from wavecast.isa.targets import TARGET_SETS, TARGETS
 
 pytestmark = [
@@ -18,10 +20,13 @@ pytestmark = [
 ]
 
 
+def _value(words: tuple[int, ...]) -> int:
+    return sum(word << 32 * number for number, word in enumerate(words))
+
+
 def _decoded(target: str, words: tuple[int, ...]) -> str:
     lanes = 64 if target in TARGET_SETS["gfx9"] else 32
-    value = sum(word << 32 * number for number, word in enumerate(words))
-    found = machine_decoder(target, lanes).decode(value, len(words))
+    found = machine_decoder(target, lanes).decode(_value(words), len(words))
     return found.text if found is not None and found.words == len(words) else ""
 
 
@@ -64,6 +69,36 @@ def test_every_row_encodes_to_the_bytes_of_llvm(target: str) -> None:
         if encoder.encode(found.text).value != item.value:
             wrong.append(found.text)
     assert [text for text in wrong if not text.startswith(_IN_ANOTHER_FORMAT)] == []
+
+
+def _across_v255(item: encodings.Encoded) -> str:
+    """An instruction with every tuple of three and more vector registers from v254 on."""
+
+    def moved(match: re.Match[str]) -> str:
+        dwords = int(match[2]) - int(match[1]) + 1
+        return f"v[254:{253 + dwords}]" if dwords > 2 else match[0]
+
+    return re.sub(r"\bv\[(\d+):(\d+)\]", moved, item.printed)
+
+
+@pytest.mark.parametrize("target", ["gfx1250", "gfx1201", "gfx942"])
+def test_tuples_go_on_behind_v255_where_they_do_for_llvm(target: str) -> None:
+    """As the assembler takes them: on gfx1250 alone."""
+    items = [item for _, item in encodings.encoded_examples(target)]
+    lines = sorted({line for item in items if (line := _across_v255(item)) != item.printed})
+    assert len(lines) > 50
+    attributes = "" if target in TARGET_SETS["gfx9"] else "+real-true16"
+    codes = [item.words for item in encodings.assemble(target, lines, attributes) if item]
+    assert bool(codes) is (target == "gfx1250")
+    assert len(codes) in (0, len(lines))
+    assert _differences(target, codes) == []
+    lanes = 64 if target in TARGET_SETS["gfx9"] else 32
+    encoder = machine_encoder(target, lanes)
+    if not codes:
+        for line in lines:
+            with pytest.raises(EncodeError):
+                encoder.encode(line)
+    assert [w for w in codes if encoder.encode(_decoded(target, w)).value != _value(w)] == []
 
 
 _IN_ANOTHER_FORMAT = "v_dual_dot2acc_f32_bf16"

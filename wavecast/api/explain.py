@@ -249,11 +249,13 @@ class KernelList(ShownResult):
     path: str
 
     def render(self, console: Console, *, detail: str = "normal") -> None:  # noqa: ARG002
+        from rich.segment import Segment, Segments
+
         from wavecast.report.explain import inventory
 
         lines = inventory.lines(self.inventory, self.path)
         while text := "\n".join(islice(lines, _LINES_AT_ONCE)):
-            console.print(text, markup=False, emoji=False, highlight=False, soft_wrap=True)
+            console.print(Segments([Segment(f"{text}\n")]), soft_wrap=True, end="")
 
     def to_dict(self) -> dict[str, Any]:
         from wavecast.report.explain import inventory

@@ -16,8 +16,11 @@ _SECTIONS = ("rodata", "data", "bss")
 _ALIGNMENT = 256
 """Bytes; compilers ask for no more."""
 _RELOCATION = struct.Struct("<QQq")
-_RELATIVE64 = 13
-"""R_AMDGPU_RELATIVE64. Source: LLVM "User Guide for AMDGPU Backend", "Relocation Records"."""
+_ABS64, _RELATIVE64 = 3, 13
+"""R_AMDGPU_ABS64 and R_AMDGPU_RELATIVE64. Source: LLVM "User Guide for AMDGPU Backend", "Relocation
+Records"."""
+_TABLE = ".got"
+"""The section with addresses of symbols that another file may define."""
 
 
 def data_of(binary: bytes) -> Data | None:
@@ -69,14 +72,52 @@ def data_sections(image: elf.Elf) -> dict[int, elf.Section]:
 
 def _relocations(image: elf.Elf) -> Iterator[tuple[int, int | None]]:
     """(address, value to store there) of every relocation; None for a value not known here."""
+    for address, name, addend in _relocated_symbols(image):
+        symbol = image.symbols.get(name) if name else None
+        if name == "":
+            yield address, addend
+        elif symbol is not None and symbol.section is not None:
+            yield address, symbol.value + addend
+        else:
+            yield address, None
+
+
+def _relocated_symbols(image: elf.Elf) -> Iterator[tuple[int, str | None, int]]:
+    """(address, symbol, what is added to its address) of every relocation: "" for none, None for a
+    relocation that is not an address."""
     for section in image.sections:
         if not section.name.startswith(".rela"):
             continue
-        for address, info, addend in _RELOCATION.iter_unpack(section.data):
-            if info & 0xFFFFFFFF == _RELATIVE64:
-                yield address, addend
+        whole = len(section.data) - len(section.data) % _RELOCATION.size
+        for address, info, addend in _RELOCATION.iter_unpack(section.data[:whole]):
+            kind, number = info & 0xFFFFFFFF, info >> 32
+            if kind == _RELATIVE64:
+                yield address, "", addend
+            elif kind == _ABS64 and (name := elf.symbol_name(image, section.link, number)):
+                yield address, name, addend
             else:
-                yield address, None
+                yield address, None, addend
+
+
+def address_table(image: elf.Elf) -> dict[int, str]:
+    """The words of the global offset table, by their address: the symbol of data whose address a
+    word has."""
+    tables = [section for section in image.sections if section.name == _TABLE]
+    if not tables:
+        return {}
+    data = data_sections(image)
+    named = {s.value: name for name, s in image.symbols.items() if s.section in data}
+    named |= {image.sections[index].address: image.sections[index].name for index in data}
+    words = {}
+    for address, name, addend in _relocated_symbols(image):
+        if name is None or not any(t.address <= address < t.address + t.size for t in tables):
+            continue
+        symbol = image.symbols.get(name)
+        if name and addend == 0 and symbol is not None and symbol.section in data:
+            words[address] = name
+        elif not name and addend in named:
+            words[address] = named[addend]
+    return words
 
 
 def _section(image: elf.Elf, address: int) -> int | None:

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import Any, Final
 
-from wavecast.compile.data import data_sections
+from wavecast.compile.data import address_table, data_sections
 from wavecast.compile.dwarf import LineTable
 from wavecast.errors import InputError
 from wavecast.isa import elf
@@ -29,7 +29,7 @@ _LAST_NUMBER = re.compile(r"-?(?:0x[0-9a-f]+|\d+)$")
 _COUNTER = re.compile(r"s_get_?pc_\w+ s\[(\d+):(\d+)\]$")
 _SUM = re.compile(
     r"(?P<sum>s_add\w+ (?P<register>\S+), (?P=register), )"
-    r"(?:lit\()?(?P<number>-?(?:0x[0-9a-f]+|\d+))\)?$"
+    r"(?:lit(?:64)?\()?(?P<number>-?(?:0x[0-9a-f]+|\d+))\)?$"
 )
 _DISTANCE = re.compile(
     r"(?P<start>s_add_[iu]32 (?P<register>s\d+), )(?:lit\()?(?P<number>0x[0-9a-f]+|\d+)\)?, 4$"
@@ -66,7 +66,7 @@ def disassemble(
             for number, (folder, name) in enumerate(lines.files)
         ]
     starts = {start: name for name, _, start, _ in function_ranges}
-    sections = tuple(data_sections(image).values())
+    sections, table = tuple(data_sections(image).values()), address_table(image)
     lanes = descriptor.wave_size or wave_lanes_of(target)
     for name, section, start, stop in function_ranges:
         if name in kernels and name != kernel:
@@ -74,7 +74,7 @@ def disassemble(
         placed = _read(image.sections[section], start, stop, target, lanes)
         if name == kernel and descriptor.directives.get(_PRELOAD, 0):
             placed = _skip_preload_trap(placed, start)
-        body = _with_symbols(_decode_body(name, placed), starts, sections)
+        body = _with_symbols(_decode_body(name, placed), starts, sections, table)
         body, call_targets = _with_distances(body)
         main_body, parts = _parts(body, call_targets)
         out += _function(name, main_body, lines)
@@ -153,43 +153,90 @@ def functions(image: elf.Elf, kernels: Set[str]) -> Iterator[tuple[str, int, int
 
 
 def _with_symbols(
-    body: list[Decoded], functions: Mapping[int, str], sections: Sequence[elf.Section]
+    body: list[Decoded],
+    functions: Mapping[int, str],
+    sections: Sequence[elf.Section],
+    table: Mapping[int, str],
 ) -> list[Decoded]:
     """Instructions whose numbers lead from the program counter to an instruction of the body, to
-    a function or to data, as far branches, calls and constants have them, with symbols instead."""
+    a function, to data or to a word of the `table` of addresses, as far branches, calls and
+    constants have them, with symbols instead."""
     addresses = {address for address, _, _ in body}
     instructions = list(body)
-    for index, (address, text, _) in enumerate(body[:-2]):
+    for index, (address, text, _) in enumerate(body):
         counter = _COUNTER.match(text)
-        low, high = _SUM.match(body[index + 1][1]), _SUM.match(body[index + 2][1])
-        if counter is None or low is None or high is None:
-            continue
-        if (low["register"], high["register"]) != (f"s{counter[1]}", f"s{counter[2]}"):
+        sums = _sums(body, index, counter) if counter is not None else []
+        if not sums:
             continue
         here = address + 4
-        distance = (int(low["number"], 0) & _WORD) + ((int(high["number"], 0) & _WORD) << 32)
-        target = (here + distance) & ((1 << 64) - 1)
-        first, second = body[index + 1][0], body[index + 2][0]
-        data = next((s for s in sections if s.address <= target < s.address + s.size), None)
-        if target in functions or data is not None:
-            name = quote(functions[target] if data is None else data.name)
-            within = 0 if data is None else target - data.address
-            instructions[index + 1] = (
-                first,
-                f"{low['sum']}{name}@rel32@lo+{within + first - address}",
-                None,
-            )
-            instructions[index + 2] = (
-                second,
-                f"{high['sum']}{name}@rel32@hi+{within + second - address}",
-                None,
-            )
+        numbers = [int(match["number"], 0) for _, match in sums]
+        if len(sums) > 1:
+            numbers = [(numbers[0] & _WORD) + ((numbers[1] & _WORD) << 32)]
+        target = (here + numbers[0]) & ((1 << 64) - 1)
+        parts = ("lo", "hi") if len(sums) > 1 else ("",)
+        symbol = _symbol(target, functions, sections, table)
+        if symbol is not None:
+            name, is_table, within = symbol
+            for (at, match), part in zip(sums, parts, strict=True):
+                first = body[at][0]
+                kind = f"{_RELOCATIONS[is_table, bool(part)]}{part}"
+                where = f"{quote(name)}@{kind}+{within + first - address}"
+                instructions[at] = first, f"{match['sum']}{where}", None
         elif target in addresses:
-            jump = f"(.L{target:x}-.L{here:x})"
             instructions[index] = address, text, here
-            instructions[index + 1] = first, f"{low['sum']}{jump}&4294967295", target
-            instructions[index + 2] = second, f"{high['sum']}{jump}>>32", target
+            jump = f"(.L{target:x}-.L{here:x})"
+            for (at, match), part in zip(sums, parts, strict=True):
+                instructions[at] = body[at][0], f"{match['sum']}{jump}{_HALVES[part]}", target
     return instructions
+
+
+_RELOCATIONS: Final = {
+    (False, True): "rel32@",
+    (True, True): "gotpcrel32@",
+    (False, False): "rel64",
+    (True, False): "gotpcrel",
+}
+"""Whether a distance is that of a word of the table, and a half -> how LLVM spells it."""
+_HALVES: Final = {"lo": "&4294967295", "hi": ">>32", "": ""}
+
+
+def _sums(
+    body: list[Decoded], index: int, counter: re.Match[str]
+) -> list[tuple[int, re.Match[str]]]:
+    """The instructions that add a number to the program counter, which instruction `index` reads:
+    two, for its halves, or one (gfx1250). gfx12 extends the sign of the counter first."""
+    low, high = f"s{counter[1]}", f"s{counter[2]}"
+    at = index + 1
+    if at < len(body) and body[at][1] == f"s_sext_i32_i16 {high}, {high}":
+        at += 1
+    sums: list[tuple[int, re.Match[str]]] = []
+    for register in (low, high):
+        match = _SUM.match(body[at][1]) if at < len(body) else None
+        if match is None:
+            return []
+        sums.append((at, match))
+        if register == low and match["register"] == f"s[{counter[1]}:{counter[2]}]":
+            return sums
+        if match["register"] != register:
+            return []
+        at += 1
+    return sums
+
+
+def _symbol(
+    target: int,
+    functions: Mapping[int, str],
+    sections: Sequence[elf.Section],
+    table: Mapping[int, str],
+) -> tuple[str, bool, int] | None:
+    """What lies at an address: a symbol, whether the address is that of its word in the `table`,
+    and the bytes from it."""
+    if target in table:
+        return table[target], True, 0
+    for section in sections:
+        if section.address <= target < section.address + section.size:
+            return section.name, False, target - section.address
+    return (functions[target], False, 0) if target in functions else None
 
 
 def _with_distances(body: list[Decoded]) -> tuple[list[Decoded], list[int]]:

@@ -21,6 +21,9 @@ from wavecast.emulate import hostmemory
 from wavecast.errors import LaunchError
 from wavecast.isa.targets import isa_target
 
+MAXIMUM_THREADS = 1024
+"""Work-items of a workgroup on every AMD target. Source: LLVM AMDGPU usage, "max flat workgroup
+size"."""
 LARGEST = 16
 """Workgroups of a cluster. Source: 4 bits of a flat number in IB_STS2, 16 of a workgroup mask."""
 WORDS = 2
@@ -59,4 +62,4 @@ def order(launch: Launch) -> np.ndarray | None:
     return np.ascontiguousarray(numbers.transpose(0, 2, 4, 1, 3, 5).reshape(-1))
 
 
-__all__ = ["LARGEST", "WORDS", "barriers", "check", "order"]
+__all__ = ["LARGEST", "MAXIMUM_THREADS", "WORDS", "barriers", "check", "order"]

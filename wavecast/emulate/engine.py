@@ -7,6 +7,7 @@ each other (grid barriers, locks, semaphores, look-back chains) as they may on t
 
 from __future__ import annotations
 
+import math
 import os
 import threading
 import time
@@ -19,9 +20,11 @@ from functools import lru_cache
 import numpy as np
 
 from wavecast.compile.codeobject import Launch
+from wavecast.compile.names import readable
 from wavecast.emulate import clusters, hostmemory, initial
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import ExecutionError, Unsupported
+from wavecast.emulate.host_calls import HostCallBuffer
 from wavecast.emulate.job import LoopResult
 from wavecast.emulate.mode import LaunchWatch, Mode
 from wavecast.emulate.native import translate
@@ -36,9 +39,6 @@ from wavecast.emulate.resident import (
 from wavecast.emulate.team import Team, TeamMember
 from wavecast.errors import LaunchError
 
-MAXIMUM_THREADS = 1024
-"""Work-items of a workgroup on every AMD target. Source: LLVM AMDGPU usage, "max flat workgroup
-size"."""
 MAXIMUM_ITEMS = 2**32 - 1
 """Work-items of a grid along one axis. Source: HSA system architecture specification, kernel
 dispatch packet: grid_size_x has 32 bits."""
@@ -90,7 +90,7 @@ def run(
     LaunchError for a workgroup or a grid no hardware runs.
     """
     width, height, depth = launch.block
-    if min(launch.block) < 1 or width * height * depth > MAXIMUM_THREADS:
+    if min(launch.block) < 1 or width * height * depth > clusters.MAXIMUM_THREADS:
         raise LaunchError(f"a workgroup of {width} x {height} x {depth} work-items cannot run")
     if min(launch.grid) < 1:
         return
@@ -101,11 +101,14 @@ def run(
                 hint="2^32 work-items or more",
             )
     clusters.check(launch)
-    segment = initial.segment(native, launch)
+    calls = _host_calls(native, launch, quiet=cut or order is not None)
+    segment = initial.segment(native, launch, calls.interval[0] if calls is not None else 0)
     blocks = [
         (block.ctypes.data, block.ctypes.data + block.size) for block in (segment, native.data)
     ]
     all_ranges = [*blocks, *ranges]
+    if calls is not None:
+        all_ranges.append(calls.interval)
     watch = mode.watch(native, launch, all_ranges) if mode is not None else None
     grid = LaunchGrid(
         native,
@@ -119,14 +122,14 @@ def run(
         cut,
         order.waves if order is not None else None,
         (watch.quantum if watch is not None else None)
-        or (QUANTUM if member is None else SHARED_QUANTUM),
+        or (QUANTUM if member is None and calls is None else SHARED_QUANTUM),
         (watch.slice if watch is not None else None) or SLICE,
         clusters.barriers(launch),
     )
     attach = watch.attach if watch is not None else None
     team, shared = Team() if team is None else team, team is not None
     crowd = _Crowd(watch)
-    workers = [_Worker(grid, team, attach, member, crowd) for _ in range(threads)]
+    workers = [_Worker(grid, team, attach, member, crowd, calls) for _ in range(threads)]
     success = False
     try:
         team.enter(len(workers))
@@ -139,6 +142,14 @@ def run(
             watch.close(failed=not success or error is not None)
     if error is not None:
         raise error
+
+
+def _host_calls(native: NativeKernel, launch: Launch, *, quiet: bool) -> HostCallBuffer | None:
+    """The buffer through which a kernel may call the host; None for one that does not."""
+    if all(argument.kind != initial.HOST_CALLS for argument in native.descriptor.arguments):
+        return None
+    waves = math.prod(launch.grid) * -(-math.prod(launch.block) // native.layout.lanes)
+    return HostCallBuffer(readable(native.kernel.name), waves, quiet=quiet)
 
 
 def _chosen(launch: Launch, watch: LaunchWatch | None, order: RunOrder | None) -> np.ndarray | None:
@@ -220,7 +231,9 @@ class _Worker:
         attach: Callable[[np.ndarray], None] | None,
         member: TeamMember | None,
         crowd: _Crowd,
+        calls: HostCallBuffer | None,
     ) -> None:
+        self.calls = calls
         self.grid, self.team, self.attach, self.member = grid, team, attach, member
         self.crowd, self.lifted = crowd, False
         self.aside: deque[Resident] = deque()
@@ -258,6 +271,7 @@ class _Worker:
         """One call of the native loop. False when nothing is left to do."""
         resident = self.current
         result = resident.run()
+        answered = self.calls is not None and self.calls.serve()
         if result is LoopResult.BROKEN:
             raise resident.error()
         if result is LoopResult.NONE_LEFT:
@@ -267,7 +281,7 @@ class _Worker:
             self.current = self.aside.popleft()
             with self.crowd.lock:
                 self.crowd.count -= 1
-        elif not resident.active or resident.has_moved():
+        elif not resident.active or resident.has_moved() or answered:
             if resident.active and resident.is_stalled() and self._alone() and not self._lift():
                 raise resident.endless()
             self._reset_idle()

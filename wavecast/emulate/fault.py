@@ -12,19 +12,9 @@ from wavecast.isa.opcode import Space
 from wavecast.isa.program import Kernel
 from wavecast.wording import count
 
-HOSTCALL_BUFFER: Final = 1 << 60
-"""The address given as `hidden_hostcall_buffer`: no memory lies there, so that a kernel which
-calls the host (LLVM, "AMDGPUUsage", Code Object V5 Metadata) is told from one that errs."""
-_HEADER: Final = 4096
-"""Bytes from the buffer's start that count as it."""
 _NULL_PAGE: Final = 4096
 _FAR: Final = 1 << 40
 """Bytes; a distance beyond says nothing about what was meant."""
-
-
-def calls_host(address: int) -> bool:
-    """Whether the address lies in the buffer through which kernels call the host."""
-    return HOSTCALL_BUFFER <= address < HOSTCALL_BUFFER + _HEADER
 
 
 def describe(

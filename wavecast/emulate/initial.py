@@ -12,7 +12,7 @@ import numpy as np
 from wavecast.analyze.values.inputs import Inputs, work_item_registers
 from wavecast.arch import capabilities
 from wavecast.compile.codeobject import Launch
-from wavecast.emulate import fault, hostmemory
+from wavecast.emulate import hostmemory
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.buffers import ADD_LANE
@@ -37,12 +37,16 @@ class Setup:
     packed: int
 
 
+HOST_CALLS = "hidden_hostcall_buffer"
+"""The argument with the buffer through which kernels call the host. Source: LLVM, "AMDGPUUsage",
+Code Object V5 Metadata."""
 PACKET_BYTES = 64
 """Bytes of the dispatch packet, which lies before the argument segment."""
 
 
-def segment(native: NativeKernel, launch: Launch) -> np.ndarray:
-    """The dispatch packet, then the argument segment with its hidden arguments filled in.
+def segment(native: NativeKernel, launch: Launch, host_calls: int = 0) -> np.ndarray:
+    """The dispatch packet, then the argument segment with its hidden arguments filled in;
+    `host_calls` is the address of the buffer through which kernels call the host.
 
     The packet holds workgroup sizes (16 bits) from byte 4 and grid sizes in threads from byte 12.
     """
@@ -64,10 +68,8 @@ def segment(native: NativeKernel, launch: Launch) -> np.ndarray:
         return memory
     inputs = Inputs(launch.code, descriptor, launch)
     for argument in hidden:
-        if argument.kind == "hidden_hostcall_buffer":
-            value = fault.HOSTCALL_BUFFER
-        else:
-            value = inputs.hidden_value(argument.kind)
+        is_buffer = argument.kind == HOST_CALLS
+        value = host_calls if is_buffer else inputs.hidden_value(argument.kind)
         if value:
             first, size = PACKET_BYTES + argument.offset, min(argument.size, 8)
             data = value.to_bytes(8, "little")[:size]

@@ -6,17 +6,18 @@ import contextlib
 import gc
 import threading
 from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
 
 from wavecast.compile.codeobject import CodeObject, Launch
-from wavecast.emulate import engine
-from wavecast.emulate.check.determinism import OrderChecks
-from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.mode import Mode
-from wavecast.emulate.native import native_kernel
-from wavecast.emulate.team import Team, TeamMember
 from wavecast.errors import UsageError
 from wavecast.limits import available_processors
+
+if TYPE_CHECKING:  # what executes costs more to import than programs that only record launches have
+    from wavecast.emulate.check.determinism import OrderChecks
+    from wavecast.emulate.compiled import NativeKernel
+    from wavecast.emulate.mode import Mode
+    from wavecast.emulate.team import Team, TeamMember
 
 AddressRange = tuple[int, int]
 """First host address, and the one after the last."""
@@ -44,12 +45,21 @@ class Emulator:
         self.threads = threads or available_processors()
         self.mode = mode
         self.orders = orders
-        self.budget = max_instructions or engine.DEFAULT_BUDGET
+        self._max_instructions = max_instructions
         self._translated: dict[str, NativeKernel] = {}
         self._translating = threading.Lock()
 
+    @property
+    def budget(self) -> int:
+        """How many instructions a wave may execute."""
+        from wavecast.emulate.resident import DEFAULT_BUDGET
+
+        return self._max_instructions or DEFAULT_BUDGET
+
     def translate(self, code: CodeObject) -> NativeKernel:
         """Native code for a kernel, made once per digest. Raises Unsupported, InputError."""
+        from wavecast.emulate.native import native_kernel
+
         native = self._translated.get(code.digest)
         if native is None:
             if not code.is_amd:
@@ -78,6 +88,8 @@ class Emulator:
         and make atomics of 16 bits from those of 32. Ranges that overlap count as one.
         Raises Unsupported for code without a meaning here, ExecutionError when it breaks off.
         """
+        from wavecast.emulate import engine
+
         native = self.translate(launch.code)
         x, y, z = launch.grid
         threads = max(1, min(threads or self.threads, x * y * z))

@@ -21,7 +21,7 @@ from wavecast.compile.names import readable
 from wavecast.compile.processor import load_object, processor
 from wavecast.emulate import fault, initial, polling
 from wavecast.emulate.compiled import NativeKernel
-from wavecast.emulate.errors import AddressFault, ExecutionError, Unsupported
+from wavecast.emulate.errors import AddressFault, ExecutionError
 from wavecast.emulate.hostmemory import zeros
 from wavecast.emulate.job import JobWord, LoopResult, with_numbers
 from wavecast.emulate.lower import runtime, state
@@ -344,7 +344,7 @@ class Resident:
                 return poll.instruction.index
         return paused[0][1] if paused else 0
 
-    def error(self) -> ExecutionError | Unsupported:
+    def error(self) -> ExecutionError:
         """What went wrong, where, after `BROKEN`."""
         status, group, wave = (
             int(self.job[index]) for index in (JobWord.STATUS, JobWord.GROUP, JobWord.WAVE)
@@ -356,11 +356,6 @@ class Resident:
         )
         if status == state.BAD_ADDRESS:
             address = int(self.context[state.FAULT_ADDRESS])
-            if fault.calls_host(address):
-                return Unsupported(
-                    f"{text}the kernel calls the host, to print or because an assertion failed: "
-                    "not supported"
-                )
             lane = int(self.context[state.FAULT_LANE])
             what = f"{instruction.decoded.text!r} lane {lane} touches "
             alignment = _alignment(instruction)

@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 
-from wavecast.analyze.values.pointers import Pointers
 from wavecast.compile.codeobject import Argument, Launch, Parameter
 from wavecast.dtypes import is_dtype, lookup
 from wavecast.isa.program import KernelDescriptor
@@ -68,6 +67,8 @@ def tensors_of(
 
     `ranges` are the addresses the launch may touch. Pointers to other memory are left out.
     """
+    from wavecast.analyze.values.pointers import Pointers
+
     code = launch.code
     arguments = _arguments_by_offset(launch)
     parameters = {parameter.offset: parameter for parameter in code.parameters}

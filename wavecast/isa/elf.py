@@ -152,6 +152,16 @@ def machine(data: Content) -> int:
     return _header(data)[2]
 
 
+def symbol_name(elf: Elf, table: int, number: int) -> str:
+    """The name of entry `number` of the symbol table in section `table`; "" where there is none."""
+    if not 0 <= table < len(elf.sections):
+        return ""
+    section, start = elf.sections[table], number * _SYMBOL.size
+    if start + _SYMBOL.size > section.size or not 0 <= section.link < len(elf.sections):
+        return ""
+    return _string(elf.sections[section.link].data, _SYMBOL.unpack_from(section.data, start)[0])
+
+
 def processor(elf: Elf) -> str:
     """The AMD processor of a code object, from its flags. Raises InputError for an unknown one."""
     number = elf.flags & 0xFF

@@ -18,7 +18,7 @@ from wavecast.isa.quoting import QUOTED, unquote
 
 _SYMBOL = re.compile(
     rf"({QUOTED}|[A-Za-z_.$][\w.$@]*?)"
-    r"@(rel32@lo|rel32@hi|rel64|gotpcrel32@lo|gotpcrel32@hi)([+-]\d+)?"
+    r"@(rel32@lo|rel32@hi|rel64|gotpcrel32@lo|gotpcrel32@hi|gotpcrel)([+-]\d+)?"
 )
 
 

@@ -133,34 +133,30 @@ def _wave_size(directives: Mapping[str, int], processor: str) -> int:
     return capabilities(processor).default_wave_size
 
 
-def _is_padding(item: Document) -> bool:
-    return item.get(".value_kind") == "by_value" and bool(
-        _PADDING.fullmatch(str(item.get(".name", "")))
+@lru_cache(maxsize=1 << 14)
+def _argument(*items: tuple[str, object]) -> KernelArgument:
+    """An argument from the items of its document; kernels of a library have a few different ones.
+    Raises KeyError, TypeError or ValueError where they are malformed."""
+    item: Document = dict(items)
+    name, kind = str(item.get(".name", "")), item[".value_kind"]
+    argument = KernelArgument(
+        name,
+        int(item[".offset"]),
+        int(item[".size"]),
+        _UNUSED if kind == "by_value" and _PADDING.fullmatch(name) else str(kind),
+        str(item.get(".address_space", "")),
+        str(item.get(".type_name", "")),
     )
-
-
-_argument = lru_cache(maxsize=4096)(KernelArgument)
-"""Kernels of a library have a few different arguments."""
+    if min(argument.offset, argument.size) < 0 or argument.offset + argument.size > _SEGMENT:
+        raise ValueError(f"no argument of a segment: {argument}")
+    return argument
 
 
 def _arguments(kernel: str, document: Document) -> tuple[KernelArgument, ...]:
-    arguments = []
-    for item in document.get(".args", ()) or ():
-        try:
-            argument = _argument(
-                str(item.get(".name", "")),
-                int(item[".offset"]),
-                int(item[".size"]),
-                _UNUSED if _is_padding(item) else str(item[".value_kind"]),
-                str(item.get(".address_space", "")),
-                str(item.get(".type_name", "")),
-            )
-        except (KeyError, TypeError, ValueError, AttributeError) as error:
-            raise InputError(f"kernel {kernel}: malformed argument in metadata") from error
-        if min(argument.offset, argument.size) < 0 or argument.offset + argument.size > _SEGMENT:
-            raise InputError(f"kernel {kernel}: malformed argument in metadata")
-        arguments.append(argument)
-    return tuple(arguments)
+    try:
+        return tuple([_argument(*item.items()) for item in document.get(".args", ()) or ()])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(f"kernel {kernel}: malformed argument in metadata") from error
 
 
 __all__ = ["KERNELS", "Document", "descriptor", "kernel_documents", "processor_of_triple"]

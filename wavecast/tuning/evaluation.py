@@ -11,7 +11,7 @@ from wavecast.compile.configuration import Configuration
 from wavecast.errors import WavecastError
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.runtimes.triton.complaints import Refused
-from wavecast.sampling.estimate import estimate, simulate
+from wavecast.sampling.estimate import CodeEstimate, estimate, simulate
 from wavecast.tuning.records import Result
 
 if TYPE_CHECKING:
@@ -42,27 +42,29 @@ def evaluate(trials: Trials, devices: Sequence[Device], task: EvaluationTask) ->
         return tuple(Result(configuration, reason=reason) for _ in devices)
     if task.estimated:
         return tuple(
-            _with_simulation(estimated, simulate(launch, ranges, device))
+            with_simulation(estimated, simulate(launch, ranges, device))
             for estimated, device in zip(task.estimated, devices, strict=True)
         )
-    results = []
-    for device in devices:
-        estimated = estimate(launch, ranges, device)
-        resources = estimated.resources
-        result = Result(
-            configuration,
-            registers=resources.registers,
-            spills=resources.spills,
-            lds_bytes=resources.lds_bytes,
-            waves=round(resources.waves, 2),
-            matrix=resources.matrix,
-            reason=estimated.why_not,
-        )
-        results.append(_with_prediction(result, estimated.prediction))
-    return tuple(results)
+    return tuple(of_code(configuration, estimate(launch, ranges, device)) for device in devices)
 
 
-def _with_simulation(estimated: Result, prediction: Prediction | str) -> Result:
+def of_code(configuration: Configuration, estimated: CodeEstimate) -> Result:
+    """The result of a configuration from its code."""
+    resources = estimated.resources
+    result = Result(
+        configuration,
+        registers=resources.registers,
+        spills=resources.spills,
+        lds_bytes=resources.lds_bytes,
+        waves=round(resources.waves, 2),
+        matrix=resources.matrix,
+        reason=estimated.why_not,
+    )
+    return _with_prediction(result, estimated.prediction)
+
+
+def with_simulation(estimated: Result, prediction: Prediction | str) -> Result:
+    """A result with the prediction of an executed sample, or the reason why there is none."""
     if isinstance(prediction, str):
         return replace(estimated, reason=f"not simulated: {prediction}")
     return _with_prediction(estimated, prediction)
@@ -82,4 +84,4 @@ def _with_prediction(result: Result, prediction: Prediction | None) -> Result:
     )
 
 
-__all__ = ["EvaluationTask", "evaluate"]
+__all__ = ["EvaluationTask", "evaluate", "of_code", "with_simulation"]

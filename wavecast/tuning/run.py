@@ -95,7 +95,8 @@ def _run_tuning(
         matching = f" that matches {script.kernels!r}" if script.kernels else ""
         raise NothingAnalysed(
             f"{script.path.name} launches no autotuned kernel{matching}",
-            hint="decorate the kernel with @triton.autotune, or use wavecast explain",
+            hint="decorate the kernel with @triton.autotune (flydsl.autotune in FlyDSL), or use "
+            "wavecast explain",
         )
     return TuneResult(table, failures, (*selection.notes, *before, *notes))
 

@@ -14,11 +14,13 @@ from typing import TYPE_CHECKING, Any
 from wavecast import arch
 from wavecast.arch import Device
 from wavecast.compile.configuration import Configuration
+from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.triton import compat
 from wavecast.runtimes.triton.isolation import diagnostic
 from wavecast.runtimes.triton.trials import Trials
 from wavecast.tuning import records
 from wavecast.tuning.evaluation import EvaluationTask, evaluate
+from wavecast.tuning.flydsl import FlydslTuning
 from wavecast.tuning.pool import Died, Pool
 from wavecast.tuning.records import Journal, Result, TuningProblem
 from wavecast.tuning.search import strategy
@@ -56,6 +58,7 @@ class Tuner:
         for problem, result in records.read(Path(settings.journal)):
             self._finished.setdefault(problem.identity, {})[result.configuration] = result
         self._chosen: dict[str, Configuration | None] = {}
+        self.flydsl = FlydslTuning(settings, self._devices, self._journal, self._finished, hooks)
 
     def __call__(self, tuner: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         """The best `triton.Config` of a call, None if none can run."""
@@ -192,7 +195,9 @@ class _Tuning:
 
 def choosing(settings: Mapping[str, Any], hooks: Hooks) -> Tuner:
     """The tuner of a job with these settings."""
-    return Tuner(TuneSettings.from_json(settings), hooks)
+    tuner = Tuner(TuneSettings.from_json(settings), hooks)
+    tuner.flydsl.install(Patches())  # the process ends with the tuning
+    return tuner
 
 
 __all__ = ["Tuner", "choosing"]

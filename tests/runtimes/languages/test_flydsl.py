@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from pathlib import Path
 
@@ -52,3 +53,42 @@ def test_captured_launches_have_names_and_lines() -> None:
         "(100,) 100 100",
         str({os.fspath(SCRIPT)}),
     ], result.stderr
+
+
+def test_other_targets_are_refused_in_a_line() -> None:
+    result = run_python("-m", "wavecast", "explain", str(SCRIPT), "--arch", "sm_90")
+    assert result.returncode == 2
+    assert result.stderr == (
+        f"wavecast: {SCRIPT.name} launched no kernel before it ended: FlyDSL compiles for AMD GPUs "
+        "only, not for sm_90\n"
+    )
+
+
+def test_its_autotuner_is_tuned_by_predictions(tmp_path: Path) -> None:
+    """The two configurations that a workgroup can have are ranked by time, for each device."""
+    script, table = Path(__file__).parent / "flydsl_tuned.py", tmp_path / "table.json"
+    words = ("tune", str(script), "--arch", "mi300x,mi325x", "-o", str(table))
+    result = run_python("-m", "wavecast", *words)
+    assert result.returncode == 0, result.stderr
+    first, second = json.loads(table.read_text())["entries"]
+    assert [first["device"], second["device"]] == ["mi300x", "mi325x"]
+    assert (first["kernel"], first["key"]) == ("add", {"count": 4096})
+    assert first["arguments"] == dict.fromkeys("ABC", "float32 4096")
+    rows = first["configurations"]
+    assert {row["configuration"]["BLOCK"] for row in rows} == {64, 256}
+    assert rows == sorted(rows, key=lambda row: row["seconds"])
+    assert all(row["fidelity"] == "executed" and row["registers"] > 0 for row in rows)
+    assert [row["configuration"] for row in first["refused"]] == [{"BLOCK": 4096}]
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_what_cannot_be_tuned_is_told(wide: bool) -> None:
+    script = Path(__file__).parent / "flydsl_tuned.py" if wide else SCRIPT
+    options = ("--space", "wide") if wide else ()
+    result = run_python("-m", "wavecast", "tune", str(script), "--arch", "gfx942", *options)
+    assert result.returncode == (2 if wide else 3)
+    if wide:
+        output = " ".join(result.stdout.split())
+        assert "the configurations of a kernel, not their neighbours" in output
+    else:
+        assert f"wavecast: {SCRIPT.name} launches no autotuned kernel" in result.stderr

@@ -7,6 +7,7 @@ import os
 import re
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast  # noqa: E402
 from tests.warm_python import run_module  # noqa: E402
-from wavecast.emulate.errors import ExecutionError, Unsupported  # noqa: E402
+from wavecast.emulate.errors import ExecutionError  # noqa: E402
 from wavecast.errors import LaunchError, UsageError  # noqa: E402
 from wavecast.runtimes.triton import run_script  # noqa: E402
 from wavecast.sampling.estimate import CodeEstimate, Resources  # noqa: E402
@@ -147,13 +148,22 @@ def test_what_is_no_launch_has_no_time() -> None:
         assert math.isnan(triton.testing.do_bench(lambda: torch.ones(4).sum()))
 
 
-def test_what_a_kernel_asks_of_the_host_is_refused_by_name() -> None:
-    with wavecast.device("gfx942"):
+@pytest.mark.parametrize("target", ["gfx942", "gfx1201"])
+@pytest.mark.parametrize("check", [False, True])
+def test_kernels_print_and_assert(
+    target: str, check: bool, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Every work-item prints: four waves of a program."""
+    with wavecast.device(target, check=check):
         kernels.asserts[(1,)](torch.ones(1), debug=True)
-        with pytest.raises(Unsupported, match=r"asserts: workgroup .* calls the host"):
+        assert capfd.readouterr() == ("", "")
+        kernels.prints[(3,)](torch.full((1,), 0.5))
+        lines = capfd.readouterr().out.splitlines()
+        with pytest.raises(ExecutionError, match=r"asserts: .*\(assert, abort\)"):
             kernels.asserts[(1,)](torch.zeros(1), debug=True)
-        with pytest.raises(Unsupported, match=r"prints: workgroup .* calls the host"):
-            kernels.prints[(1,)](torch.zeros(1))
+    assert "not one" in capfd.readouterr().err
+    texts = [f"pid ({program}, 0, 0) idx () x: 0.500000" for program in range(3)]
+    assert Counter(lines) == dict.fromkeys(texts, 256 if target == "gfx942" else 128)
 
 
 def test_a_grid_beyond_31_bits_is_refused() -> None:

@@ -36,6 +36,7 @@ _PARTS = {
     "rel64": (False, "whole"),
     "gotpcrel32@lo": (True, "low"),
     "gotpcrel32@hi": (True, "high"),
+    "gotpcrel": (True, "whole"),
 }
 """Relocation -> whether it is of the word that holds the symbol's address, and which half it is."""
 

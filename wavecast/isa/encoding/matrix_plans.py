@@ -43,8 +43,8 @@ class MfmaPlanBuilder(VectorPlanBuilder):
         """D, the accumulation registers where nothing else can be."""
         fields = self.fields
         if "accumulators_only" in self.traits:
-            return gather(Texts(lambda i: operands.vector_text(i, dwords, "a")), fields["vdst"])
-        return gather(operands.vectors(dwords, True), fields["vdst"], fields["acc_cd"])
+            return gather(Texts(lambda i: self._vector(i, dwords, "a")), fields["vdst"])
+        return gather(self._vectors(dwords, True), fields["vdst"], fields["acc_cd"])
 
     def _matrix_source(self, number: int, role: OperandRole) -> Part:
         fields, shape = self.fields, self.row.matrix
@@ -60,7 +60,7 @@ class MfmaPlanBuilder(VectorPlanBuilder):
             dwords = role.dwords
             if narrow:
                 dwords = dwords * _FORMAT_BITS[min(index >> 10, 4)] // 8
-            return operands.vector_text(index & 0xFF, dwords, "a" if index >> 9 & 1 else "v")
+            return self._vector(index & 0xFF, dwords, "a" if index >> 9 & 1 else "v")
 
         return Part(tuple(gathers), Texts(text), usual=operands.FIRST_VGPR)
 
@@ -74,7 +74,7 @@ class MfmaPlanBuilder(VectorPlanBuilder):
             if code < operands.FIRST_VGPR:
                 return operands.source_text(self.target, code, role.dwords, role.type)
             prefix = "a" if always or (index >> 9 and not sparse) else "v"
-            return operands.vector_text(code - operands.FIRST_VGPR, role.dwords, prefix)
+            return self._vector(code - operands.FIRST_VGPR, role.dwords, prefix)
 
         return gather(Texts(text), self.fields["src2"], self.fields["acc_cd"])
 
@@ -90,7 +90,7 @@ class WmmaPlanBuilder(VectorPlanBuilder):
         parts: list[Part] = []
         for number, role in enumerate(self.row.operands):
             if not parts:
-                parts.append(gather(operands.vectors(role.dwords), fields["vdst"]))
+                parts.append(gather(self._vectors(role.dwords), fields["vdst"]))
             elif number < 3 and "fmt" in self.encoded.words:
                 parts.append(self._f8f6f4_source(number - 1, role))
             else:
@@ -109,6 +109,6 @@ class WmmaPlanBuilder(VectorPlanBuilder):
             if code < 0:
                 raise operands.Undecodable("a matrix outside vector registers")
             dwords = role.dwords * _FORMAT_BITS[min(index >> 9, 4)] // 8
-            return operands.vector_text(code, dwords)
+            return self._vector(code, dwords)
 
         return gather(Texts(text), fields[f"src{number}"], *(fields[name] for name in names))

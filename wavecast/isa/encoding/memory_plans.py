@@ -140,7 +140,7 @@ class VectorMemoryPlanBuilder(PlanBuilder):
             if role.access in WRITES:
                 parts.append(self._vector_field("vdst", role.dwords))
             elif role.kind is OperandKind.ADDRESS or not (has_address or row.memory_form.by_lane):
-                parts.append(gather(operands.vectors(1), self.fields["addr"]))
+                parts.append(gather(self._vectors(1), self.fields["addr"]))
             else:
                 parts.append(self._vector_field(next(data), role.dwords))
         return parts
@@ -166,7 +166,7 @@ class VectorMemoryPlanBuilder(PlanBuilder):
         """The old value, which an atomic writes with a flag only."""
         fields = self.fields
         flag = next(fields[name] for name in ("glc", "sc0", "th") if name in fields)
-        texts = operands.vectors(role.dwords, "acc" in fields)
+        texts = self._vectors(role.dwords, "acc" in fields)
         gathers = [(fields["vdst"].low, 0xFF, 0)]
         if "acc" in fields:
             gathers.append((fields["acc"].low, 1, 8))
@@ -196,20 +196,18 @@ class VectorMemoryPlanBuilder(PlanBuilder):
         fields = self.fields
         if self.shape.name == "SCRATCH":
             if "sve" in fields:
-                texts = Texts(lambda i: operands.vector_text(i & 0xFF, 1) if i >> 8 else "off")
+                texts = Texts(lambda i: self._vector(i & 0xFF, 1) if i >> 8 else "off")
                 return gather(texts, fields["addr"], fields["sve"])
             by_lane = _NULL if "null_for_no_saddr" in self.traits else _NO_SADDR_OF_GFX9
-            texts = Texts(
-                lambda i: operands.vector_text(i & 0xFF, 1) if i >> 8 == by_lane else "off"
-            )
+            texts = Texts(lambda i: self._vector(i & 0xFF, 1) if i >> 8 == by_lane else "off")
             return gather(texts, fields["addr"], fields["saddr"])
         optional = any(role.kind is OperandKind.SCALAR_ADDRESS for role in self.row.operands)
         if not optional or (self.shape.name == "FLAT" and "flat_saddr" not in self.traits):
-            return gather(operands.vectors(2), fields["addr"])
+            return gather(self._vectors(2), fields["addr"])
 
         def text(index: int) -> str:
             code = index >> 8
-            return operands.vector_text(index & 0xFF, 2 if self._is_no_saddr(code) else 1)
+            return self._vector(index & 0xFF, 2 if self._is_no_saddr(code) else 1)
 
         return gather(Texts(text), fields["addr"], fields["saddr"])
 
@@ -219,7 +217,7 @@ class VectorMemoryPlanBuilder(PlanBuilder):
         for role in self.row.operands:
             if role.kind is OperandKind.ADDRESS:
                 address = fields.get("vaddr") or fields["addr"]
-                texts = Texts(_buffer_address)
+                texts = Texts(self._buffer_address)
                 parts.append(gather(texts, address, fields["offen"], fields["idxen"]))
             elif role.kind is OperandKind.RESOURCE:
                 field = fields["rsrc"]
@@ -238,7 +236,7 @@ class VectorMemoryPlanBuilder(PlanBuilder):
         return parts
 
     def _buffer_data(self, dwords: int) -> Part:
-        texts = Texts(lambda i: operands.vector_text(i & 0xFF, dwords + (i >> 8)))
+        texts = Texts(lambda i: self._vector(i & 0xFF, dwords + (i >> 8)))
         return gather(texts, self.fields["vdata"], self.fields["tfe"])
 
     def _vimage(self) -> list[Part]:
@@ -253,7 +251,6 @@ class VectorMemoryPlanBuilder(PlanBuilder):
             parts.append(gather(texts, field, optional=role.optional))
         return parts
 
-
-def _buffer_address(index: int) -> str:
-    count = (index >> 8 & 1) + (index >> 9)
-    return operands.vector_text(index & 0xFF, count) if count else "off"
+    def _buffer_address(self, index: int) -> str:
+        count = (index >> 8 & 1) + (index >> 9)
+        return self._vector(index & 0xFF, count) if count else "off"

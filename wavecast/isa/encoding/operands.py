@@ -117,9 +117,12 @@ def source_text(target: str, code: int, dwords: int, element: str = "") -> str:
     return name
 
 
-def vector_text(number: int, dwords: int, prefix: str = "v") -> str:
-    """Vector registers from `number` on."""
-    if number + dwords > FIRST_VGPR:
+def vector_text(target: str, number: int, dwords: int, prefix: str = "v") -> str:
+    """Vector registers from `number` on, eight bits. Only tuples of gfx1250 that begin at an even
+    number may cross register 255. Source: LLVM SIRegisterInfo.td (`VReg_*_Align2`)."""
+    if number + dwords > FIRST_VGPR and (
+        prefix != "v" or number & 1 or "tuples_cross_v255" not in traits(target)
+    ):
         raise Undecodable(f"vector register {number + dwords - 1}")
     return register(prefix, number, dwords)
 
@@ -158,11 +161,11 @@ def scalar_sources(target: str, dwords: int, element: str) -> Texts:
 
 
 @cache
-def vectors(dwords: int, accumulators: bool = False) -> Texts:
+def vectors(target: str, dwords: int, accumulators: bool = False) -> Texts:
     """Texts of an 8-bit vector register field; bit 8 set means an AGPR where there are any."""
     if not accumulators:
-        return Texts(lambda code: vector_text(code, dwords))
-    return Texts(lambda code: vector_text(code & 0xFF, dwords, "a" if code >> 8 else "v"))
+        return Texts(lambda code: vector_text(target, code, dwords))
+    return Texts(lambda code: vector_text(target, code & 0xFF, dwords, "a" if code >> 8 else "v"))
 
 
 @cache
@@ -181,7 +184,7 @@ def sources(target: str, dwords: int, element: str, half: bool, narrow: bool) ->
         if code >= FIRST_VGPR:
             number = code - FIRST_VGPR
             upper = index & HALF
-            plain = _narrow(number | upper, narrow) if half else vector_text(number, dwords)
+            plain = _narrow(number | upper, narrow) if half else vector_text(target, number, dwords)
         else:
             plain = source_text(target, code, dwords, element)
             if half and index & HALF and code < _ZERO:

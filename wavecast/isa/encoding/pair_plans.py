@@ -66,6 +66,6 @@ class PairPlanBuilder(PlanBuilder):
         fields, half = self.fields, self.half
         if half == "y" and fields["vdsty"].width == 7:  # the other parity than X
             x, y = fields["vdstx"], fields["vdsty"]
-            texts = Texts(lambda n: operands.vector_text((n >> 1) << 1 | (~n & 1), dwords))
+            texts = Texts(lambda n: self._vector((n >> 1) << 1 | (~n & 1), dwords))
             return Part(((x.low, 1, 0), (y.low, y.mask, 1)), texts)
-        return gather(operands.vectors(dwords), fields[f"vdst{half}"])
+        return gather(self._vectors(dwords), fields[f"vdst{half}"])

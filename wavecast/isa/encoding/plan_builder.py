@@ -105,8 +105,14 @@ class PlanBuilder(ABC):
     def _mask(self) -> Part:
         return constant("vcc" if self.mask_dwords == 2 else "vcc_lo")
 
+    def _vector(self, number: int, dwords: int, prefix: str = "v") -> str:
+        return operands.vector_text(self.target, number, dwords, prefix)
+
+    def _vectors(self, dwords: int, accumulators: bool = False) -> Texts:
+        return operands.vectors(self.target, dwords, accumulators)
+
     def _vector_field(self, field: str, dwords: int) -> Part:
         """A VGPR, or an AGPR where the format has a bit for it."""
         if "acc" in self.fields and self.fields["acc"].width == 1:
-            return gather(operands.vectors(dwords, True), self.fields[field], self.fields["acc"])
-        return gather(operands.vectors(dwords), self.fields[field])
+            return gather(self._vectors(dwords, True), self.fields[field], self.fields["acc"])
+        return gather(self._vectors(dwords), self.fields[field])

@@ -14,7 +14,8 @@ from functools import cache
 
 from wavecast.isa.encoding.formats import BitField
 from wavecast.isa.encoding.immediates import Immediate
-from wavecast.isa.encoding.operands import Texts
+from wavecast.isa.encoding.operands import Texts, Undecodable
+from wavecast.isa.registers import VGPR_COUNT
 
 Gather = tuple[int, int, int]
 """Shift and mask of bits of an instruction, and their first bit in an index."""
@@ -89,7 +90,7 @@ class TextPlan:
 
     def text_with_upper(self, word: int, upper: int) -> str:
         """The text where `upper` has two bits for each of src0, src1, src2 and the destination,
-        which are above the eight bits of their register numbers (gfx1250)."""
+        which are above the eight bits of their register numbers (gfx1250). Raises Undecodable."""
         texts = [part.texts[part.index(word)] for part in self.operands]
         operand_texts = [
             _with_upper(text, upper >> 2 * slot & 3) if slot >= 0 else text
@@ -201,13 +202,16 @@ _REGISTERS = re.compile(r"\bv(?:(\d+)|\[(\d+):(\d+)\])(?P<half>\.[lh])?")
 
 
 def _with_upper(text: str, upper: int) -> str:
-    """A register with its complete number behind it, `v0 /*v256*/`, as LLVM prints it."""
+    """A register with its complete number behind it, `v0 /*v256*/`, as LLVM prints it. Raises
+    Undecodable for a register that is not there."""
     if not upper:
         return text
 
     def complete(match: re.Match[str]) -> str:
         groups = match.group(1, 2, 3)
         numbers = [int(number) + 256 * upper for number in groups if number is not None]
+        if numbers[-1] >= VGPR_COUNT:
+            raise Undecodable(f"vector register {numbers[-1]}")
         whole = f"v{numbers[0]}" if len(numbers) == 1 else f"v[{numbers[0]}:{numbers[1]}]"
         return f"{match[0]} /*{whole}{match['half'] or ''}*/"
 

@@ -81,13 +81,13 @@ class VectorPlanBuilder(PlanBuilder):
         if role.kind is OperandKind.SCALAR:
             return self._scalar("vdst", role.dwords)
         if position in self.encoded.accumulators:
-            return gather(Texts(lambda n: operands.vector_text(n, role.dwords, "a")), field)
+            return gather(Texts(lambda n: self._vector(n, role.dwords, "a")), field)
         if position in self.encoded.halves:
             if self.narrow:
                 return gather(operands.halves(True), field)
             high = BitField(self.fields["op_sel"].low + 3, 1)
             return Part(((field.low, field.mask, 0), (high.low, 1, 9)), operands.halves(False))
-        return gather(operands.vectors(role.dwords), field)
+        return gather(self._vectors(role.dwords), field)
 
     def _source(self, number: int, position: int, role: OperandRole) -> Part:
         """Source `number` of a vector instruction."""
@@ -98,13 +98,13 @@ class VectorPlanBuilder(PlanBuilder):
         field = self.fields[f"src{number}"]
         dwords = role.dwords or self.mask_dwords
         if position in self.encoded.accumulators:
-            texts = Texts(lambda n: operands.vector_text(n & 0xFF, dwords, "a"))
+            texts = Texts(lambda n: self._vector(n & 0xFF, dwords, "a"))
             return replace(gather(texts, field), usual=operands.FIRST_VGPR)
         half = position in self.encoded.halves
         texts = operands.sources(self.target, dwords, role.type, half, self.narrow)
         gathers: list[Gather] = [(field.low, field.mask, 0)]
         if field.width == 8:  # a vector register
-            texts = operands.halves(True) if half else operands.vectors(dwords)
+            texts = operands.halves(True) if half else self._vectors(dwords)
             if number == 1 and self.behind is not None and "neg1" in self.behind.fields:
                 return self._with_signs(texts, field, 1)
             return Part(tuple(gathers), texts)
@@ -155,7 +155,7 @@ class VectorPlanBuilder(PlanBuilder):
         half = position in self.encoded.halves
         if self.following != "SDWA":
             field = BitField(behind.fields["src0"].low + self.base, 8)
-            texts = operands.halves(self.narrow) if half else operands.vectors(role.dwords)
+            texts = operands.halves(self.narrow) if half else self._vectors(role.dwords)
             if self.narrow and "neg0" in behind.fields:
                 return self._with_signs(texts, field, 0)
             gathers: list[Gather] = [(field.low, 0xFF, 0)]
@@ -177,7 +177,7 @@ class VectorPlanBuilder(PlanBuilder):
             plain = (
                 operands.source_text(self.target, code, role.dwords)
                 if index >> 8 & 1
-                else operands.vector_text(code, role.dwords)
+                else self._vector(code, role.dwords)
             )
             plain = operands.with_modifiers(plain, index >> 9 & 3, constant=False)
             return f"sext({plain})" if index >> 11 & 1 else plain

@@ -5,14 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 from wavecast.arch import Device
 from wavecast.errors import WavecastError
 from wavecast.pipeline.explain.result import Explanation, ModelLineChange, ModelLineTime
-from wavecast.systems.sources.answer import price_notes
-from wavecast.systems.sources.calls import GraphLibraryCall
-from wavecast.systems.sources.kernels import CallKernel, parts_of
-from wavecast.systems.sources.price import GraphPrices
+
+if TYPE_CHECKING:
+    from wavecast.systems.sources.calls import GraphLibraryCall
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,10 @@ def model_lines(
         for explanation in explanations
     ):
         return ModelLines(())
+    from wavecast.systems.sources.answer import price_notes
+    from wavecast.systems.sources.kernels import CallKernel, parts_of
+    from wavecast.systems.sources.price import GraphPrices
+
     times: list[ModelLineTime] = []
     notes: dict[str, None] = {}
     for device in devices:

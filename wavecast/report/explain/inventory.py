@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 from wavecast import json_objects, wording
@@ -37,17 +38,22 @@ def _cells(entry: KernelEntry) -> tuple[str, ...]:
     descriptor = entry.descriptor
     figures = ("?", "?", "?")
     if descriptor is not None:
-        lds = units.size(descriptor.lds_bytes) if descriptor.lds_bytes else "-"
+        lds = _size(descriptor.lds_bytes) if descriptor.lds_bytes else "-"
         figures = str(descriptor.vgprs), str(descriptor.agprs or "-"), lds
-    code = units.size(entry.code_bytes) if entry.code_bytes else "?"
-    return (entry.target, *figures, code, _entry_name(entry))
+    code = _size(entry.code_bytes) if entry.code_bytes else "?"
+    return (entry.target, *figures, code, _entry_name(entry.kernel, entry.archived))
 
 
-def _entry_name(entry: KernelEntry) -> str:
-    name = readable(entry.kernel)
+_size = lru_cache(maxsize=1 << 14)(units.size)
+
+
+@lru_cache(maxsize=1 << 16)
+def _entry_name(kernel: str, archive: str) -> str:
+    """Libraries have the code of a kernel for several targets."""
+    name = readable(kernel)
     name = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
-    description = describe_kernel(entry.kernel)
-    archived = f" ({entry.archived})" if entry.archived else ""
+    description = describe_kernel(kernel)
+    archived = f" ({archive})" if archive else ""
     return safe(f"{name}{archived}") + (f"  [{safe(description)}]" if description else "")
 
 

@@ -6,6 +6,7 @@ import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -13,13 +14,15 @@ from wavecast.compile import bundle, elf, hip
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.data import data_of
 from wavecast.compile.parsing import parse_descriptor
-from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.hostmemory import PAGE
 from wavecast.errors import InputError
 from wavecast.isa import elf as elf_file
 from wavecast.isa.program import KernelArgument, KernelDescriptor
 from wavecast.runtimes.hip_host.arena import Arena
 from wavecast.runtimes.hip_host.argument_names import argument_names
+
+if TYPE_CHECKING:
+    from wavecast.emulate.compiled import NativeKernel
 
 
 @dataclass

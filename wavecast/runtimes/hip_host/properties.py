@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from wavecast.arch import Device
-from wavecast.emulate.engine import MAXIMUM_THREADS
+from wavecast.emulate.clusters import MAXIMUM_THREADS
 from wavecast.errors import MissingFact
 from wavecast.runtimes.devices import facts_of
 from wavecast.runtimes.hip_host.arena import FIRST_ALLOCATION, PROGRAM_BASE, SIZE

@@ -42,11 +42,39 @@ UNSEEN: Final[Mapping[str, str]] = {
 """Module -> the language or library whose launches are not seen."""
 
 
-def unseen_launches() -> str:
-    """A line for a program that launched nothing that is seen; "" where it has imported none of
-    `UNSEEN`."""
+AMD_ONLY: Final[Mapping[str, tuple[str, str]]] = {
+    "flydsl.compiler.kernel_function": ("FlyDSL", "KernelFunction._emit_kernel"),
+}
+"""Module -> a language without code for other GPUs, and the function that begins to compile a
+kernel."""
+
+SEEN_ON_AMD: Final[Mapping[str, str]] = {
+    "bitsandbytes": "bitsandbytes",
+    "cupy": "CuPy",
+    "flydsl": "FlyDSL",
+    "tilelang": "TileLang",
+    "tinygrad": "tinygrad",
+}
+"""Module -> the language or library whose launches go through HIP."""
+
+
+def unseen_launches(is_amd: bool = True) -> str:
+    """A line for a program that launched nothing that is seen on a GPU of AMD or another vendor; ""
+    where it has imported nothing that launches otherwise."""
     names = [name for module, name in UNSEEN.items() if module in sys.modules]
-    return f"what {' and '.join(names)} launches is not seen" if names else ""
+    texts = [f"what {' and '.join(names)} launches is not seen"] if names else []
+    others = [name for module, name in SEEN_ON_AMD.items() if module in sys.modules]
+    if others and not is_amd:
+        texts.append(f"what {' and '.join(others)} launches is seen on AMD GPUs only")
+    return "; ".join(texts)
 
 
-__all__ = ["LANGUAGES", "TIMERS", "UNSEEN", "WATCHED", "unseen_launches"]
+__all__ = [
+    "AMD_ONLY",
+    "LANGUAGES",
+    "SEEN_ON_AMD",
+    "TIMERS",
+    "UNSEEN",
+    "WATCHED",
+    "unseen_launches",
+]

@@ -1,4 +1,5 @@
-"""Starts HIP's runtime in this process as soon as a program needs it."""
+"""Starts HIP's runtime in this process as soon as a program needs it, or refuses what needs it on
+GPUs without HIP."""
 
 from __future__ import annotations
 
@@ -10,10 +11,11 @@ from importlib.machinery import ExtensionFileLoader
 from pkgutil import resolve_name
 from typing import Any, Final
 
+from wavecast.errors import CaptureError
 from wavecast.runtimes.hip_host.in_process import HipInProcess, is_loaded
 from wavecast.runtimes.hip_host.rocm_libraries import provide_missing
 from wavecast.runtimes.imported import call_when_imported
-from wavecast.runtimes.languages.registry import LANGUAGES, TIMERS, WATCHED
+from wavecast.runtimes.languages.registry import AMD_ONLY, LANGUAGES, TIMERS, WATCHED
 from wavecast.runtimes.patching import Patches
 
 _LIBRARIES: Final = ("libamdhip64", "libhiprtc")
@@ -49,6 +51,23 @@ def watch(
     patches.attribute(ExtensionFileLoader, "create_module", _loading(create, start))
 
 
+def refuse(patches: Patches, target: str) -> None:
+    """Raise CaptureError where a language that has code for AMD GPUs only compiles for another
+    target. Until `patches` are undone."""
+
+    def begin(module: str, language: str, function: str) -> None:
+        owner, _, name = function.rpartition(".")
+
+        def compiles(*args: Any, **kwargs: Any) -> Any:
+            del args, kwargs
+            raise CaptureError(f"{language} compiles for AMD GPUs only, not for {target}")
+
+        patches.attribute(resolve_name(f"{module}:{owner}"), name, compiles)
+
+    for module, (language, function) in AMD_ONLY.items():
+        call_when_imported(patches, module, functools.partial(begin, module, language, function))
+
+
 def _replace(patches: Patches, module: str, names: Sequence[str], value: Any) -> None:
     for name in names:
         patches.attribute(sys.modules[module], name, value)
@@ -76,4 +95,4 @@ def _loading(original: Callable[..., Any], start: Callable[[], None]) -> Callabl
     return load
 
 
-__all__ = ["watch"]
+__all__ = ["refuse", "watch"]

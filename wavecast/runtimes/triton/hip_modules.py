@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,10 @@ from wavecast.runtimes.triton.timers import PredictedTimers
 
 if TYPE_CHECKING:
     from wavecast.runtimes.triton.sampling import Sampler
+
+
+HipLaunchListener = Callable[[Launch, Sequence[AddressRange]], None]
+"""Called with a launch and the memory that it may touch."""
 
 
 @dataclass(kw_only=True)
@@ -70,10 +74,12 @@ class ExecutingLauncher(Launcher):
 
 @dataclass(kw_only=True)
 class RecordingLauncher(Launcher):
-    """Records launches; `sampler` executes samples of new ones."""
+    """Records launches; `sampler` executes samples of new ones. What `tried` returns is called with
+    launches that an autotuner tries, which are not recorded."""
 
     recorder: Recorder = field(default_factory=lambda: Recorder(""))
     sampler: Sampler | None = None
+    tried: Callable[[], HipLaunchListener | None] = lambda: None
 
     @property
     def describes(self) -> bool:
@@ -91,6 +97,11 @@ class RecordingLauncher(Launcher):
         if not recorder.wants(name):
             recorder.filtered[name] = None
             return 0.0
+        if (tried := self.tried()) is not None:
+            self.share_with_sample(module, launch)
+            with self.arena.private():
+                tried(launch, ranges)
+            return 0.0
         if self.sampler is not None and not recorder.knows(launch):
             self.share_with_sample(module, launch)
             with self.arena.private():
@@ -100,4 +111,4 @@ class RecordingLauncher(Launcher):
         return 0.0
 
 
-__all__ = ["ExecutingLauncher", "RecordingLauncher"]
+__all__ = ["ExecutingLauncher", "HipLaunchListener", "RecordingLauncher"]

@@ -23,14 +23,14 @@ from wavecast.runtimes.hip_host.arena import Arena
 from wavecast.runtimes.hip_host.in_process import HipInProcess
 from wavecast.runtimes.hip_host.tensors import AddressedTensors
 from wavecast.runtimes.imported import PALLAS, when_imported
-from wavecast.runtimes.languages.watch import watch
+from wavecast.runtimes.languages.watch import refuse, watch
 from wavecast.runtimes.model_lines import model_lines
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.triton import benchmarks, complaints, isolation
 from wavecast.runtimes.triton.autotuning import AutotunerWatch
 from wavecast.runtimes.triton.claim import claim
 from wavecast.runtimes.triton.driver import CaptureDriver
-from wavecast.runtimes.triton.hip_modules import RecordingLauncher
+from wavecast.runtimes.triton.hip_modules import HipLaunchListener, RecordingLauncher
 from wavecast.runtimes.triton.launches import build_launch
 from wavecast.runtimes.triton.recorder import Recorder
 
@@ -56,6 +56,8 @@ class Hooks:
         self._patches = Patches()
         self._refused: set[tuple[int, str]] = set()
         self._codes: dict[int, tuple] = {}
+        self.on_hip_launch: HipLaunchListener | None = None
+        """Called with a launch through HIP that an autotuner tries, instead of recording it."""
 
     def install(self) -> None:
         """Make the capture driver Triton's active one. Raises UsageError inside a capture."""
@@ -82,11 +84,14 @@ class Hooks:
         if self.driver.facts.is_amd:
             timer = benchmarks.timer_without_times(self.recorder)
             watch(patches, self._hip, self._device.target, timer)
+        else:
+            refuse(patches, self._device.target)
 
     def _launcher(self, arena: Arena) -> RecordingLauncher:
         return RecordingLauncher(
             Emulator(), self._device, arena,
             tensors=self.tensors, recorder=self.recorder, sampler=self.sampler,
+            tried=lambda: self.on_hip_launch,
         )  # fmt: skip
 
     def remove(self) -> None:

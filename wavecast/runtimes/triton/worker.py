@@ -209,8 +209,8 @@ def _capture(
     raised: str | None = None
     observed = Patches()
     observer = _observer(path, folder, observed) if job.settings.get(OBSERVE) else None
+    launches = recorder.launches
     try:
-        launches = recorder.launches
         with emulated_cuda(
             facts,
             recorder.note,
@@ -223,11 +223,13 @@ def _capture(
         raised = str(error)
     except BaseException as error:
         raised = ending(error, path)
+        if not launches and (text := unseen_launches(facts.is_amd)):
+            raised = f"{raised}; {text}"
     finally:
         observed.restore()
         hooks.remove()
         sender.counts()
-    if not recorder.launches and (text := unseen_launches()):
+    if raised is None and not launches and (text := unseen_launches(facts.is_amd)):
         recorder.note(text)
     if sender.is_copy:  # the script forked, and the copy came back here as well
         return

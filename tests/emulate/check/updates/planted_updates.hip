@@ -316,6 +316,19 @@ extern "C" __global__ void reduced_right(float* out, float* data, unsigned* sync
     if (threadIdx.x == 0) out[blockIdx.x] = part[0];
 }
 
+extern "C" __global__ void group_sums_right(float* out, float* data, unsigned* sync) {
+    if (threadIdx.x >= 32) return;
+    float sum = data[threadIdx.x];
+    for (int o = 1; o < 8; o *= 2) sum += __shfl_xor(sum, o);
+    out[4 * blockIdx.x + threadIdx.x / 8] += sum;  // every lane of eight has the sum of all
+}
+
+extern "C" __global__ void scaled_broadcast_wrong(float* out, float* data, unsigned* sync) {
+    if (threadIdx.x >= 32) return;
+    float first = __shfl(data[threadIdx.x] + 1.0f, 0) * 3.0f;
+    out[4 * blockIdx.x + threadIdx.x / 8] += first;  // PLANTED lost-update
+}
+
 // Volatile is not atomic.
 
 extern "C" __global__ void volatile_count_wrong(float* out, float* data, unsigned* sync) {

@@ -3,7 +3,8 @@
 A store is followed through the registers to the loads its data comes from, also where lanes
 exchange values, by LDS or without memory. An update that means the same when it is made twice (a
 maximum, setting a bit) is none: no lane loses anything by it. Nor is a reduction over lanes: where
-they exchange a value that is changed afterwards. Matrix products are not followed.
+they exchange a value that is changed afterwards, and where what is added to the element is such a
+reduction, which has the share of every lane. Matrix products are not followed.
 """
 
 from __future__ import annotations
@@ -32,9 +33,9 @@ _GLOBAL = frozenset({Space.GLOBAL, Space.BUFFER, Space.FLAT, Space.SCALAR})
 _SAMPLES = 64
 _Definition = tuple[int, bool]
 """An instruction that writes a register, and whether the second half of a VOPD pair does."""
-_Read = tuple[_Definition, bool]
-"""A definition that an instruction reads, and whether repeating what is done with it may give
-another result."""
+_Read = tuple[_Definition, bool, int]
+"""A definition that an instruction reads, whether repeating what is done with it may give another
+result, and the number of the operand."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class _Chains:
         self.program, self.chains = program, DefUse(program)
         self._reads: dict[_Definition, tuple[_Read, ...]] = {}
         self._rows: dict[tuple[str, int], bool] = {}
+        self._reductions: dict[_Definition, bool] = {}
 
     def updates(self) -> dict[int, Update]:
         by_store = {}
@@ -105,12 +107,76 @@ class _Chains:
                     work.append(following)
         return Update(frozenset(loads - reduced), is_move)
 
-    def _before(self, step: _Step, writer: Instruction) -> Iterator[_Step]:
-        """What the value that an instruction makes comes from."""
+    def _is_reduction(self, definition: _Definition) -> bool:
+        """Whether a register has what lanes have exchanged and combined, without memory."""
+        result = self._reductions.get(definition)
+        if result is None:
+            result, work, walked = False, [definition], {definition}
+            while work and not result:
+                definition_before = work.pop()
+                result = self._combines_lanes(definition_before)
+                following = self._without_memory(definition_before) - walked
+                walked |= following
+                work += following
+            self._reductions[definition] = result
+        return result
+
+    def _without_memory(self, definition: _Definition) -> set[_Definition]:
+        """What a register's value comes from, also from other lanes."""
+        writer = self.program.instructions[definition[0]]
+        if writer.memory is not None and writer.memory.kind is not MemoryKind.PERMUTE:
+            return set()
+        return {step.definition for step in self._before(_Step(definition), writer, joins=True)}
+
+    def _combines_lanes(self, definition: _Definition) -> bool:
+        """Whether an instruction computes with a register and the same one of other lanes."""
+        writer = self.program.instructions[definition[0]]
+        if writer.memory is not None or writer.opcode.matrix is not None:
+            return False
+        reads = self._sources(definition)
+        moves = _moves(writer)
+        for read, changes, number in reads:
+            if not changes:
+                continue
+            mine, theirs = self._copied(read)
+            if moves and number == 0:
+                mine, theirs = set(), mine | theirs
+            for other_read, _, other in reads:
+                if other != number and theirs & self._copied(other_read)[0]:
+                    return True
+        return False
+
+    def _copied(self, definition: _Definition) -> tuple[set[_Definition], set[_Definition]]:
+        """The definitions of which a register is a copy: in the same lane, and in others."""
+        mine, theirs = {definition}, set[_Definition]()
+        work = [_Step(definition)]
+        steps = set(work)
+        while work:
+            step = work.pop()
+            writer = self.program.instructions[step.definition[0]]
+            is_exchange = writer.memory is not None and writer.memory.kind is MemoryKind.PERMUTE
+            if writer.memory is not None and not is_exchange:
+                continue
+            for following in self._before(step, writer, joins=True):
+                if not following.changed and following not in steps:
+                    steps.add(following)
+                    work.append(following)
+                    (theirs if following.moved else mine).add(following.definition)
+        return mine, theirs
+
+    def _joins_reduction(self, reads: tuple[_Read, ...], number: int) -> bool:
+        """Whether another operand than that of a number is a reduction over lanes."""
+        return any(self._is_reduction(read) for read, _, other in reads if other != number)
+
+    def _before(self, step: _Step, writer: Instruction, *, joins: bool = False) -> Iterator[_Step]:
+        """What the value that an instruction makes comes from. With `joins` a value to which a
+        reduction is added counts as changed."""
         memory = writer.memory
         if memory is None and writer.opcode.matrix is None:
             moves = _moves(writer)
-            for definition, changes in self._sources(step.definition):
+            reads = self._sources(step.definition)
+            for definition, changes, number in reads:
+                changes = changes and (joins or not self._joins_reduction(reads, number))
                 # an instruction with both reads other lanes first
                 yield step.before(definition, changes=changes).before(definition, moves=moves)
         elif memory is not None and memory.kind is MemoryKind.PERMUTE:
@@ -153,7 +219,7 @@ class _Chains:
             changes = not self._repeats(half.opcode, position)
             registers = operand.bits & instruction.reads
             for definition in self._definitions(instruction, registers):
-                yield definition, changes
+                yield definition, changes, position
 
     def _repeats(self, opcode: Opcode, position: int) -> bool:
         key = opcode.name, position
