@@ -50,6 +50,9 @@ class Tile:
     lds_bytes: float = 0.0
     mask_operations: float = 0.0
     setup_clocks: float = 0.0
+    waves: int = 0
+    loads: int = 2
+    exchanges: int = 2
     widths: tuple[int, ...] = ()
 
     def fits(self, sizes: AttentionSizes, generation: str) -> bool:
@@ -86,6 +89,7 @@ class Library:
     aliases: tuple[str, ...] = ()
     generations: tuple[str, ...] = ()
     fused: bool = True
+    widened: bool = False
     caller: str = "python"
     falls_back: str = ""
     split_keys: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import ClassVar, Self
 
@@ -36,6 +36,8 @@ TIMINGS = ("kernel", "eager")
 
 _DECODE_ROWS = 256
 """Most rows (queries, times query heads per head of keys) kernels with split keys are taken for."""
+_LONG, _ROWS = 2048, 256
+"""Of a sequence that has many tiles; rows of the largest tiles."""
 _NOT_MODELLED = (
     "dropout, bias and windows",
     "keys and values fetched again because an L2 does not hold them",
@@ -195,7 +197,14 @@ class Attention(Op):
         if not library.runs_on(generation):
             return
         if not library.fused:
-            yield partial(unfused_time, sizes, backward=self.backward)
+            yield partial(
+                unfused_time,
+                sizes,
+                library=library.name,
+                backward=self.backward,
+                eager=self.timing == "eager",
+                widened=library.widened,
+            )
             return
         kernel = library.tile(sizes, generation, backward=self.backward)
         if kernel and not self.splits:
@@ -235,6 +244,21 @@ class Attention(Op):
         return self.library or default
 
     def _best(self, machine: AttentionRates) -> tuple[TimeBreakdown, Candidate]:
+        """The fastest kernel. Under a causal mask no kernel takes longer than without: it computes
+        a part of the scores, and comparing positions hides where that would be more."""
+        best = self._fastest(machine)
+        if self.causal and not self._leaves_half(machine.chip.units):
+            full = replace(self, causal=False)._fastest(machine)
+            best = min(best, full, key=lambda pair: pair[0].seconds)
+        return best
+
+    def _leaves_half(self, units: int) -> bool:
+        """Whether the mask empties about half of the tiles of every CU: many long sequences."""
+        queries, keys = self.sizes.longest
+        tiles = self.sizes.queries * self.heads / _ROWS
+        return queries == keys >= _LONG and tiles >= 2 * units
+
+    def _fastest(self, machine: AttentionRates) -> tuple[TimeBreakdown, Candidate]:
         device, name = machine.chip.device, self._library_name
         timings: list[tuple[TimeBreakdown, Candidate]] = []
         for library in libraries.resolve_libraries(name, device.generation):
@@ -243,10 +267,21 @@ class Attention(Op):
             if timings and name != libraries.BEST:
                 break
         if not timings and self.library:
-            raise Unpredictable(f"{self.library} has no kernel for {self} on {device.id}")
+            raise Unpredictable(
+                f"{self.library} has no kernel for {self} on {device.id}; "
+                f"libraries with one: {', '.join(self._with_kernels(device)) or 'none'}"
+            )
         if not timings:
             raise MissingFact(f"{name} runs no known kernel for {self} on {device.id}")
         return min(timings, key=lambda pair: pair[0].seconds)
+
+    def _with_kernels(self, device: Device) -> list[str]:
+        """Names of the libraries that have a kernel for these sizes on a device."""
+        return [
+            library.name
+            for library in libraries.libraries().values()
+            if any(self.candidates(library, device.generation))
+        ]
 
     def __str__(self) -> str:
         direction = " backward" if self.backward else ""
@@ -278,11 +313,16 @@ def _what_if(device: Device, best: TimeBreakdown, run: Candidate) -> tuple[WhatI
 
 def _notes(device: Device, best: TimeBreakdown) -> tuple[str, ...]:
     name, schedule = str(best.assumed["library"]), best.assumed.get("schedule")
-    measured = libraries.libraries()[name].measured
-    if device.generation in measured:
-        return ()
-    where = f"measured on {', '.join(measured)} only" if measured else "not measured"
-    return (f"{name} was {where}" + (f": costs of the {schedule} schedule" if schedule else ""),)
+    library, notes = libraries.libraries()[name], []
+    kernel = best.assumed["kernel"]
+    if schedule and kernel not in {tile.kernel for tile in (*library.forward, *library.backward)}:
+        notes.append(f"{name} runs the kernel of {kernel} on {device.id}")
+    if device.generation not in library.measured:
+        measured = ", ".join(library.measured)
+        where = f"measured on {measured} only" if measured else "not measured"
+        costs = f": costs of the {schedule} schedule" if schedule else ""
+        notes.append(f"{name} was {where}{costs}")
+    return tuple(notes)
 
 
 @cache
