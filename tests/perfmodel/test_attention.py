@@ -595,6 +595,25 @@ def test_tritons_kernel_on_mi300x_takes_what_was_published(
     assert seconds(problem, "mi300x") == pytest.approx(microseconds * 1e-6, rel=0.12)
 
 
+def test_a_mask_that_is_a_tensor_is_read_and_added() -> None:
+    for device in ("mi300x", "rx9070xt"):
+        for backward in (False, True):
+            plain = replace(PREFILL, causal=False, backward=backward, library="sdpa")
+            masked = replace(plain, library="sdpa_masked")
+            assert 1.02 < seconds(masked, device) / seconds(plain, device) < 1.6
+
+
+@pytest.mark.parametrize("library", ["aotriton", "triton", "tilelang"])
+@pytest.mark.parametrize("device", ["rx7900xtx", "rx9070xt", "strixhalo"])
+def test_small_tiles_on_rdna_stay_far_from_the_peak(device: str, library: str) -> None:
+    """A wave per SIMD hides nothing: latencies, LDS and the matrix pipe take turns."""
+    problem = replace(PREFILL, causal=False, library=library)
+    chip = Chip.of(arch.load(device))
+    peak = chip.matrix_rate("bf16") * chip.units * chip.clock
+    flops = problem.work().flops or {}
+    assert 0.1 < flops["bf16"] / peak / seconds(problem, device) < 0.45
+
+
 def test_pytorchs_math_backend_computes_in_fp32() -> None:
     math_backend = replace(PREFILL, causal=False, library="math", head=512, head_v=512)
     products = replace(math_backend, library="unfused")

@@ -20,6 +20,8 @@ from wavecast.perfmodel.ops.attention.sizes import AttentionSizes
 Schedule = Literal["interleaved", "independent", "serial", "asynchronous"]
 BEST = "best"
 """Library name of the fastest fused library a device has."""
+MASKED = "sdpa_masked"
+"""Choice whose mask is a tensor, which kernels read with the scores."""
 TRAINING, SERVING = "sdpa", "vllm"
 """Choices that are the default for tile kernels, and for decoding."""
 
@@ -53,6 +55,7 @@ class Tile:
     waves: int = 0
     loads: int = 2
     exchanges: int = 2
+    mask_tensor: bool = False
     widths: tuple[int, ...] = ()
 
     def fits(self, sizes: AttentionSizes, generation: str) -> bool:
@@ -195,6 +198,7 @@ _DIRECTIONS = ("forward", "backward")
 
 __all__ = [
     "BEST",
+    "MASKED",
     "SERVING",
     "TRAINING",
     "Library",

@@ -207,6 +207,8 @@ class Attention(Op):
             )
             return
         kernel = library.tile(sizes, generation, backward=self.backward)
+        if kernel and self.library == libraries.MASKED:
+            kernel = replace(kernel, mask_tensor=True)
         if kernel and not self.splits:
             yield partial(
                 tiled_time,

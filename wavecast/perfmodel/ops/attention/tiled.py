@@ -33,6 +33,8 @@ from wavecast.perfmodel.ops.attention.queue import LoopOfTile, clocks_per_score
 from wavecast.perfmodel.ops.attention.sizes import BITS, AttentionSizes
 
 _FP32 = 4.0
+_MASK_OPERATIONS = 2.0
+"""Lane operations per score to convert and add an element of a mask that is a tensor."""
 _L2_BYTES = 64.0
 """Per clock and CU: the width of the path from the L2 of CDNA and RDNA (white papers)."""
 
@@ -54,13 +56,16 @@ def tiled_time(
     direction = "backward" if backward else "forward"
     tiles = _scores(sizes, kernel, chip.units, chip.dies, backward=backward)
     shared = min(kernel.resident, math.ceil(tiles.workgroups / chip.units))
-    score = _score(sizes, machine, kernel, shared, backward=backward)
+    score = _score(sizes, machine, kernel, tiles, shared, backward=backward)
     busy = min(1.0, tiles.workgroups / chip.units)
     clock = float(machine.clock(sizes.dtype, score.matrix_activity, score.vector_activity, busy))
-    in_a_row = k[f"latencies_{direction}"] + (kernel.counter and sizes.causal)
+    in_a_row = 0.0 if kernel.waves else k[f"latencies_{direction}"]
+    in_a_row += kernel.counter and sizes.causal
     latencies = in_a_row * chip.latency["hbm"] / shared
     exposed, others, bytes_moved = _bytes(sizes, kernel, backward=backward)
-    busiest = max(tiles.longest * score.alone, tiles.busiest * score.clocks) / score.clocks
+    busiest, clocks = max(
+        (tiles.busiest, score.clocks), (tiles.longest, score.alone), key=math.prod
+    )
     setup = _setup(tiles.workgroups, kernel, chip.units)
     parts = {
         "matrix": busiest * score.matrix / clock,
@@ -70,7 +75,7 @@ def tiled_time(
     }
     if kernel.waves:
         parts |= {name: busiest * part / clock for name, part in score.others.items()}
-    computing = (busiest * score.clocks + setup) / clock
+    computing = (busiest * clocks + setup) / clock
     fused, memory = computing + parts["latency"] + parts["own rows"], bytes_moved / chip.hbm
     cache = _from_caches(tiles.scores, sizes, kernel, backward=backward) / _cache_bandwidth(chip)
     p = k["overlap"]
@@ -125,7 +130,13 @@ class _Score:
 
 
 def _score(
-    sizes: AttentionSizes, machine: AttentionRates, kernel: Tile, shared: int, *, backward: bool
+    sizes: AttentionSizes,
+    machine: AttentionRates,
+    kernel: Tile,
+    tiles: _Tiles,
+    shared: int,
+    *,
+    backward: bool,
 ) -> _Score:
     k, chip = machine.k, machine.chip
     head, head_v = kernel.padded_elements(sizes)
@@ -142,7 +153,7 @@ def _score(
     if sizes.dtype == "bf16" and not chip.device.capabilities.bf16_conversion:
         extra_operations += k["bf16_operations"] * (2 if backward else 1)
     if kernel.waves and not backward:
-        operations += head_v / kernel.columns
+        operations += head_v / kernel.columns + (_MASK_OPERATIONS if kernel.mask_tensor else 0.0)
     concurrent = kernel.schedule == "asynchronous"
     exponentials *= k["exponentials_on_pipe"] if concurrent else 1.0
     vector = machine.vector_clocks(operations + extra_operations, exponentials)
@@ -152,7 +163,8 @@ def _score(
     clocks = alone = matrix + vector
     others: dict[str, float] = {}
     if kernel.waves:
-        loop = _loop(sizes, machine, kernel, backward=backward)
+        steps = tiles.scores / tiles.workgroups / (kernel.rows * kernel.columns)
+        loop = _loop(sizes, machine, kernel, steps, backward=backward)
         others = {"LDS": loop.lds, "waits": loop.waits}
         per_workgroup = kernel.waves / chip.simds
         stations = (matrix, vector, loop.lds)
@@ -162,13 +174,15 @@ def _score(
 
 
 def _loop(
-    sizes: AttentionSizes, machine: AttentionRates, kernel: Tile, *, backward: bool
+    sizes: AttentionSizes, machine: AttentionRates, kernel: Tile, steps: float, *, backward: bool
 ) -> LoopOfTile:
     """What a loop over tiles costs in addition to its two pipes, per score.
 
     Every product reads the tile that streams by from LDS, once per wave, which has a share of the
-    workgroup's rows; the tiles are written there once. The waves wait for `loads` from the L2 and
-    `exchanges` through LDS in every step.
+    workgroup's rows; the tiles are written there once. The waves wait for `loads` and `exchanges`
+    through LDS in every step. On a chip of several dies a tile comes from the memory-side cache:
+    the workgroups of a head reach it at the same time, and the first of every die misses its L2.
+    Before the first step and after the last one they wait for memory `latencies_start` times.
     """
     k, chip = machine.k, machine.chip
     head, head_v = kernel.padded_elements(sizes)
@@ -177,9 +191,13 @@ def _loop(
     read = _flops(head, head_v, products) / 2 * element / (kernel.rows / kernel.waves)
     written = max(1, kernels) * (head + head_v) * element / kernel.rows
     rate = chip.lds_rate * k["lds_compiled"]
-    latency = kernel.loads * chip.latency["l2"] + kernel.exchanges * 2 * chip.latency["lds"]
-    steps = kernel.rows * kernel.columns * chip.simds / kernel.waves
-    return LoopOfTile((read + written) / rate, latency * chip.clock / steps)
+    near = max(chip.latency["l2"], chip.latency["mall"]) if chip.dies > 1 else chip.latency["l2"]
+    latency = (kernel.loads + kernel.mask_tensor) * near
+    latency += (kernel.exchanges + kernel.mask_tensor) * 2 * chip.latency["lds"]
+    latency += k["latencies_start"] * chip.latency["hbm"] * max(1, kernels) / steps
+    masks = 2 * element if kernel.mask_tensor else 0.0
+    scores = kernel.rows * kernel.columns * chip.simds / kernel.waves
+    return LoopOfTile((read + written + masks) / rate, latency * chip.clock / scores)
 
 
 def _from_caches(scores: float, sizes: AttentionSizes, kernel: Tile, *, backward: bool) -> float:
@@ -188,7 +206,9 @@ def _from_caches(scores: float, sizes: AttentionSizes, kernel: Tile, *, backward
         return 0.0
     head, head_v = kernel.padded_elements(sizes)
     kernels = max(1, kernel.products - 5) if backward else 1
-    return scores * kernels * (head + head_v) * BITS[sizes.kv_dtype] / 8 / kernel.rows
+    streamed = kernels * (head + head_v) * BITS[sizes.kv_dtype] / 8 / kernel.rows
+    masks = BITS[sizes.dtype] / 8 if kernel.mask_tensor else 0.0
+    return scores * (streamed + masks)
 
 
 def _cache_bandwidth(chip: Chip) -> float:
