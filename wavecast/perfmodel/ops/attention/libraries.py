@@ -42,6 +42,7 @@ class Tile:
     generations: tuple[str, ...] = ()
     causal: bool | None = None
     longest: int = 0
+    most_queries: int = 0
     grouped: bool | None = None
     ascending: bool = False
     lockstep: bool = False
@@ -67,6 +68,7 @@ class Tile:
             and (not self.generations or generation in self.generations)
             and (self.causal is None or self.causal == sizes.causal)
             and (not self.longest or max(sizes.longest) <= self.longest)
+            and (not self.most_queries or sizes.longest[0] <= self.most_queries)
             and (self.grouped is None or self.grouped == (sizes.group > 1))
         )
 
@@ -96,8 +98,6 @@ class Library:
     caller: str = "python"
     falls_back: str = ""
     split_keys: tuple[str, ...] = ()
-    most_splits: int = 0
-    packs_groups: bool = True
     measured: tuple[str, ...] = ()
     forward: tuple[Tile, ...] = ()
     backward: tuple[Tile, ...] = ()

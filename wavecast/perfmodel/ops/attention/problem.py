@@ -225,8 +225,6 @@ class Attention(Op):
                 sizes,
                 library=library.name,
                 splits=self.splits,
-                most_splits=library.most_splits,
-                packed=library.packs_groups,
             )
 
     def seconds(self, machine: AttentionRates) -> float:
