@@ -125,9 +125,16 @@ def test_nothing_is_faster_than_the_datasheet(device: str, problem: Attention) -
     floor = max(work.flops["bf16"] / peak, work.bytes / chip.hbm_peak)
     prediction = problem.predict(arch.load(device))
     assert prediction.seconds > floor
-    assert (prediction.low, prediction.high) == pytest.approx(
-        interval_of(prediction, problem.subject, arch.load(device))
-    )
+    ends = interval_of(prediction, problem.subject, arch.load(device))
+    assert prediction.basis
+    if (
+        "tiles and waves" in prediction.assumed
+        and prediction.basis.distance != "target not measured"
+    ):
+        assert prediction.low < ends[0]
+        assert ends[1] < prediction.high
+    else:
+        assert (prediction.low, prediction.high) == pytest.approx(ends)
     assert prediction.limiter in prediction.bounds
     assert sum(share.seconds for share in prediction.lines) == pytest.approx(prediction.seconds)
     assert min(share.seconds for share in prediction.lines) >= 0
@@ -607,8 +614,12 @@ def test_a_mask_that_is_a_tensor_is_read_and_added() -> None:
 @pytest.mark.parametrize("library", ["aotriton", "triton", "tilelang"])
 @pytest.mark.parametrize("device", ["rx7900xtx", "rx9070xt", "strixhalo"])
 def test_small_tiles_on_rdna_stay_far_from_the_peak(device: str, library: str) -> None:
-    """A wave per SIMD hides nothing: latencies, LDS and the matrix pipe follow each other."""
+    """A wave per SIMD hides nothing: latencies, LDS and the matrix pipe follow each other. Nothing
+    of it was measured, and the prediction says so."""
     problem = replace(PREFILL, causal=False, library=library)
+    assert any(
+        note.startswith("tiles and waves of") for note in problem.predict(arch.load(device)).notes
+    )
     chip = Chip.of(arch.load(device))
     peak = chip.matrix_rate("bf16") * chip.units * chip.clock
     flops = problem.work().flops or {}

@@ -57,6 +57,7 @@ class Tile:
     loads: int = 2
     exchanges: int = 2
     mask_tensor: bool = False
+    assumed: bool = False
     widths: tuple[int, ...] = ()
 
     def fits(self, sizes: AttentionSizes, generation: str) -> bool:

@@ -10,6 +10,7 @@ from typing import ClassVar, Self
 from wavecast.arch import Device
 from wavecast.errors import MissingFact, UnknownName, Unpredictable, UsageError
 from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.distance import DistanceClass
 from wavecast.perfmodel.intervals import with_interval
 from wavecast.perfmodel.ops.attention import libraries
 from wavecast.perfmodel.ops.attention.changes import changes
@@ -17,7 +18,7 @@ from wavecast.perfmodel.ops.attention.libraries import Library
 from wavecast.perfmodel.ops.attention.machine import AttentionRates, TimeBreakdown
 from wavecast.perfmodel.ops.attention.sizes import BITS, AttentionSizes
 from wavecast.perfmodel.ops.attention.streaming import streaming
-from wavecast.perfmodel.ops.attention.tiled import tiled_time
+from wavecast.perfmodel.ops.attention.tiled import ASSUMED, tiled_time
 from wavecast.perfmodel.ops.attention.unfused import unfused_time
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.ops.dtypes import OF_MATRICES
@@ -36,6 +37,9 @@ TIMINGS = ("kernel", "eager")
 
 _DECODE_ROWS = 256
 """Most rows (queries, times query heads per head of keys) kernels with split keys are taken for."""
+ASSUMED_WIDENING = 1.5
+"""Of the logarithmic width of an interval, where tiles and waves of a kernel are assumed and the
+residuals are of targets that were measured (guessed)."""
 _LONG, _ROWS = 2048, 256
 """Of a sequence that has many tiles; rows of the largest tiles."""
 _NOT_MODELLED = (
@@ -189,7 +193,11 @@ class Attention(Op):
             not_modelled=_NOT_MODELLED,
             notes=_notes(device, best),
         )
-        return with_interval(prediction, self.subject, device)
+        prediction = with_interval(prediction, self.subject, device)
+        far = prediction.basis and prediction.basis.distance == DistanceClass.TARGET.value
+        if far or not _is_assumed(best):
+            return prediction
+        return with_interval(prediction, self.subject, device, widen=ASSUMED_WIDENING)
 
     def candidates(self, library: Library, generation: str) -> Iterator[Candidate]:
         """Every kernel of a library that applies to a generation of chips."""
@@ -311,6 +319,11 @@ def _what_if(device: Device, best: TimeBreakdown, run: Candidate) -> tuple[WhatI
     )
 
 
+def _is_assumed(best: TimeBreakdown) -> bool:
+    """Whether nobody published tiles and waves of a kernel."""
+    return ASSUMED in best.assumed
+
+
 def _notes(device: Device, best: TimeBreakdown) -> tuple[str, ...]:
     name, schedule = str(best.assumed["library"]), best.assumed.get("schedule")
     library, notes = libraries.libraries()[name], []
@@ -322,6 +335,8 @@ def _notes(device: Device, best: TimeBreakdown) -> tuple[str, ...]:
         where = f"measured on {measured} only" if measured else "not measured"
         costs = f": costs of the {schedule} schedule" if schedule else ""
         notes.append(f"{name} was {where}{costs}")
+    if _is_assumed(best):
+        notes.append(f"{ASSUMED} of {kernel} on {device.id} are assumed")
     return tuple(notes)
 
 

@@ -33,6 +33,8 @@ from wavecast.perfmodel.ops.attention.queue import LoopOfTile, clocks_per_score
 from wavecast.perfmodel.ops.attention.sizes import BITS, AttentionSizes
 
 _FP32 = 4.0
+ASSUMED = "tiles and waves"
+"""What a breakdown assumes of a kernel whose `libraries.toml` row nobody published."""
 _MASK_OPERATIONS = 2.0
 """Lane operations per score to convert and add an element of a mask that is a tensor."""
 _L2_BYTES = 64.0
@@ -103,7 +105,7 @@ def tiled_time(
     }
     if kernel.waves:
         shares["LDS and loads that no other wave hides"] = computing - parts["matrix"] - vector
-    assumed = {
+    assumed: dict[str, object] = {
         "library": library.name,
         "kernel": kernel.kernel,
         "schedule": kernel.schedule,
@@ -111,6 +113,8 @@ def tiled_time(
         "workgroups": tiles.workgroups,
         "clock_mhz": round(clock / 1e6),
     }
+    if kernel.assumed:
+        assumed[ASSUMED] = "assumed"
     return TimeBreakdown(sum(shares.values()), parts, shares, assumed)
 
 
@@ -325,4 +329,4 @@ def _bytes(sizes: AttentionSizes, kernel: Tile, *, backward: bool) -> tuple[floa
     return 2 * kv, 2 * out + 2 * gradient + query, query + out + 2 * kv + gradient
 
 
-__all__ = ["tiled_time"]
+__all__ = ["ASSUMED", "tiled_time"]
