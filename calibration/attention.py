@@ -36,7 +36,7 @@ from wavecast.perfmodel.ops.attention.problem import Attention
 TILE = (
     *("vector_power", "latencies_forward", "latencies_backward"),
     *("vector_asm_forward", "vector_hipkittens_forward", "vector_independent_forward"),
-    *("vector_serial_forward", "vector_asm_backward", "vector_hipkittens_backward"),
+    *("vector_triton_forward@gfx942", "vector_asm_backward", "vector_hipkittens_backward"),
     *("vector_independent_backward", "call_asm_forward", "call_hipkittens_forward"),
     *("call_asm_backward", "call_hipkittens_backward", "host@mi350x"),
 )
@@ -65,7 +65,6 @@ GUESSES: Mapping[str, Mapping[str, float]] = {
         "latencies_forward": 1.0,
         "latencies_backward": 1.0,
     },
-    "triton": {"vector_serial_forward": 10.5},
     LATENT: {
         "call_decode": 4.2e-6,
         "start_workgroup": 2.15e-6,
@@ -83,11 +82,9 @@ GUESSES: Mapping[str, Mapping[str, float]] = {
 }
 """What documents and counted instructions say of coefficients that one library determines:
 operations of the loop of a schedule, launches, latencies of memory, the bandwidth of stream
-benchmarks, what a unit streams in other kernels. A loop of one stage (Triton) has six operations
-per score and waits for its keys and its values: 287 clocks of an L2 hit each, for 8,192 scores on
-64 lanes. Latent decoding: AITER's code
-object waits for five latencies of 430 ns in a row (arguments, range of the sequence, page, keys;
-stores at the end), its second kernel for four."""
+benchmarks, what a unit streams in other kernels. Latent decoding: AITER's code object waits for
+five latencies of 430 ns in a row (arguments, range of the sequence, page, keys; stores at the end),
+its second kernel for four."""
 PARTS = {"tile": TILE, "decode": DECODE, "unfused": UNFUSED}
 LIMITS = {
     "vector_power": (0.05, 2.0),
@@ -239,9 +236,16 @@ def _own(known: Mapping[str, float], library: str) -> list[str]:
 
 def _otherwise(name: str) -> str:
     """The coefficient of a library that nobody measured, for one that is a library's own."""
-    prefix, _, direction = name.split("_")[0], *name.partition("@")[0].rpartition("_")[1:]
-    general = {"vector": f"interleaved_{direction}", "call": f"sdpa_{direction}"}
+    prefix, _, rest = name.partition("@")[0].partition("_")
+    library, _, direction = rest.rpartition("_")
+    general = {"vector": f"{_schedule(library)}_{direction}", "call": f"sdpa_{direction}"}
     return f"{prefix}_{general.get(prefix, 'split')}"
+
+
+def _schedule(library: str) -> str:
+    """How the kernels of a library overlap; of a library without tile kernels, as its kind."""
+    tiles = libraries.libraries()[library].forward if library in libraries.libraries() else ()
+    return tiles[0].schedule if tiles else "interleaved"
 
 
 def _guesses(library: str) -> Mapping[str, float]:

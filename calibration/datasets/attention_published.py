@@ -19,7 +19,8 @@ LIBRARIES = tuple(
     for words, name in (
         (r"thunderkittens", "thunderkittens"),
         (r"hipkittens|\bhk\b", "hipkittens"),
-        (r"unfused|\bmath\b|\bnaive\b|\bstandard\b", "unfused"),
+        (r"unfused|\bnaive\b|\bstandard\b", "unfused"),
+        (r"\bmath\b", "math"),
         (r"flydsl", "flydsl"),
         (r"aotriton", "aotriton"),
         (r"tilelang", "tilelang"),
@@ -44,7 +45,9 @@ _SPLITS = re.compile(r"num_kv_splits=(\d+)")
 _LENGTHS = re.compile(r"n_ctx=\[([\d, ]+)\]")
 _CALLED = ("HazyResearch/HipKittens", "")
 """Repositories that time single calls from Python on an idle GPU, except those of CK, which a C++
-program times; rows that name no repository count as these. The others time kernels in a row."""
+program times; rows that name no repository count as these. The others time kernels in a row, except
+those of JAX, which times calls."""
+_JAX = re.compile(r"\bjax\b")
 _DIRECTIONS = {"bwd": True, "backward": True}
 _LATENT_BOARD = "gfx950"
 """Board of the latent decode rows that state none: their times rise every 256 workgroups, the CUs
@@ -136,6 +139,8 @@ def _op(row: Mapping[str, Any], direction: str, library: str) -> Attention:
 
 
 def _called(row: Mapping[str, Any], direction: str, library: str) -> bool:
+    if _JAX.search(library.lower()):
+        return True
     called = str(row.get("source_repo", "")) in _CALLED and not direction.endswith("decode")
     return called and _library(library) != "ck"
 

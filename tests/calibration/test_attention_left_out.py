@@ -58,4 +58,4 @@ def test_a_table_without_a_library_does_not_know_it(monkeypatch, tmp_path) -> No
     attention.main()
     guesses = attention.GUESSES[attention.LATENT]
     assert written["start_workgroup"] == guesses["start_workgroup"]
-    assert written["vector_serial_forward"] == attention.GUESSES["triton"]["vector_serial_forward"]
+    assert written["vector_triton_forward@gfx942"] == TABLE["vector_serial_forward"]

@@ -111,6 +111,7 @@ def test_latent_rows_without_a_board_are_of_one_with_256_units() -> None:
         ("FlashInfer", "flashinfer"),
         ("xFormers", "efficient"),
         ("PyTorch standard", "unfused"),
+        ("torch math", "math"),
         ("something new", ""),
     ],
 )
@@ -122,6 +123,7 @@ def test_only_single_calls_on_an_idle_gpu_include_the_call() -> None:
     assert attention(case(source_repo="HazyResearch/HipKittens")).timing == "eager"
     assert attention(case(source_repo="HazyResearch/HipKittens", library="CK")).timing == "kernel"
     assert attention(case(source_repo="ROCm/aiter")).timing == "kernel"
+    assert attention(case(source_repo="ROCm/aiter", library="jax unfused")).timing == "eager"
 
 
 def test_lengths_and_kv_dtype() -> None:

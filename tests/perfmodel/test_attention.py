@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 import math
 from dataclasses import replace
@@ -100,15 +101,17 @@ def test_rounds_last_as_long_as_their_longest_tile() -> None:
 
 def test_workgroups_fill_compute_units_in_rounds() -> None:
     sizes = replace(PREFILL, batch=1, heads=9, kv_heads=1, causal=False, seq_k=64).sizes
-    workgroups, busiest = _scores(sizes, TILE, 100, 1, backward=False)
-    assert workgroups == 9 * 16
-    assert busiest == 2 * 256 * 64
+    tiles = _scores(sizes, TILE, 100, 1, backward=False)
+    assert tiles.workgroups == 9 * 16
+    assert tiles.busiest == 2 * 256 * 64
+    assert tiles.longest == 256 * 64
+    assert tiles.scores == 9 * 4096 * 64
 
 
 def test_the_longest_workgroup_bounds_a_small_causal_launch() -> None:
     sizes = replace(PREFILL, batch=1, heads=1, kv_heads=1).sizes
-    _, busiest = _scores(sizes, TILE, 256, 8, backward=False)
-    assert busiest == 4096 * 256
+    tiles = _scores(sizes, TILE, 256, 8, backward=False)
+    assert tiles.busiest == tiles.longest == 4096 * 256
 
 
 @pytest.mark.parametrize("device", CHIPS)
@@ -122,9 +125,16 @@ def test_nothing_is_faster_than_the_datasheet(device: str, problem: Attention) -
     floor = max(work.flops["bf16"] / peak, work.bytes / chip.hbm_peak)
     prediction = problem.predict(arch.load(device))
     assert prediction.seconds > floor
-    assert (prediction.low, prediction.high) == pytest.approx(
-        interval_of(prediction, problem.subject, arch.load(device))
-    )
+    ends = interval_of(prediction, problem.subject, arch.load(device))
+    assert prediction.basis
+    if (
+        "tiles and waves" in prediction.assumed
+        and prediction.basis.distance != "target not measured"
+    ):
+        assert prediction.low < ends[0]
+        assert ends[1] < prediction.high
+    else:
+        assert (prediction.low, prediction.high) == pytest.approx(ends)
     assert prediction.limiter in prediction.bounds
     assert sum(share.seconds for share in prediction.lines) == pytest.approx(prediction.seconds)
     assert min(share.seconds for share in prediction.lines) >= 0
@@ -155,19 +165,30 @@ def test_a_mask_halves_long_sequences(library: str) -> None:
 
 
 def test_a_launch_of_few_long_rows_does_not_profit_from_the_mask_under_lockstep() -> None:
-    problem = replace(PREFILL, seq_q=4096, seq_k=4096, library="ck")
-    assert seconds(problem) == pytest.approx(seconds(replace(problem, causal=False)), rel=0.01)
+    """AITER's own CK; in CK itself heads vary fastest, and long tiles start first."""
+    problem = replace(PREFILL, head=64, head_v=64, library="asm")
+    full = replace(problem, causal=False)
+    assert seconds(problem) == pytest.approx(seconds(full), rel=0.01)
+    for direction in (False, True):
+        ck = replace(problem, library="ck", backward=direction)
+        assert 0.5 < seconds(ck) / seconds(replace(ck, causal=False)) < 0.6
 
 
 def test_long_tiles_that_start_last_leave_units_idle() -> None:
     sizes = replace(PREFILL, batch=1, heads=8, kv_heads=8).sizes
-    workgroups, even = _scores(sizes, TILE, 32, 1, backward=False)
-    assert workgroups == 8 * 16
-    _, ascending = _scores(sizes, replace(TILE, ascending=True), 32, 1, backward=False)
-    assert ascending - even == 4096 * 256 / 2
+    even = _scores(sizes, TILE, 32, 1, backward=False)
+    assert even.workgroups == 8 * 16
+    ascending = _scores(sizes, replace(TILE, ascending=True), 32, 1, backward=False)
+    assert ascending.busiest - even.busiest == 4096 * 256 / 2
     # the last tile shares its unit, and takes twice as long
     shared = replace(TILE, ascending=True, resident=2)
-    assert _scores(sizes, shared, 32, 1, backward=False)[1] - even == 4096 * 256
+    last = _scores(sizes, shared, 32, 1, backward=False)
+    assert last.busiest - even.busiest == 4096 * 256
+    # but no unit computes more than without a mask
+    few = _scores(
+        replace(PREFILL, batch=1, heads=1, kv_heads=1).sizes, shared, 32, 1, backward=False
+    )
+    assert few.busiest == few.longest == 4096 * 256
     full = replace(PREFILL, causal=False).sizes
     assert _scores(full, TILE, 32, 1, backward=False) == _scores(
         full, replace(TILE, ascending=True), 32, 1, backward=False
@@ -191,7 +212,7 @@ def test_a_tile_counter_costs_a_latency_per_tile_of_a_causal_mask() -> None:
     library = libraries.libraries()["aotriton"]
 
     def latency(problem: Attention, *, counter: bool) -> float:
-        kernel = replace(library.forward[1], counter=counter)
+        kernel = replace(library.forward[3], counter=counter)
         return tiled_time(
             problem.sizes,
             machine=machine,
@@ -207,7 +228,8 @@ def test_a_tile_counter_costs_a_latency_per_tile_of_a_causal_mask() -> None:
     assert added == pytest.approx(rounds * machine.chip.latency["hbm"] / 2)
     full = replace(short, causal=False)
     assert latency(full, counter=True) == latency(full, counter=False)
-    assert library.forward[1].counter
+    assert library.forward[3].counter
+    assert library.forward[3].resident == 2
 
 
 def test_comparing_positions_takes_time() -> None:
@@ -272,7 +294,7 @@ def test_rounding_to_bf16_costs_where_no_instruction_does() -> None:
         ("sdpa_cudnn", "h100", "cudnn"),
         ("sdpa_masked", "mi300x", "aotriton"),
         ("sdpa_cudnn", "mi300x", "aotriton"),
-        ("sdpa_masked", "mi100", "unfused"),
+        ("sdpa_masked", "mi100", "math"),
     ],
 )
 def test_choices_of_torch(choice: str, device: str, library: str) -> None:
@@ -296,7 +318,10 @@ def test_backward_takes_longer_than_its_products() -> None:
     [
         ("mi300x", PREFILL, "aotriton"),
         ("mi355x", replace(PREFILL, backward=True), "aotriton"),
-        ("mi100", PREFILL, "unfused"),
+        ("mi100", PREFILL, "math"),
+        ("rx6800xt", PREFILL, "math"),
+        ("rx7900xtx", replace(PREFILL, head=512, head_v=512), "math"),
+        ("rx9070xt", replace(PREFILL, head=512, head_v=512), "aotriton"),
         ("a100", PREFILL, "flash2"),
         ("h100", replace(PREFILL, head=320, head_v=320), "efficient"),
         ("mi300x", DECODE, "triton"),
@@ -343,7 +368,6 @@ def test_libraries_have_what_a_time_needs(row: Library) -> None:
     [
         ("flash2", "mi300x", "ck"),
         ("fa2", "a100", "flash2"),
-        ("fa3", "mi355x", "asm"),
         ("xformers", "mi300x", "aotriton"),
         ("xformers", "h100", "efficient"),
     ],
@@ -405,6 +429,8 @@ def test_a_library_that_was_not_measured_says_so() -> None:
     other = replace(PREFILL, library="asm").predict(arch.load("mi300x"))
     assert "asm was measured on cdna4 only: costs of the interleaved schedule" in other.notes
     assert replace(PREFILL, library="asm").predict(arch.load("mi355x")).notes == ()
+    built = replace(PREFILL, library="flash2").predict(arch.load("mi300x"))
+    assert "flash2 runs the kernel of ck on mi300x" in built.notes
 
 
 def test_the_best_library_is_no_slower_than_any() -> None:
@@ -424,14 +450,15 @@ def test_best_splits_are_no_slower_than_given_ones() -> None:
     assert times[9] > times[8], "one round of 256 workgroups, or two"
 
 
-def test_heads_that_share_keys_fetch_them_once_in_workgroups_of_their_own() -> None:
-    sizes, machine = replace(DECODE, batch=2).sizes, AttentionRates.of(arch.load("mi300x"))
-    packed, apart = (
-        streaming(sizes, machine=machine, library="aotriton", splits=1, packed=packed)
-        for packed in (True, False)
-    )
-    assert apart.assumed["workgroups"] == 8 * int(str(packed.assumed["workgroups"]))
-    assert apart.parts["memory"] == pytest.approx(packed.parts["memory"])
+def test_pytorch_on_amd_decodes_in_one_workgroup_per_head() -> None:
+    """AOTriton splits no keys: its time grows with them, not with the heads that fill the chip."""
+    few = replace(DECODE, batch=1, heads=32, kv_heads=32, causal=False, library="sdpa")
+    assert seconds(few, "mi300x") > 1.3 * seconds(replace(few, library="vllm"), "mi300x")
+    longer, more = replace(few, seq_k=16384), replace(few, heads=128, kv_heads=128)
+    assert seconds(longer, "mi300x") > 3 * seconds(few, "mi300x")
+    assert seconds(more, "mi300x") < 1.1 * seconds(few, "mi300x")
+    prediction = few.predict(arch.load("mi300x"))
+    assert prediction.assumed["tile"] == (64, 64)
 
 
 def test_decoding_is_bound_by_memory() -> None:
@@ -473,6 +500,139 @@ def test_what_if_is_faster() -> None:
     for change in prediction.what_if:
         assert change.seconds < prediction.seconds
         assert change.time_saved == pytest.approx(1 - change.seconds / prediction.seconds)
+
+
+LENGTHS = (128, 256, 512, 1024, 2048, 4096, 8192, 16384)
+GRID = [
+    (device, library)
+    for device in ("mi100", "mi300x", "mi355x", "rx7900xtx", "rx9070xt", "a100", "h100", "b200")
+    for library in (*libraries.libraries(), "sdpa", "sdpa_masked")
+]
+
+
+@pytest.mark.parametrize(("device", "library"), GRID)
+def test_a_mask_never_costs_and_longer_sequences_take_longer(device: str, library: str) -> None:
+    """Over heads, directions, lengths and sizes of a launch: under a causal mask no call takes
+    longer than without, a longer sequence takes longer, and a backward pass that fills the chip
+    takes longer than its forward pass."""
+    machine = AttentionRates.of(arch.load(device))
+    for head, (batch, heads) in itertools.product((64, 128, 256, 512), ((1, 2), (2, 16), (8, 64))):
+        before: dict[tuple[bool, bool], float] = {}
+        for length in LENGTHS:
+            times: dict[tuple[bool, bool], float] = {}
+            for backward, causal in itertools.product((False, True), (False, True)):
+                problem = replace(
+                    PREFILL,
+                    batch=batch,
+                    heads=heads,
+                    kv_heads=heads,
+                    library=library,
+                    head=head,
+                    head_v=head,
+                    seq_q=length,
+                    seq_k=length,
+                    backward=backward,
+                    causal=causal,
+                )
+                with contextlib.suppress(MissingFact, Unpredictable):
+                    times[backward, causal] = problem.seconds(machine)
+            for (backward, causal), time in times.items():
+                at = (head, batch, heads, length, backward, causal)
+                assert time <= times[backward, False], at
+                assert time >= before.get((backward, causal), 0.0), at
+                if batch * heads == 512:
+                    assert time >= times.get((False, causal), 0.0), at
+            before = times
+
+
+@pytest.mark.parametrize("device", ["mi300x", "mi355x", "rx9070xt"])
+def test_waves_that_share_a_simd_hide_softmax_and_loads(device: str) -> None:
+    """Two workgroups of a unit never take longer than one after the other, and a unit with one
+    workgroup hides nothing of it."""
+    machine = AttentionRates.of(arch.load(device))
+    library = libraries.libraries()["triton"]
+    problem = replace(PREFILL, causal=False, dtype="fp16")
+    row = library.tile(problem.sizes, arch.load(device).generation, backward=False)
+    assert row
+    assert row.waves
+
+    def computing(resident: int, batch: int) -> float:
+        found = tiled_time(
+            replace(problem, batch=batch).sizes,
+            machine=machine,
+            kernel=replace(row, resident=resident),
+            library=library,
+            backward=False,
+            eager=False,
+        )
+        hidden = found.shares["LDS and loads that no other wave hides"] + found.shares["vector"]
+        assert found.parts["matrix"] + hidden <= sum(
+            found.parts[name] for name in ("matrix", "vector", "LDS", "waits")
+        ) * (1 + 1e-9)
+        return found.seconds
+
+    assert computing(3, 64) < computing(2, 64) < computing(1, 64)
+    # one workgroup per unit at most: nothing shares it
+    alone = replace(problem, batch=1, heads=1, kv_heads=1).sizes
+    for backward in (False, True):
+        kernel = library.tile(alone, arch.load(device).generation, backward=backward)
+        assert kernel
+        found = tiled_time(
+            alone, machine=machine, kernel=kernel, library=library, backward=backward, eager=False
+        )
+        parts = sum(found.parts[name] for name in ("matrix", "vector", "LDS", "waits"))
+        extra = ("useful products", "padding, mask edges, uneven rounds, repeated products")
+        extra += ("vector", "LDS and loads that no other wave hides")
+        waves = kernel.waves / machine.chip.simds
+        computed = sum(found.shares[name] for name in extra)
+        assert computed == pytest.approx(parts) if waves <= 1 else computed < parts
+
+
+@pytest.mark.parametrize(
+    ("shape", "microseconds"),
+    [((1, 128, 4096), 1740.6), ((1, 96, 4096), 1324.3), ((1, 64, 16384), 13637.2)],
+)
+def test_tritons_kernel_on_mi300x_takes_what_was_published(
+    shape: tuple[int, int, int], microseconds: float
+) -> None:
+    """ROCm/aiter, results of its Triton kernel, next to lean attention: causal, fp16, heads of 128
+    (`op_tests`, 2025)."""
+    batch, heads, length = shape
+    problem = replace(PREFILL, batch=batch, heads=heads, kv_heads=heads, library="triton")
+    problem = replace(problem, seq_q=length, seq_k=length, dtype="fp16")
+    assert seconds(problem, "mi300x") == pytest.approx(microseconds * 1e-6, rel=0.12)
+
+
+def test_a_mask_that_is_a_tensor_is_read_and_added() -> None:
+    for device in ("mi300x", "rx9070xt"):
+        for backward in (False, True):
+            plain = replace(PREFILL, causal=False, backward=backward, library="sdpa")
+            masked = replace(plain, library="sdpa_masked")
+            assert 1.02 < seconds(masked, device) / seconds(plain, device) < 1.6
+
+
+@pytest.mark.parametrize("library", ["aotriton", "triton", "tilelang"])
+@pytest.mark.parametrize("device", ["rx7900xtx", "rx9070xt", "strixhalo"])
+def test_small_tiles_on_rdna_stay_far_from_the_peak(device: str, library: str) -> None:
+    """A wave per SIMD hides nothing: latencies, LDS and the matrix pipe follow each other. Nothing
+    of it was measured, and the prediction says so."""
+    problem = replace(PREFILL, causal=False, library=library)
+    assert any(
+        note.startswith("tiles and waves of") for note in problem.predict(arch.load(device)).notes
+    )
+    chip = Chip.of(arch.load(device))
+    peak = chip.matrix_rate("bf16") * chip.units * chip.clock
+    flops = problem.work().flops or {}
+    assert 0.1 < flops["bf16"] / peak / seconds(problem, device) < 0.45
+
+
+def test_pytorchs_math_backend_computes_in_fp32() -> None:
+    math_backend = replace(PREFILL, causal=False, library="math", head=512, head_v=512)
+    products = replace(math_backend, library="unfused")
+    assert seconds(math_backend, "mi300x") > 2 * seconds(products, "mi300x")
+    single = replace(math_backend, dtype="fp32")
+    both = [seconds(replace(single, library=name), "mi300x") for name in ("math", "unfused")]
+    assert both[0] == both[1]
 
 
 def test_scores_in_memory_cost_more_than_fused() -> None:
@@ -533,6 +693,8 @@ def test_what_is_wrong_is_named(shape: str, options: dict[str, str], words: str)
 
 
 def test_what_is_not_known_is_refused() -> None:
+    with pytest.raises(Unpredictable, match=r"flash3 has no kernel.*libraries with one: asm, .*ck"):
+        replace(PREFILL, library="flash3").predict(arch.load("mi355x"))
     with pytest.raises(Unpredictable, match="asm has no kernel"):
         replace(PREFILL, library="asm").predict(arch.load("mi210"))
     with pytest.raises(Unpredictable, match="flash3 has no kernel"):

@@ -41,10 +41,11 @@ def test_a_product_with_a_bias_takes_the_sizes_of_its_matrices() -> None:
 @pytest.mark.parametrize(
     ("name", "masked", "library"),
     [
-        ("aten.scaled_dot_product_attention", False, ""),
+        ("aten.scaled_dot_product_attention", False, "sdpa"),
         ("aten.scaled_dot_product_attention", True, "sdpa_masked"),
-        ("aten._scaled_dot_product_flash_attention", False, ""),
-        ("aten._scaled_dot_product_efficient_attention", False, "sdpa_masked"),
+        ("aten._scaled_dot_product_flash_attention", False, "sdpa"),
+        ("aten._scaled_dot_product_efficient_attention", False, "sdpa_efficient"),
+        ("aten._scaled_dot_product_efficient_attention", True, "sdpa_masked"),
         ("aten._scaled_dot_product_cudnn_attention_backward", False, "sdpa_cudnn"),
     ],
 )

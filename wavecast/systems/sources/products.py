@@ -248,11 +248,13 @@ def _attention(*, backward: bool) -> Kernels:
 
 
 def _attention_library(call: OperatorCall) -> str:
-    """What the operator runs, as a choice of `attention/libraries.toml`; "" is that of `sdpa`."""
-    masked = isinstance(call.arguments.get("attn_mask"), TensorSizes)
-    if "efficient" in call.name or masked:
+    """What the operator runs, as a choice of `attention/libraries.toml`."""
+    masks = (call.arguments.get(name) for name in ("attn_mask", "attn_bias"))
+    if any(isinstance(mask, TensorSizes) for mask in masks):
         return "sdpa_masked"
-    return "sdpa_cudnn" if "cudnn" in call.name else ""
+    if "efficient" in call.name:
+        return "sdpa_efficient"
+    return "sdpa_cudnn" if "cudnn" in call.name else "sdpa"
 
 
 def _unfused_backward(forward: list[KernelPart]) -> tuple[KernelPart, ...]:

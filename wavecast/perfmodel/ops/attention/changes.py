@@ -14,7 +14,13 @@ _SOFTMAX = ("_forward", "_backward", "_decode")
 def changes(machine: AttentionRates) -> Iterator[tuple[str, AttentionRates]]:
     """The change in words, and the changed machine."""
     hidden = _scale_coefficients(
-        machine, lambda name: name.startswith("vector_") and name.endswith(_SOFTMAX), 0.0
+        machine,
+        lambda name: (
+            name.startswith("vector_")
+            and name.endswith(_SOFTMAX)
+            and not name.startswith("vector_work_")
+        ),
+        0.0,
     )
     yield "softmax hidden behind the products", replace(hidden, exponentials=math.inf)
     yield (

@@ -20,6 +20,8 @@ from wavecast.perfmodel.ops.attention.sizes import AttentionSizes
 Schedule = Literal["interleaved", "independent", "serial", "asynchronous"]
 BEST = "best"
 """Library name of the fastest fused library a device has."""
+MASKED = "sdpa_masked"
+"""Choice whose mask is a tensor, which kernels read with the scores."""
 TRAINING, SERVING = "sdpa", "vllm"
 """Choices that are the default for tile kernels, and for decoding."""
 
@@ -40,6 +42,7 @@ class Tile:
     generations: tuple[str, ...] = ()
     causal: bool | None = None
     longest: int = 0
+    most_queries: int = 0
     grouped: bool | None = None
     ascending: bool = False
     lockstep: bool = False
@@ -50,6 +53,11 @@ class Tile:
     lds_bytes: float = 0.0
     mask_operations: float = 0.0
     setup_clocks: float = 0.0
+    waves: int = 0
+    loads: int = 2
+    exchanges: int = 2
+    mask_tensor: bool = False
+    assumed: bool = False
     widths: tuple[int, ...] = ()
 
     def fits(self, sizes: AttentionSizes, generation: str) -> bool:
@@ -61,6 +69,7 @@ class Tile:
             and (not self.generations or generation in self.generations)
             and (self.causal is None or self.causal == sizes.causal)
             and (not self.longest or max(sizes.longest) <= self.longest)
+            and (not self.most_queries or sizes.longest[0] <= self.most_queries)
             and (self.grouped is None or self.grouped == (sizes.group > 1))
         )
 
@@ -86,11 +95,10 @@ class Library:
     aliases: tuple[str, ...] = ()
     generations: tuple[str, ...] = ()
     fused: bool = True
+    widened: bool = False
     caller: str = "python"
     falls_back: str = ""
     split_keys: tuple[str, ...] = ()
-    most_splits: int = 0
-    packs_groups: bool = True
     measured: tuple[str, ...] = ()
     forward: tuple[Tile, ...] = ()
     backward: tuple[Tile, ...] = ()
@@ -195,6 +203,7 @@ _DIRECTIONS = ("forward", "backward")
 
 __all__ = [
     "BEST",
+    "MASKED",
     "SERVING",
     "TRAINING",
     "Library",

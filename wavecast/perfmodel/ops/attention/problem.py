@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, partial
 from typing import ClassVar, Self
 
 from wavecast.arch import Device
 from wavecast.errors import MissingFact, UnknownName, Unpredictable, UsageError
 from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.distance import DistanceClass
 from wavecast.perfmodel.intervals import with_interval
 from wavecast.perfmodel.ops.attention import libraries
 from wavecast.perfmodel.ops.attention.changes import changes
@@ -17,7 +18,7 @@ from wavecast.perfmodel.ops.attention.libraries import Library
 from wavecast.perfmodel.ops.attention.machine import AttentionRates, TimeBreakdown
 from wavecast.perfmodel.ops.attention.sizes import BITS, AttentionSizes
 from wavecast.perfmodel.ops.attention.streaming import streaming
-from wavecast.perfmodel.ops.attention.tiled import tiled_time
+from wavecast.perfmodel.ops.attention.tiled import ASSUMED, tiled_time
 from wavecast.perfmodel.ops.attention.unfused import unfused_time
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.ops.dtypes import OF_MATRICES
@@ -36,6 +37,11 @@ TIMINGS = ("kernel", "eager")
 
 _DECODE_ROWS = 256
 """Most rows (queries, times query heads per head of keys) kernels with split keys are taken for."""
+ASSUMED_WIDENING = 1.5
+"""Of the logarithmic width of an interval, where tiles and waves of a kernel are assumed and the
+residuals are of targets that were measured (guessed)."""
+_LONG, _ROWS = 2048, 256
+"""Of a sequence that has many tiles; rows of the largest tiles."""
 _NOT_MODELLED = (
     "dropout, bias and windows",
     "keys and values fetched again because an L2 does not hold them",
@@ -187,7 +193,11 @@ class Attention(Op):
             not_modelled=_NOT_MODELLED,
             notes=_notes(device, best),
         )
-        return with_interval(prediction, self.subject, device)
+        prediction = with_interval(prediction, self.subject, device)
+        far = prediction.basis and prediction.basis.distance == DistanceClass.TARGET.value
+        if far or not _is_assumed(best):
+            return prediction
+        return with_interval(prediction, self.subject, device, widen=ASSUMED_WIDENING)
 
     def candidates(self, library: Library, generation: str) -> Iterator[Candidate]:
         """Every kernel of a library that applies to a generation of chips."""
@@ -195,9 +205,18 @@ class Attention(Op):
         if not library.runs_on(generation):
             return
         if not library.fused:
-            yield partial(unfused_time, sizes, backward=self.backward)
+            yield partial(
+                unfused_time,
+                sizes,
+                library=library.name,
+                backward=self.backward,
+                eager=self.timing == "eager",
+                widened=library.widened,
+            )
             return
         kernel = library.tile(sizes, generation, backward=self.backward)
+        if kernel and self.library == libraries.MASKED:
+            kernel = replace(kernel, mask_tensor=True)
         if kernel and not self.splits:
             yield partial(
                 tiled_time,
@@ -214,8 +233,6 @@ class Attention(Op):
                 sizes,
                 library=library.name,
                 splits=self.splits,
-                most_splits=library.most_splits,
-                packed=library.packs_groups,
             )
 
     def seconds(self, machine: AttentionRates) -> float:
@@ -235,6 +252,21 @@ class Attention(Op):
         return self.library or default
 
     def _best(self, machine: AttentionRates) -> tuple[TimeBreakdown, Candidate]:
+        """The fastest kernel. Under a causal mask no kernel takes longer than without: it computes
+        a part of the scores, and comparing positions hides where that would be more."""
+        best = self._fastest(machine)
+        if self.causal and not self._leaves_half(machine.chip.units):
+            full = replace(self, causal=False)._fastest(machine)
+            best = min(best, full, key=lambda pair: pair[0].seconds)
+        return best
+
+    def _leaves_half(self, units: int) -> bool:
+        """Whether the mask empties about half of the tiles of every CU: many long sequences."""
+        queries, keys = self.sizes.longest
+        tiles = self.sizes.queries * self.heads / _ROWS
+        return queries == keys >= _LONG and tiles >= 2 * units
+
+    def _fastest(self, machine: AttentionRates) -> tuple[TimeBreakdown, Candidate]:
         device, name = machine.chip.device, self._library_name
         timings: list[tuple[TimeBreakdown, Candidate]] = []
         for library in libraries.resolve_libraries(name, device.generation):
@@ -243,10 +275,21 @@ class Attention(Op):
             if timings and name != libraries.BEST:
                 break
         if not timings and self.library:
-            raise Unpredictable(f"{self.library} has no kernel for {self} on {device.id}")
+            raise Unpredictable(
+                f"{self.library} has no kernel for {self} on {device.id}; "
+                f"libraries with one: {', '.join(self._with_kernels(device)) or 'none'}"
+            )
         if not timings:
             raise MissingFact(f"{name} runs no known kernel for {self} on {device.id}")
         return min(timings, key=lambda pair: pair[0].seconds)
+
+    def _with_kernels(self, device: Device) -> list[str]:
+        """Names of the libraries that have a kernel for these sizes on a device."""
+        return [
+            library.name
+            for library in libraries.libraries().values()
+            if any(self.candidates(library, device.generation))
+        ]
 
     def __str__(self) -> str:
         direction = " backward" if self.backward else ""
@@ -276,13 +319,25 @@ def _what_if(device: Device, best: TimeBreakdown, run: Candidate) -> tuple[WhatI
     )
 
 
+def _is_assumed(best: TimeBreakdown) -> bool:
+    """Whether nobody published tiles and waves of a kernel."""
+    return ASSUMED in best.assumed
+
+
 def _notes(device: Device, best: TimeBreakdown) -> tuple[str, ...]:
     name, schedule = str(best.assumed["library"]), best.assumed.get("schedule")
-    measured = libraries.libraries()[name].measured
-    if device.generation in measured:
-        return ()
-    where = f"measured on {', '.join(measured)} only" if measured else "not measured"
-    return (f"{name} was {where}" + (f": costs of the {schedule} schedule" if schedule else ""),)
+    library, notes = libraries.libraries()[name], []
+    kernel = best.assumed["kernel"]
+    if schedule and kernel not in {tile.kernel for tile in (*library.forward, *library.backward)}:
+        notes.append(f"{name} runs the kernel of {kernel} on {device.id}")
+    if device.generation not in library.measured:
+        measured = ", ".join(library.measured)
+        where = f"measured on {measured} only" if measured else "not measured"
+        costs = f": costs of the {schedule} schedule" if schedule else ""
+        notes.append(f"{name} was {where}{costs}")
+    if _is_assumed(best):
+        notes.append(f"{ASSUMED} of {kernel} on {device.id} are assumed")
+    return tuple(notes)
 
 
 @cache

@@ -57,28 +57,19 @@ def streaming(
     machine: AttentionRates,
     library: str,
     splits: int,
-    most_splits: int = 0,
-    packed: bool = True,
 ) -> TimeBreakdown:
-    """The time over the best number of splits up to `most_splits` (0: no limit), or `splits`.
-
-    `packed`: query heads that share a head of keys share a workgroup; else each has its own, and
-    the caches give all but one of them the keys.
+    """The time over the best number of splits, or `splits`.
 
     Raises MissingFact for a dtype the chip does not have.
     """
     k, chip = machine.k, machine.chip
     candidates = LATENT_SPLITS if sizes.latent else SPLITS
-    candidates = candidates[candidates <= most_splits] if most_splits else candidates
     split_counts = np.array([splits]) if splits else candidates
-    grid = _grid(sizes, split_counts, int(k["split_tokens"]), packed=packed)
+    grid = _grid(sizes, split_counts, int(k["split_tokens"]))
     bandwidth = chip.hbm * machine.coefficient("bandwidth", library, "split")
     slots = chip.units * (1 if sizes.latent else _RESIDENT)
     workgroups = grid.sequences * grid.heads * grid.row_tiles * grid.parts
-    fetched = sizes.token_lines * sizes.kv_heads / grid.heads
-    token = _token(
-        sizes, machine, library, grid.rows, fetched, np.minimum(1.0, workgroups / chip.units)
-    )
+    token = _token(sizes, machine, library, grid.rows, np.minimum(1.0, workgroups / chip.units))
     main = _rounds(workgroups, slots, chip.units, grid, sizes, token, bandwidth, k)
     partial = np.where(split_counts > 1, workgroups * grid.rows * sizes.head_v * _FP32, 0.0)
     combine = _combine(sizes, grid, chip.units, partial + sizes.output_bytes, bandwidth, k)
@@ -115,12 +106,11 @@ def streaming(
     return TimeBreakdown(float(seconds[best]), parts, shares, assumed)
 
 
-def _grid(sizes: AttentionSizes, split_counts: Array, least: int, *, packed: bool) -> _Grid:
+def _grid(sizes: AttentionSizes, split_counts: Array, least: int) -> _Grid:
     """Parts of at least `least` tokens. Sequences of several lengths count with their mean, of
     which workgroups that finish early leave the slots to others."""
     queries, _ = sizes.longest
-    rows = sizes.group * queries if packed else queries
-    heads = sizes.kv_heads if packed else sizes.heads
+    rows = sizes.group * queries
     row_tiles = math.ceil(rows / ROWS)
     padded = math.ceil(math.ceil(rows / row_tiles) / _GRAIN) * _GRAIN
     keys = max(1, round(sizes.keys / sizes.batch))
@@ -128,7 +118,7 @@ def _grid(sizes: AttentionSizes, split_counts: Array, least: int, *, packed: boo
     parts = np.ceil(keys / chunk)
     chunk = np.ceil(np.minimum(chunk, keys) / _GRAIN) * _GRAIN
     chunk = np.maximum(chunk, least)
-    return _Grid(padded, row_tiles, keys, sizes.batch, heads, chunk, parts, split_counts)
+    return _Grid(padded, row_tiles, keys, sizes.batch, sizes.kv_heads, chunk, parts, split_counts)
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,7 +136,6 @@ def _token(
     machine: AttentionRates,
     library: str,
     rows: int,
-    fetched: float,
     busy: Array,
 ) -> _Token:
     """Of workgroups on the share `busy` of the CUs, which compute while they stream; `fetched` are
@@ -158,7 +147,7 @@ def _token(
     all_of_it = matrix + vector + stream * chip.clock
     clock = machine.clock(sizes.dtype, matrix / all_of_it, vector / all_of_it, busy)
     clock = np.broadcast_to(np.asarray(clock, float), busy.shape)
-    return _Token(stream, matrix / clock, vector / clock, fetched)
+    return _Token(stream, matrix / clock, vector / clock, sizes.token_lines)
 
 
 def _rounds(

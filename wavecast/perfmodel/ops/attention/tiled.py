@@ -8,9 +8,11 @@ Of every score a workgroup computes, its CU spends clocks for
 one after the other: the scores of a tile are needed before their exponentials, those before the
 second product. `operations` are what the waves of a CU do not hide of each other: fitted to kernels
 that were measured, else those of the schedule (`libraries.toml`). Under the asynchronous schedule
-products run while the waves compute, and only the longer of both counts. The bytes of a workgroup's
-own rows (queries and outputs; keys, values and their gradients) move while it computes nothing,
-shared by the workgroups that are resident. Memory bounds everything that moves.
+products run while the waves compute, and only the longer of both counts. Kernels whose waves are
+stated queue for the pipes instead (`queue`): the waves that share a SIMD overlap by chance, and
+one that is alone waits for everything. The bytes of a workgroup's own rows (queries and outputs;
+keys, values and their gradients) move while it computes nothing, shared by the workgroups that are
+resident. Memory bounds everything that moves.
 Forward is one product each with head and head_v elements per score; backward five: Q·Kᵀ again,
 dO·Vᵀ, dV = Pᵀ·dO, dK = dSᵀ·Q, dQ = dS·K; or seven where a separate kernel computes dQ: it
 computes the first two again.
@@ -19,15 +21,24 @@ computes the first two again.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
+from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.ops.attention.libraries import Library, Tile
 from wavecast.perfmodel.ops.attention.machine import AttentionRates, TimeBreakdown
-from wavecast.perfmodel.ops.attention.sizes import AttentionSizes
+from wavecast.perfmodel.ops.attention.queue import LoopOfTile, clocks_per_score
+from wavecast.perfmodel.ops.attention.sizes import BITS, AttentionSizes
 
 _FP32 = 4.0
+ASSUMED = "tiles and waves"
+"""What a breakdown assumes of a kernel whose `libraries.toml` row nobody published."""
+_MASK_OPERATIONS = 2.0
+"""Lane operations per score to convert and add an element of a mask that is a tensor."""
+_L2_BYTES = 64.0
+"""Per clock and CU: the width of the path from the L2 of CDNA and RDNA (white papers)."""
 
 
 def tiled_time(
@@ -45,61 +56,91 @@ def tiled_time(
     """
     k, chip = machine.k, machine.chip
     direction = "backward" if backward else "forward"
-    workgroups, busiest = _scores(sizes, kernel, chip.units, chip.dies, backward=backward)
-    score = _score(sizes, machine, kernel, backward=backward)
-    busy = min(1.0, workgroups / chip.units)
+    tiles = _scores(sizes, kernel, chip.units, chip.dies, backward=backward)
+    shared = min(kernel.resident, math.ceil(tiles.workgroups / chip.units))
+    score = _score(sizes, machine, kernel, tiles, shared, backward=backward)
+    busy = min(1.0, tiles.workgroups / chip.units)
     clock = float(machine.clock(sizes.dtype, score.matrix_activity, score.vector_activity, busy))
-    in_a_row = k[f"latencies_{direction}"] + (kernel.counter and sizes.causal)
-    latencies = in_a_row * chip.latency["hbm"] / kernel.resident
+    in_a_row = 0.0 if kernel.waves else k[f"latencies_{direction}"]
+    in_a_row += kernel.counter and sizes.causal
+    latencies = in_a_row * chip.latency["hbm"] / shared
     exposed, others, bytes_moved = _bytes(sizes, kernel, backward=backward)
+    busiest, clocks = max(
+        (tiles.busiest, score.clocks), (tiles.longest, score.alone), key=math.prod
+    )
+    setup = _setup(tiles.workgroups, kernel, chip.units)
     parts = {
         "matrix": busiest * score.matrix / clock,
-        "vector": (busiest * score.vector + _setup(workgroups, kernel, chip.units)) / clock,
-        "latency": math.ceil(workgroups / chip.units) * latencies,
-        "own rows": exposed / kernel.resident / chip.hbm,
+        "vector": (busiest * score.vector + setup) / clock,
+        "latency": math.ceil(tiles.workgroups / chip.units) * latencies,
+        "own rows": exposed / shared / chip.hbm,
     }
-    fused, memory = sum(parts.values()), bytes_moved / chip.hbm
+    if kernel.waves:
+        parts |= {name: busiest * part / clock for name, part in score.others.items()}
+    computing = (busiest * clocks + setup) / clock
+    fused, memory = computing + parts["latency"] + parts["own rows"], bytes_moved / chip.hbm
+    cache = _from_caches(tiles.scores, sizes, kernel, backward=backward) / _cache_bandwidth(chip)
     p = k["overlap"]
-    main = (fused**p + memory**p) ** (1 / p)
+    main = (fused**p + memory**p + cache**p) ** (1 / p)
     call = machine.coefficient("call", library.caller, "python", direction) if eager else 0.0
     parts |= {
         "memory": memory,
         "other kernels": others / chip.hbm + (2 * chip.launch if backward else 0.0),
         "call": call * k["host"] if eager else chip.launch,
     }
+    if cache:
+        parts["L2"] = cache
     useful = sizes.scores * _flops(sizes.head, sizes.head_v, 5 if backward else 2)
     useful /= chip.matrix_rate(sizes.dtype) * chip.units * clock
     useful = min(useful, parts["matrix"])
+    vector = min(parts["vector"], computing - parts["matrix"])
     shares = {
         "useful products": useful,
         "padding, mask edges, uneven rounds, repeated products": parts["matrix"] - useful,
-        **{name: parts[name] for name in ("vector", "latency", "own rows")},
+        "vector": vector,
+        "latency": parts["latency"],
+        "own rows": parts["own rows"],
         "memory": main - fused,
         **{name: parts[name] for name in ("other kernels", "call")},
     }
-    assumed = {
+    if kernel.waves:
+        shares["LDS and loads that no other wave hides"] = computing - parts["matrix"] - vector
+    assumed: dict[str, object] = {
         "library": library.name,
         "kernel": kernel.kernel,
         "schedule": kernel.schedule,
         "tile": (kernel.rows, kernel.columns),
-        "workgroups": workgroups,
+        "workgroups": tiles.workgroups,
         "clock_mhz": round(clock / 1e6),
     }
+    if kernel.assumed:
+        assumed[ASSUMED] = "assumed"
     return TimeBreakdown(sum(shares.values()), parts, shares, assumed)
 
 
 @dataclass(frozen=True, slots=True)
 class _Score:
-    """Clocks of a CU per score, and the share of them that draws power."""
+    """Clocks of a CU per score: of its pipes (`others` than matrix and vector), in all with the
+    workgroups that share it, and of a workgroup that has it `alone`; and the share of the clocks
+    that draws power."""
 
     matrix: float
     vector: float
+    clocks: float
+    alone: float
     matrix_activity: float
     vector_activity: float
+    others: Mapping[str, float]
 
 
 def _score(
-    sizes: AttentionSizes, machine: AttentionRates, kernel: Tile, *, backward: bool
+    sizes: AttentionSizes,
+    machine: AttentionRates,
+    kernel: Tile,
+    tiles: _Tiles,
+    shared: int,
+    *,
+    backward: bool,
 ) -> _Score:
     k, chip = machine.k, machine.chip
     head, head_v = kernel.padded_elements(sizes)
@@ -110,19 +151,73 @@ def _score(
     exponentials = 2.0 if products == _SPLIT else 1.0
     direction = "backward" if backward else "forward"
     operations = machine.coefficient("vector", kernel.kernel, kernel.schedule, direction)
-    masks = kernel.mask_operations * _masked_share(sizes, kernel, backward=backward)
+    masks = kernel.mask_operations
+    masks = masks and masks * _masked_share(sizes, kernel, backward=backward)
     extra_operations = masks * machine.lanes / machine.selects
     if sizes.dtype == "bf16" and not chip.device.capabilities.bf16_conversion:
         extra_operations += k["bf16_operations"] * (2 if backward else 1)
+    if kernel.waves and not backward:
+        operations += head_v / kernel.columns + (_MASK_OPERATIONS if kernel.mask_tensor else 0.0)
     concurrent = kernel.schedule == "asynchronous"
     exponentials *= k["exponentials_on_pipe"] if concurrent else 1.0
     vector = machine.vector_clocks(operations + extra_operations, exponentials)
     vector = max(0.0, vector - matrix) if concurrent else vector
-    working = machine.vector_clocks(
-        min(operations, k["vector_work"]) + extra_operations, exponentials
-    )
-    clocks = matrix + vector
-    return _Score(matrix, vector, full / clocks, min(1.0, working / clocks))
+    worked = k[f"vector_work_{direction}"] + extra_operations
+    working = machine.vector_clocks(worked, exponentials)
+    clocks = alone = matrix + vector
+    others: dict[str, float] = {}
+    if kernel.waves:
+        steps = tiles.scores / tiles.workgroups / (kernel.rows * kernel.columns)
+        loop = _loop(sizes, machine, kernel, steps, backward=backward)
+        others = {"LDS": loop.lds, "waits": loop.waits}
+        per_workgroup = kernel.waves / chip.simds
+        stations = (matrix, vector, loop.lds)
+        clocks = clocks_per_score(stations, loop.waits, per_workgroup * shared)
+        alone = clocks_per_score(stations, loop.waits, per_workgroup)
+    return _Score(matrix, vector, clocks, alone, full / clocks, min(1.0, working / clocks), others)
+
+
+def _loop(
+    sizes: AttentionSizes, machine: AttentionRates, kernel: Tile, steps: float, *, backward: bool
+) -> LoopOfTile:
+    """What a loop over tiles costs in addition to its two pipes, per score.
+
+    Every product reads the tile that streams by from LDS, once per wave, which has a share of the
+    workgroup's rows; the tiles are written there once. The waves wait for `loads` and `exchanges`
+    through LDS in every step. On a chip of several dies a tile comes from the memory-side cache:
+    the workgroups of a head reach it at the same time, and the first of every die misses its L2.
+    Before the first step and after the last one they wait for memory `latencies_start` times.
+    """
+    k, chip = machine.k, machine.chip
+    head, head_v = kernel.padded_elements(sizes)
+    element = BITS[sizes.dtype] / 8
+    products, kernels = (kernel.products, kernel.products - 5) if backward else (2, 1)
+    read = _flops(head, head_v, products) / 2 * element / (kernel.rows / kernel.waves)
+    written = max(1, kernels) * (head + head_v) * element / kernel.rows
+    rate = chip.lds_rate * k["lds_compiled"]
+    near = max(chip.latency["l2"], chip.latency["mall"]) if chip.dies > 1 else chip.latency["l2"]
+    latency = (kernel.loads + kernel.mask_tensor) * near
+    latency += (kernel.exchanges + kernel.mask_tensor) * 2 * chip.latency["lds"]
+    latency += k["latencies_start"] * chip.latency["hbm"] * max(1, kernels) / steps
+    masks = 2 * element if kernel.mask_tensor else 0.0
+    scores = kernel.rows * kernel.columns * chip.simds / kernel.waves
+    return LoopOfTile((read + written + masks) / rate, latency * chip.clock / scores)
+
+
+def _from_caches(scores: float, sizes: AttentionSizes, kernel: Tile, *, backward: bool) -> float:
+    """Bytes that workgroups fetch from the L2 for `scores`: of kernels whose waves are stated."""
+    if not kernel.waves:
+        return 0.0
+    head, head_v = kernel.padded_elements(sizes)
+    kernels = max(1, kernel.products - 5) if backward else 1
+    streamed = kernels * (head + head_v) * BITS[sizes.kv_dtype] / 8 / kernel.rows
+    masks = BITS[sizes.dtype] / 8 if kernel.mask_tensor else 0.0
+    return scores * (streamed + masks)
+
+
+def _cache_bandwidth(chip: Chip) -> float:
+    """Bytes per second of the L2 (64 per clock and CU where nobody published it)."""
+    return chip.l2_bandwidth or _L2_BYTES * chip.units * chip.clock
 
 
 def _setup(workgroups: int, kernel: Tile, units: int) -> float:
@@ -145,25 +240,42 @@ def _flops(head: int, head_v: int, products: int) -> float:
     return 2.0 * (of_head * head + of_value * head_v)
 
 
+@dataclass(frozen=True, slots=True)
+class _Tiles:
+    """Workgroups, all their scores, those of the CU that computes most, and of the longest
+    workgroup; padding included."""
+
+    workgroups: int
+    scores: float
+    busiest: float
+    longest: float
+
+
 def _scores(
     sizes: AttentionSizes, kernel: Tile, units: int, dies: int, *, backward: bool
-) -> tuple[int, float]:
-    """Workgroups, and scores of the CU that computes most, padding included."""
-    workgroups, scores, longest, even = 0, 0.0, 0.0, True
+) -> _Tiles:
+    """How the tiles of all sequences and heads fall on the CUs."""
+    workgroups, scores, longest, widest = 0, 0.0, 0.0, 0.0
     for queries, keys, count in sizes.lengths:
-        tiles = math.ceil((keys if backward else queries) / kernel.rows)
-        widths = _widths(queries, keys, tiles, kernel, sizes.causal, backward=backward)
-        if kernel.lockstep and sizes.causal:
-            widths = _rounds(widths, units // dies)
-        widths = np.maximum(widths, 1.0) * kernel.columns * kernel.rows
+        rows, other = (keys, queries) if backward else (queries, keys)
+        tiles, step = math.ceil(rows / kernel.rows), kernel.columns * kernel.rows
+        full = most = float(math.ceil(other / kernel.columns))
+        total = tiles * full
+        if sizes.causal:
+            widths = _widths(queries, keys, tiles, kernel, sizes.causal, backward=backward)
+            if kernel.lockstep:
+                widths = _rounds(widths, units // dies)
+            widths = np.maximum(widths, 1.0)
+            total, most = float(widths.sum()), float(widths.max())
         workgroups += tiles * sizes.heads * count
-        scores += float(widths.sum()) * sizes.heads * count
-        longest = max(longest, float(widths.max()))
-        even = even and not sizes.causal
-    if even and len(sizes.lengths) == 1:
-        return workgroups, math.ceil(workgroups / units) * longest
+        scores += total * step * sizes.heads * count
+        longest, widest = max(longest, most * step), max(widest, full * step)
+    unmasked = math.ceil(workgroups / units) * widest
+    if not sizes.causal and len(sizes.lengths) == 1:
+        return _Tiles(workgroups, scores, unmasked, longest)
     tail = _TAIL * longest * kernel.resident if kernel.ascending and sizes.causal else 0.0
-    return workgroups, max(longest, scores / units + tail)
+    busiest = max(longest, min(unmasked, scores / units + tail))
+    return _Tiles(workgroups, scores, busiest, longest)
 
 
 def _masked_share(sizes: AttentionSizes, kernel: Tile, *, backward: bool) -> float:
@@ -192,7 +304,7 @@ def _widths(
         first = np.maximum(0, number * kernel.rows - (keys - queries))
         extent = queries - first // kernel.mask * kernel.mask
     else:
-        last = np.clip((number + 1) * kernel.rows + keys - queries, 0, keys)
+        last = np.maximum((number + 1) * kernel.rows + keys - queries, 0)
         extent = np.minimum(keys, np.ceil(last / kernel.mask) * kernel.mask)
     return np.ceil(np.maximum(extent, 0) / kernel.columns)
 
@@ -217,4 +329,4 @@ def _bytes(sizes: AttentionSizes, kernel: Tile, *, backward: bool) -> tuple[floa
     return 2 * kv, 2 * out + 2 * gradient + query, query + out + 2 * kv + gradient
 
 
-__all__ = ["tiled_time"]
+__all__ = ["ASSUMED", "tiled_time"]
