@@ -211,7 +211,7 @@ def _cells(kind: str, group: str, same: Sequence[Scored], known: Measured) -> It
             logs = sketch(np.array([row.log for row in own]))
             yield Cell(
                 COMMAND, kind, group, own[0].subject.family, device, library, SOURCE,
-                distance.value, len(own), float(np.median(rooflines)),
+                distance.value, False, len(own), float(np.median(rooflines)),
                 tuple(round(float(value), 4) for value in logs),
             )  # fmt: skip
 
