@@ -126,7 +126,7 @@ def test_rows_of_a_tile_that_end_early_are_no_gather() -> None:
     found = the_one(with_memory(kernel(), rows), "uncoalesced-global")
     assert found.severity == "warning"
     assert "sort" not in found.advice
-    assert "go on elsewhere after 32 bytes" in found.evidence
+    assert "jump after 32 bytes" in found.evidence
     assert all(fix.at_best for fix in found.fixes)
 
 

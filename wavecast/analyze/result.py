@@ -115,7 +115,7 @@ class MemoryInstruction:
     lanes: int | None = None
     """Lanes of a wave that take part; None where that is not known."""
     row_bytes: int | None = None
-    """Contiguous bytes before the addresses go on elsewhere; None where it is not always as many or
+    """Contiguous bytes before the addresses jump; None where it is not always as many or
     not known."""
 
 

@@ -67,7 +67,7 @@ def _finding(subject: RuleInput, access_group: AccessGroup) -> Finding:
     if worst.stride is not None:
         distance = f"neighbouring lanes are {count(worst.stride, 'byte')} apart"
     elif worst.row_bytes is not None:
-        distance = f"the lanes' addresses go on elsewhere after {count(worst.row_bytes, 'byte')}"
+        distance = f"the lanes' addresses jump after {count(worst.row_bytes, 'byte')}"
     else:
         distance = "the lanes' addresses follow no single stride"
     return Finding(

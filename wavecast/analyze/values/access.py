@@ -50,7 +50,7 @@ class AddressPattern:
 
     @property
     def row_bytes(self) -> int | None:
-        """Contiguous bytes before the addresses go on elsewhere; None where it is not always as
+        """Contiguous bytes before the addresses jump; None where it is not always as
         many."""
         if self.offsets is None:
             return None
