@@ -90,6 +90,16 @@ def test_kernels_of_attention_follow_engine_release_chip_and_setting() -> None:
         engine("sglang", "cdna3", aiter=True)
 
 
+def test_the_cache_of_chosen_keys() -> None:
+    def cache(engine_name: str, gpu: str, model: str = "GLM-5.1-FP8") -> str:
+        how = Deployment(engine=engine_name, parallel=Parallelism(tensor=8))
+        return ModelOnSystem(huggingface.load(model), parse_system(f"8x{gpu}"), how).precision.cache
+
+    assert cache("sglang", "B200") == cache("vllm@0.11", "H200") == "fp8"
+    assert cache("sglang", "H200") == cache("vllm@0.33", "H200") == "bf16"
+    assert cache("sglang", "B200", "DeepSeek-R1") == "bf16"
+
+
 def test_the_kernels_of_an_engine_are_priced() -> None:
     config = huggingface.load("MiniMax-M2")
     times = {}

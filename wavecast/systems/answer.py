@@ -122,7 +122,7 @@ class ModelOnSystem:
         formats = precision(
             config,
             dtype=deployment.dtype,
-            cache=deployment.cache or self.engine.cache,
+            cache=deployment.cache or _cache(self.engine, self.architecture),
             attention=deployment.attention,
         )
         self.precision, self.notes = formats.on_device(system.device)
@@ -235,6 +235,12 @@ def loads(
         Load(prompt, output, concurrency=number, requests=requests or 0)
         for number in concurrency or (1, 16, 64)
     )
+
+
+def _cache(profile: Engine, architecture: ModelArchitecture) -> str:
+    """The dtype of keys and values where the deployment names none."""
+    chosen = any(getattr(layer.attention, "indexer", None) for layer, _ in architecture.layers)
+    return (profile.sparse_cache if chosen else "") or profile.cache
 
 
 def _rate(time: Interval) -> Interval:

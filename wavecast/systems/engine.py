@@ -66,7 +66,7 @@ class Engine:
     may have decoding sequences and chunks of prompts. `graphs`: steps of decoding sequences are
     captured graphs, for the numbers of sequences in `sizes`; a step with prompts of at most
     `prompt_graph` tokens consists of graphs and the kernels of attention. `cache`: dtype of keys
-    and values.
+    and values, `sparse_cache` that of models whose indexer chooses keys ("": as `cache`).
 
     A request is admitted when its prompt fits with the share `reserve` of the outputs to come.
     While sequences decode, the engine looks for new requests every `poll` steps, and one that was
@@ -112,6 +112,7 @@ class Engine:
     sizes: tuple[int, ...]
     prompt_graph: int
     cache: str
+    sparse_cache: str
     reserve: float
     poll: int
     handover: int
