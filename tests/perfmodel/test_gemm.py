@@ -337,3 +337,15 @@ def test_unaligned_rows_lose_the_instructions_that_read_by_a_descriptor() -> Non
 def test_an_unknown_layout_is_one_line() -> None:
     with pytest.raises(UnknownName, match="layout of A and B"):
         gemm("64x64x64", dtype="bf16", transposed="XY")
+
+
+@pytest.mark.parametrize("generation", ["rdna3", "rdna3.5", "rdna4"])
+@pytest.mark.parametrize("library", ["blas", "triton"])
+def test_tiles_on_rdna_leave_registers_for_more_than_accumulators(
+    generation: str, library: str
+) -> None:
+    """Eight waves of 32 lanes with 256 registers each, half of them accumulators."""
+    for dtype in ("bf16", "fp16"):
+        tiles = candidates(dtype, "none", "plain", generation, library)
+        assert tiles is not None
+        assert float((tiles.rows * tiles.columns).max()) <= 8 * 32 * 128
