@@ -76,8 +76,12 @@ def forgotten(
                 "_".join(library if part in own else part for part in parts)
                 for library in sorted(libraries)
             ]
-            values = [rows[other].values["default"] for other in same if other in rows]
-            if values:
+            values = [
+                value
+                for other in same
+                if other in rows and (value := rows[other].values.get("default")) is not None
+            ]
+            if values and "default" in row.values:
                 found[name] = median(values)
     return found
 

@@ -385,3 +385,12 @@ def test_files_whose_times_contain_the_host_are_set_aside() -> None:
     assert problems.without_host([*slow, *quick]) == quick
     hosted = [replace(slow[0], op=replace(small, timing="eager")), slow[1]]
     assert problems.without_host(hosted) == hosted
+
+
+def test_a_library_is_forgotten_where_others_have_values_of_all_chips() -> None:
+    table = TABLE.replace(
+        'source = "x"\ndefault = 1.0\n\n[fetch]', 'source = "x"\ncdna3 = 1.0\n\n[fetch]'
+    )
+    rows = coefficients.read("gemm", table)
+    assert refit.forgotten(rows, {}, {"ck"}, {"asm", "triton"}) == {"step_ck": 2.0}
+    assert refit.forgotten(rows, {}, {"triton"}, {"asm", "ck"}) == {}
