@@ -360,9 +360,19 @@ def test_what_is_committed_derives_from_the_left_out_errors(
 def test_chips_libraries_and_sources_are_covered_on_average(
     groups: list[residuals.GroupCoverage],
 ) -> None:
-    for kind in ("chip", "target", "library", "source"):
+    for kind in ("chip", "library", "source"):
         shares = [one.coverage for one in groups if one.kind == kind]
         assert np.mean(shares) == pytest.approx(intervals.COVERAGE, abs=0.05)
+
+
+def test_every_distance_class_is_covered_with_intervals_that_say_something() -> None:
+    """Groups count equally; chips that nobody measured have intervals narrower than 2.5."""
+    parts = residuals.coverage(cells.read(), by_class=True)
+    for distance in {one.distances for one in parts}:
+        same = [one for one in parts if one.distances == distance]
+        assert 0.7 <= np.mean([one.coverage for one in same]) <= 0.9
+        if distance[0] in ("chip not measured", "target not measured"):
+            assert np.mean([np.exp(one.width) for one in same]) < 2.5
 
 
 def test_a_time_that_cannot_be_that_of_its_problem_is_set_aside() -> None:
