@@ -109,7 +109,7 @@ def test_a_file_has_the_graph_of_its_program(program, tmp_path) -> None:
 
 def test_a_file_is_a_graph_with_the_sizes_of_its_example(archive) -> None:
     found = archive_graph(archive)
-    assert operations(found) == [("gemm 4x8x16 fp32", "up"), ("relu 4x8 fp32", "up")]
+    assert operations(found) == [("gemm 4x8x16 fp32 TN blas", "up"), ("relu 4x8 fp32", "up")]
     assert (found.parameters, found.parameter_bytes, found.input_bytes) == (128, 512, 256)
 
 
