@@ -116,7 +116,8 @@ class ModelOnSystem:
         self.architecture = config.architecture
         scale = dict(deployment.scale)
         aiter = bool(dict(deployment.settings).get("aiter"))
-        profile = engine(deployment.engine, system.device.generation, aiter=aiter)
+        generation = system.device.generation
+        profile = engine(deployment.engine, generation, aiter=aiter, model_type=config.kind)
         profile = replace(profile, **dict(deployment.engine_fields)).scale(scale.pop(HOST, 1.0))
         self.engine = profile.over(self.parallel.ranks).with_settings(deployment.settings)
         formats = precision(

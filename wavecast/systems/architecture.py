@@ -15,7 +15,8 @@ class GroupedQueryAttention:
     `window` is the number of keys a query sees (0: all), `gated`: the projection of the queries has
     a gate of the same size that multiplies the output, `rotary`: positions rotate queries and keys.
     `chunked`: the sequence is divided into pieces of `window` tokens, and a query sees the keys of
-    its piece (Llama 4).
+    its piece (Llama 4). `head_norm` is a norm of queries and keys: "head" over one head, "heads"
+    over all.
     """
 
     heads: int
@@ -25,6 +26,7 @@ class GroupedQueryAttention:
     gated: bool = False
     rotary: bool = True
     chunked: bool = False
+    head_norm: str = ""
 
     @property
     def name(self) -> str:
@@ -215,13 +217,15 @@ class DenseMlp:
 @dataclass(frozen=True, slots=True)
 class ExpertMlp:
     """`topk` of `experts` gated experts of `inter` units per token, and `shared` units for all.
-    `biased`: router and routed experts have biases."""
+    `biased`: router and routed experts have biases. `shared_gate`: a product of one column weighs
+    what the shared experts add."""
 
     experts: int
     topk: int
     inter: int
     shared: int = 0
     biased: bool = False
+    shared_gate: bool = False
     name: ClassVar[str] = "experts"
 
     def expert_parameters(self, hidden: int) -> int:

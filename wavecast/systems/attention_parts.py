@@ -22,6 +22,8 @@ from wavecast.systems.parts import Builder, Node, Step, attention_problems, copy
 
 _CHUNK: Final = 64
 """Tokens that chunked linear attention multiplies at once (flash-linear-attention, vLLM)."""
+_GATES: Final = "gates_proj"
+"""The product that makes the gates of linear attention, where it is apart; it has 16 bits."""
 
 
 def attention_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node]:
@@ -54,6 +56,7 @@ def _grouped_query(
     head = attention.head_dim
     width = (heads * (1 + attention.gated) + 2 * keys) * head
     yield builder.projection("qkv_proj", rows, width, builder.architecture.hidden)
+    yield from builder.head_norm(rows, attention.head_norm, heads * head, keys * head)
     if attention.rotary:
         yield from builder.rope(rows, (heads + keys) * head, keys * head)
     else:
@@ -84,10 +87,25 @@ def _linear(builder: Builder, attention: LinearAttention, step: Step) -> Generat
     keys = max(1, attention.key_heads // tensor) * attention.key_dim
     heads = attention.value_heads // tensor
     values = heads * attention.value_dim
-    width = 2 * keys + 2 * values + 2 * heads
-    yield builder.projection("in_proj", rows, width, builder.architecture.hidden)
+    hidden, gates, engine = builder.architecture.hidden, 2 * heads, builder.engine
+    separate = _GATES in engine.linear_kernels
+    width = 2 * keys + 2 * values + (0 if separate else gates)
+    yield builder.projection("in_proj", rows, width, hidden)
+    if separate:
+        yield Node(_GATES, "projections", Gemm(m=rows, n=gates, k=hidden, dtype="bf16"))
     yield Node("convolution", "attention", copy(rows, 2 * keys + values))
-    yield Node("decay, normalise", "attention", copy(rows, 2 * keys + 2 * heads))
+    columns = {
+        "order": 2 * keys + 2 * values + gates,
+        "copy queries": keys,
+        "copy keys": keys,
+        "copy values": values,
+        "decay": gates,
+        "clear result": values,
+        "copy result": values,
+    }
+    for name in engine.linear_kernels:
+        if name != _GATES:
+            yield Node(name, "attention", copy(rows, columns[name]))
     if step.decode:
         updates = step.decode * step.queries
         state = (updates * heads, attention.key_dim * attention.value_dim)

@@ -50,6 +50,11 @@ class Engine:
     that rotate, concatenate and write the cache. `plain_absorb`: products with the weights of
     latent attention convert and scale them in every step, and copy the result.
     `expert_kernels`: of `sort` and `quantise`, those launched before the products of experts.
+    `head_norm_kernels` and `heads_norm_kernels` are those of norms of queries and keys over one
+    head and over all, before rotation; `reduce squares` is a collective. `linear_kernels` are
+    those of linear attention next to its convolution, recurrence, norm and products, and
+    `shared_gate_kernels` those that weigh the result of shared experts. `router` is the dtype of
+    the scores of experts.
 
     `attention_prefill` and the four fields after it are libraries of `ops.attention`, by commas in
     the order in which they are tried: grouped-query attention, latent attention, and latent
@@ -77,8 +82,8 @@ class Engine:
     `admission` of a request and `tokenise` for each token of its prompt, one request after the
     other; `request` from then to the scheduler and from it to the client, for all requests at once.
     `asynchronous`: the host prepares a step while the GPU runs the one before. `launch` is what
-    every kernel of a step without a graph takes on the host, `gap` the time between two kernels of
-    a graph that no kernel covers. `graph_bytes` and `communication_bytes` are what graphs and the
+    every kernel of a step without a graph takes on the host; the experts of a layer take it
+    `expert_launches` times. `graph_bytes` and `communication_bytes` are what graphs and the
     buffers of collectives take of every GPU.
     """
 
@@ -91,6 +96,11 @@ class Engine:
     rope_kernels: tuple[str, ...]
     plain_absorb: bool
     expert_kernels: tuple[str, ...]
+    head_norm_kernels: tuple[str, ...]
+    heads_norm_kernels: tuple[str, ...]
+    linear_kernels: tuple[str, ...]
+    shared_gate_kernels: tuple[str, ...]
+    router: str
     attention_prefill: str
     attention_decode: str
     latent_prefill: str
@@ -124,7 +134,7 @@ class Engine:
     tokenise: float
     request: float
     launch: float
-    gap: float
+    expert_launches: int
     graph_bytes: float
     communication_bytes: float
 
@@ -216,10 +226,11 @@ def split_release(name: str) -> tuple[str, str]:
 
 
 @cache
-def engine(name: str, generation: str = "", *, aiter: bool = False) -> Engine:
-    """The profile of an engine (`split_release`) as it runs on a generation of GPUs, with the
-    switch `aiter` or without. What is stated for a generation holds in later releases until one
-    states another value for it. Raises as `split_release`, and UsageError without such a switch."""
+def engine(name: str, generation: str = "", *, aiter: bool = False, model_type: str = "") -> Engine:
+    """The profile of an engine (`split_release`) as it runs models of a type of transformers on a
+    generation of GPUs, with the switch `aiter` or without. What is stated for a generation or a
+    type holds in later releases until one states another value for it. Raises as `split_release`,
+    and UsageError without such a switch."""
     name, release = split_release(name)
     table, versions = _tables()[name], releases(name)
     followed = versions[: versions.index(release) + 1]
@@ -227,8 +238,9 @@ def engine(name: str, generation: str = "", *, aiter: bool = False) -> Engine:
     switched = [part.get("aiter", {}) for part in parts] if aiter else []
     if aiter and not any(switched):
         raise UsageError(f"{name} {release} has no setting aiter")
-    own = [part.get("on", {}).get(generation, {}) for part in (*parts, *switched)]
-    rows = {key: row for part in (*parts, *own) for key, row in part.items()}
+    chips = [part.get("on", {}).get(generation, {}) for part in (*parts, *switched)]
+    models = [part.get("of", {}).get(model_type, {}) for part in parts]
+    rows = {key: row for part in (*parts, *chips, *models) for key, row in part.items()}
     version = rows["version"]
     return Engine(
         name=name,

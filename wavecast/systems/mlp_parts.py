@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from wavecast.perfmodel.ops.elementwise import Elementwise
+from wavecast.perfmodel.ops.gemm import Gemm
 from wavecast.perfmodel.ops.moe import FusedMoe
 from wavecast.systems.architecture import DenseMlp, ExpertMlp, Layer
 from wavecast.systems.parts import Builder, Node, Step, copy
@@ -78,12 +79,29 @@ def _route(builder: Builder, mlp: ExpertMlp, rows: int, shared: int) -> Iterator
     product = builder.product(
         rows, mlp.experts, builder.architecture.hidden, builder.precision.head
     )
+    if builder.engine.router == "fp32":
+        yield Node("router input", "experts", copy(rows, 2 * builder.architecture.hidden))
+        product = replace(product, dtype="fp32", weight="", scaling="")
     yield Node("router", "experts", product)
     yield Node("topk", "experts", Elementwise.of("scale", (rows, mlp.experts), "fp32"))
     if shared:
         yield from _dense(builder, "shared ", rows, DenseMlp(shared))
+        if mlp.shared_gate:
+            yield from _weigh_shared(builder, rows)
         size = (rows, builder.architecture.hidden)
         yield Node("add shared", "experts", Elementwise.of("add", size, "bf16"))
+
+
+def _weigh_shared(builder: Builder, rows: int) -> Iterator[Node]:
+    """The result of the shared experts times a gate."""
+    hidden = builder.architecture.hidden
+    nodes = {
+        "gate": Gemm(m=rows, n=1, k=hidden, dtype="bf16"),
+        "sigmoid": copy(rows, 1),
+        "multiply": copy(rows, hidden),
+    }
+    for name in builder.engine.shared_gate_kernels:
+        yield Node(f"shared {name}", "experts", nodes[name])
 
 
 def _own_experts(builder: Builder, mlp: ExpertMlp, mean: float) -> Iterator[Node]:

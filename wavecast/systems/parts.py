@@ -132,6 +132,22 @@ class Builder:
         elif not (self.engine.fused_reduce_norm and ranks > 1):
             yield Node(name, "norm", norm(rows, model.hidden, model.norm, residual=True))
 
+    def head_norm(self, rows: int, kind: str, queries: int, keys: int) -> Iterator[Node]:
+        """Norms of `queries` and `keys` elements of a token, over one head or all (`kind`)."""
+        names = {
+            "": (),
+            "head": self.engine.head_norm_kernels,
+            "heads": self.engine.heads_norm_kernels,
+        }[kind]
+        ranks = self.parallel.attention_tensor
+        for name in names:
+            if name == "reduce squares":
+                if ranks > 1:
+                    yield self.collective(name, "all_reduce", rows * 2 * 4)
+                continue
+            columns = queries * ("queries" in name) + keys * ("keys" in name)
+            yield Node(name, "attention", copy(rows, columns))
+
     def add_streams(self, rows: int) -> Iterator[Node]:
         """The result of a block added to all hidden states, where there are several."""
         model = self.architecture

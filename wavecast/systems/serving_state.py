@@ -27,7 +27,7 @@ def _record(whole: str, fractional: str) -> np.dtype[np.void]:
 _ENGINE: Final = _record(
     "batched_tokens sequences mixed poll handover wait_steps asynchronous graphs captured "
     "prompt_graph",
-    "wait_share reserve admission tokenise request host_step host_sequence launch gap",
+    "wait_share reserve admission tokenise request host_step host_sequence launch",
 )
 """Fields of `Engine` that the simulation reads."""
 _LOAD: Final = _record("concurrency drafted entries first_decoder seed", "setup bandwidth")

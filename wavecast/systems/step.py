@@ -15,6 +15,7 @@ from typing import Final
 import numpy as np
 
 from wavecast.arch import Device
+from wavecast.perfmodel.ops.moe import FusedMoe
 from wavecast.systems.architecture import DenseMlp, ExpertMlp, ModelArchitecture
 from wavecast.systems.graph import Builder, Node, Step, head_nodes, layer_nodes, stage_nodes
 from wavecast.systems.parts import MODULES
@@ -123,11 +124,8 @@ class StepModel:
             modules[module] += kernel.seconds
             below[module] += (priced.seconds - priced.low) * kernel.count
             above[module] += (priced.high - priced.seconds) * kernel.count
-        count = sum(kernel.count for kernel in layer_kernels)
         launches = self._launched(step, layer_kernels)
-        kernel_seconds = sum(modules.values())
-        gaps = self.builder.engine.gap * count if self._is_captured(step) else 0.0
-        device = kernel_seconds + gaps
+        device = sum(modules.values())
         # Errors of one module are those of one predictor: they add up. Modules err independently.
         return StepTime(
             device=device,
@@ -135,14 +133,9 @@ class StepModel:
             high=device + math.hypot(*above.values()),
             host=self.host(step, launches),
             seconds=total_seconds.__wrapped__(
-                self.builder.engine,
-                self._is_captured(step),
-                step.sequences,
-                kernel_seconds,
-                count,
-                launches,
+                self.builder.engine, step.sequences, device, launches
             ),
-            kernels=count,
+            kernels=sum(kernel.count for kernel in layer_kernels),
             modules=dict(modules),
         )
 
@@ -166,27 +159,33 @@ class StepModel:
         return engine.host_step + engine.host_sequence * step.sequences + engine.launch * launches
 
     def _launched(self, step: Step, kernels: list[LayerKernel]) -> int:
+        launches = [kernel.count * self._launches(kernel.priced.node) for kernel in kernels]
         attention = (one.count for one in kernels if one.priced.node.module in _ATTENTION)
         return launched.__wrapped__(
             self.builder.engine,
             self._is_captured(step),
             step.chunks,
             step.rows,
-            sum(kernel.count for kernel in kernels),
+            sum(launches),
             sum(attention),
         )
 
     def _is_captured(self, step: Step) -> bool:
         return is_captured.__wrapped__(self.builder.engine, step.decode, step.chunks)
 
+    def _launches(self, node: Node) -> int:
+        """How often the time of a launch a kernel takes on the host."""
+        return self.builder.engine.expert_launches if isinstance(node.op, FusedMoe) else 1
+
     # --- the grid ------------------------------------------------------------------------------
 
     def _sum(self, nodes: Iterable[tuple[Node, int]]) -> tuple[float, int]:
-        seconds, kernels = 0.0, 0
+        """Seconds and launches."""
+        seconds, launches = 0.0, 0
         for node, count in nodes:
             seconds += self.prices.of(node).seconds * count
-            kernels += count
-        return seconds, kernels
+            launches += count * self._launches(node)
+        return seconds, launches
 
     @property
     def _separate(self) -> frozenset[str]:

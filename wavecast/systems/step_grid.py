@@ -74,23 +74,21 @@ def is_captured(engine, decode, chunks):  # pragma: no cover
 
 
 @loop
-def launched(engine, graph, chunks, rows, kernels, attention):  # pragma: no cover
-    """The kernels of a step that the host launches one by one: those of attention, where graphs
-    contain the others of a step with chunks of prompts."""
+def launched(engine, graph, chunks, rows, launches, attention):  # pragma: no cover
+    """What the host launches one by one of the `launches` of a step: those of `attention`, where
+    graphs contain the others of a step with chunks of prompts."""
     if graph:
         return 0
     if engine.graphs and chunks > 0 and rows <= engine.prompt_graph:
         return attention
-    return kernels
+    return launches
 
 
 @loop
-def total_seconds(engine, graph, sequences, device, kernels, launches):  # pragma: no cover
-    """Seconds of a step whose kernels take `device`, with the host, the gaps between the kernels of
-    a `graph`, and the `launches` of those that no graph contains."""
+def total_seconds(engine, sequences, device, launches):  # pragma: no cover
+    """Seconds of a step whose kernels take `device`, with the host and the `launches` of those that
+    no graph contains."""
     host = engine.host_step + engine.host_sequence * sequences
-    if graph:
-        device += engine.gap * kernels
     launches *= engine.launch
     if engine.asynchronous:
         return max(device, launches + host)
@@ -116,7 +114,7 @@ def grid_seconds(
     graph = is_captured(engine, decode, chunks)
     rows = decode * queries + chunks * tokens
     launches = launched(engine, graph, chunks, rows, count, attention)
-    return total_seconds(engine, graph, decode + chunks, device, round(count), launches)
+    return total_seconds(engine, decode + chunks, device, launches)
 
 
 @loop

@@ -1,4 +1,5 @@
-"""Elements of a layer that are in no matrix of a product: norms, biases, and what heads have."""
+"""Elements of a layer that are in no matrix of a product: norms, biases, and what heads have, with
+the kernels that they need."""
 
 from __future__ import annotations
 
@@ -43,14 +44,16 @@ class VectorStyle:
     def apply(self, layer: Layer, hidden: int, streams: int) -> Layer:
         """A layer with the number of its vectors' elements; `streams` as in
         `ModelArchitecture`."""
-        mlp = layer.mlp
-        if isinstance(mlp, ExpertMlp) and self.expert_bias:
-            mlp = replace(mlp, biased=True)
+        mlp, attention = layer.mlp, layer.attention
+        if isinstance(mlp, ExpertMlp):
+            mlp = replace(mlp, biased=self.expert_bias, shared_gate=self.shared_gate)
+        if isinstance(attention, GroupedQueryAttention):
+            attention = replace(attention, head_norm=self.head_norm)
         elements = self.norms * self.norm_vectors * hidden
-        elements += self._attention(layer.attention, hidden) + self._mlp(mlp, hidden)
+        elements += self._attention(attention, hidden) + self._mlp(mlp, hidden)
         if streams > 1:
             elements += 2 * (streams * (streams + 2) + _MIXING_SCALES)
-        return replace(layer, mlp=mlp, vectors=elements)
+        return replace(layer, attention=attention, mlp=mlp, vectors=elements)
 
     def outside(self, hidden: int, streams: int) -> int:
         """Elements of the vectors outside of layers."""
