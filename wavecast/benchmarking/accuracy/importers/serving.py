@@ -20,6 +20,11 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from wavecast import arch
 from wavecast.benchmarking.accuracy.cases import Case
 from wavecast.benchmarking.accuracy.importers.base import Importer, rows, why
+from wavecast.benchmarking.accuracy.importers.generated import (
+    generated_load,
+    generated_settings,
+    is_generated,
+)
 from wavecast.benchmarking.accuracy.importers.pools import load_pools, pools_of
 from wavecast.benchmarking.accuracy.importers.recipes import settings_of
 from wavecast.benchmarking.accuracy.importers.serving_checks import (
@@ -183,7 +188,8 @@ def _cases(
         if deployment is not None and load is not None and metric:
             compiles = split_release(deployment.engine)[0] in _COMPILING
             cold = metric == "ttft" and statistic == "mean" and compiles
-            op = ServedModel(metric, model, deployment, load, statistic, cold)
+            cached = load.prefix > 0
+            op = ServedModel(metric, model, deployment, load, statistic, cold, cached)
         yield Case(
             kind="serving",
             op=op,
@@ -207,7 +213,7 @@ def _deployment(row: Mapping[str, Any], model: str, device: str, load: Load) -> 
         raise Unpredictable("engines of early 2025, older than the profiles of engines.toml")
     if _OTHER.search(name):
         raise Unpredictable("settings that the row does not state in full")
-    engine = next((engine for part, engine in ENGINES if part in framework), "")
+    engine = _engine(framework)
     if not engine:
         raise UnknownName("engine", framework, [engine for _, engine in ENGINES])
     match = _TENSOR.search(name)
@@ -237,11 +243,20 @@ def _deployment(row: Mapping[str, Any], model: str, device: str, load: Load) -> 
             # Tables of aiconfigurator repeat such runs as those of one instance.
             raise Unpredictable("the row states the GPUs of all pools as those of one instance")
     pools = _pools(row, tensor, dtype)
+    settings, engine_fields = (
+        generated_settings(load.prompt, load.concurrency, engine)
+        if is_generated(row)
+        else (
+            settings_of(
+                device, engine, model, dtype, tensor, lengths, load.concurrency, attention_data
+            ),
+            (),
+        )
+    )
     return Deployment(
         dtype="" if stored == dtype else dtype,
-        settings=settings_of(
-            device, engine, model, dtype, tensor, lengths, load.concurrency, attention_data
-        ),
+        settings=settings,
+        engine_fields=engine_fields,
         parallel=Parallelism(
             tensor=tensor,
             expert=tensor if int(row.get("ep") or 1) > 1 else 1,
@@ -251,6 +266,11 @@ def _deployment(row: Mapping[str, Any], model: str, device: str, load: Load) -> 
         speculation=_speculation(row, engine),
         disaggregation=pools,
     )
+
+
+def _engine(framework: str) -> str:
+    """The profile of a framework, "" where there is none."""
+    return next((engine for part, engine in ENGINES if part in framework), "")
 
 
 def _speculation(row: Mapping[str, Any], engine: str) -> Speculation | None:
@@ -314,9 +334,12 @@ def _pools(row: Mapping[str, Any], tensor: int, dtype: str) -> Disaggregation | 
 
 def _load(row: Mapping[str, Any]) -> Load:
     lengths = int(row["isl"]), int(row["osl"])
+    concurrency = max(1, int(row["batch_or_concurrency"]))
+    if is_generated(row) and not is_disaggregated(row):
+        return generated_load(lengths, concurrency, _engine(str(row["framework"]).lower()))
     return Load(
         *lengths,
-        concurrency=max(1, int(row["batch_or_concurrency"])),
+        concurrency=concurrency,
         shortest=0.8 if _has_random_lengths(row, lengths) else 1.0,
     )
 
