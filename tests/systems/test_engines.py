@@ -22,7 +22,7 @@ from wavecast.systems.graph import Step
 from wavecast.systems.parallel import Parallelism
 
 STATUSES = {"source", "measured", "fitted", "assumed"}
-NESTED = ("on", "aiter", "releases")
+NESTED = ("on", "of", "aiter", "releases")
 ATTENTION = (
     *("attention_prefill", "attention_decode", "latent_prefill", "latent_decode"),
     "sparse_attention",
@@ -35,8 +35,10 @@ def tables() -> dict[str, dict]:
 
 
 def parts(table: dict) -> Iterator[dict]:
-    """An engine's table, those of its releases, and of these what differs by chip and switch."""
+    """An engine's table, those of its releases, and of these what differs by chip, switch and type
+    of model."""
     for part in (table, *table.get("releases", {}).values()):
+        yield from part.get("of", {}).values()
         for switched in (part, part.get("aiter", {})):
             yield {key: row for key, row in switched.items() if key not in NESTED}
             yield from switched.get("on", {}).values()

@@ -52,7 +52,8 @@ class Engine:
     `expert_kernels`: of `sort` and `quantise`, those launched before the products of experts.
     `head_norm_kernels` and `heads_norm_kernels` are those of norms of queries and keys over one
     head and over all, before rotation; `reduce squares` is a collective. `linear_kernels` are
-    those of linear attention next to its convolution, recurrence, norm and products, and
+    those of linear attention next to its convolution, recurrence, norm and products,
+    `index_kernels` those of sparse attention's indexer between its products, and
     `shared_gate_kernels` those that weigh the result of shared experts. `router` is the dtype of
     the scores of experts.
 
@@ -99,6 +100,7 @@ class Engine:
     head_norm_kernels: tuple[str, ...]
     heads_norm_kernels: tuple[str, ...]
     linear_kernels: tuple[str, ...]
+    index_kernels: tuple[str, ...]
     shared_gate_kernels: tuple[str, ...]
     router: str
     attention_prefill: str

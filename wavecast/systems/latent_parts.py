@@ -99,7 +99,10 @@ def index_nodes(
     # Checkpoints and engines (vLLM, SGLang) keep `weights_proj` in 16 bits.
     weights = builder.product(rows, index.heads, hidden, builder.precision.head)
     yield Node("index_weights_proj", "projections", weights)
-    yield Node("index rope, quantise", "attention", copy(rows, index.heads * index.dim + width))
+    columns = {"queries": index.heads * index.dim, "keys": width, "weights": index.heads}
+    for name in builder.engine.index_kernels:
+        size = sum(count for what, count in columns.items() if what in name)
+        yield Node(f"index {name}", "attention", copy(rows, size))
     for name, queries, length, batch, causal in attention_problems(step):
         keys = max(1, length // rate)
         yield Node(
