@@ -6,18 +6,17 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
-from wavecast.arch.systems import system
+from wavecast import arch
+from wavecast.arch.systems import node_size, system
 from wavecast.benchmarking.accuracy.cases import Case
 from wavecast.benchmarking.accuracy.importers.base import each, rows
+from wavecast.errors import UnknownName
 from wavecast.perfmodel.ops.collectives import FUNCTIONS, Collective
 from wavecast.perfmodel.ops.collectives.algorithms import EXCHANGE_KERNELS
 
 if TYPE_CHECKING:
     import pandas as pd
 
-DEVICES: Final = {"A100": "a100_80g_sxm", "H100": "h100_sxm", "H100 (SM90)": "h100_sxm",
-                  "B200": "b200", "MI355X": "mi355x"}  # fmt: skip
-"""Names of GPUs, and devices; others have links that are not known (hosts of PCIe cards)."""
 ENGINES: Final = ("vllm", "sglang")
 _SHAPE: Final = (4096, 7168, 8)
 """Tokens, elements and experts of a token of the runs that name the shape of DeepSeek-V3."""
@@ -34,7 +33,7 @@ def cases(frame: pd.DataFrame) -> Iterator[Case]:
 
 
 def _case(row: Mapping[str, Any]) -> Case:
-    device, ranks = DEVICES.get(str(row["gpu"]), ""), int(row["n_gpus"])
+    device, ranks = _device(str(row["gpu"])), int(row["n_gpus"])
     text, function = str(row["notes"]), str(row["model"])
     parameters = dict(re.findall(r"(\w+)=([^;]+)", text))
     library = str(row["framework"]).split()[0].lower()
@@ -57,6 +56,16 @@ def _case(row: Mapping[str, Any]) -> Case:
         source=f"{row['source_repo']}:{row['source_path']}",
         reason=reason,
     )
+
+
+def _device(name: str) -> str:
+    """The device of a name such as "H100 (SM90)"; "" where the links of a node are not known: those
+    of PCIe cards are the host's."""
+    try:
+        device = arch.load(name.partition("(")[0].strip())
+    except UnknownName:
+        return ""
+    return device.id if node_size(device) > 1 else ""
 
 
 def _collective(
@@ -112,4 +121,4 @@ def _exchange(
     return op, seconds, ""
 
 
-__all__ = ["DEVICES", "ENGINES", "cases"]
+__all__ = ["ENGINES", "cases"]
