@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from wavecast.arch.systems import System, system
 from wavecast.benchmarking.accuracy.cases import Case
-from wavecast.benchmarking.accuracy.importers import collective_runs
+from wavecast.benchmarking.accuracy.importers import agent_runs, collective_runs
 from wavecast.benchmarking.accuracy.importers.base import Importer, rows, why
 from wavecast.benchmarking.accuracy.importers.serving import known_model
 from wavecast.errors import UnknownName, Unpredictable, WavecastError
@@ -75,12 +75,13 @@ class TrainingRuns(Importer):
     )  # fmt: skip
 
     def cases(self, frame: pd.DataFrame) -> Iterator[Case]:
-        """A case per row with a throughput of training, and per row with a time of a collective,
-        which files of the same columns have."""
+        """A case per row with a throughput of training, and per row with a time of a collective or
+        of an agent's requests, which files of the same columns have."""
         for row in rows(frame):
             if row.get("phase") == "train":
                 yield _case(row)
         yield from collective_runs.cases(frame)
+        yield from agent_runs.cases(frame)
 
 
 def _case(row: Mapping[str, Any]) -> Case:

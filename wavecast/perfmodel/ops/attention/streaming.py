@@ -29,8 +29,10 @@ ROWS = 128
 _GRAIN = 16
 """Rows a matrix instruction takes at least."""
 SPLITS = np.arange(1, 65)
-LATENT_SPLITS = np.arange(1, 17)
-"""Numbers of parts tried where none is given; AITER's latent decoding takes at most 16."""
+LATENT_SPLITS = np.array([*range(1, 17), 24, 32, 48, 64, 96, 128, 192, 256])
+"""Numbers of parts tried where none is given. Latent decoding takes as many as there are CUs in
+AITER (max_split_per_batch of get_mla_metadata_v1, vllm/v1/attention/backends/mla/rocm_aiter_mla.py
+of vLLM 0.33.0), FlashMLA and TensorRT-LLM; AITER without a schedule takes 16 (aiter/mla.py)."""
 _RESIDENT = 3
 """Workgroups on a CU where a token is not as wide as a latent one, which fills the LDS."""
 _FP32 = 4.0
