@@ -1,7 +1,7 @@
-"""Runs of coding agents: long prompts that grow by turns, most of them in the prefix cache.
+"""Runs of coding agents: long prompts that grow from request to request, most of them cached.
 
 A run is scored where it states the share of the GPU's prefix cache and no cache behind it. Agents
-wait between turns, so the requests at once are those in flight: the rate of requests times their
+wait between requests, so the requests at once are those in flight: the rate of requests times their
 latency (Little's law). Lengths are the means, and their distribution is assumed.
 """
 
