@@ -13,6 +13,7 @@ from wavecast.api.launch import CompilerOptions, LaunchOptions
 from wavecast.api.result import ShownResult, partial
 from wavecast.api.tracing import TraceOptions
 from wavecast.errors import InputError, NothingAnalysed, UsageError
+from wavecast.json_objects import values
 from wavecast.options import Options, Progress, option, silent
 from wavecast.options.values import PROCESSES, Integers, Numbers, Regex
 
@@ -169,7 +170,7 @@ class RunReport(ShownResult):
     def render(self, console: Console, *, stderr: Console | None = None) -> None:
         """Print the launch and formatted reports; the others to `stderr`, where it is not None: the
         output of a script is separate."""
-        from wavecast.report.execution import hip_programs, trace_terminal
+        from wavecast.report.execution import fidelity, hip_programs, trace_terminal
         from wavecast.report.execution import launch as execution
 
         stderr = stderr or console
@@ -187,8 +188,10 @@ class RunReport(ShownResult):
                 self.checks.render(stderr)
             elif text := self.checks.written(form):
                 console.out(text, highlight=False)
-        if self.traces is not None:
+        if self.traces is not None and any(self.options.trace_files()):
             trace_terminal.render(self.traces, stderr)
+        if self.traces is not None and self.options.fidelity:
+            fidelity.render(self.traces, stderr)
 
     def write(self) -> None:
         """Write the files of reports and traces. Raises InputError."""
@@ -205,14 +208,18 @@ class RunReport(ShownResult):
                 write_text(path, dumps(self.traces))
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report.execution import traces
+        from wavecast.report.execution import fidelity, traces
 
+        document = None
+        if self.traces is not None and self.options.fidelity:
+            document = values(fidelity.document(self.traces))
         return {
             "path": str(self.path),
             "exit_code": self.exit_code(),
             "notes": [*self.notes],
             "checks": self.checks.to_dict() if self.checks is not None else None,
             "traces": traces.document(self.traces) if self.traces is not None else None,
+            "fidelity": document,
         }
 
     def messages(self) -> list[str]:

@@ -39,7 +39,7 @@ class Workgroups(OptionValues):
 
 @dataclass(frozen=True, kw_only=True)
 class TraceOptions(Options):
-    """What is traced of launches, and the files that are written."""
+    """What is traced of launches, and the files that are written; `fidelity` counts executions."""
 
     NEEDS: ClassVar[Mapping[str, str]] = {"trace_only": "trace_workgroups"}
     NEEDS_ONE_OF: ClassVar[Mapping[str, tuple[str, ...]]] = {
@@ -68,6 +68,9 @@ class TraceOptions(Options):
         None, "Trace: count only these workgroups.", values=Workgroups()
     )
     trace_only: bool = option(False, "Trace: run no other workgroups; results are incomplete.")
+    fidelity: bool = option(
+        False, "Say which executed instructions have no documented result, and what they decide."
+    )
 
     def trace_files(self) -> tuple[Path | None, Path | None]:
         """The file of the document and that of the timeline."""
@@ -76,14 +79,16 @@ class TraceOptions(Options):
         return self.trace, self.perfetto
 
     def trace_mode(self) -> TraceMode | None:
-        """What watches launches; None where no file is stated."""
+        """What watches launches; None where nothing of them is asked for."""
         from wavecast.emulate.trace.mode import TraceMode
 
         document, timeline = self.trace_files()
-        if document is None and timeline is None:
+        files = document is not None or timeline is not None
+        if not files and not self.fidelity:
             return None
         streams = self.trace_streams
         return TraceMode(
+            memory=files,
             workgroups=self.trace_workgroups,
             only=self.trace_only,
             streams=int(timeline is not None) if streams is None else streams,

@@ -2,12 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Protocol
 
-from wavecast.compile.ir_blocks import IrBlock
+
+class ControlBlock(Protocol):
+    """A block of a function, and where control goes after it."""
+
+    @property
+    def label(self) -> str:
+        """Its name."""
+        ...
+
+    @property
+    def targets(self) -> Sequence[str]:
+        """The names of the blocks that may follow."""
+        ...
 
 
-def control_dependences(blocks: Mapping[str, IrBlock]) -> dict[str, tuple[str, ...]]:
+def control_dependences(blocks: Mapping[str, ControlBlock]) -> dict[str, tuple[str, ...]]:
     """By block the blocks whose branch decides whether it runs, as Ferrante, Ottenstein and Warren
     define it: it follows one side of the branch on every path, and not the other."""
     labels = list(blocks)
@@ -25,7 +38,7 @@ def control_dependences(blocks: Mapping[str, IrBlock]) -> dict[str, tuple[str, .
     return {label: tuple(branches) for label, branches in deciding.items()}
 
 
-def _post_dominators(blocks: Mapping[str, IrBlock], labels: list[str]) -> dict[str, int]:
+def _post_dominators(blocks: Mapping[str, ControlBlock], labels: list[str]) -> dict[str, int]:
     """By block the blocks that every path from it to the end goes through, itself among them, as
     bits in the order of `labels`."""
     everything = (1 << len(labels)) - 1
@@ -50,4 +63,4 @@ def _labels(bits: int, labels: list[str]) -> Iterator[str]:
         bits &= bits - 1
 
 
-__all__ = ["control_dependences"]
+__all__ = ["ControlBlock", "control_dependences"]

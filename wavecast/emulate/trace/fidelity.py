@@ -1,0 +1,174 @@
+"""Executed instructions whose result documentation leaves open, and what their values decide.
+
+A value is followed through the registers of its function, as the code may use it: to an address, to
+a branch or to the lanes that execute, and to the barriers that such a branch decides. Values that
+go through memory are not followed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final
+
+from wavecast.analyze.lanes.control import control_dependences
+from wavecast.emulate.trace.result import Trace
+from wavecast.isa.defuse import DefUse
+from wavecast.isa.instruction import Instruction, SourceLocation
+from wavecast.isa.opcode import Control, OperandKind, Role
+from wavecast.isa.program import Block, Program
+from wavecast.isa.registers import EXEC
+from wavecast.isa.semantics.open_behaviour import OpenBehaviour, open_behaviour
+
+KINDS: Final = ("address", "branch", "lanes", "barrier")
+"""What a value can decide."""
+_ADDRESSES: Final = frozenset(
+    {OperandKind.ADDRESS, OperandKind.SCALAR_ADDRESS, OperandKind.RESOURCE, OperandKind.OFFSET}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """An instruction whose address, direction or lanes a value decides, or a barrier: `kind` is one
+    of `KINDS`."""
+
+    kind: str
+    instruction: Instruction
+
+    @property
+    def location(self) -> SourceLocation | None:
+        """Its line, at the call site in the kernel."""
+        where = self.instruction.location
+        return where.outermost if where else None
+
+
+@dataclass(frozen=True, slots=True)
+class OpenInstruction:
+    """An instruction that waves executed `executions` times, what is open about its result, and
+    the instructions that may be decided by it."""
+
+    instruction: Instruction
+    behaviour: OpenBehaviour
+    executions: int
+    decisions: tuple[Decision, ...]
+
+    @property
+    def location(self) -> SourceLocation | None:
+        """Its line, at the call site in the kernel."""
+        where = self.instruction.location
+        return where.outermost if where else None
+
+
+def open_instructions(trace: Trace) -> tuple[OpenInstruction, ...]:
+    """Those that were executed, in the order of the code."""
+    counts = trace.instruction_counts.tolist()
+    flow = _Flow(trace.program, counts)
+    return tuple(
+        OpenInstruction(instruction, behaviour, count, flow.decisions(instruction.index))
+        for instruction, count in zip(trace.program.instructions, counts, strict=True)
+        if count and (behaviour := open_behaviour(instruction)) is not None
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Labelled:
+    """A block as `control_dependences` reads it."""
+
+    label: str
+    targets: tuple[str, ...]
+
+
+class _Flow:
+    """How values go through the registers of a program; only executed instructions count."""
+
+    def __init__(self, program: Program, counts: list[int]) -> None:
+        self._program, self._counts = program, counts
+        self._chains = DefUse(program)
+
+    def decisions(self, origin: int) -> tuple[Decision, ...]:
+        """What the value that instruction `origin` writes may decide."""
+        decisions: dict[tuple[str, int], Decision] = {}
+        pending, seen = [origin], {origin}
+        while pending:
+            index = pending.pop()
+            for user in sorted(self._chains.uses(index)):
+                instruction = self._program.instructions[user]
+                if not self._counts[user]:
+                    continue
+                bits = self._bits(index, user)
+                for kind in self._kinds(instruction, bits):
+                    decisions[kind, user] = Decision(kind, instruction)
+                if user not in seen and self._carries(instruction, bits):
+                    seen.add(user)
+                    pending.append(user)
+        branches = {self._chains.block_of(i) for kind, i in decisions if kind == "branch"}
+        for instruction in self._barriers(branches):
+            decisions["barrier", instruction.index] = Decision("barrier", instruction)
+        order = sorted(decisions, key=lambda key: (KINDS.index(key[0]), key[1]))
+        return tuple(decisions[key] for key in order)
+
+    def _bits(self, index: int, user: int) -> int:
+        """The registers in which `user` may read what `index` wrote."""
+        return sum(
+            1 << bit
+            for bit, definitions in self._chains.sources(user).items()
+            if index in definitions
+        )
+
+    @staticmethod
+    def _kinds(instruction: Instruction, bits: int) -> Iterator[str]:
+        decoded = instruction.decoded
+        if instruction.opcode.control in (Control.CONDITIONAL, Control.INDIRECT):
+            yield "branch"
+            return
+        operands = zip(instruction.operands, decoded.roles, strict=False)
+        places = [operand.bits for operand, role in operands if role.kind in _ADDRESSES]
+        if instruction.memory is not None and any(bits & place for place in places):
+            yield "address"
+        if bits & ~EXEC and decoded.writes & EXEC:
+            yield "lanes"
+
+    @staticmethod
+    def _carries(instruction: Instruction, bits: int) -> bool:
+        """Whether what an instruction writes has the value: not what it loads, and not what it
+        computes in lanes that the value chose."""
+        if instruction.opcode.is_vector and not bits & ~EXEC:
+            return False
+        return instruction.memory is None and bool(instruction.writes)
+
+    def _barriers(self, branches: set[int]) -> Iterator[Instruction]:
+        """Executed barriers in blocks that one of the branches decides, at any depth."""
+        if not branches:
+            return
+        for block in self._program.blocks:
+            if branches & self._deciding[block.index]:
+                yield from self._executed_barriers(block)
+
+    def _executed_barriers(self, block: Block) -> Iterator[Instruction]:
+        for index in range(block.start, block.stop):
+            instruction = self._program.instructions[index]
+            if instruction.opcode.role is Role.BARRIER and self._counts[index]:
+                yield instruction
+
+    @cached_property
+    def _deciding(self) -> dict[int, set[int]]:
+        """By block those whose branch decides whether it runs, and those that decide these."""
+        labelled = {
+            str(block.index): _Labelled(str(block.index), tuple(map(str, block.successors)))
+            for block in self._program.blocks
+        }
+        direct = control_dependences(labelled)
+        deciding: dict[int, set[int]] = {}
+        for label in labelled:
+            pending, seen = [label], set[str]()
+            while pending:
+                for branch in direct[pending.pop()]:
+                    if branch not in seen:
+                        seen.add(branch)
+                        pending.append(branch)
+            deciding[int(label)] = set(map(int, seen))
+        return deciding
+
+
+__all__ = ["KINDS", "Decision", "OpenInstruction", "open_instructions"]

@@ -1,0 +1,129 @@
+"""How far the results of a run are those of hardware: `wavecast run --fidelity`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from wavecast.documents.fidelity import DecisionJson, KernelFidelityJson, OpenInstructionJson
+from wavecast.emulate.trace.fidelity import OpenInstruction, open_instructions
+from wavecast.emulate.trace.result import Trace
+from wavecast.isa.instruction import Instruction, SourceLocation
+from wavecast.report.explain import source
+from wavecast.report.kit import units
+from wavecast.report.kit.terminal import heading, safe
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_MOST_LINES = 12
+_MOST_DECISIONS = 6
+
+
+def document(traces: Sequence[Trace]) -> list[KernelFidelityJson]:
+    """A kernel of each trace, with the lines of open instructions, the most executed first."""
+    return [_kernel(trace) for trace in traces]
+
+
+def _kernel(trace: Trace) -> KernelFidelityJson:
+    found = open_instructions(trace)
+    lines: dict[tuple[str, str, str, int], list[OpenInstruction]] = {}
+    for one in found:
+        place = _place(one.location)
+        lines.setdefault((one.behaviour.name, _name(one.instruction), *place), []).append(one)
+    objects = [_line(group) for group in lines.values()]
+    open_executions = sum(one.executions for one in found)
+    return KernelFidelityJson(
+        kernel=trace.program.name,
+        target=trace.target,
+        launches=trace.launches,
+        instructions=trace.instructions,
+        documented=trace.instructions - open_executions,
+        open=sorted(objects, key=lambda line: (-line.executions, line.file, line.line)),
+    )
+
+
+def _line(group: Sequence[OpenInstruction]) -> OpenInstructionJson:
+    first = group[0]
+    file, line = _place(first.location)
+    decisions = {
+        (decision.kind, _name(decision.instruction), *_place(decision.location)): None
+        for one in group
+        for decision in one.decisions
+    }
+    return OpenInstructionJson(
+        status=first.behaviour.status,
+        behaviour=first.behaviour.name,
+        mnemonic=_name(first.instruction),
+        file=file,
+        line=line,
+        executions=sum(one.executions for one in group),
+        decides=[DecisionJson(*decision) for decision in decisions],
+    )
+
+
+def _name(instruction: Instruction) -> str:
+    return instruction.mnemonic.removesuffix(f"_{instruction.decoded.encoding}")
+
+
+def _place(location: SourceLocation | None) -> tuple[str, int]:
+    return (location.file, location.line) if location else ("", 0)
+
+
+def render(traces: Sequence[Trace], console: Console) -> None:
+    """The kernels with most instructions first: lines of open instructions, what is open, and what
+    their values may decide."""
+    kernels = sorted(document(traces), key=lambda kernel: -kernel.instructions)
+    for kernel in kernels:
+        share = units.percent(kernel.documented, kernel.instructions)
+        title = (
+            f"{kernel.target}, {units.si(kernel.instructions)} wave-instructions, "
+            f"{share} with a documented result"
+        )
+        console.print(heading(safe(kernel.kernel), title), soft_wrap=True)
+        console.print(Padding(_table(kernel), (0, 0, 0, 2)))
+        for text in _remarks(kernel):
+            console.print(Padding(Text(safe(text)), (0, 0, 0, 2)))
+
+
+def _table(kernel: KernelFidelityJson) -> Table:
+    table = Table(box=None, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("executed", justify="right", no_wrap=True)
+    table.add_column("result", no_wrap=True)
+    table.add_column("instruction", no_wrap=True)
+    table.add_column("source line")
+    for line in kernel.open[:_MOST_LINES]:
+        text = source.file_line(line.file, line.line).strip()
+        shown = safe(f"{line.line:>4}  {text}" if line.line else "no source line")
+        cell = Text(shown, no_wrap=True, overflow="ellipsis")
+        table.add_row(units.si(line.executions), line.status, line.mnemonic, cell)
+    return table
+
+
+def _remarks(kernel: KernelFidelityJson) -> Iterator[str]:
+    if len(kernel.open) > _MOST_LINES:
+        yield f"and {len(kernel.open) - _MOST_LINES} lines with fewer executions"
+    for name in dict.fromkeys(line.behaviour for line in kernel.open):
+        yield f"open: {name} (docs/hardware.md)"
+    decided = {
+        (decision.kind, decision.mnemonic, decision.line): line
+        for line in kernel.open
+        for decision in line.decides
+    }
+    for (kind, mnemonic, at), line in list(decided.items())[:_MOST_DECISIONS]:
+        what = {"lanes": "the lanes that execute", "address": "an address"}.get(kind, f"a {kind}")
+        yield (
+            f"{line.mnemonic} of line {line.line} may decide {what}: {mnemonic}"
+            f"{f', line {at}' if at else ''}"
+        )
+    if len(decided) > _MOST_DECISIONS:
+        yield f"and {len(decided) - _MOST_DECISIONS} other decisions"
+    if kernel.open and not decided:
+        yield "no such value decides an address, a branch or a barrier through registers"
+
+
+__all__ = ["document", "render"]
