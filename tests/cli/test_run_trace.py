@@ -76,6 +76,34 @@ def test_bad_input(capsys, tmp_path: Path, options: tuple[str, ...], says: str) 
     assert says in err
 
 
+def test_fidelity_of_code(capsys, tmp_path: Path) -> None:
+    """Multiplication and addition are documented to the bit; a quotient is not."""
+    code, _, err = run(capsys, "--fidelity")
+    assert code == 0
+    assert "100% with a documented result" in err
+    assert "instr." not in err  # the table of traces
+    source = tmp_path / "quotient.hip"
+    source.write_text(
+        """#include <hip/hip_runtime.h>
+extern "C" __global__ void quotient(float* x, int* y) {
+    float value = __expf(x[threadIdx.x]);
+    y[(int)value & 63] = 1;
+}
+"""
+    )
+    launch = ("--arg", "1=f32[64]:ones", "--arg", "2=i32[64]:zeros", "--grid", "1", "--block", "64")
+    code, _, err = call(capsys, "run", str(source), *launch, "--fidelity", "--arch", "gfx942")
+    assert code == 0
+    assert "v_exp_f32" in err
+    assert "of line 3 may decide an address: global_store_dword, line 4" in " ".join(err.split())
+    report = wavecast.run(source, arguments=launch[1:4:2], grid="1", block="64", fidelity=True)
+    (kernel,) = report.to_dict()["fidelity"]
+    (line,) = [line for line in kernel["open"] if line["mnemonic"] == "v_exp_f32"]
+    assert line["executions"] == 1
+    assert {decision["kind"] for decision in line["decides"]} == {"address"}
+    assert report.to_dict()["traces"] is not None
+
+
 @pytest.mark.torch
 def test_an_interrupted_script_has_its_traces(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path

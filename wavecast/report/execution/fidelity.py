@@ -85,7 +85,8 @@ def render(traces: Sequence[Trace], console: Console) -> None:
             f"{share} with a documented result"
         )
         console.print(heading(safe(kernel.kernel), title), soft_wrap=True)
-        console.print(Padding(_table(kernel), (0, 0, 0, 2)))
+        if kernel.open:
+            console.print(Padding(_table(kernel), (0, 0, 0, 2)))
         for text in _remarks(kernel):
             console.print(Padding(Text(safe(text)), (0, 0, 0, 2)))
 
