@@ -29,7 +29,7 @@ _ADDRESSES: Final = frozenset(
 
 
 @dataclass(frozen=True, slots=True)
-class Decision:
+class FidelityDecision:
     """An instruction whose address, direction or lanes a value decides, or a barrier: `kind` is one
     of `KINDS`."""
 
@@ -51,7 +51,7 @@ class OpenInstruction:
     instruction: Instruction
     behaviour: OpenBehaviour
     executions: int
-    decisions: tuple[Decision, ...]
+    decisions: tuple[FidelityDecision, ...]
 
     @property
     def location(self) -> SourceLocation | None:
@@ -86,9 +86,9 @@ class _Flow:
         self._program, self._counts = program, counts
         self._chains = DefUse(program)
 
-    def decisions(self, origin: int) -> tuple[Decision, ...]:
+    def decisions(self, origin: int) -> tuple[FidelityDecision, ...]:
         """What the value that instruction `origin` writes may decide."""
-        decisions: dict[tuple[str, int], Decision] = {}
+        decisions: dict[tuple[str, int], FidelityDecision] = {}
         pending, seen = [origin], {origin}
         while pending:
             index = pending.pop()
@@ -98,13 +98,13 @@ class _Flow:
                     continue
                 bits = self._bits(index, user)
                 for kind in self._kinds(instruction, bits):
-                    decisions[kind, user] = Decision(kind, instruction)
+                    decisions[kind, user] = FidelityDecision(kind, instruction)
                 if user not in seen and self._carries(instruction, bits):
                     seen.add(user)
                     pending.append(user)
         branches = {self._chains.block_of(i) for kind, i in decisions if kind == "branch"}
         for instruction in self._barriers(branches):
-            decisions["barrier", instruction.index] = Decision("barrier", instruction)
+            decisions["barrier", instruction.index] = FidelityDecision("barrier", instruction)
         order = sorted(decisions, key=lambda key: (KINDS.index(key[0]), key[1]))
         return tuple(decisions[key] for key in order)
 
@@ -123,8 +123,8 @@ class _Flow:
             yield "branch"
             return
         operands = zip(instruction.operands, decoded.roles, strict=False)
-        places = [operand.bits for operand, role in operands if role.kind in _ADDRESSES]
-        if instruction.memory is not None and any(bits & place for place in places):
+        addresses = [operand.bits for operand, role in operands if role.kind in _ADDRESSES]
+        if instruction.memory is not None and any(bits & address for address in addresses):
             yield "address"
         if bits & ~EXEC and decoded.writes & EXEC:
             yield "lanes"
@@ -171,4 +171,4 @@ class _Flow:
         return deciding
 
 
-__all__ = ["KINDS", "Decision", "OpenInstruction", "open_instructions"]
+__all__ = ["KINDS", "FidelityDecision", "OpenInstruction", "open_instructions"]

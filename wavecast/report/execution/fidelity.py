@@ -30,13 +30,15 @@ def document(traces: Sequence[Trace]) -> list[KernelFidelityJson]:
 
 
 def _kernel(trace: Trace) -> KernelFidelityJson:
-    found = open_instructions(trace)
+    instructions = open_instructions(trace)
     lines: dict[tuple[str, str, str, int], list[OpenInstruction]] = {}
-    for one in found:
-        place = _place(one.location)
-        lines.setdefault((one.behaviour.name, _name(one.instruction), *place), []).append(one)
+    for entry in instructions:
+        position = _file_line(entry.location)
+        lines.setdefault((entry.behaviour.name, _name(entry.instruction), *position), []).append(
+            entry
+        )
     objects = [_line(group) for group in lines.values()]
-    open_executions = sum(one.executions for one in found)
+    open_executions = sum(entry.executions for entry in instructions)
     return KernelFidelityJson(
         kernel=trace.program.name,
         target=trace.target,
@@ -49,11 +51,11 @@ def _kernel(trace: Trace) -> KernelFidelityJson:
 
 def _line(group: Sequence[OpenInstruction]) -> OpenInstructionJson:
     first = group[0]
-    file, line = _place(first.location)
+    file, line = _file_line(first.location)
     decisions = {
-        (decision.kind, _name(decision.instruction), *_place(decision.location)): None
-        for one in group
-        for decision in one.decisions
+        (decision.kind, _name(decision.instruction), *_file_line(decision.location)): None
+        for entry in group
+        for decision in entry.decisions
     }
     return OpenInstructionJson(
         status=first.behaviour.status,
@@ -61,7 +63,7 @@ def _line(group: Sequence[OpenInstruction]) -> OpenInstructionJson:
         mnemonic=_name(first.instruction),
         file=file,
         line=line,
-        executions=sum(one.executions for one in group),
+        executions=sum(entry.executions for entry in group),
         decides=[DecisionJson(*decision) for decision in decisions],
     )
 
@@ -70,7 +72,7 @@ def _name(instruction: Instruction) -> str:
     return instruction.mnemonic.removesuffix(f"_{instruction.decoded.encoding}")
 
 
-def _place(location: SourceLocation | None) -> tuple[str, int]:
+def _file_line(location: SourceLocation | None) -> tuple[str, int]:
     return (location.file, location.line) if location else ("", 0)
 
 
