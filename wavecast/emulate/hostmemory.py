@@ -34,9 +34,10 @@ def zeros(count: int, dtype: type, align: int = APART) -> np.ndarray:
     return raw[start : start + size].view(dtype)
 
 
-def sparse_zeros(count: int, dtype: type) -> np.ndarray:
+def sparse_zeros(count: int, dtype: type, *, huge: bool = False) -> np.ndarray:
     """`count` zeros of which few are touched: only the pages of these take memory, and the others
-    do not count against what the machine has. Raises UsageError where the address space ends."""
+    do not count against what the machine has. With `huge` these are the large pages of the host,
+    of which a dense array takes fewer faults. Raises UsageError where the address space ends."""
     size = count * np.dtype(dtype).itemsize
     if size < _SPARSE:
         return np.zeros(count, dtype)
@@ -47,7 +48,7 @@ def sparse_zeros(count: int, dtype: type) -> np.ndarray:
             f"{size / 2**30:,.3g} GiB of addresses cannot be reserved: {error}"
         ) from error
     with contextlib.suppress(OSError):  # a kernel without huge pages
-        pages.madvise(mmap.MADV_NOHUGEPAGE)
+        pages.madvise(mmap.MADV_HUGEPAGE if huge else mmap.MADV_NOHUGEPAGE)
     return np.frombuffer(pages, dtype)
 
 

@@ -27,6 +27,7 @@ from wavecast.emulate.check.gpus.order import CheckedLaunch
 from wavecast.emulate.check.intermediate import at_narrowed_divisions
 from wavecast.emulate.check.lds.aside import ASIDE_WORDS
 from wavecast.emulate.check.lds.records import READ_WORDS
+from wavecast.emulate.check.lds.tags import TagMemory
 from wavecast.emulate.check.log import Log
 from wavecast.emulate.check.numbers.special import NumberMemory
 from wavecast.emulate.check.pointers.owners import Owners
@@ -87,6 +88,7 @@ class CheckWatch:
         self.log = Log(len(kernel.program.instructions))
         lanes = native.layout.lanes
         waves = -(-math.prod(launch.block) // lanes)
+        self.waves = waves
         self.scratch_bytes = waves * lanes * native.descriptor.scratch_bytes
         self.checked: CheckedLaunch | None = None
         self._kept: list[object] = []
@@ -183,6 +185,8 @@ class CheckWatch:
         aside = hostmemory.zeros(ASIDE_WORDS * dwords, np.uint64)
         context[log.LDS_WRITES], context[log.LDS_READS] = writes.ctypes.data, reads.ctypes.data
         context[log.LDS_ASIDE] = aside.ctypes.data
+        tags_of_lds = TagMemory(dwords, self.waves)
+        tags_of_lds.attach(context)
         context[log.SHADOWS] = self.table.ctypes.data
         if self.checked is not None:
             context[log.FIRST_GROUP] = self.checked.first
@@ -199,7 +203,18 @@ class CheckWatch:
             self._kept.append(self.numbers.attach(context))
         updates = hostmemory.zeros(UPDATE_WORDS, np.uint64)
         context[log.UPDATES] = updates.ctypes.data
-        self._kept += [updates, progress, undefined, exits, writes, reads, aside, tags, scratch]
+        self._kept += [
+            tags_of_lds,
+            updates,
+            progress,
+            undefined,
+            exits,
+            writes,
+            reads,
+            aside,
+            tags,
+            scratch,
+        ]
 
     def close(self, *, failed: bool) -> None:
         """Report what was seen, also when the launch broke off: it may say why."""

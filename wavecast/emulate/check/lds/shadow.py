@@ -7,6 +7,7 @@ made for is out of bounds: compilers join accesses of neighbouring arrays.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from wavecast.emulate.check.lds.aside import LdsAside
@@ -25,6 +26,7 @@ from wavecast.emulate.check.lds.records import (
     WRITTEN,
     LdsRecords,
 )
+from wavecast.emulate.check.lds.tags import TAGGED, LdsTags
 from wavecast.emulate.check.pointers.reach import BoundsRow
 from wavecast.emulate.check.shadow import (
     COPIES,
@@ -60,12 +62,28 @@ def build(out: Outlined) -> None:
         inset = builder.sub(address, base)
         masked = builder.icmp_unsigned("<", builder.sub(inset, I64(MASKED)), I64(MASKED_OFFSETS))
         beyond.when(builder.not_(masked), lane, inset)
-    with out.each_lane(lanes.live) as lane:
+
+    def place(lane: Any) -> tuple[Any, Any]:
+        """The address of a lane, and where in LDS that is."""
         address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
-        inset = builder.sub(address, base)
-        if COPIES not in shadow.traits:  # where the row has bounds of global memory
-            in_bounds = row.overlaps(inset, I64(out.access.bytes))
-            outside.when(builder.not_(in_bounds), lane, inset)
+        return address, builder.sub(address, base)
+
+    if COPIES not in shadow.traits:  # where the row has bounds of global memory
+        size = I64(out.access.bytes)
+        span = builder.sub(lanes.lowest, base), builder.sub(lanes.highest, base)
+        some_outside = builder.not_(row.overlaps_all(*span, size))
+        with builder.if_then(some_outside, likely=False), out.each_lane(lanes.live) as lane:
+            _, inset = place(lane)
+            outside.when(builder.not_(row.overlaps(inset, size)), lane, inset)
+    left = lanes.live
+    if TAGGED in shadow.traits:
+        tags = LdsTags(dwords.records)
+        left = tags.lanes_left(lanes.live, lambda lane: place(lane)[1])
+        if shadow.plain_store:
+            with builder.if_then(out.get(tags.again, I1), likely=False):
+                dwords.compare_all_lanes(lanes, place)
+    with out.each_lane(left) as lane:
+        address, inset = place(lane)
         first = builder.lshr(inset, I64(2))
         with builder.if_then(builder.not_(dwords.quick.record(inset, first)), likely=False):
             dwords.access(lane, address, inset, lanes)
@@ -123,6 +141,17 @@ class Dwords:
         again = builder.and_(self.records.again(written), some)
         conflict, other = lane_conflict(shadow, lanes, again, lane, index, dword_address)
         self.lane_races.when(conflict, lane, inset, None, other)
+
+    def compare_all_lanes(self, lanes: Resolved, place: Callable[[Any], tuple[Any, Any]]) -> None:
+        """The same for a store of which two lanes have a dword in common; `place(lane)` gives a
+        lane's address, and its offset in LDS."""
+        shadow, builder = self.watched, self.out.builder
+        with self.out.each_lane(lanes.live) as lane:
+            address, inset = place(lane)
+            for index in range(self.out.access.dwords):
+                at, offset = (builder.add(value, I64(4 * index)) for value in (address, inset))
+                conflict, other = lane_conflict(shadow, lanes, I1(1), lane, index, at)
+                self.lane_races.when(conflict, lane, offset, None, other)
 
     def touch(self, lane: Any, dword: Any, bytes_: Any, changes: Any) -> None:
         """Check one dword, then record the access. A store that `changes` nothing conflicts with
