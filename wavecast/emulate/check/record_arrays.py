@@ -19,8 +19,6 @@ threads look at what is left between slices."""
 _TOUCHED: Final = 64 * 8 * hostmemory.PAGE
 """Bytes that one instruction may take: each lane touches a page of up to four arrays, and each page
 may be the first of a page table."""
-_DENSE: Final = 1 << 26
-"""Bytes of an array up to which it has large pages: clearing all of it takes milliseconds."""
 _RECORD_BYTES: Final = 8 * records.RELEASES
 """Bytes of the records of a dword, those next to atomic operations apart."""
 
@@ -53,7 +51,6 @@ def launch_records(
     shadows = [nothing]
     stored = {span for number, span in enumerate(ranges) if number in written}
     together = sum(_RECORD_BYTES * (end - first) // 4 for first, end in stored)
-    fits = together <= limits.available_memory() // 2
     for number, (first, end) in enumerate(ranges[1:], 1):
         if number not in written:
             shadows.append(nothing)
@@ -61,7 +58,7 @@ def launch_records(
         if (first, end) not in by_interval:
             dwords = (end - first + 3) // 4
             release_dwords = dwords if number in observed else 0
-            huge = fits and 8 * dwords <= _DENSE
+            huge = hostmemory.fits_large_pages(8 * dwords, together)
             aside = 2 * records.ASIDE_RECORDS * dwords if number in atomics else 0
             by_interval[first, end] = (
                 *(

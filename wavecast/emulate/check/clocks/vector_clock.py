@@ -329,7 +329,8 @@ class ReleaseSequence:
     def drop(self, has_ended: Callable[[int], bool]) -> None:
         """Drop the releases of launches that have ended before the one that releases now: it
         releases what they have."""
-        if not any(has_ended(release.launch) for release in self.releases):
+        launches = {release.launch for release in self.releases}
+        if not any(map(has_ended, launches)):
             return
         self.releases = [release for release in self.releases if not has_ended(release.launch)]
         self.views = {}

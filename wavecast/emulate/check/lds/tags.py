@@ -62,7 +62,7 @@ LAST: Final = WAVE_COUNT + 1
 LAST_FILL: Final = LAST + WAVES
 """From here on, for each wave, the number of its last load from memory to LDS."""
 WORDS: Final = LAST_FILL + WAVES
-_ACCESSES: Final = 4096
+_ACCESSES: Final = 1024
 """Accesses that are open at most, a power of two."""
 _ACCESS_WORDS: Final = 2
 _WAVE_BITS: Final = 6
