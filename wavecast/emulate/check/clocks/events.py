@@ -330,7 +330,8 @@ class ClockEvents:
         mine, words = wave * STREAMS, thread.progress
         issued = words[ISSUED : ISSUED + self.waves * STREAMS].reshape(-1, STREAMS)
         table = self._visible_of_all(thread)
-        rows = table[:, [LOAD + ORDERED, store + ORDERED, store + ORDERED]]
+        rows = table.take((LOAD + ORDERED, store + ORDERED, store + ORDERED), axis=1)
+        assert rows.flags.c_contiguous  # native code reads them
         rows[wave, LOADED] = words[DONE + mine + LOAD]
         rows[wave, STORED:] = words[DONE + mine + store]
         far = rows if not self.launch.number else self._far(thread, table, rows)
@@ -339,15 +340,15 @@ class ClockEvents:
             np.minimum(written, rows[:, STORED], out=rows[:, WRITTEN])
         return Release(
             group.number, wave, instruction, number, self.acquired_clock(thread), rows,
-            issued[:, [LOAD, store]].astype(np.uint32), far, self.launch.gpu, self.launch.number,
-            self._is_system(instruction),
+            issued.take((LOAD, store), axis=1).astype(np.uint32), far, self.launch.gpu,
+            self.launch.number, self._is_system(instruction),
         )  # fmt: skip
 
     def _far(self, thread: ResidentClock, table: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """What of `rows` other GPUs get: of other waves what these have waited for, as a barrier
         may not wait for stores on their way to other GPUs."""
         group, wave = thread.group, int(thread.context[state.WAVE])
-        far = table[:, [LOAD, self.store_stream, self.store_stream]]
+        far = table.take((LOAD, self.store_stream, self.store_stream), axis=1)
         far[wave] = rows[wave]
         if self.writes_back_far:
             written = group.written_far.covered_stores(wave, self.waves)

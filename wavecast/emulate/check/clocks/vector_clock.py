@@ -242,10 +242,9 @@ def joined_rows(first: Rows, second: Mapping[int, np.ndarray]) -> Rows:
         before = first.get(group)
         if before is rows:
             continue
-        after = rows if before is None else np.maximum(before, rows)
-        if before is None or not np.array_equal(after, before):
+        if before is None or (rows > before).any():
             total = dict(first) if total is None else total
-            total[group] = after
+            total[group] = rows if before is None else np.maximum(before, rows)
     return first if total is None else total
 
 

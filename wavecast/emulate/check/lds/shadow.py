@@ -10,6 +10,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from llvmlite import ir
+
 from wavecast.emulate.check.lds.aside import LdsAside
 from wavecast.emulate.check.lds.order import POLLS, LdsOrder
 from wavecast.emulate.check.lds.quick import QuickLdsRecords
@@ -42,7 +44,7 @@ from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import Resolved, resolve
 from wavecast.emulate.reports import Kind
-from wavecast.emulate.values import I1, I32, I64, PTR, constant, element, load
+from wavecast.emulate.values import I1, I32, I64, PTR, constant, element, load, splat
 
 MASKED, MASKED_OFFSETS = 0x7FFFFFFF, 1 << 16
 """The address in LDS that Triton gives lanes which are masked off, and the offsets it may get."""
@@ -145,6 +147,28 @@ class Dwords:
     def compare_all_lanes(self, lanes: Resolved, place: Callable[[Any], tuple[Any, Any]]) -> None:
         """The same for a store of which two lanes have a dword in common; `place(lane)` gives a
         lane's address, and its offset in LDS."""
+        out, shadow, builder = self.out, self.watched, self.out.builder
+        differs = out.room(I1, I1(0))
+        kind = ir.VectorType(I64, out.lanes)
+        addresses = builder.load(lanes.addresses, align=8, typ=kind)
+        with out.each_lane(lanes.live) as lane:  # most have the value of the lane before them
+            address, _ = place(lane)
+            same = builder.icmp_unsigned("==", addresses, splat(builder, address, out.lanes))
+            number = lane if out.lanes == 64 else builder.trunc(lane, out.mask)
+            lower = builder.sub(builder.shl(out.mask(1), number), out.mask(1))
+            before = builder.and_(builder.bitcast(same, out.mask), builder.and_(lower, lanes.live))
+            with builder.if_then(builder.icmp_unsigned("!=", before, out.mask(0))):
+                zeros = builder.ctlz(before, I1(0))
+                nearest = builder.sub(out.mask(out.lanes - 1), zeros)
+                nearest = nearest if out.lanes == 64 else builder.zext(nearest, I64)
+                for index in range(out.access.dwords):
+                    values = (shadow.stored_dword(which, index) for which in (lane, nearest))
+                    unlike_ = builder.icmp_unsigned("!=", *values)
+                    builder.store(builder.or_(out.get(differs, I1), unlike_), differs)
+        with builder.if_then(out.get(differs, I1), likely=False):
+            self._report_lanes(lanes, place)
+
+    def _report_lanes(self, lanes: Resolved, place: Callable[[Any], tuple[Any, Any]]) -> None:
         shadow, builder = self.watched, self.out.builder
         with self.out.each_lane(lanes.live) as lane:
             address, inset = place(lane)
