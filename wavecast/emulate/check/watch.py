@@ -44,12 +44,11 @@ from wavecast.emulate.check.session import CheckSession
 from wavecast.emulate.check.updates.lost_updates import UPDATE_WORDS
 from wavecast.emulate.check.updates.unreset import LaunchArrivals
 from wavecast.emulate.check.workgroups.exits import Exits
-from wavecast.emulate.check.workgroups.residency import residency, starvation_report
+from wavecast.emulate.check.workgroups.residency import starvation_report
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.lower import state
 from wavecast.emulate.reports import Kind, Report
 from wavecast.emulate.tensors import element_at, tensors_of
-from wavecast.isa.scopes import is_system
 
 _SIGNALLING = frozenset({Atomicity.AGENT, Atomicity.UPDATE, Atomicity.STORED})
 ORDERED_QUANTUM: Final = 1 << 12
@@ -119,7 +118,7 @@ class CheckWatch:
             self.quantum = ORDERED_QUANTUM
         if self.reserve is not None:
             self.quantum = self.slice = guarded_slice(self.reserve.size)
-        self.residency = residency(launch, native.descriptor, session.device)
+        self.residency = code.residency(launch, native.descriptor, session.device)
         self.residents = self.residency.workgroups if self.residency is not None else None
         self._crowded: list[Report] = []
         self.owners = Owners(self.tensors, ranges)
@@ -138,14 +137,12 @@ class CheckWatch:
         checked, gpus = self.checked, self.session.gpus
         if checked is None or gpus is None:
             return Clocks(target, waves, ReleaseMemory(tracked))
-        program = self.native.kernel.program
-        system = frozenset(i.index for i in program.instructions if is_system(i.decoded, target))
         ended_launches = checked.known
         launch = ClockLaunch(
             checked.number,
             checked.gpu,
             checked.first,
-            system,
+            self.code.system_accesses,
             lambda other: bool(ended_launches[other]),
         )
         return Clocks(target, waves, gpus.memory.releases, launch, gpus, gpus.lock)

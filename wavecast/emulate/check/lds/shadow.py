@@ -163,8 +163,8 @@ class Dwords:
                 nearest = nearest if out.lanes == 64 else builder.zext(nearest, I64)
                 for index in range(out.access.dwords):
                     values = (shadow.stored_dword(which, index) for which in (lane, nearest))
-                    unlike_ = builder.icmp_unsigned("!=", *values)
-                    builder.store(builder.or_(out.get(differs, I1), unlike_), differs)
+                    other = builder.icmp_unsigned("!=", *values)
+                    builder.store(builder.or_(out.get(differs, I1), other), differs)
         with builder.if_then(out.get(differs, I1), likely=False):
             self._report_lanes(lanes, place)
 
