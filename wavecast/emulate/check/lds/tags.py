@@ -68,6 +68,7 @@ _ACCESS_WORDS: Final = 2
 _WAVE_BITS: Final = 6
 _WRITTEN: Final = 1
 """A tag of a number before any other: only that the dword has been written."""
+_OF_CONTEXT: Final = ir.FunctionType(ir.VoidType(), [PTR])
 _LAST_NUMBER: Final = (1 << 32 - _WAVE_BITS) - _ACCESSES
 
 
@@ -133,7 +134,7 @@ class LdsTags:
         self._is_fill = self.watched.kind == "tolds"
         self._fills = FILLED in self.watched.traits
         self.good, self.again = out.room(I1, I1(0)), out.room(I1, I1(0))
-        self.tag = out.room(I32, I32(0))
+        self.tag, self.done = out.room(I32, I32(0)), out.room(I32, I32(0))
         self._begin()
         self.open_store, self.open_load = (
             builder.trunc(
@@ -233,7 +234,9 @@ class LdsTags:
             for value in (self.open_store, self.open_load, out.get(self.tag, I32))
         )
         conflict = builder.icmp_unsigned(">=", stored, open_store)
-        if not self._fills:  # else the wave may not have waited for its own
+        if self._fills:
+            conflict = self._unless_done(conflict, stored)
+        else:  # a wave executes its own operations in LDS in order
             me = builder.trunc(self.records.me, I32)
             waves = builder.and_(stored, splat(builder, I32((1 << _WAVE_BITS) - 1), count))
             other = builder.icmp_unsigned("!=", waves, splat(builder, me, count))
@@ -263,6 +266,27 @@ class LdsTags:
                     builder.store(builder.or_(readers, bit), readers_slot, align=4)
             with odd:
                 builder.store(I1(0), self.good)
+
+    def _unless_done(self, conflict: Any, stored: Any) -> Any:
+        """`conflict`, nowhere if all open stores that these dwords have are done: behind the first
+        one that is not there are others that are."""
+        out, builder, count = self.out, self.out.builder, self.out.access.dwords
+        answer = self._room_for_answer()
+        builder.store(I1(0), answer)
+        with builder.if_then(_any(builder, conflict), likely=False):
+            builder.store(I1(1), answer)
+            for index in range(count):
+                tag = builder.extract_element(stored, I32(index))
+                again = builder.icmp_unsigned("==", tag, out.get(self.done, I32))
+                is_open = builder.extract_element(conflict, I32(index))
+                asked = builder.and_(is_open, builder.not_(again))
+                with builder.if_then(asked, likely=False):
+                    done = builder.call(_done_function(out.module), [out.context, tag])
+                    builder.store(builder.and_(out.get(answer, I1), done), answer)
+                    before = out.get(self.done, I32)
+                    builder.store(builder.select(done, tag, before), self.done)
+        all_done = splat(builder, builder.not_(out.get(answer, I1)), count)
+        return builder.and_(conflict, all_done)
 
     def _is_written(self, stored: Any, slot: Any, dword: Any) -> Any:
         """Whether all dwords have been written whole (i1), by their tags or else their records."""
@@ -301,12 +325,14 @@ def _any(builder: ir.IRBuilder, flags: Any) -> Any:
     return builder.icmp_unsigned("!=", builder.bitcast(flags, bits), bits(0))
 
 
-def _function(module: ir.Module, name: str) -> tuple[ir.Function, bool]:
-    """A function `void (ptr context)` of this module, and whether it has no body yet."""
+def _function(
+    module: ir.Module, name: str, kind: ir.FunctionType = _OF_CONTEXT
+) -> tuple[ir.Function, bool]:
+    """A function of this module, and whether it has no body yet."""
     declaration = module.globals.get(name)
     if declaration is not None:
         return declaration, False
-    function = ir.Function(module, ir.FunctionType(ir.VoidType(), [PTR]), name)
+    function = ir.Function(module, kind, name)
     function.linkage = "internal"
     function.attributes.add("noinline")
     return function, True
@@ -377,6 +403,20 @@ def _first_open(
     number.add_incoming(first, before)
     builder.cbranch(builder.icmp_unsigned("<", number, end), body, after)
     builder.position_at_end(body)
+    fills, done = _is_done(builder, words, progress, phase, number)
+    is_open = builder.and_(fills, builder.not_(done))
+    builder.cbranch(is_open, after, more)
+    builder.position_at_end(more)
+    number.add_incoming(builder.add(number, I64(1)), more)
+    builder.branch(head)
+    builder.position_at_end(after)
+    return number
+
+
+def _is_done(
+    builder: ir.IRBuilder, words: Any, progress: Any, phase: Any, number: Any
+) -> tuple[Any, Any]:
+    """Whether an access fills LDS, and whether a store was done at the last barrier (i1)."""
     at = _values_at(builder, number)
     record, loaded = (
         load(builder, element(builder, words, builder.add(at, I64(n)), I64), I64, 8)
@@ -388,14 +428,24 @@ def _first_open(
         builder.icmp_unsigned("==", loaded, I64(0)),  # a load has its number there
     )
     author = builder.and_(builder.sub(WAVE.of(builder, record), I64(1)), I64(WAVES - 1))
-    done = visible(builder, progress, phase, author, stream, RECORD_NUMBER.of(builder, record))
-    is_open = builder.and_(fills, builder.not_(done))
-    builder.cbranch(is_open, after, more)
-    builder.position_at_end(more)
-    number.add_incoming(builder.add(number, I64(1)), more)
-    builder.branch(head)
-    builder.position_at_end(after)
-    return number
+    number_in_stream = RECORD_NUMBER.of(builder, record)
+    return fills, visible(builder, progress, phase, author, stream, number_in_stream)
+
+
+def _done_function(module: ir.Module) -> ir.Function:
+    """`i1 lds_done(ptr context, i32 tag)`: whether an open store was done at the last barrier."""
+    function, is_new = _function(module, "lds_done", ir.FunctionType(I1, [PTR, I32]))
+    if not is_new:
+        return function
+    context, tag = function.args
+    builder = ir.IRBuilder(function.append_basic_block("entry"))
+    words, progress = (
+        context_word(builder, context, index, PTR) for index in (log.LDS_TAGS, log.PROGRESS)
+    )
+    phase = context_word(builder, context, state.PHASE)
+    number = builder.lshr(builder.zext(tag, I64), I64(_WAVE_BITS))
+    builder.ret(_is_done(builder, words, progress, phase, number)[1])
+    return function
 
 
 def _spill_function(module: ir.Module) -> ir.Function:
