@@ -23,6 +23,8 @@ from wavecast import ops
 from wavecast.emulate.check.collected import Reports
 
 RUNS = 7
+NARROW_TILE = (128, 128, 32, 4)
+"""That of targets with waves of 32 lanes, whose registers hold no larger one."""
 WARM = 3
 """Launches before: code that runs long is compiled well in the background."""
 
@@ -31,7 +33,7 @@ def measure(target: str, size: int, checked: bool) -> float:
     """Median seconds of processor time of a launch."""
     left, right = operands(size, "bf16", target)
     out = torch.empty((size, size))
-    bm, bn, bk, waves = TILE
+    bm, bn, bk, waves = TILE if target.startswith("gfx9") else NARROW_TILE
     options: dict[str, Any] = {
         "BM": bm,
         "BN": bn,
