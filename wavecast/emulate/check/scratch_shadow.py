@@ -125,7 +125,7 @@ def _build_load(out: Outlined) -> None:
         pointer = builder.inttoptr(builder.add(first, builder.sub(address, base)), PTR)
         marks = builder.load(pointer, align=1, typ=kind)
         builder.store(builder.and_(out.get(common, kind), marks), common)
-    apart = builder.bitcast(
+    apart: Any = builder.bitcast(
         builder.icmp_unsigned("!=", out.get(common, kind), every), ir.IntType(out.access.bytes)
     )
     all_written = builder.icmp_unsigned("==", apart, apart.type(0))

@@ -86,7 +86,7 @@ def test_tags_report_what_records_report(
     kinds: set[Kind] = set()
     for seed in range(_SEEDS):
         body = _program(100 * waves + 10 * fills + seed, fills=fills)
-        found = []
+        texts = []
         for uses in (tags.uses_tags, lambda program: False):
             with monkeypatch.context() as patch:
                 patch.setattr(tags, "uses_tags", uses)
@@ -94,9 +94,9 @@ def test_tags_report_what_records_report(
                     "gfx942", body, data, data.copy(), threads=64 * waves, groups=2, lds=_BYTES,
                     mode=_Untranslated,
                 )  # fmt: skip
-            found.append([repr(report) for report in reports])
+            texts.append([repr(report) for report in reports])
             kinds |= {report.kind for report in reports}
-        assert found[0] == found[1], body
+        assert texts[0] == texts[1], body
     assert Kind.UNINITIALISED_LDS in kinds
     assert (Kind.LDS_RACE in kinds) == (waves > 1)
 

@@ -50,17 +50,17 @@ def build(out: Outlined) -> None:
         offset = builder.ptrtoint(out.rows, I64)
         limit = shadow.word(state.LDS_BYTES)
 
-        def place(lane: Any) -> Any:
+        def locate(lane: Any) -> Any:
             return builder.add(offset, builder.mul(lane, I64(out.access.lds_step)))
 
         filled: Any = out.exec
         if TAGGED in shadow.traits:
-            end = place(I64(out.lanes - 1))
+            end = locate(I64(out.lanes - 1))
             end = builder.add(end, I64(4 * out.access.dwords))
             tags, fits = LdsTags(into_lds.records), builder.icmp_unsigned("<=", end, limit)
-            filled = tags.lanes_left(out.exec, place, fits)
+            filled = tags.lanes_left(out.exec, locate, fits)
         with out.each_lane(filled) as lane:
-            inset = place(lane)
+            inset = locate(lane)
             end = builder.add(inset, I64(4 * out.access.dwords))
             first = builder.lshr(inset, I64(2))
             with (

@@ -136,16 +136,16 @@ class GpuOrder:
             predecessor.before.partial.get(record.launch)
             for predecessor in self._behind(launch, clock)
         ]
-        known = [launch_rows.rows for launch_rows in partial if launch_rows is not None]
+        behind = [launch_rows.rows for launch_rows in partial if launch_rows is not None]
         if record.group is not None:
             total: Rows = {}
-            for groups in known:
+            for groups in behind:
                 if record.group in groups:
                     total = joined_rows(total, {record.group: groups[record.group]})
             return total.get(record.group)
         author = self._launches[record.launch]
         end = author.first + math.prod(author.launch.grid)
-        for groups in (clock.all_rows(), *known):
+        for groups in (clock.all_rows(), *behind):
             for group, rows in groups.items():
                 if author.first <= group < end:
                     return rows

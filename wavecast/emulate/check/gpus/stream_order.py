@@ -71,12 +71,12 @@ class Before:
         for queue, count in other.ended.items():
             counts[queue] = max(count, counts.get(queue, 0))
         partial = _not_ended(counts, self.partial)
-        for number, known in _not_ended(counts, other.partial).items():
+        for number, entry in _not_ended(counts, other.partial).items():
             mine = partial.get(number)
-            partial[number] = known if mine is None else mine.join(known)
+            partial[number] = entry if mine is None else mine.join(entry)
         joined = Before(counts, partial)
         same = counts == self.ended and len(joined.partial) == len(self.partial)
-        if same and all(joined.partial[at] is known for at, known in self.partial.items()):
+        if same and all(joined.partial[at] is entry for at, entry in self.partial.items()):
             return self
         return joined
 
@@ -90,9 +90,9 @@ def _not_ended(
     ended: Mapping[int, int], partial: Mapping[int, LaunchRows]
 ) -> dict[int, LaunchRows]:
     return {
-        number: known
-        for number, known in partial.items()
-        if ended.get(known.queue, 0) < known.position
+        number: entry
+        for number, entry in partial.items()
+        if ended.get(entry.queue, 0) < entry.position
     }
 
 

@@ -65,7 +65,7 @@ def build(out: Outlined) -> None:
         masked = builder.icmp_unsigned("<", builder.sub(inset, I64(MASKED)), I64(MASKED_OFFSETS))
         beyond.when(builder.not_(masked), lane, inset)
 
-    def place(lane: Any) -> tuple[Any, Any]:
+    def locate(lane: Any) -> tuple[Any, Any]:
         """The address of a lane, and where in LDS that is."""
         address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
         return address, builder.sub(address, base)
@@ -75,17 +75,17 @@ def build(out: Outlined) -> None:
         span = builder.sub(lanes.lowest, base), builder.sub(lanes.highest, base)
         some_outside = builder.not_(row.overlaps_all(*span, size))
         with builder.if_then(some_outside, likely=False), out.each_lane(lanes.live) as lane:
-            _, inset = place(lane)
+            _, inset = locate(lane)
             outside.when(builder.not_(row.overlaps(inset, size)), lane, inset)
     left = lanes.live
     if TAGGED in shadow.traits:
         tags = LdsTags(dwords.records)
-        left = tags.lanes_left(lanes.live, lambda lane: place(lane)[1])
+        left = tags.lanes_left(lanes.live, lambda lane: locate(lane)[1])
         if shadow.plain_store:
             with builder.if_then(out.get(tags.again, I1), likely=False):
-                dwords.compare_all_lanes(lanes, place)
+                dwords.compare_all_lanes(lanes, locate)
     with out.each_lane(left) as lane:
-        address, inset = place(lane)
+        address, inset = locate(lane)
         first = builder.lshr(inset, I64(2))
         with builder.if_then(builder.not_(dwords.quick.record(inset, first)), likely=False):
             dwords.access(lane, address, inset, lanes)
@@ -144,15 +144,15 @@ class Dwords:
         conflict, other = lane_conflict(shadow, lanes, again, lane, index, dword_address)
         self.lane_races.when(conflict, lane, inset, None, other)
 
-    def compare_all_lanes(self, lanes: Resolved, place: Callable[[Any], tuple[Any, Any]]) -> None:
-        """The same for a store of which two lanes have a dword in common; `place(lane)` gives a
+    def compare_all_lanes(self, lanes: Resolved, locate: Callable[[Any], tuple[Any, Any]]) -> None:
+        """The same for a store of which two lanes have a dword in common; `locate(lane)` gives a
         lane's address, and its offset in LDS."""
         out, shadow, builder = self.out, self.watched, self.out.builder
         differs = out.room(I1, I1(0))
         kind = ir.VectorType(I64, out.lanes)
         addresses = builder.load(lanes.addresses, align=8, typ=kind)
         with out.each_lane(lanes.live) as lane:  # most have the value of the lane before them
-            address, _ = place(lane)
+            address, _ = locate(lane)
             same = builder.icmp_unsigned("==", addresses, splat(builder, address, out.lanes))
             number = lane if out.lanes == 64 else builder.trunc(lane, out.mask)
             lower = builder.sub(builder.shl(out.mask(1), number), out.mask(1))
@@ -166,12 +166,12 @@ class Dwords:
                     other = builder.icmp_unsigned("!=", *values)
                     builder.store(builder.or_(out.get(differs, I1), other), differs)
         with builder.if_then(out.get(differs, I1), likely=False):
-            self._report_lanes(lanes, place)
+            self._report_lanes(lanes, locate)
 
-    def _report_lanes(self, lanes: Resolved, place: Callable[[Any], tuple[Any, Any]]) -> None:
+    def _report_lanes(self, lanes: Resolved, locate: Callable[[Any], tuple[Any, Any]]) -> None:
         shadow, builder = self.watched, self.out.builder
         with self.out.each_lane(lanes.live) as lane:
-            address, inset = place(lane)
+            address, inset = locate(lane)
             for index in range(self.out.access.dwords):
                 at, offset = (builder.add(value, I64(4 * index)) for value in (address, inset))
                 conflict, other = lane_conflict(shadow, lanes, I1(1), lane, index, at)

@@ -10,7 +10,7 @@ written: tags are open from the first number on that something may conflict with
 
 What this cannot settle (another wave's open store or load, bytes that nobody has written,
 addresses that are not aligned) is left to the records: `lds_spill` writes them from the open tags,
-as if every access had, and the phase goes on with records alone.
+as if every access had, and for the rest of the phase there are records alone.
 
 Memory of one host thread, 64-bit words: `WORDS` of state, then what the records of the
 accesses with open tags are made of. Programs whose accesses of LDS are not all loads and stores of
@@ -193,8 +193,8 @@ class LdsTags:
         with builder.if_then(single):
             builder.call(_phase_function(out.module), [out.context])
 
-    def lanes_left(self, lanes: Any, place: Callable[[Any], Any], fits: Any = None) -> Any:
-        """Tag the dwords of the lanes of a mask; `place(lane)` gives where a lane is in LDS, in
+    def lanes_left(self, lanes: Any, locate: Callable[[Any], Any], fits: Any = None) -> Any:
+        """Tag the dwords of the lanes of a mask; `locate(lane)` gives where a lane is in LDS, in
         bounds unless `fits` (i1) says no. Returns the mask of those that records are needed for:
         all or none."""
         out, builder = self.out, self.out.builder
@@ -207,7 +207,7 @@ class LdsTags:
                 builder.store(I1(0), self.good)
         with builder.if_then(out.get(self.good, I1), likely=True):
             with out.each_lane(lanes) as lane:
-                self._tag_lane(place(lane))
+                self._tag_lane(locate(lane))
             with builder.if_else(out.get(self.good, I1), likely=True) as (done, open_):
                 with done:
                     builder.store(out.mask(0), left)

@@ -347,8 +347,8 @@ def _unless_differs(out: Outlined, row: BoundsRow, lanes: Resolved, canary: Any,
     answer, alike, low_bits = out.room(I1, asked), out.room(bits, bits(0)), out.room(I64, I64(0))
     upper = builder.or_(builder.lshr(canary, I64(32)), builder.shl(canary, I64(32)))
     first_bytes = [builder.bitcast(value, ir.VectorType(I16, 4)) for value in (canary, upper)]
-    turns = ir.Constant(ir.VectorType(I32, halves), [n % 4 for n in range(halves)])
-    patterns = [builder.shuffle_vector(value, value, turns) for value in first_bytes]
+    cyclic = ir.Constant(ir.VectorType(I32, halves), [n % 4 for n in range(halves)])
+    patterns = [builder.shuffle_vector(value, value, cyclic) for value in first_bytes]
     with builder.if_then(builder.and_(asked, lanes.trusted), likely=True):
         with out.each_lane(lanes.live) as lane:
             address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
