@@ -1,8 +1,8 @@
-"""How long several emulated GPUs take on the host, and what checks across GPUs add.
+"""What several emulated GPUs cost the host in processor time, and what checks across GPUs add.
 
-python benchmarks/several_gpus.py [--gpus 8] [--mebibytes 1] [--rounds 3]
+python benchmarks/several_gpus.py [--gpus 8] [--mebibytes 1] [--rounds 7]
 
-all-reduce   `wavecast.ops.distributed.all_reduce` of fp32 on all GPUs, fastest warm call
+all-reduce   `wavecast.ops.distributed.all_reduce` of fp32 on all GPUs, median of warm calls
 checked      the same with checks across GPUs, and its ratio to the plain one
 host sum     the same sums by PyTorch on the host, for comparison
 step         forward, backward and AdamW of a two-layer transformer (attention and MLP) with tensor
@@ -12,6 +12,7 @@ step         forward, backward and AdamW of a two-layer transformer (attention a
 from __future__ import annotations
 
 import argparse
+import statistics
 import time
 from collections.abc import Callable
 from typing import Any
@@ -58,14 +59,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="What several emulated GPUs cost the host.")
     parser.add_argument("--gpus", type=int, default=8)
     parser.add_argument("--mebibytes", type=float, default=1.0)
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=7)
     given = parser.parse_args()
     elements = int(given.mebibytes * (1 << 20)) // 4
     torch.manual_seed(0)
     inputs = [torch.randn(elements) for _ in range(given.gpus)]
     plain = _all_reduce(inputs, given.rounds, check=False)
     checked = _all_reduce(inputs, given.rounds, check=True)
-    host = _fastest(lambda: [sum(inputs) for _ in inputs], given.rounds)
+    host = _median(lambda: [sum(inputs) for _ in inputs], given.rounds)
     print(f"all-reduce of {given.mebibytes:g} MiB on {given.gpus} GPUs: {plain:.2f} s")
     print(f"checked: {checked:.2f} s, {checked / plain:.1f} times the plain one")
     print(f"host sum: {host * 1e3:.1f} ms")
@@ -74,15 +75,16 @@ def main() -> None:
     print(f"checked: {checked:.1f} s, {checked / plain:.1f} times the plain one")
 
 
-def _fastest(call: Callable[[], Any], rounds: int) -> float:
-    """Seconds of the fastest of some calls, after one that compiles."""
-    call()
-    found = []
-    for _ in range(rounds):
-        start = time.perf_counter()
+def _median(call: Callable[[], Any], rounds: int) -> float:
+    """Median seconds of processor time of some calls, after two that compile."""
+    for _ in range(2):
         call()
-        found.append(time.perf_counter() - start)
-    return min(found)
+    seconds = []
+    for _ in range(rounds):
+        start = time.process_time()
+        call()
+        seconds.append(time.process_time() - start)
+    return statistics.median(seconds)
 
 
 def _all_reduce(inputs: list[torch.Tensor], rounds: int, *, check: bool) -> float:
@@ -91,13 +93,13 @@ def _all_reduce(inputs: list[torch.Tensor], rounds: int, *, check: bool) -> floa
     with wavecast.device("gfx942", count=world, check=check) as node:
         groups = distributed.groups(world)
         x = [value.to(f"cuda:{rank}") for rank, value in enumerate(inputs)]
-        return _fastest(
+        return _median(
             lambda: node.ranks(lambda rank: distributed.all_reduce(x[rank], groups[rank])), rounds
         )
 
 
 def _step(world: int, *, check: bool) -> float:
-    """Seconds of the second step of training."""
+    """Processor seconds of the second step of training."""
     node: Any
     seconds = 0.0
 
@@ -119,14 +121,14 @@ def _step(world: int, *, check: bool) -> float:
         x = torch.randn(_TOKENS, _HIDDEN, device="cuda")
         for _ in range(2):
             dist.barrier()
-            start = time.perf_counter()
+            start = time.process_time()
             optimizer.zero_grad()
             model(x).square().mean().backward()
             optimizer.step()
             torch.cuda.synchronize()
             if number == 0:
                 nonlocal seconds
-                seconds = time.perf_counter() - start
+                seconds = time.process_time() - start
         dist.destroy_process_group()
 
     with wavecast.device("gfx942", count=world, check=check) as node:

@@ -13,7 +13,7 @@ from wavecast.emulate.check.counters import Progress
 from wavecast.emulate.check.gpus.memory import GpuMemory
 from wavecast.emulate.check.record_arrays import guarded_slice
 from wavecast.emulate.check.registers.undefined import Undefined
-from wavecast.emulate.hostmemory import APART, PAGE, zeros
+from wavecast.emulate.hostmemory import APART, PAGE, fits_large_pages, sparse_zeros, zeros
 from wavecast.emulate.trace.layout import TracePlan
 
 
@@ -62,3 +62,12 @@ def test_all_threads_together_stay_within_the_reserve(
 ) -> None:
     monkeypatch.setattr(limits, "available_processors", lambda: processors)
     assert guarded_slice(int(gib * 2**30)) == slice_
+
+
+def test_arrays_with_large_pages_do_not_overlap() -> None:
+    arrays = [sparse_zeros(1 << 19, np.uint64, huge=True) for _ in range(3)]
+    for number, array in enumerate(arrays, 1):
+        assert not array.any()
+        array[:] = number
+    assert [set(array.tolist()) for array in arrays] == [{1}, {2}, {3}]
+    assert not fits_large_pages(1 << 40, 1 << 40)

@@ -9,6 +9,7 @@ from typing import Final
 
 import numpy as np
 
+from wavecast import limits
 from wavecast.errors import UsageError
 
 APART: Final = 128
@@ -21,6 +22,10 @@ PAGE: Final = 4096
 
 _SPARSE: Final = 1 << 20
 """Bytes from which on memory is mapped for itself."""
+_DENSE: Final = 1 << 26
+"""Bytes up to which an array may have large pages."""
+_LARGE_PAGE: Final = 1 << 21
+"""Bytes of a large page of x86-64, and of AArch64 with small ones of 4 KiB."""
 _NO_RESERVE: Final = 0x4000
 """MAP_NORESERVE of Linux on x86-64 and AArch64."""
 
@@ -34,21 +39,31 @@ def zeros(count: int, dtype: type, align: int = APART) -> np.ndarray:
     return raw[start : start + size].view(dtype)
 
 
-def sparse_zeros(count: int, dtype: type) -> np.ndarray:
+def fits_large_pages(size: int, together: int) -> bool:
+    """Whether an array of `size` bytes, one of several with `together` bytes, may have large pages
+    though few may be touched: clearing all of it takes milliseconds and memory that is there."""
+    return size <= _DENSE and together <= limits.available_memory() // 2
+
+
+def sparse_zeros(count: int, dtype: type, *, huge: bool = False) -> np.ndarray:
     """`count` zeros of which few are touched: only the pages of these take memory, and the others
-    do not count against what the machine has. Raises UsageError where the address space ends."""
+    do not count against what the machine has. With `huge` these are the large pages of the host,
+    of which a dense array takes fewer faults. Raises UsageError where the address space ends."""
     size = count * np.dtype(dtype).itemsize
     if size < _SPARSE:
         return np.zeros(count, dtype)
+    room = size if not huge else (-(-size // _LARGE_PAGE) + 1) * _LARGE_PAGE
     try:
-        pages = mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
+        pages = mmap.mmap(-1, room, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _NO_RESERVE)
     except OSError as error:
         raise UsageError(
-            f"{size / 2**30:,.3g} GiB of addresses cannot be reserved: {error}"
+            f"{room / 2**30:,.3g} GiB of addresses cannot be reserved: {error}"
         ) from error
     with contextlib.suppress(OSError):  # a kernel without huge pages
-        pages.madvise(mmap.MADV_NOHUGEPAGE)
-    return np.frombuffer(pages, dtype)
+        pages.madvise(mmap.MADV_HUGEPAGE if huge else mmap.MADV_NOHUGEPAGE)
+    memory = np.frombuffer(pages, np.uint8)
+    start = -memory.ctypes.data % _LARGE_PAGE if huge else 0
+    return memory[start : start + size].view(dtype)
 
 
-__all__ = ["APART", "PAGE", "sparse_zeros", "zeros"]
+__all__ = ["APART", "PAGE", "fits_large_pages", "sparse_zeros", "zeros"]

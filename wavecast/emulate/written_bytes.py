@@ -54,13 +54,21 @@ class FollowedBytes:
         """Whether the bytes that count as not written have their pattern: others were written by
         what does not mark them."""
         values = bytes_at(self.first, self.end)
-        pattern = np.resize(_PATTERN, values.size)
+        pattern = np.empty(values.size, np.uint8)
+        _repeat(pattern, _PATTERN)
         return bool(((values == pattern) | (self.written != 0)).all())
 
 
 def fill(first: int, size: int) -> None:
     """Put the pattern into memory from a host address on."""
-    bytes_at(first, first + size)[:] = np.resize(np.roll(_PATTERN, -(first % _PATTERN.size)), size)
+    _repeat(bytes_at(first, first + size), np.roll(_PATTERN, -(first % _PATTERN.size)))
+
+
+def _repeat(memory: np.ndarray, pattern: np.ndarray) -> None:
+    """Fill memory (uint8) with copies of 8 bytes."""
+    whole = memory.size - memory.size % pattern.size
+    memory[:whole].view(np.uint64)[:] = pattern.view(np.uint64)
+    memory[whole:] = pattern[: memory.size - whole]
 
 
 class WrittenBytes:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import cached_property
 
-from wavecast.compile.codeobject import CodeObject
+from wavecast.arch import Device
+from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.source_accesses import SourceAccess
 from wavecast.emulate.bounds import arrays_of, source_accesses, sources
 from wavecast.emulate.check.clocks.atomicity import ProgramAtomicity, accesses
@@ -15,9 +16,11 @@ from wavecast.emulate.check.numbers.special import SpecialNumbers
 from wavecast.emulate.check.pointers.provenance import Provenance, provenance
 from wavecast.emulate.check.static import static_reports
 from wavecast.emulate.check.updates.arrivals import Arrival, arrivals
+from wavecast.emulate.check.workgroups.residency import ResidentGroups, residency
 from wavecast.emulate.reports import Report
 from wavecast.emulate.tensors import AddressInterval
-from wavecast.isa.program import Kernel, Program
+from wavecast.isa.program import Kernel, KernelDescriptor, Program
+from wavecast.isa.scopes import is_system
 
 
 class CodeFacts:
@@ -26,6 +29,26 @@ class CodeFacts:
 
     def __init__(self, kernel: Kernel, code: CodeObject, *, several_gpus: bool) -> None:
         self.kernel, self.code, self.several_gpus = kernel, code, several_gpus
+        self._residency: dict[tuple[object, ...], ResidentGroups | None] = {}
+
+    def residency(
+        self, launch: Launch, descriptor: KernelDescriptor, device: Device | None
+    ) -> ResidentGroups | None:
+        """How many workgroups of a launch of this code a device holds at once."""
+        key = launch.block, launch.dynamic_lds, None if device is None else device.id
+        if key not in self._residency:
+            self._residency[key] = residency(launch, descriptor, device)
+        return self._residency[key]
+
+    @cached_property
+    def system_accesses(self) -> frozenset[int]:
+        """The instructions of system scope."""
+        program = self.kernel.program
+        return frozenset(
+            instruction.index
+            for instruction in program.instructions
+            if is_system(instruction.decoded, program.target)
+        )
 
     @cached_property
     def sources(self) -> dict[int, tuple[str, ...]]:

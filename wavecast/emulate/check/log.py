@@ -46,7 +46,8 @@ BOUNDS: Final = state.MODE + 23  # the memory every instruction may touch: see b
 TAGS: Final = state.MODE + 24  # owners of addresses, by wave: see pointer_tags.py
 OWNERS: Final = state.MODE + 25  # the memory of every owner: see owners.py
 SCRATCH: Final = state.MODE + 26  # which bytes of scratch are written: see scratch_shadow.py
-assert SCRATCH < state.TRACE
+LDS_TAGS: Final = state.MODE + 27  # accesses of LDS since the last barrier: see lds/tags.py
+assert LDS_TAGS < state.TRACE
 
 LAUNCH_SHIFT: Final = 40
 """Bits of a detail below the number of the other launch: the order of a race (`shadow.py`), and

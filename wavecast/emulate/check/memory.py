@@ -24,7 +24,7 @@ from wavecast.emulate.check.global_memory import access as global_access
 from wavecast.emulate.check.global_memory import releases
 from wavecast.emulate.check.global_memory import shadow as shadow_global
 from wavecast.emulate.check.global_memory.order import EVENT
-from wavecast.emulate.check.lds import aside, order, records
+from wavecast.emulate.check.lds import aside, order, records, tags
 from wavecast.emulate.check.lds import shadow as shadow_lds
 from wavecast.emulate.check.lds.unwritten import masks_copies
 from wavecast.emulate.check.shadow import (
@@ -189,13 +189,16 @@ class MemoryChecks(Observer):
             lds += order.FILLED if self._filled else ""
             lds += WITH_ATOMICS if self._counts else ""
             lds += self._deciding(instruction)
+        if action == "tolds" and self._tagged:
+            lds += order.FILLED + tags.TAGGED
         if mode == "local":
             lds += COPIES if _copies(instruction) else ""
             lds += DEFERS if self._defers else ""
             polls = order.POLLS if instruction.index in self.found.polls else ""
             if polls and self.counters.waits:
                 polls += order.WAITS
-            return lds + polls + (order.POLLED if self.found.polls else "")
+            tagged = tags.TAGGED if self._tagged else ""
+            return lds + polls + (order.POLLED if self.found.polls else "") + tagged
         atomicity = self.found.atomicity[instruction.index]
         traits = str(int(atomicity))
         if STORE in issues(instruction, self.counters.target):
@@ -278,6 +281,7 @@ class MemoryChecks(Observer):
         self._filled = _fills(emitter.input.program)
         self._defers = masks_copies(emitter.input.program)
         self._counts = _counts(emitter.input.program)
+        self._tagged = not self.found.polls and tags.uses_tags(emitter.input.program)
         self._sites = _sites(emitter.input.program)
         builder = emitter.builder
         self._exec: Any = element(builder, emitter.state, state.FIRST_EXEC, I32)
@@ -304,7 +308,7 @@ class MemoryChecks(Observer):
                     builder.store(I64(0), element(builder, words, clocks.OBSERVED, I64), align=8)
                 arrivals = context_word(builder, emitter.context, log.ARRIVALS, PTR)
                 builder.store(I64(0), arrivals, align=8)
-                _clear(emitter, atomics=self._counts)
+                _clear(emitter, atomics=self._counts, tagged=self._tagged)
 
     def _initial_exec(self, emitter: WaveEmitter) -> Any:
         kind = emitter.exec_mask().type
@@ -332,17 +336,19 @@ class MemoryChecks(Observer):
         builder.store(mine, arrivals, align=8)
 
 
-def _clear(emitter: WaveEmitter, *, atomics: bool) -> None:
-    """Forget the records of LDS, and those next to `atomics` operations: another workgroup has it
-    now."""
+def _clear(emitter: WaveEmitter, *, atomics: bool, tagged: bool) -> None:
+    """Forget the records of LDS, those next to `atomics` operations and, where the program has
+    them, its tags: another workgroup has it now."""
     builder = emitter.builder
     word = partial(context_word, builder, emitter.context)
     dwords = builder.lshr(builder.add(word(state.LDS_BYTES, I64), I64(3)), I64(2))
     arrays = [(log.LDS_WRITES, 1), (log.LDS_READS, records.READ_WORDS)]
     if atomics:
         arrays.append((log.LDS_ASIDE, aside.ASIDE_WORDS))
-    for index, words in arrays:
-        _zero(emitter, word(index, PTR), builder.mul(dwords, I64(8 * words)))
+    recorded = tags.clear(emitter, dwords, _zero) if tagged else I1(1)
+    with builder.if_then(recorded):
+        for index, words in arrays:
+            _zero(emitter, word(index, PTR), builder.mul(dwords, I64(8 * words)))
 
 
 def _zero(emitter: WaveEmitter, pointer: Any, size: Any) -> None:

@@ -19,6 +19,8 @@ threads look at what is left between slices."""
 _TOUCHED: Final = 64 * 8 * hostmemory.PAGE
 """Bytes that one instruction may take: each lane touches a page of up to four arrays, and each page
 may be the first of a page table."""
+_RECORD_BYTES: Final = 8 * records.RELEASES
+"""Bytes of the records of a dword, those next to atomic operations apart."""
 
 
 def lasting_records(
@@ -47,6 +49,8 @@ def launch_records(
     none = np.zeros(0, np.uint64)
     nothing = (none,) * (records.ASIDE + 1)
     shadows = [nothing]
+    stored = {span for number, span in enumerate(ranges) if number in written}
+    together = sum(_RECORD_BYTES * (end - first) // 4 for first, end in stored)
     for number, (first, end) in enumerate(ranges[1:], 1):
         if number not in written:
             shadows.append(nothing)
@@ -54,9 +58,13 @@ def launch_records(
         if (first, end) not in by_interval:
             dwords = (end - first + 3) // 4
             release_dwords = dwords if number in observed else 0
+            huge = hostmemory.fits_large_pages(8 * dwords, together)
             aside = 2 * records.ASIDE_RECORDS * dwords if number in atomics else 0
             by_interval[first, end] = (
-                *(hostmemory.sparse_zeros(dwords, np.uint64) for _ in range(records.RELEASES)),
+                *(
+                    hostmemory.sparse_zeros(dwords, np.uint64, huge=huge)
+                    for _ in range(records.RELEASES)
+                ),
                 hostmemory.sparse_zeros(release_dwords, np.uint32),
                 none,
                 hostmemory.sparse_zeros(aside, np.uint64),

@@ -117,7 +117,19 @@ def _build_load(out: Outlined) -> None:
     base = context_word(builder, out.context, state.SCRATCH_BASE)
     halves = 2 * out.access.dwords
     masks = [out.room(out.mask, out.mask(0)) for _ in range(halves)]
+    kind = ir.VectorType(I8, out.access.bytes)
+    every = ir.Constant(kind, [1] * out.access.bytes)
+    common = out.room(kind, every)
     with out.each_lane(lanes.live) as lane:
+        address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
+        pointer = builder.inttoptr(builder.add(first, builder.sub(address, base)), PTR)
+        marks = builder.load(pointer, align=1, typ=kind)
+        builder.store(builder.and_(out.get(common, kind), marks), common)
+    apart: Any = builder.bitcast(
+        builder.icmp_unsigned("!=", out.get(common, kind), every), ir.IntType(out.access.bytes)
+    )
+    all_written = builder.icmp_unsigned("==", apart, apart.type(0))
+    with out.each_lane(builder.select(all_written, out.mask(0), lanes.live)) as lane:
         address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
         inset = builder.sub(address, base)
         number = lane if out.lanes == 64 else builder.trunc(lane, out.mask)

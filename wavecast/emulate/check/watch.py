@@ -27,6 +27,7 @@ from wavecast.emulate.check.gpus.order import CheckedLaunch
 from wavecast.emulate.check.intermediate import at_narrowed_divisions
 from wavecast.emulate.check.lds.aside import ASIDE_WORDS
 from wavecast.emulate.check.lds.records import READ_WORDS
+from wavecast.emulate.check.lds.tags import TagMemory
 from wavecast.emulate.check.log import Log
 from wavecast.emulate.check.numbers.special import NumberMemory
 from wavecast.emulate.check.pointers.owners import Owners
@@ -43,12 +44,11 @@ from wavecast.emulate.check.session import CheckSession
 from wavecast.emulate.check.updates.lost_updates import UPDATE_WORDS
 from wavecast.emulate.check.updates.unreset import LaunchArrivals
 from wavecast.emulate.check.workgroups.exits import Exits
-from wavecast.emulate.check.workgroups.residency import residency, starvation_report
+from wavecast.emulate.check.workgroups.residency import starvation_report
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.lower import state
 from wavecast.emulate.reports import Kind, Report
 from wavecast.emulate.tensors import element_at, tensors_of
-from wavecast.isa.scopes import is_system
 
 _SIGNALLING = frozenset({Atomicity.AGENT, Atomicity.UPDATE, Atomicity.STORED})
 ORDERED_QUANTUM: Final = 1 << 12
@@ -87,6 +87,7 @@ class CheckWatch:
         self.log = Log(len(kernel.program.instructions))
         lanes = native.layout.lanes
         waves = -(-math.prod(launch.block) // lanes)
+        self.waves = waves
         self.scratch_bytes = waves * lanes * native.descriptor.scratch_bytes
         self.checked: CheckedLaunch | None = None
         self._kept: list[object] = []
@@ -117,7 +118,7 @@ class CheckWatch:
             self.quantum = ORDERED_QUANTUM
         if self.reserve is not None:
             self.quantum = self.slice = guarded_slice(self.reserve.size)
-        self.residency = residency(launch, native.descriptor, session.device)
+        self.residency = code.residency(launch, native.descriptor, session.device)
         self.residents = self.residency.workgroups if self.residency is not None else None
         self._crowded: list[Report] = []
         self.owners = Owners(self.tensors, ranges)
@@ -136,14 +137,12 @@ class CheckWatch:
         checked, gpus = self.checked, self.session.gpus
         if checked is None or gpus is None:
             return Clocks(target, waves, ReleaseMemory(tracked))
-        program = self.native.kernel.program
-        system = frozenset(i.index for i in program.instructions if is_system(i.decoded, target))
         ended_launches = checked.known
         launch = ClockLaunch(
             checked.number,
             checked.gpu,
             checked.first,
-            system,
+            self.code.system_accesses,
             lambda other: bool(ended_launches[other]),
         )
         return Clocks(target, waves, gpus.memory.releases, launch, gpus, gpus.lock)
@@ -183,6 +182,8 @@ class CheckWatch:
         aside = hostmemory.zeros(ASIDE_WORDS * dwords, np.uint64)
         context[log.LDS_WRITES], context[log.LDS_READS] = writes.ctypes.data, reads.ctypes.data
         context[log.LDS_ASIDE] = aside.ctypes.data
+        tags_of_lds = TagMemory(dwords, self.waves)
+        tags_of_lds.attach(context)
         context[log.SHADOWS] = self.table.ctypes.data
         if self.checked is not None:
             context[log.FIRST_GROUP] = self.checked.first
@@ -199,7 +200,18 @@ class CheckWatch:
             self._kept.append(self.numbers.attach(context))
         updates = hostmemory.zeros(UPDATE_WORDS, np.uint64)
         context[log.UPDATES] = updates.ctypes.data
-        self._kept += [updates, progress, undefined, exits, writes, reads, aside, tags, scratch]
+        self._kept += [
+            tags_of_lds,
+            updates,
+            progress,
+            undefined,
+            exits,
+            writes,
+            reads,
+            aside,
+            tags,
+            scratch,
+        ]
 
     def close(self, *, failed: bool) -> None:
         """Report what was seen, also when the launch broke off: it may say why."""

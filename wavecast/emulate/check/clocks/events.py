@@ -23,7 +23,6 @@ from wavecast.emulate.check.clocks.clocks import (
     ACQUIRED,
     ARRIVE,
     CLEAN,
-    COLUMNS,
     KEY,
     KEY_READ,
     KEY_SLOTS,
@@ -69,6 +68,9 @@ from wavecast.isa.targets import isa_target
 _NUMBERS: Final = (1 << NUMBER_BITS) - 1
 _EVERYTHING: Final = _NUMBERS
 _VISIBLE: Final = WAVES * STREAMS
+_LANE_ADDRESSES: Final = ctypes.c_uint64 * 64
+_FEW: Final = 8
+"""Lanes whose addresses are read one by one."""
 
 
 def _nothing(launch: int) -> bool:
@@ -315,7 +317,7 @@ class ClockEvents:
     def _write_back(self, thread: ResidentClock, *, system: bool) -> None:
         wave, phase = int(thread.context[state.WAVE]), int(thread.context[state.PHASE])
         stream = self.store_stream
-        stores = self._visible_of_all(thread, stream + ORDERED)
+        stores = self._visible_of_all(thread)[:, stream + ORDERED].copy()
         issued = int(thread.progress[ISSUED + wave * STREAMS + stream])
         stores[wave] = issued
         thread.group.write_backs.append(WriteBack(phase, wave, issued, stores, system))
@@ -326,46 +328,43 @@ class ClockEvents:
         group, wave = thread.group, int(thread.context[state.WAVE])
         store = self.store_stream
         mine, words = wave * STREAMS, thread.progress
-        issued = words[ISSUED:].reshape(-1, STREAMS)[: self.waves, [LOAD, store]].astype(np.uint32)
-        rows = np.empty((self.waves, COLUMNS), np.uint32)
-        rows[:, LOADED] = self._visible_of_all(thread, LOAD + ORDERED)
-        rows[:, STORED] = self._visible_of_all(thread, store + ORDERED)
-        rows[wave, LOADED], rows[wave, STORED] = (
-            words[DONE + mine + LOAD],
-            words[DONE + mine + store],
-        )
-        rows[:, WRITTEN] = rows[:, STORED]
-        far = rows if not self.launch.number else self._far(thread, rows)
+        issued = words[ISSUED : ISSUED + self.waves * STREAMS].reshape(-1, STREAMS)
+        table = self._visible_of_all(thread)
+        rows = table.take((LOAD + ORDERED, store + ORDERED, store + ORDERED), axis=1)
+        assert rows.flags.c_contiguous  # native code reads them
+        rows[wave, LOADED] = words[DONE + mine + LOAD]
+        rows[wave, STORED:] = words[DONE + mine + store]
+        far = rows if not self.launch.number else self._far(thread, table, rows)
         if self.writes_back:
             written = group.written.covered_stores(wave, self.waves)
-            rows[:, WRITTEN] = np.minimum(written, rows[:, STORED])
+            np.minimum(written, rows[:, STORED], out=rows[:, WRITTEN])
         return Release(
-            group.number, wave, instruction, number, self.acquired_clock(thread), rows, issued, far,
-            self.launch.gpu, self.launch.number, self._is_system(instruction),
+            group.number, wave, instruction, number, self.acquired_clock(thread), rows,
+            issued.take((LOAD, store), axis=1).astype(np.uint32), far, self.launch.gpu,
+            self.launch.number, self._is_system(instruction),
         )  # fmt: skip
 
-    def _far(self, thread: ResidentClock, rows: np.ndarray) -> np.ndarray:
+    def _far(self, thread: ResidentClock, table: np.ndarray, rows: np.ndarray) -> np.ndarray:
         """What of `rows` other GPUs get: of other waves what these have waited for, as a barrier
         may not wait for stores on their way to other GPUs."""
         group, wave = thread.group, int(thread.context[state.WAVE])
-        far = np.empty_like(rows)
-        far[:, LOADED] = self._visible_of_all(thread, LOAD)
-        far[:, STORED] = self._visible_of_all(thread, self.store_stream)
+        far = table.take((LOAD, self.store_stream, self.store_stream), axis=1)
         far[wave] = rows[wave]
-        far[:, WRITTEN] = far[:, STORED]
         if self.writes_back_far:
             written = group.written_far.covered_stores(wave, self.waves)
-            far[:, WRITTEN] = np.minimum(written, far[:, STORED])
+            np.minimum(written, far[:, STORED], out=far[:, WRITTEN])
         return far
 
-    def _visible_of_all(self, thread: ResidentClock, stream: int) -> np.ndarray:
-        """`_visible` of all waves: uint32[waves]."""
+    def _visible_of_all(self, thread: ResidentClock) -> np.ndarray:
+        """`_visible` of all waves and streams: uint32[waves, streams]."""
         phase = int(thread.context[state.PHASE])
-        first = (phase & 1) * _VISIBLE + stream
-        words = thread.progress[first : first + self.waves * STREAMS : STREAMS]
+        first = (phase & 1) * _VISIBLE
+        words = thread.progress[first : first + self.waves * STREAMS]
+        table = words.astype(np.uint32) & np.uint32(_NUMBERS)
         end_phases = words >> np.uint64(32)
-        whole = (end_phases != 0) & (end_phases != phase + 1)
-        return np.where(whole, _EVERYTHING, words & np.uint64(_NUMBERS)).astype(np.uint32)
+        if end_phases.any():
+            table[(end_phases != 0) & (end_phases != phase + 1)] = _EVERYTHING
+        return table.reshape(self.waves, STREAMS)
 
     def _store(self, address: int, release: Release, *, update: bool) -> None:
         slot = self.memory.slot(address)
@@ -384,7 +383,12 @@ class ClockEvents:
 def _addresses(addresses: int, lanes: int) -> tuple[np.ndarray, np.ndarray]:
     """The numbers of the lanes of a mask (int64), and the dwords (uint64) at which each of them is,
     of the addresses of all lanes at `addresses`."""
-    table = np.ctypeslib.as_array((ctypes.c_uint64 * 64).from_address(addresses))
+    lane_addresses = _LANE_ADDRESSES.from_address(addresses)
+    if lanes.bit_count() <= _FEW:
+        few = [lane for lane in range(lanes.bit_length()) if lanes >> lane & 1]
+        dwords = np.array([lane_addresses[lane] & ~3 for lane in few], np.uint64)
+        return np.array(few), dwords
+    table = np.ctypeslib.as_array(lane_addresses)
     mask = np.frombuffer(lanes.to_bytes(8, "little"), np.uint8)
     numbers = np.flatnonzero(np.unpackbits(mask, bitorder="little"))
     return numbers, table[numbers] & np.uint64(~3 & (1 << 64) - 1)

@@ -242,10 +242,9 @@ def joined_rows(first: Rows, second: Mapping[int, np.ndarray]) -> Rows:
         before = first.get(group)
         if before is rows:
             continue
-        after = rows if before is None else np.maximum(before, rows)
-        if before is None or not np.array_equal(after, before):
+        if before is None or (rows > before).any():
             total = dict(first) if total is None else total
-            total[group] = after
+            total[group] = rows if before is None else np.maximum(before, rows)
     return first if total is None else total
 
 
@@ -329,7 +328,8 @@ class ReleaseSequence:
     def drop(self, has_ended: Callable[[int], bool]) -> None:
         """Drop the releases of launches that have ended before the one that releases now: it
         releases what they have."""
-        if not any(has_ended(release.launch) for release in self.releases):
+        launches = {release.launch for release in self.releases}
+        if not any(map(has_ended, launches)):
             return
         self.releases = [release for release in self.releases if not has_ended(release.launch)]
         self.views = {}

@@ -31,6 +31,7 @@ from wavecast.emulate.check.clocks.records import (
     TABLE_WORDS,
     VOLATILE,
     WAVE,
+    WRITES,
 )
 from wavecast.emulate.check.counters import DONE, ISSUED, LOAD, STORE, STREAMS
 from wavecast.emulate.check.pointers.reach import source_access
@@ -82,6 +83,20 @@ class GlobalAccess:
                     *((slot, self.array(index, n)) for n, slot in enumerate(self.arrays)),
                 ):
                     builder.store(load(builder, pointer, I64, 8), slot)
+
+    def has_no_records(self) -> Any:
+        """Whether all lanes lie in one range without records (i1)."""
+        out, builder, lanes = self.out, self.out.builder, self.lanes
+        start, stop = out.get(self.start, I64), out.get(self.stop, I64)
+        length = builder.sub(stop, start)
+        size = I64(out.access.bytes)
+        end = builder.add(builder.sub(lanes.highest, start), size)
+        return self.watched.all_of(
+            builder.icmp_unsigned("==", out.get(self.arrays[WRITES], I64), I64(0)),
+            builder.icmp_unsigned("<", builder.sub(lanes.lowest, start), length),
+            builder.icmp_unsigned("<=", lanes.lowest, lanes.highest),
+            builder.icmp_unsigned("<=", end, length),
+        )
 
     def bound(self, index: Any, which: int) -> Any:
         """The slot of the first (0) or end (1) address of a known range."""

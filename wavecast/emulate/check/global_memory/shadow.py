@@ -15,6 +15,7 @@ from wavecast.emulate.check.global_memory.quick import QuickRecords
 from wavecast.emulate.check.global_memory.races import GlobalRaces
 from wavecast.emulate.check.global_memory.releases import synchronise
 from wavecast.emulate.check.lds.shadow import Dwords
+from wavecast.emulate.check.lds.tags import TAGGED, LdsTags
 from wavecast.emulate.check.shadow import Watched
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
@@ -31,7 +32,11 @@ def build(out: Outlined) -> None:
     races, quick = GlobalRaces(access), QuickRecords(access)
     into_lds = Dwords(shadow, stores=True) if shadow.kind == "tolds" else None
     flat = Dwords(shadow) if out.access.mode == "flat" else None
-    with out.each_lane(lanes.live) as lane:
+    left = lanes.live
+    if flat is None:  # most ranges that are only loaded have no records
+        nothing = access.has_no_records()
+        left = builder.select(nothing, out.mask(0), left)
+    with out.each_lane(left) as lane:
         address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
         with builder.if_then(builder.not_(quick.record(address)), likely=False):
             races.touch(lane, address)
@@ -44,8 +49,18 @@ def build(out: Outlined) -> None:
     if into_lds is not None:
         offset = builder.ptrtoint(out.rows, I64)
         limit = shadow.word(state.LDS_BYTES)
-        with out.each_lane(out.exec) as lane:
-            inset = builder.add(offset, builder.mul(lane, I64(out.access.lds_step)))
+
+        def locate(lane: Any) -> Any:
+            return builder.add(offset, builder.mul(lane, I64(out.access.lds_step)))
+
+        filled: Any = out.exec
+        if TAGGED in shadow.traits:
+            end = locate(I64(out.lanes - 1))
+            end = builder.add(end, I64(4 * out.access.dwords))
+            tags, fits = LdsTags(into_lds.records), builder.icmp_unsigned("<=", end, limit)
+            filled = tags.lanes_left(out.exec, locate, fits)
+        with out.each_lane(filled) as lane:
+            inset = locate(lane)
             end = builder.add(inset, I64(4 * out.access.dwords))
             first = builder.lshr(inset, I64(2))
             with (

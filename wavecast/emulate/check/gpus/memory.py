@@ -17,7 +17,7 @@ from wavecast.emulate.check.clocks.records import (
     RELEASES,
 )
 from wavecast.emulate.check.clocks.release_memory import ReleaseMemory
-from wavecast.emulate.hostmemory import sparse_zeros
+from wavecast.emulate.hostmemory import fits_large_pages, sparse_zeros
 from wavecast.emulate.tensors import AddressInterval
 from wavecast.json_objects import Count, JsonObject, doc
 
@@ -27,8 +27,8 @@ class MemoryRecords:
     """The records of some memory, one word per dword: `writes` (two arrays), `reads` of each GPU
     (two arrays), those of `aside`, and `versions` where releases are kept."""
 
-    writes: tuple[np.ndarray, np.ndarray]
-    reads: tuple[tuple[np.ndarray, np.ndarray], ...]
+    writes: tuple[np.ndarray, ...]
+    reads: tuple[tuple[np.ndarray, ...], ...]
     aside: np.ndarray
     versions: np.ndarray | None = None
 
@@ -125,8 +125,9 @@ class GpuMemory:
         dwords = (end - first + 3) // 4
         memory_records = self._known.get(memory)
         if memory_records is None:
+            huge = fits_large_pages(8 * dwords, 2 * (self._gpus + 1) * 8 * dwords)
             pairs = [
-                (sparse_zeros(dwords, np.uint64), sparse_zeros(dwords, np.uint64))
+                tuple(sparse_zeros(dwords, np.uint64, huge=huge) for _ in range(2))
                 for _ in range(self._gpus + 1)
             ]
             memory_records = self._known[memory] = MemoryRecords(

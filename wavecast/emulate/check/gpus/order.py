@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import threading
-from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -26,6 +25,7 @@ from wavecast.emulate.check.gpus.stream_order import (
     NOTHING,
     Before,
     LaunchPositions,
+    LaunchRows,
     RunningWork,
     StreamOrder,
 )
@@ -96,17 +96,30 @@ class GpuOrder:
         with self.lock:
             self._running.discard(launch.number)
             launch.known = _NO_LAUNCHES
-            after = Before({}, all_rows(gained))
+            after = NOTHING
             for number in frozenset().union(*(clock.launches for clock in gained)):
                 after = after.join(self._launches[number].before)
-            partial = {
-                group: rows
-                for group, rows in after.partial.items()
-                if not self._ended_by(after, self._of(group))
-            }
             work = self.streams.running
             if work is not None:
-                work.after = Before(after.ended, partial)
+                learned = self._by_launch(all_rows(gained), after, launch)
+                work.after = after.join(Before({}, learned))
+
+    def _by_launch(
+        self, total: Rows, before: Before, launch: CheckedLaunch
+    ) -> dict[int, LaunchRows]:
+        """Rows of workgroups by the number of their launch: of others than `launch`, and without
+        those that have ended `before`."""
+        groups = np.fromiter(total, np.int64, len(total))
+        positions = np.searchsorted(np.array(self._firsts), groups, side="right") - 1
+        by_launch: dict[int, Rows] = {}
+        for (group, rows), position in zip(total.items(), positions.tolist(), strict=True):
+            by_launch.setdefault(self._numbers[position], {})[group] = rows
+        authors = [(self._launches[number], rows) for number, rows in by_launch.items()]
+        return {
+            author.number: LaunchRows(author.queue, author.position, rows)
+            for author, rows in authors
+            if author is not launch and not self._ended_by(before, author)
+        }
 
     def has_ended(self, launch: int, clock: Clock, other: int) -> bool:
         """Whether launch `other` ended before a wave of `launch` with a clock continues."""
@@ -119,16 +132,20 @@ class GpuOrder:
     def rows(self, launch: int, clock: Clock, record: MemoryRecord) -> np.ndarray | None:
         """The rows of the workgroup of a record, or of any of its launch where several have made
         it, that such a wave knows from the starts it is behind; also from its clock for several."""
-        clocks = [predecessor.before.partial for predecessor in self._behind(launch, clock)]
+        partial = [
+            predecessor.before.partial.get(record.launch)
+            for predecessor in self._behind(launch, clock)
+        ]
+        behind = [launch_rows.rows for launch_rows in partial if launch_rows is not None]
         if record.group is not None:
             total: Rows = {}
-            for groups in clocks:
+            for groups in behind:
                 if record.group in groups:
                     total = joined_rows(total, {record.group: groups[record.group]})
             return total.get(record.group)
         author = self._launches[record.launch]
         end = author.first + math.prod(author.launch.grid)
-        for groups in (clock.all_rows(), *clocks):
+        for groups in (clock.all_rows(), *behind):
             for group, rows in groups.items():
                 if author.first <= group < end:
                     return rows
@@ -153,10 +170,6 @@ class GpuOrder:
     @staticmethod
     def _ended_by(before: Before, launch: CheckedLaunch) -> bool:
         return before.ended.get(launch.queue, 0) >= launch.position
-
-    def _of(self, group: int) -> CheckedLaunch:
-        """The launch of a workgroup."""
-        return self._launches[self._numbers[bisect_right(self._firsts, group) - 1]]
 
     def _full(self, groups: int) -> bool:
         return len(self._numbers) + 1 >= MOST_LAUNCHES or self._groups + groups > MOST_GROUPS

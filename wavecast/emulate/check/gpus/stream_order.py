@@ -39,15 +39,30 @@ class QueueMarker(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
+class LaunchRows:
+    """Rows of workgroups of a launch that may run, which is at a `position` of queue number
+    `queue`."""
+
+    queue: int
+    position: int
+    rows: Rows
+
+    def join(self, other: LaunchRows) -> LaunchRows:
+        """What any of both knows; itself where the other knows no more."""
+        rows = joined_rows(self.rows, other.rows)
+        return self if rows is self.rows else LaunchRows(self.queue, self.position, rows)
+
+
+@dataclass(frozen=True, slots=True)
 class Before:
-    """What has happened before: by queue how much of its work has ended, and rows of workgroups of
-    other launches (`vector_clock.py`)."""
+    """What has happened before: by queue how much of its work has ended, and by number what is
+    known of launches that have not ended before (`vector_clock.py`)."""
 
     ended: Mapping[int, int] = field(default_factory=dict)
-    partial: Rows = field(default_factory=dict)
+    partial: Mapping[int, LaunchRows] = field(default_factory=dict)
 
     def join(self, other: Before) -> Before:
-        """What has happened before by either."""
+        """What has happened before by either; itself where the other knows no more."""
         if other is self or other is NOTHING:
             return self
         if self is NOTHING:
@@ -55,7 +70,30 @@ class Before:
         counts = dict(self.ended)
         for queue, count in other.ended.items():
             counts[queue] = max(count, counts.get(queue, 0))
-        return Before(counts, joined_rows(self.partial, other.partial))
+        partial = _not_ended(counts, self.partial)
+        for number, entry in _not_ended(counts, other.partial).items():
+            mine = partial.get(number)
+            partial[number] = entry if mine is None else mine.join(entry)
+        joined = Before(counts, partial)
+        same = counts == self.ended and len(joined.partial) == len(self.partial)
+        if same and all(joined.partial[at] is entry for at, entry in self.partial.items()):
+            return self
+        return joined
+
+    def without_ended(self) -> Before:
+        """Without the rows of launches that have ended before: they are ordered anyway."""
+        partial = _not_ended(self.ended, self.partial)
+        return Before(self.ended, partial) if len(partial) < len(self.partial) else self
+
+
+def _not_ended(
+    ended: Mapping[int, int], partial: Mapping[int, LaunchRows]
+) -> dict[int, LaunchRows]:
+    return {
+        number: entry
+        for number, entry in partial.items()
+        if ended.get(entry.queue, 0) < entry.position
+    }
 
 
 NOTHING: Final = Before()
@@ -143,7 +181,8 @@ class StreamOrder:
             order = self._order(queue)
             after = order.before.join(work.after)
             order.position = work.position
-            order.before = Before({**after.ended, order.number: work.position}, after.partial)
+            ended = {**after.ended, order.number: work.position}
+            order.before = Before(ended, after.partial).without_ended()
             order.ends[work.position] = order.before
             if len(order.ends) > _KEPT:
                 del order.ends[next(iter(order.ends))]

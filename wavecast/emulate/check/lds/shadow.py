@@ -7,7 +7,10 @@ made for is out of bounds: compilers join accesses of neighbouring arrays.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
+
+from llvmlite import ir
 
 from wavecast.emulate.check.lds.aside import LdsAside
 from wavecast.emulate.check.lds.order import POLLS, LdsOrder
@@ -25,6 +28,7 @@ from wavecast.emulate.check.lds.records import (
     WRITTEN,
     LdsRecords,
 )
+from wavecast.emulate.check.lds.tags import TAGGED, LdsTags
 from wavecast.emulate.check.pointers.reach import BoundsRow
 from wavecast.emulate.check.shadow import (
     COPIES,
@@ -40,7 +44,7 @@ from wavecast.emulate.lower import state
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import Resolved, resolve
 from wavecast.emulate.reports import Kind
-from wavecast.emulate.values import I1, I32, I64, PTR, constant, element, load
+from wavecast.emulate.values import I1, I32, I64, PTR, constant, element, load, splat
 
 MASKED, MASKED_OFFSETS = 0x7FFFFFFF, 1 << 16
 """The address in LDS that Triton gives lanes which are masked off, and the offsets it may get."""
@@ -60,12 +64,28 @@ def build(out: Outlined) -> None:
         inset = builder.sub(address, base)
         masked = builder.icmp_unsigned("<", builder.sub(inset, I64(MASKED)), I64(MASKED_OFFSETS))
         beyond.when(builder.not_(masked), lane, inset)
-    with out.each_lane(lanes.live) as lane:
+
+    def locate(lane: Any) -> tuple[Any, Any]:
+        """The address of a lane, and where in LDS that is."""
         address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
-        inset = builder.sub(address, base)
-        if COPIES not in shadow.traits:  # where the row has bounds of global memory
-            in_bounds = row.overlaps(inset, I64(out.access.bytes))
-            outside.when(builder.not_(in_bounds), lane, inset)
+        return address, builder.sub(address, base)
+
+    if COPIES not in shadow.traits:  # where the row has bounds of global memory
+        size = I64(out.access.bytes)
+        span = builder.sub(lanes.lowest, base), builder.sub(lanes.highest, base)
+        some_outside = builder.not_(row.overlaps_all(*span, size))
+        with builder.if_then(some_outside, likely=False), out.each_lane(lanes.live) as lane:
+            _, inset = locate(lane)
+            outside.when(builder.not_(row.overlaps(inset, size)), lane, inset)
+    left = lanes.live
+    if TAGGED in shadow.traits:
+        tags = LdsTags(dwords.records)
+        left = tags.lanes_left(lanes.live, lambda lane: locate(lane)[1])
+        if shadow.plain_store:
+            with builder.if_then(out.get(tags.again, I1), likely=False):
+                dwords.compare_all_lanes(lanes, locate)
+    with out.each_lane(left) as lane:
+        address, inset = locate(lane)
         first = builder.lshr(inset, I64(2))
         with builder.if_then(builder.not_(dwords.quick.record(inset, first)), likely=False):
             dwords.access(lane, address, inset, lanes)
@@ -123,6 +143,39 @@ class Dwords:
         again = builder.and_(self.records.again(written), some)
         conflict, other = lane_conflict(shadow, lanes, again, lane, index, dword_address)
         self.lane_races.when(conflict, lane, inset, None, other)
+
+    def compare_all_lanes(self, lanes: Resolved, locate: Callable[[Any], tuple[Any, Any]]) -> None:
+        """The same for a store of which two lanes have a dword in common; `locate(lane)` gives a
+        lane's address, and its offset in LDS."""
+        out, shadow, builder = self.out, self.watched, self.out.builder
+        differs = out.room(I1, I1(0))
+        kind = ir.VectorType(I64, out.lanes)
+        addresses = builder.load(lanes.addresses, align=8, typ=kind)
+        with out.each_lane(lanes.live) as lane:  # most have the value of the lane before them
+            address, _ = locate(lane)
+            same = builder.icmp_unsigned("==", addresses, splat(builder, address, out.lanes))
+            number = lane if out.lanes == 64 else builder.trunc(lane, out.mask)
+            lower = builder.sub(builder.shl(out.mask(1), number), out.mask(1))
+            before = builder.and_(builder.bitcast(same, out.mask), builder.and_(lower, lanes.live))
+            with builder.if_then(builder.icmp_unsigned("!=", before, out.mask(0))):
+                zeros = builder.ctlz(before, I1(0))
+                nearest = builder.sub(out.mask(out.lanes - 1), zeros)
+                nearest = nearest if out.lanes == 64 else builder.zext(nearest, I64)
+                for index in range(out.access.dwords):
+                    values = (shadow.stored_dword(which, index) for which in (lane, nearest))
+                    other = builder.icmp_unsigned("!=", *values)
+                    builder.store(builder.or_(out.get(differs, I1), other), differs)
+        with builder.if_then(out.get(differs, I1), likely=False):
+            self._report_lanes(lanes, locate)
+
+    def _report_lanes(self, lanes: Resolved, locate: Callable[[Any], tuple[Any, Any]]) -> None:
+        shadow, builder = self.watched, self.out.builder
+        with self.out.each_lane(lanes.live) as lane:
+            address, inset = locate(lane)
+            for index in range(self.out.access.dwords):
+                at, offset = (builder.add(value, I64(4 * index)) for value in (address, inset))
+                conflict, other = lane_conflict(shadow, lanes, I1(1), lane, index, at)
+                self.lane_races.when(conflict, lane, offset, None, other)
 
     def touch(self, lane: Any, dword: Any, bytes_: Any, changes: Any) -> None:
         """Check one dword, then record the access. A store that `changes` nothing conflicts with

@@ -24,7 +24,7 @@ from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
 from wavecast.emulate.lower.sites import call_observing
 from wavecast.emulate.reports import Kind
-from wavecast.emulate.values import I1, I32, I64, PTR, context_word, element, load
+from wavecast.emulate.values import I1, I16, I32, I64, PTR, context_word, element, load, splat
 from wavecast.emulate.written_bytes import DWORD
 from wavecast.isa.instruction import Instruction
 
@@ -111,6 +111,12 @@ class BoundsRow:
         """What leads from a byte to the one that says whether it has been written (i64), 0 where
         that is not followed."""
         return load(self.builder, element(self.builder, self._row, WRITTEN, I64), I64, 8)
+
+    def overlaps_all(self, lowest: Any, highest: Any, size: Any) -> Any:
+        """Whether `size` bytes from any address of a span on overlap the one interval (i1)."""
+        builder = self.builder
+        ends = builder.icmp_unsigned(">", builder.add(lowest, size), self.first)
+        return builder.and_(ends, builder.icmp_unsigned("<", highest, self.end))
 
     def overlaps(self, address: Any, size: Any) -> Any:
         """Whether one of `size` bytes from `address` on lies in an interval (i1)."""
@@ -220,7 +226,10 @@ def _build(out: Outlined) -> None:
     if not out.access.detail.startswith("store"):
         checks_canary = builder.icmp_unsigned("!=", canary, I64(0))
         checks_canary = builder.and_(checks_canary, builder.not_(asked_bytes))
-        with builder.if_then(builder.and_(checks_canary, some)):
+        checks_canary = builder.and_(checks_canary, some)
+        if out.access.bytes != 1:
+            checks_canary = _unless_differs(out, row, lanes, canary, checks_canary)
+        with builder.if_then(checks_canary, likely=False):
             fresh = Findings(out, Kind.UNINITIALISED_GLOBAL)
             _each_fresh(out, row, lanes, canary, fresh)
             fresh.log(instruction)
@@ -315,17 +324,56 @@ def _each_fresh(
 ) -> None:
     """Compare the dwords of every lane with the pattern. Memory of no range is left to the access
     itself, which faults."""
-    builder = out.builder
+    builder, in_range = out.builder, out.room(I1)
     with out.each_lane(lanes.live) as lane:
         address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
-        in_range = builder.or_(
-            lanes.trusted, is_known(builder, out.context, address, I64(out.access.bytes))
-        )
-        with builder.if_then(in_range, likely=True):
+        builder.store(lanes.trusted, in_range)
+        with builder.if_then(builder.not_(lanes.trusted), likely=False):
+            size = I64(out.access.bytes)
+            builder.store(is_known(builder, out.context, address, size), in_range)
+        with builder.if_then(out.get(in_range, I1), likely=True):
             for number in range(out.access.dwords):
                 at = builder.add(address, I64(4 * number))
                 condition, where = _is_fresh(builder, at, canary, row.granule, out.access.bytes)
                 fresh.when(condition, lane, where)
+
+
+def _unless_differs(out: Outlined, row: BoundsRow, lanes: Resolved, canary: Any, asked: Any) -> Any:
+    """`asked` (i1), unless no half of what the lanes access is the pattern's, found lane by lane
+    but without branches."""
+    builder, size = out.builder, out.access.bytes
+    halves = max(1, size // 2)
+    kind, bits = ir.VectorType(I16, halves), ir.IntType(halves)
+    answer, alike, low_bits = out.room(I1, asked), out.room(bits, bits(0)), out.room(I64, I64(0))
+    upper = builder.or_(builder.lshr(canary, I64(32)), builder.shl(canary, I64(32)))
+    first_bytes = [builder.bitcast(value, ir.VectorType(I16, 4)) for value in (canary, upper)]
+    cyclic = ir.Constant(ir.VectorType(I32, halves), [n % 4 for n in range(halves)])
+    patterns = [builder.shuffle_vector(value, value, cyclic) for value in first_bytes]
+    with builder.if_then(builder.and_(asked, lanes.trusted), likely=True):
+        with out.each_lane(lanes.live) as lane:
+            address = load(builder, element(builder, lanes.addresses, lane, I64), I64, 8)
+            value = builder.load(builder.inttoptr(address, PTR), align=1, typ=kind)
+            if size == 2:
+                inset = builder.shl(builder.and_(address, I64(6)), I64(3))
+                pattern = builder.trunc(builder.lshr(canary, inset), I16)
+                pattern = splat(builder, pattern, 1)
+            else:
+                second = builder.icmp_unsigned("!=", builder.and_(address, I64(4)), I64(0))
+                pattern = builder.select(second, patterns[1], patterns[0])
+            same = builder.bitcast(builder.icmp_unsigned("==", value, pattern), bits)
+            builder.store(builder.or_(out.get(alike, bits), same), alike)
+            builder.store(builder.or_(out.get(low_bits, I64), address), low_bits)
+        same = out.get(alike, bits)
+        hit = builder.icmp_unsigned("!=", same, bits(0))
+        if size >= 4:  # only whole dwords count, unless the tensor's elements are halves
+            pairs = builder.and_(same, builder.lshr(same, bits(1)))
+            pairs = builder.and_(pairs, bits(0x5555 & (1 << halves) - 1))
+            whole = builder.icmp_unsigned("!=", pairs, bits(0))
+            has_halves = builder.icmp_unsigned("==", row.granule, I64(2))
+            hit = builder.select(has_halves, hit, whole)
+        odd = builder.and_(out.get(low_bits, I64), I64(min(size, 4) - 1))
+        builder.store(builder.or_(hit, builder.icmp_unsigned("!=", odd, I64(0))), answer)
+    return builder.and_(asked, out.get(answer, I1))
 
 
 def _is_fresh(
