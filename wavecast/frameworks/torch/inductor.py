@@ -99,7 +99,7 @@ class InductorPass(CustomGraphPass):
         return get_hash_for_files(tuple(map(str, texts)))
 
     def _report(self, node: Node, what: str, name: str) -> None:
-        self.replaced.done.append(Done(nodes.place(node), what, name))
+        self.replaced.done.append(Done(nodes.origin(node), what, name))
 
     def _substitute(self, node: Node) -> None:
         function: Any = node.target
@@ -111,7 +111,7 @@ class InductorPass(CustomGraphPass):
         substitute, name = substitute_of(function, args, keywords), nodes.name(node)
         reason = why_not(function, args, keywords)
         if reason:
-            self.replaced.left.append(Left(nodes.place(node), name, reason))
+            self.replaced.left.append(Left(nodes.origin(node), name, reason))
             return
         node.op, node.target = "call_function", substitute.call
         self._report(node, name, substitute.operator)

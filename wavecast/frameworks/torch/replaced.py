@@ -72,14 +72,14 @@ class Replaced:
 def left_lines(entries: Iterable[Left]) -> list[str]:
     """A line for each kind of call that stayed as it was, for one reason: how many there are, why,
     and where the first is."""
-    places: dict[tuple[str, str], list[str]] = {}
+    locations: dict[tuple[str, str], list[str]] = {}
     for entry in entries:
-        places.setdefault((entry.what, entry.why), []).append(entry.where)
+        locations.setdefault((entry.what, entry.why), []).append(entry.where)
     lines = []
-    for (what, why), where in places.items():
+    for (what, why), where in locations.items():
         others = f" and {len(where) - 1} more" if len(where) > 1 else ""
-        place = f" (at {where[0]}{others})" if where[0] else ""
-        lines.append(f"{len(where)} x {what} left: {why}{place}")
+        location = f" (at {where[0]}{others})" if where[0] else ""
+        lines.append(f"{len(where)} x {what} left: {why}{location}")
     return lines
 
 

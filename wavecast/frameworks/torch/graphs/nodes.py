@@ -54,7 +54,7 @@ def name(node: Any) -> str:
     return method[1] if method else node.target
 
 
-def place(node: Node) -> str:
+def origin(node: Node) -> str:
     """Where in a model a node is from: the path of its module and the line of the module's file, as
     far as Dynamo says so, else the line that called PyTorch, or the name of the node."""
     modules = list(node.meta.get("nn_module_stack", {}).values())
@@ -63,8 +63,8 @@ def place(node: Node) -> str:
     path = re.sub(r"\[['\"]?(\w+)['\"]?\]", r".\1", path.replace("._modules", "")).strip(".")
     frames = _FRAME.findall(node.meta.get("stack_trace") or "")
     file = getattr(sys.modules.get(getattr(kind, "__module__", "")), "__file__", None)
-    own = [frame for frame in frames if frame[0] == file] or frames
-    line = f"{Path(own[-1][0]).name}:{own[-1][1]}" if own else node.name
+    in_module = [frame for frame in frames if frame[0] == file] or frames
+    line = f"{Path(in_module[-1][0]).name}:{in_module[-1][1]}" if in_module else node.name
     return f"{path} ({line})" if path else line
 
 
@@ -162,6 +162,6 @@ def kept_dimension(node: Any, label: str = "dim") -> Any:
 
 __all__ = [
     "ANDS", "FLOOR_DIVISIONS", "Report", "alike", "argument", "calls", "getitem", "is_given",
-    "kept_dimension", "name", "named_values", "pairs", "place", "put", "put_parts", "uncast",
+    "kept_dimension", "name", "named_values", "origin", "pairs", "put", "put_parts", "uncast",
     "value", "values", "writes",
 ]  # fmt: skip
