@@ -57,8 +57,9 @@ def gather_tokens(cache: Tensor, pages: Tensor, lengths: Tensor) -> Tensor:
     """All tokens of sequences [tokens, columns], sequence by sequence, from a cache [pages, page
     size, columns]; `pages` [sequences, pages], `lengths` [sequences]."""
     lengths, size = lengths.long(), cache.shape[1]
-    sequence = torch.repeat_interleave(torch.arange(lengths.shape[0]), lengths)
-    position = torch.arange(sequence.shape[0]) - (lengths.cumsum(0) - lengths)[sequence]
+    sequence = torch.repeat_interleave(lengths)
+    position = torch.arange(len(sequence), device=lengths.device)
+    position = position - (lengths.cumsum(0) - lengths)[sequence]
     return cache[pages[sequence, position // size].long(), position % size]
 
 
