@@ -1,7 +1,7 @@
 """What makes vLLM choose the library on the GPU that it finds itself.
 
 With Inductor, its default, vLLM leaves layers to their form in plain PyTorch (`custom_ops` is
-`["none"]`), and takes attention of its own unless another is selected.
+`["none"]`), and takes its attention unless another is selected.
 """
 
 # pyright: reportMissingImports=false

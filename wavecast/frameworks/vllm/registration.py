@@ -22,13 +22,12 @@ from wavecast.frameworks.vllm import (
     quantised,
     quantised_experts,
 )
-from wavecast.frameworks.vllm.plugin import LOCAL, requested_gpu
 
 
-def register() -> None:
+def register(*, local: bool = False) -> None:
     """Register the attention backend as CUSTOM, a layer for each of vLLM's that the library covers,
     kernels of quantised linear layers as the first of this platform, and formats of checkpoints
-    whose experts are quantised. On the GPU that vLLM finds, have its platform choose the attention.
+    whose experts are quantised. With `local`, have the platform of vLLM's GPU choose the attention.
     A second call does nothing."""
     register_backend(AttentionBackendEnum.CUSTOM, preferred.ATTENTION)
     for layer in (*layers.LAYERS, *linear.LAYERS, *experts.LAYERS, *quantised.LAYERS):
@@ -47,7 +46,7 @@ def register() -> None:
             kernels.insert(0, kernel)
     for name, config in (quantised_experts.CONFIGS | integer_experts.CONFIGS).items():
         register_quantization_config(name)(config)
-    if requested_gpu() == LOCAL:
+    if local:
         preferred.prefer(type(current_platform))
 
 
