@@ -92,8 +92,8 @@ def with_cache(model: Any) -> Any:
 
 
 def test_caches_of_a_fixed_length() -> None:
-    """Queries and keys are rotated and keys and values written by one operator each, and a write
-    that nothing in the graph reads is not deleted as dead code."""
+    """Queries and keys are rotated, keys and values written and attention computed by one operator
+    each, and a write that nothing in the graph reads is not deleted as dead code."""
     model, rewriting = made("Llama", num_hidden_layers=1), ops.inductor_pass()
     with torch.no_grad():
         expected = generated(model, with_cache(model))
@@ -102,7 +102,8 @@ def test_caches_of_a_fixed_length() -> None:
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
     done = Counter(one.operator for one in rewriting.replaced.done)
     assert done["kv_cache_write"] == 2  # of a prompt and of a token
-    assert done["rope"] == 2
+    assert done["rope"] == done["attention"] == 2
+    assert not rewriting.replaced.left
     assert device.executed
 
 
