@@ -63,7 +63,7 @@ def triton(session: nox.Session, release: str) -> None:
 
 
 @nox.session(python="3.11")
-@nox.parametrize("name", FRAMEWORKS)
+@nox.parametrize("name", tuple(FRAMEWORKS))
 def frameworks(session: nox.Session, name: str) -> None:
     """A framework as its page installs it on a machine without a GPU, and its tests."""
     session.install(TORCH)
