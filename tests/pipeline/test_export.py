@@ -7,6 +7,7 @@ import io
 import json
 import shutil
 import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -216,6 +217,58 @@ def undefined_symbols(made: Path) -> set[str]:
     symbols: Any = ELFFile(io.BytesIO(made.read_bytes())).get_section_by_name(".symtab")
     names = {one.name for one in symbols.iter_symbols() if one["st_shndx"] == "SHN_UNDEF"}
     return names - {"", "_GLOBAL_OFFSET_TABLE_"}
+
+
+PROGRAM = """
+#include <cmath>
+#include <cstdio>
+#include <vector>
+#include "wc.h"
+extern "C" int hipMalloc(void **, size_t);
+extern "C" int hipMemcpy(void *, const void *, size_t, int);
+int main() {
+    wc *handle;
+    int status = wc_create(&handle);
+    if (status) { std::puts(wc_error(status)); return 1; }
+    std::vector<float> x(64 * 512), y(x.size());
+    for (size_t i = 0; i < x.size(); i++) x[i] = std::sin((float)i);
+    void *in, *out;
+    size_t bytes = x.size() * sizeof(float);
+    if (hipMalloc(&in, bytes) || hipMalloc(&out, bytes)) return 2;
+    if (hipMemcpy(in, x.data(), bytes, 1)) return 2;
+    if (wc_run(handle, in, out, nullptr, nullptr) || hipMemcpy(y.data(), out, bytes, 2)) return 3;
+    double worst = 0;
+    for (size_t row = 0; row < x.size(); row += 512) {
+        double sum = 0;
+        for (size_t i = row; i < row + 512; i++) sum += std::exp((double)x[i]);
+        for (size_t i = row; i < row + 512; i++)
+            worst = std::fmax(worst, std::fabs(std::exp((double)x[i]) / sum - y[i]));
+    }
+    std::printf("largest error %s\\n", worst < 1e-7 ? "below 1e-7" : "too large");
+    return wc_destroy(handle);
+}
+"""
+
+
+@pytest.mark.operators
+@pytest.mark.hip
+def test_a_program_in_cpp_runs_on_the_emulated_gpu(tmp_path: Path) -> None:
+    """Built by gcc and g++ without headers of ROCm, linked with the runtime of the emulator."""
+    from wavecast.runtimes.hip_host.library import runtime_folder
+
+    if shutil.which("gcc") is None or shutil.which("g++") is None:
+        pytest.skip("needs gcc and g++")
+    sizes = {"rows": 64, "columns": 512, "dtype": "float32"}
+    files = export_files("wc", export(registry.operator("softmax"), sizes, [arch.load("gfx942")]))
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "main.cpp").write_text(PROGRAM)
+    link = [f"-L{runtime_folder()}", "-lamdhip64", "-o", "program"]
+    for command in (["gcc", "-c", "wc.c"], ["g++", "main.cpp", "wc.o", *link]):
+        subprocess.run(command, cwd=tmp_path, check=True)
+    command = [sys.executable, "-m", "wavecast", "run", "--arch", "gfx942", "./program"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "largest error below 1e-7\n"), ended.stderr
 
 
 def test_what_the_launcher_says_of_drivers_is_theirs(tmp_path: Path) -> None:
