@@ -1,5 +1,6 @@
 """Versions that users have: `make matrix`, and those they will have: `make newest`, which locks
-them in constraints.txt. An interpreter that is not installed is skipped."""
+them in constraints.txt. An interpreter that is not installed is skipped.
+Frameworks, each as its users install it: `make test-frameworks`."""
 
 import json
 import os
@@ -32,6 +33,12 @@ OLD = ("3.6", "3.7")
 """The library refuses these on AMD GPUs: they compile some of its operators wrongly."""
 TORCH = os.environ.get("TORCH", "torch==2.13.0")
 """The build of PyTorch that the Makefile names."""
+FRAMEWORKS = {
+    "jax": ("tests/frameworks/jax",),
+    "tensorflow": ("tests/frameworks/tensorflow",),
+    "vllm": ("tests/frameworks/vllm",),
+}
+"""The tests of each framework that `wavecast.frameworks.install` installs."""
 WORKERS = ("-n", "auto", "--maxprocesses", "4", "--dist", "worksteal")
 """As `make test`."""
 CONSTRAINTS = Path("constraints.txt")
@@ -53,6 +60,17 @@ def triton(session: nox.Session, release: str) -> None:
     _install(session, f"triton~={release}.0")
     chosen = "not thorough and not operators" if release in OLD else "not thorough"
     session.run("pytest", "-q", "-m", chosen, *(session.posargs or EXECUTION))
+
+
+@nox.session(python="3.11")
+@nox.parametrize("name", tuple(FRAMEWORKS))
+def frameworks(session: nox.Session, name: str) -> None:
+    """A framework as its page installs it on a machine without a GPU, and its tests."""
+    session.install(TORCH)
+    session.install("--editable", ".", "pytest>=8", "pytest-xdist>=3.5")
+    session.run("python", "-m", "wavecast.frameworks.install", name, env={"TORCH": TORCH})
+    tests = session.posargs or FRAMEWORKS[name]
+    session.run("python", "-m", "pytest", *WORKERS, "-m", "not thorough", *tests)
 
 
 @nox.session(python="3.11")

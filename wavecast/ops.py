@@ -64,6 +64,13 @@ def inductor_pass(*, cached: bool = False) -> InductorPass:
     return InductorPass(cached=cached)
 
 
+def in_graphs() -> Replaced:
+    """What `torch.compile(…, backend="wavecast")` replaced and left in this process so far."""
+    from wavecast.frameworks.torch import inductor
+
+    return inductor.in_graphs
+
+
 def flex_attention(
     query: Any,
     key: Any,
@@ -148,6 +155,7 @@ __all__ = [
     "distributed",
     "expand_sparse24",
     "flex_attention",
+    "in_graphs",
     "inductor_pass",
     "names",
     "operator",

@@ -23,6 +23,32 @@ def test_pages_list_the_operators(engine: str, also: set[str]) -> None:
 
 
 @pytest.mark.torch
+def test_calls_are_counted_outside_of_graphs() -> None:
+    """A graph is compiled once, and says so once; calls that are not compiled are counted."""
+    torch = pytest.importorskip("torch", reason="needs PyTorch")
+    from wavecast.frameworks.serving import ServedCalls
+
+    calls, graphs = ServedCalls(), []
+    norm = calls.serve("RMSNorm", "rms_norm")
+
+    def backend(graph, inputs):
+        graphs.append(graph)
+        return graph.forward
+
+    def program(x, weight):
+        return norm(x, weight, 1e-6) * 2
+
+    x, weight = torch.randn(4, 8), torch.ones(8)
+    torch._dynamo.reset()
+    compiled = torch.compile(program, backend=backend, fullgraph=True)
+    for _ in range(4):
+        torch.testing.assert_close(compiled(x, weight), program(x, weight))
+    assert len(graphs) == 1
+    assert calls == {("RMSNorm", "rms_norm"): 4}
+    assert calls.traced == {("RMSNorm", "rms_norm"): 1}
+
+
+@pytest.mark.torch
 def test_scales_of_gate_and_up_become_one() -> None:
     """Codes of the smaller scale are rounded to the larger; squares at the edge are counted."""
     torch = pytest.importorskip("torch", reason="needs PyTorch")

@@ -54,12 +54,33 @@ def _given(**changed: Any) -> dict[str, Any]:
         ({"dropout": 1.0}, "dropout is 1.0, not from 0 to below 1"),
         ({"soft_cap": -1.0}, "soft_cap is -1.0, negative"),
         ({"sinks": torch.zeros(3)}, "sinks is 3, expected 4"),
+        ({"mask": torch.ones(1, 1, 20, 30)}, "mask is float32; it takes bool"),
+        ({"mask": torch.ones(1, 2, 20, 30, dtype=torch.bool)}, "mask is 1x2x20x30: it has 1 or 4"),
     ],
 )
 def test_bad_arguments(changed: dict[str, Any], message: str) -> None:
     with pytest.raises(ArgumentError) as caught:
         rectangular.attention(**_given(**changed))
     assert message in str(caught.value)
+
+
+def test_masks_of_any_strides() -> None:
+    """Of keys alone, which all queries share, and with elements that lie apart; the gradients too.
+    PyTorch's attention is the oracle."""
+    given = {name: tensor.requires_grad_() for name, tensor in _given().items()}
+    keys = torch.arange(30) % 7 > 0
+    apart = (torch.arange(600).reshape(30, 20) % 5 > 0).t()
+    for mask in (keys.expand(1, 1, 20, 30), apart.expand(1, 1, 20, 30)):
+        heads = [tensor.transpose(1, 2) for tensor in given.values()]
+        expected = torch.nn.functional.scaled_dot_product_attention(
+            *heads, attn_mask=mask, enable_gqa=True
+        )
+        grads = torch.autograd.grad(expected.square().sum(), tuple(given.values()))
+        with wavecast.device("gfx942"):
+            out, _ = ops.attention(**given, mask=mask)
+            got = torch.autograd.grad(out.square().sum(), tuple(given.values()))
+        torch.testing.assert_close(out.transpose(1, 2), expected, atol=2e-6, rtol=1e-5)
+        torch.testing.assert_close(got, grads, atol=1e-5, rtol=1e-5)
 
 
 def test_any_strides() -> None:

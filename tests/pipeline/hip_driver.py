@@ -18,12 +18,11 @@ typedef void *hipModule_t;
 typedef struct function *hipFunction_t;
 typedef void *hipDeviceptr_t;
 typedef void *hipStream_t;
-typedef struct { char gcnArchName[256]; } hipDeviceProp_t;
 #define HIP_LAUNCH_PARAM_BUFFER_POINTER ((void *)1)
 #define HIP_LAUNCH_PARAM_BUFFER_SIZE ((void *)2)
 #define HIP_LAUNCH_PARAM_END ((void *)3)
 hipError_t hipGetDevice(int *);
-hipError_t hipGetDeviceProperties(hipDeviceProp_t *, int);
+hipError_t hipGetDevicePropertiesR0600(void *, int);
 hipError_t hipModuleLoadData(hipModule_t *, const void *);
 hipError_t hipModuleUnload(hipModule_t);
 hipError_t hipModuleGetFunction(hipFunction_t *, hipModule_t, const char *);
@@ -39,7 +38,7 @@ const char *hipGetErrorString(hipError_t);
 """
 
 RUNTIME = """
-#include <hip/hip_runtime_api.h>
+#include "types.h"
 #include <stdlib.h>
 #include <string.h>
 struct function { const void *code; const char *symbol; };
@@ -50,8 +49,8 @@ launched test_launched;
 static struct function functions[64];
 static int known;
 hipError_t hipGetDevice(int *device) { *device = 0; return 0; }
-hipError_t hipGetDeviceProperties(hipDeviceProp_t *properties, int device)
-{ (void)device; memcpy(properties->gcnArchName, test_gpu, 256); return 0; }
+hipError_t hipGetDevicePropertiesR0600(void *properties, int device)
+{ (void)device; memcpy((char *)properties + 1160, test_gpu, 256); return 0; }
 hipError_t hipModuleLoadData(hipModule_t *module, const void *code)
 { *module = (void *)code; test_open++; return 0; }
 hipError_t hipModuleUnload(hipModule_t module) { (void)module; test_open--; return 0; }
@@ -105,11 +104,10 @@ def compiler() -> list[str]:
 
 
 class Driver:
-    """A launcher that is compiled with the runtime, as a library of C."""
+    """A launcher that is compiled, without headers of ROCm, with the runtime, as a library of C."""
 
     def __init__(self, folder: Path, launcher: Path, gpu: str, launched: Launched) -> None:
-        (folder / "hip").mkdir()
-        (folder / "hip" / "hip_runtime_api.h").write_text(HEADER)
+        (folder / "types.h").write_text(HEADER)
         runtime, library = folder / "runtime.c", folder / "library.so"
         runtime.write_text(RUNTIME)
         flags = [

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import ctypes
+import io
 import json
+import shutil
+import subprocess
+import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from elftools.elf.elffile import ELFFile
 
 torch = pytest.importorskip("torch", reason="needs PyTorch")
-pytest.importorskip("triton", reason="needs Triton")
+triton = pytest.importorskip("triton", reason="needs Triton")
 
 import wavecast  # noqa: E402
 from tests.documents.support import validated  # noqa: E402
@@ -169,6 +174,129 @@ def test_two_vendors_and_the_manifest(tmp_path: Path) -> None:
         (launch,) = target["launches"]
         assert launch["low"] <= launch["seconds"] <= launch["high"]
         assert launch["file"] in files
+
+
+LANGUAGES = {"gcc": ["-std=c99", "-Wpedantic"], "g++": ["-x", "c++", "-std=c++11"]}
+
+
+@pytest.mark.operators
+def test_a_launcher_needs_no_headers_of_a_vendor(tmp_path: Path) -> None:
+    """For either vendor, in C and in C++, without a warning; what it then lacks are the functions
+    that the driver's library exports."""
+    sizes = {"rows": 64, "columns": 512, "dtype": "float32"}
+    devices = [arch.load(name) for name in ("gfx942", "sm_90")]
+    files = export_files("wc", export(registry.operator("softmax"), sizes, devices))
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    compilers = {name: options for name, options in LANGUAGES.items() if shutil.which(name)}
+    if not compilers:
+        pytest.skip("needs gcc or g++")
+    for compiler, options in compilers.items():
+        for vendor, macros in (("hip", []), ("cu", ["-DWC_CUDA"])):
+            made = tmp_path / f"{compiler}.{vendor}.o"
+            flags = ["-Wall", "-Wextra", "-Werror", "-nostdlib", "-c", *options, *macros]
+            subprocess.run([compiler, *flags, str(tmp_path / "wc.c"), "-o", str(made)], check=True)
+            lacking = undefined_symbols(made)
+            assert {one for one in lacking if one.startswith(vendor)} == lacking - C_LIBRARY
+            assert len(lacking) > 10
+
+
+C_LIBRARY = {
+    "memcpy",
+    "memset",
+    "strcmp",
+    "strcspn",
+    "malloc",
+    "calloc",
+    "free",
+    "__stack_chk_fail",
+}
+
+
+def undefined_symbols(made: Path) -> set[str]:
+    symbols: Any = ELFFile(io.BytesIO(made.read_bytes())).get_section_by_name(".symtab")
+    names = {one.name for one in symbols.iter_symbols() if one["st_shndx"] == "SHN_UNDEF"}
+    return names - {"", "_GLOBAL_OFFSET_TABLE_"}
+
+
+PROGRAM = """
+#include <cmath>
+#include <cstdio>
+#include <vector>
+#include "wc.h"
+extern "C" int hipMalloc(void **, size_t);
+extern "C" int hipMemcpy(void *, const void *, size_t, int);
+int main() {
+    wc *handle;
+    int status = wc_create(&handle);
+    if (status) { std::puts(wc_error(status)); return 1; }
+    std::vector<float> x(64 * 512), y(x.size());
+    for (size_t i = 0; i < x.size(); i++) x[i] = std::sin((float)i);
+    void *in, *out;
+    size_t bytes = x.size() * sizeof(float);
+    if (hipMalloc(&in, bytes) || hipMalloc(&out, bytes)) return 2;
+    if (hipMemcpy(in, x.data(), bytes, 1)) return 2;
+    if (wc_run(handle, in, out, nullptr, nullptr) || hipMemcpy(y.data(), out, bytes, 2)) return 3;
+    double worst = 0;
+    for (size_t row = 0; row < x.size(); row += 512) {
+        double sum = 0;
+        for (size_t i = row; i < row + 512; i++) sum += std::exp((double)x[i]);
+        for (size_t i = row; i < row + 512; i++)
+            worst = std::fmax(worst, std::fabs(std::exp((double)x[i]) / sum - y[i]));
+    }
+    std::printf("largest error %s\\n", worst < 1e-7 ? "below 1e-7" : "too large");
+    return wc_destroy(handle);
+}
+"""
+
+
+@pytest.mark.operators
+@pytest.mark.hip
+def test_a_program_in_cpp_runs_on_the_emulated_gpu(tmp_path: Path) -> None:
+    """Built by gcc and g++ without headers of ROCm, linked with the runtime of the emulator."""
+    from wavecast.runtimes.hip_host.library import runtime_folder
+
+    if shutil.which("gcc") is None or shutil.which("g++") is None:
+        pytest.skip("needs gcc and g++")
+    sizes = {"rows": 64, "columns": 512, "dtype": "float32"}
+    files = export_files("wc", export(registry.operator("softmax"), sizes, [arch.load("gfx942")]))
+    for name, content in files.items():
+        (tmp_path / name).write_bytes(content)
+    (tmp_path / "main.cpp").write_text(PROGRAM)
+    link = [f"-L{runtime_folder()}", "-lamdhip64", "-o", "program"]
+    for command in (["gcc", "-c", "wc.c"], ["g++", "main.cpp", "wc.o", *link]):
+        subprocess.run(command, cwd=tmp_path, check=True)
+    command = [sys.executable, "-m", "wavecast", "run", "--arch", "gfx942", "./program"]
+    ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (ended.returncode, ended.stdout) == (0, "largest error below 1e-7\n"), ended.stderr
+
+
+def test_what_the_launcher_says_of_drivers_is_theirs(tmp_path: Path) -> None:
+    """By the headers of ROCm and CUDA that Triton contains."""
+    backends = Path(triton.__file__).parent / "backends"
+    facts = {
+        "amd": ("hip/hip_runtime_api.h", "offsetof(hipDeviceProp_t, gcnArchName) == 1160",
+                "sizeof(hipDeviceProp_t) <= 4096", "sizeof(hipError_t) == sizeof(int)",
+                "(size_t)HIP_LAUNCH_PARAM_BUFFER_POINTER == 1",
+                "(size_t)HIP_LAUNCH_PARAM_BUFFER_SIZE == 2", "(size_t)HIP_LAUNCH_PARAM_END == 3"),
+        "nvidia": ("cuda.h", "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR == 75",
+                   "CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR == 76",
+                   "CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES == 8",
+                   "sizeof(CUdeviceptr) == sizeof(unsigned long long)",
+                   "(size_t)CU_LAUNCH_PARAM_BUFFER_POINTER == 1",
+                   "(size_t)CU_LAUNCH_PARAM_BUFFER_SIZE == 2", "(size_t)CU_LAUNCH_PARAM_END == 0"),
+    }  # fmt: skip
+    if shutil.which("gcc") is None:
+        pytest.skip("needs gcc")
+    for vendor, (header, *conditions) in facts.items():
+        checks = "\n".join(f"    if (!({one})) return {n + 1};" for n, one in enumerate(conditions))
+        source, made = tmp_path / f"{vendor}.c", tmp_path / vendor
+        head = f"#include <stddef.h>\n#include <{header}>\n"
+        source.write_text(f"{head}int main(void) {{\n{checks}\n    return 0;\n}}\n")
+        folder = f"-I{backends / vendor / 'include'}"
+        command = ["gcc", "-w", "-D__HIP_PLATFORM_AMD__", folder, str(source), "-o", str(made)]
+        subprocess.run(command, check=True)
+        assert subprocess.run([made], check=False).returncode == 0
 
 
 @pytest.mark.parametrize(

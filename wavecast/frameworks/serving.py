@@ -16,15 +16,27 @@ SQUARE: Final = 128
 
 
 class ServedCalls(Counter[tuple[str, str]]):
-    """Calls by layer of an engine and operator of the library, since the process began."""
+    """Calls by layer of an engine and operator of the library, since the process began, but for
+    those in graphs of `torch.compile`: `traced` has how often each was traced into one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.traced: Counter[tuple[str, str]] = Counter()
 
     def serve(self, layer: str, operator: str) -> Callable[..., Any]:
         """The operator, counted as called for `layer`."""
         call = function(operator)
         key = (layer, operator)
 
+        @torch.compiler.assume_constant_result
+        def trace() -> None:
+            self.traced[key] += 1
+
         def run(*args: Any, **kwargs: Any) -> Any:
-            self[key] += 1
+            if torch.compiler.is_dynamo_compiling():
+                trace()  # run by Dynamo: a counter in its graph would be guarded, and change
+            else:
+                self[key] += 1
             return call(*args, **kwargs)
 
         return run
@@ -45,8 +57,9 @@ def gather_tokens(cache: Tensor, pages: Tensor, lengths: Tensor) -> Tensor:
     """All tokens of sequences [tokens, columns], sequence by sequence, from a cache [pages, page
     size, columns]; `pages` [sequences, pages], `lengths` [sequences]."""
     lengths, size = lengths.long(), cache.shape[1]
-    sequence = torch.repeat_interleave(torch.arange(lengths.shape[0]), lengths)
-    position = torch.arange(sequence.shape[0]) - (lengths.cumsum(0) - lengths)[sequence]
+    sequence = torch.repeat_interleave(lengths)
+    position = torch.arange(len(sequence), device=lengths.device)
+    position = position - (lengths.cumsum(0) - lengths)[sequence]
     return cache[pages[sequence, position // size].long(), position % size]
 
 

@@ -80,6 +80,33 @@ def test_rotary_embeddings(neox: bool) -> None:
     assert served() == {("RotaryEmbedding", "rope")}
 
 
+@pytest.mark.parametrize("rocm", [False, True])
+def test_rotary_embeddings_that_write_the_cache(rocm: bool) -> None:
+    """SGLang's models ask for both at once on GPUs: on ROCm with a mapping, whose caches have pages
+    and may be fp8."""
+    from sglang.kernels.ops.attention.rope import FusedSetKVBufferArg
+    from sglang.srt.layers.rotary_embedding.base import RotaryEmbedding
+
+    layer = RotaryEmbedding(64, 64, 128, 10000, True, torch.bfloat16)
+    positions, slots = torch.tensor([0, 5, 127]), torch.tensor([3, 17, 30])
+    query = torch.randn(3, 4 * 64, dtype=torch.bfloat16)
+    key, value = torch.randn(2, 3, 2 * 64, dtype=torch.bfloat16)
+    dtype = torch.float8_e4m3fnuz if rocm else torch.bfloat16
+    keys, values = torch.zeros(2, 32, 2 * 64, dtype=dtype)
+    argument: Any = FusedSetKVBufferArg(value, keys, values, slots)
+    if rocm:
+        paged = {"key_cache": keys.view(2, 16, 2, 64), "value_cache": values.view(2, 16, 2, 64)}
+        argument = {"v": value.view(3, 2, 64), "k_scale": None, "v_scale": None, **paged}
+        argument |= {"slot_mapping": slots, "swa_slot_mapping": None}
+    expected = layer.forward_native(positions, query, key)
+    found = layer(positions, query, key, fused_set_kv_buffer_arg=argument)
+    for result, right in zip(found, expected, strict=True):
+        close(result, right)
+    close(keys[slots], found[1], 0.07 if rocm else 0.0)
+    close(values[slots], value, 0.07 if rocm else 0.0)
+    assert served() == {("RotaryEmbedding", "rope"), ("RotaryEmbedding", "kv_cache_write")}
+
+
 def test_linear_layers() -> None:
     """Methods are replaced by their exact class; a bias is added."""
     from sglang.srt.layers.quantization import unquant

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import inspect
+import re
+import warnings
 from collections import Counter
 from typing import Any
 
@@ -17,6 +19,8 @@ import torch.nn.functional as F  # noqa: E402
 import wavecast  # noqa: E402
 from tests.targets import thorough_beyond  # noqa: E402
 from wavecast import ops  # noqa: E402
+from wavecast.frameworks.torch import inductor  # noqa: E402
+from wavecast.frameworks.torch.graphs import attention, nodes  # noqa: E402
 
 pytestmark = [
     pytest.mark.torch,
@@ -42,13 +46,13 @@ MODELS = {
 """What differs from `SMALL` in the configuration, and how often each operator is in the graph."""
 
 
-def made(name: str, **changed: int) -> Any:
+def made(name: str, **changed: Any) -> Any:
     torch.manual_seed(0)
     config = getattr(transformers, f"{name}Config")(**{**SMALL, **MODELS[name][0], **changed})
     return getattr(transformers, f"{name}ForCausalLM")(config).eval()
 
 
-def rewritten(function: Any, rewriting: Any) -> Any:
+def rewritten(function: Any, rewriting: Any, dynamic: bool | None = None) -> Any:
     """A function in one graph that the pass has rewritten, run node by node."""
 
     def backend(graph: Any, inputs: Any) -> Any:
@@ -58,7 +62,7 @@ def rewritten(function: Any, rewriting: Any) -> Any:
         return graph.forward
 
     torch._dynamo.reset()
-    return torch.compile(function, backend=backend, fullgraph=True)
+    return torch.compile(function, backend=backend, fullgraph=True, dynamic=dynamic)
 
 
 @pytest.mark.parametrize("name", thorough_beyond(("Mistral", "Qwen3Moe"), MODELS))
@@ -88,8 +92,8 @@ def with_cache(model: Any) -> Any:
 
 
 def test_caches_of_a_fixed_length() -> None:
-    """Queries and keys are rotated and keys and values written by one operator each, and a write
-    that nothing in the graph reads is not deleted as dead code."""
+    """Queries and keys are rotated, keys and values written and attention computed by one operator
+    each, and a write that nothing in the graph reads is not deleted as dead code."""
     model, rewriting = made("Llama", num_hidden_layers=1), ops.inductor_pass()
     with torch.no_grad():
         expected = generated(model, with_cache(model))
@@ -98,7 +102,8 @@ def test_caches_of_a_fixed_length() -> None:
     torch.testing.assert_close(found, expected, rtol=1e-3, atol=1e-4)
     done = Counter(one.operator for one in rewriting.replaced.done)
     assert done["kv_cache_write"] == 2  # of a prompt and of a token
-    assert done["rope"] == 2
+    assert done["rope"] == done["attention"] == 2
+    assert not rewriting.replaced.left
     assert device.executed
 
 
@@ -160,28 +165,141 @@ def mask_of(queries: int, first: int, keys: int, relation: Any) -> Any:
     return relation(q, k)
 
 
+def bands(graph: Any) -> list[tuple[int, int, list[tuple[int, ...]]]]:
+    """(left, right) of the attention in a rewritten graph, with the shapes of its masks."""
+    calls = [node.args[3:] for node in graph.nodes if node.target is attention.banded_attention]
+    return [
+        (left, right, [tuple(nodes.value(mask).shape) for mask in masks])
+        for left, right, _, _, *masks in calls
+    ]
+
+
 @pytest.mark.parametrize(
-    ("relation", "first", "taken"),
+    ("relation", "first", "band"),
     [
-        (lambda q, k: k <= q, 3, True),
-        (lambda q, k: (k <= q) & (k > q - 3), 3, True),
-        (lambda q, k: (q >= k) & (k >= q - 2), 3, True),
-        (lambda q, k: k <= q, 0, False),  # the last query is not at the last key
-        (lambda q, k: k < q, 3, False),
-        (lambda q, k: (k <= q) | (k > q - 3), 3, False),
+        (lambda q, k: k <= q, 3, (-1, 0, [])),
+        (lambda q, k: (k <= q) & (k > q - 3), 3, (2, 0, [])),
+        (lambda q, k: (q >= k) & (k >= q - 2), 3, (2, 0, [])),
+        (lambda q, k: (q - k).abs() <= 2, 3, (2, 2, [])),
+        # the last query is not at the last key
+        (lambda q, k: k <= q, 0, (-1, -1, [(1, 1, 4, 7)])),
+        (lambda q, k: k < q, 3, (-1, -1, [(1, 1, 4, 7)])),
+        (lambda q, k: (k <= q) | (k > q - 3), 3, (-1, -1, [(1, 1, 4, 7)])),
+        (lambda q, k: (k <= q) & (k % 3 > 0), 3, (-1, 0, [(1, 1, 1, 7)])),
     ],
 )
-def test_masks_of_positions(relation: Any, first: int, taken: bool) -> None:
+def test_masks_of_positions(relation: Any, first: int, band: Any) -> None:
     def program(q: Any, k: Any, v: Any) -> Any:
         return F.scaled_dot_product_attention(q, k, v, attn_mask=mask_of(4, first, 7, relation))
 
     q, k, v = torch.randn(1, 2, 4, 16), torch.randn(1, 2, 7, 16), torch.randn(1, 2, 7, 16)
-    rewriting = ops.inductor_pass()
-    found = rewritten(program, rewriting)(q, k, v)
-    expected = program(q, k, v)
-    torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5, equal_nan=True)
-    assert ("attention" in {one.operator for one in rewriting.replaced.done}) == taken
-    assert taken or [one.why for one in rewriting.replaced.left] == ["a mask tensor"]
+    found, graphs = read(program, q, k, v)
+    torch.testing.assert_close(found, program(q, k, v), rtol=1e-4, atol=1e-5, equal_nan=True)
+    assert bands(graphs[0]) == [band]
+
+
+def read(function: Any, *args: Any, dynamic: bool | None = None, **keywords: Any) -> Any:
+    """The result of a function whose graphs the pass has rewritten, and the graphs."""
+    rewriting, graphs = ops.inductor_pass(), []
+
+    def rewrite(graph: Any) -> None:
+        rewriting(graph)
+        graphs.append(graph)
+
+    return rewritten(function, rewrite, dynamic=dynamic)(*args, **keywords), graphs
+
+
+PADDED = torch.tensor([[1] * 9, [0] * 3 + [1] * 6])
+PACKED = torch.tensor([[0, 1, 2, 3, 0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5, 6, 7, 8]])
+
+
+@pytest.mark.parametrize(
+    ("given", "masks"),
+    [
+        ({"use_cache": False}, []),
+        ({"attention_mask": torch.ones_like(PADDED)}, [(2, 1, 1, 9)]),
+        ({"attention_mask": PADDED}, [(2, 1, 1, 9)]),
+        ({"attention_mask": PADDED.flip(1), "use_cache": False}, [(2, 1, 1, 9)]),
+        ({"position_ids": PACKED, "use_cache": False}, [(2, 1, 9, 9)]),
+    ],
+    ids=["no-cache", "ones", "left", "right", "packed"],
+)
+@pytest.mark.parametrize("name", thorough_beyond(("Mistral",), ("Llama", "Mistral")))
+def test_masks_of_tokenizers(name: str, given: Any, masks: Any) -> None:
+    """They stay causal, and in their windows: only what depends on data is a mask, with a row of
+    padding for all queries."""
+    model, tokens = made(name), torch.randint(3, 50, (2, 9))
+    with torch.no_grad():
+        expected = model(tokens, **given).logits
+        found, graphs = read(model, tokens, **given)
+    torch.testing.assert_close(found.logits, expected, rtol=1e-4, atol=1e-5)
+    left = 3 if name == "Mistral" else -1
+    assert bands(graphs[0]) == [(left, 0, masks)] * 2
+
+
+def test_masks_of_any_length_in_training() -> None:
+    """The second length makes a graph for all lengths; gradients are those of PyTorch."""
+    model = made("Llama").train()
+    rewriting, graphs = ops.inductor_pass(), []
+
+    def rewrite(graph: Any) -> None:
+        rewriting(graph)
+        graphs.append(graph)
+
+    call = rewritten(model, rewrite, dynamic=None)
+    for length in (9, 11, 14):
+        tokens, seen = torch.randint(3, 50, (2, length)), torch.ones(2, length, dtype=torch.long)
+        seen[1, :2] = 0
+        losses = [one(tokens, attention_mask=seen, labels=tokens).loss for one in (model, call)]
+        expected, found = (torch.autograd.grad(loss, tuple(model.parameters())) for loss in losses)
+        torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-6)
+    assert [(left, right) for graph in graphs for left, right, _ in bands(graph)] == [(-1, 0)] * 4
+    assert not rewriting.replaced.left
+
+
+def test_encoders_with_padding() -> None:
+    config = transformers.BertConfig(
+        hidden_size=32, intermediate_size=48, num_hidden_layers=1, num_attention_heads=2,
+        vocab_size=50,
+    )  # fmt: skip
+    model, tokens = transformers.BertModel(config).eval(), torch.randint(3, 50, (2, 9))
+    with torch.no_grad():
+        expected = model(tokens, attention_mask=PADDED).last_hidden_state
+        found, graphs = read(model, tokens, attention_mask=PADDED)
+    torch.testing.assert_close(found.last_hidden_state, expected, rtol=1e-4, atol=1e-5)
+    assert bands(graphs[0]) == [(-1, -1, [(2, 1, 1, 9)])]
+
+
+def test_the_attention_of_a_replaced_model_is_causal() -> None:
+    """transformers passes its mask to the operator; the pass reads what of it is a band."""
+    model, tokens = made("Llama"), torch.randint(3, 50, (2, 9))
+    with torch.no_grad():
+        expected = model(tokens, attention_mask=PADDED).logits
+        ops.replace(model)
+        found, graphs = read(model, tokens, attention_mask=PADDED)
+    torch.testing.assert_close(found.logits, expected, rtol=1e-4, atol=1e-5)
+    calls = [node for node in graphs[0].nodes if node.target is attention.masked_operator]
+    assert [(node.kwargs["right"], len(node.args)) for node in calls] == [(0, 4), (0, 4)]
+
+
+def test_what_is_left_is_said_once_with_its_place() -> None:
+    """On stderr, and in the report: of layers of one kind the first is named. A cached graph is
+    read again."""
+    model, tokens = made("Llama", attention_dropout=0.5).train(), torch.randint(3, 50, (1, 9))
+    ops.in_graphs().left.clear()
+    inductor._warned.clear()
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            torch._dynamo.reset()
+            torch.compile(model, backend="wavecast")(tokens)
+    said = [str(one.message) for one in caught if one.category is inductor.LeftToPyTorchWarning]
+    [line] = said
+    place = r"model\.layers\.0\.self_attn \(modeling_llama\.py:\d+\) and 1 more"
+    reason = "2 x scaled_dot_product_attention left: dropout"
+    assert re.fullmatch(rf"wavecast: {reason} \(at {place}\)", line)
+    assert len(ops.in_graphs().left) == 4
+    assert "4 x scaled_dot_product_attention left: dropout" in str(ops.in_graphs())
 
 
 @pytest.mark.operators

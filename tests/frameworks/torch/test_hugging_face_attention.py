@@ -34,7 +34,6 @@ MODELS = {
     },
     "GptOss": {"head_dim": 16, "num_local_experts": 4},  # has sinks
 }  # fmt: skip
-MASK = "a mask tensor"
 
 
 def made(name: str, **other: Any) -> Any:
@@ -106,15 +105,29 @@ def test_windows_are_answered_by_the_operator(name: str, use: Any) -> None:
     ids=lambda value: getattr(value, "__name__", value),
 )
 @torch.no_grad()
-def test_masks_are_left_and_said_to_be(use: Any, name: str) -> None:
+def test_masks_are_answered_by_the_operator(use: Any, name: str) -> None:
     model, tokens = made(name), some_tokens()
     before = use(model, tokens)
     replaced = ops.replace(model)
     torch.testing.assert_close(use(model, tokens), before, rtol=1e-4, atol=1e-5)
-    left = [one.where for one in replaced.left if one.why == MASK]
-    assert sorted(left) == ["model.layers.0.self_attn", "model.layers.1.self_attn"]
+    done = [one.where for one in replaced.done if one.operator == "attention"]
+    assert sorted(done) == ["model.layers.0.self_attn", "model.layers.1.self_attn"]
+    assert not [one for one in replaced.left if "Attention" in one.what]
+
+
+@torch.no_grad()
+def test_masks_of_numbers_are_left_and_said_to_be() -> None:
+    model, tokens = made("Mistral"), some_tokens()
+    numbers = torch.zeros(2, 1, TOKENS, TOKENS).masked_fill(
+        torch.ones(TOKENS, TOKENS, dtype=torch.bool).triu(1), float("-inf")
+    )
+    before = model(tokens, attention_mask=numbers).logits
+    replaced = ops.replace(model)
+    after = model(tokens, attention_mask=numbers).logits
+    torch.testing.assert_close(after, before, rtol=1e-4, atol=1e-5)
     assert "attention" not in {one.operator for one in replaced.done}
-    assert f"Attention left: {MASK}" in str(replaced)
+    why = "Attention left: a mask of numbers (at model.layers.0.self_attn and 1 more)"
+    assert why in str(replaced)
 
 
 @torch.no_grad()
@@ -123,7 +136,7 @@ def test_caches_of_fixed_length_are_right() -> None:
     before = in_a_cache_of_fixed_length(model, tokens)
     replaced = ops.replace(model)
     assert torch.equal(in_a_cache_of_fixed_length(model, tokens), before)
-    assert MASK in {one.why for one in replaced.left}
+    assert "attention" in {one.operator for one in replaced.done}
 
 
 @torch.no_grad()
@@ -134,7 +147,7 @@ def test_windows_that_layers_may_not_say_stay_masks(monkeypatch: pytest.MonkeyPa
     before = model(tokens).logits, model(few).logits, in_a_cache_of_fixed_length(model, few)
     replaced = ops.replace(model)
     torch.testing.assert_close(model(tokens).logits, before[0], rtol=1e-4, atol=1e-5)
-    assert {one.why for one in replaced.left if "Attention" in one.what} == {MASK}
+    assert not [one for one in replaced.left if "Attention" in one.what]
     torch.testing.assert_close(model(few).logits, before[1], rtol=1e-4, atol=1e-5)
     assert "attention" in {one.operator for one in replaced.done}
     assert torch.equal(in_a_cache_of_fixed_length(model, few), before[2])

@@ -64,7 +64,7 @@ class SglangAttentionBackend(AttentionBackend):
         else:
             raise NotImplementedError(f"attention in mode {mode.name}")
         lengths = forward_batch.seq_lens
-        starts = torch.zeros(rows.numel() + 1, dtype=torch.int32)
+        starts = torch.zeros(rows.numel() + 1, dtype=torch.int32, device=rows.device)
         starts[1:] = rows.cumsum(0)
         table = self.req_to_token_pool.req_to_token[forward_batch.req_pool_indices]
         columns = -(-int(lengths.max()) // self.page_size) * self.page_size
@@ -150,8 +150,10 @@ class SglangAttentionBackend(AttentionBackend):
         if self.token_to_kv_pool.dtype.itemsize > 1:
             return {}
         scales = {"k_scale": layer.k_scale_float, "v_scale": layer.v_scale_float}
+        device = self.token_to_kv_pool.get_key_buffer(layer.layer_id).device
         return {
-            name: torch.tensor(1.0 if scale is None else scale) for name, scale in scales.items()
+            name: torch.tensor(1.0 if scale is None else scale, device=device)
+            for name, scale in scales.items()
         }
 
 

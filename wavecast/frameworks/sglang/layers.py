@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+import torch
 from sglang.srt.layers import activation, layernorm
 from sglang.srt.layers.rotary_embedding import base, rope_variant, yarn
 from torch import Tensor
@@ -22,6 +23,7 @@ _gemma_norm_residual: Final = serve("GemmaRMSNorm", "rms_norm_residual")
 _silu_mul: Final = serve("SiluAndMul", "silu_mul")
 _gelu_mul: Final = serve("GeluAndMul", "gelu_mul")
 _rope: Final = serve("RotaryEmbedding", "rope")
+_write: Final = serve("RotaryEmbedding", "kv_cache_write")
 Normed = Tensor | tuple[Tensor, Tensor]
 
 
@@ -93,12 +95,38 @@ def rotary(
     fused_set_kv_buffer_arg: Any = None,
 ) -> tuple[Tensor, Tensor]:
     """Queries and keys [tokens, heads · head] or [tokens, heads, head], rotated by the tables of
-    the layer. Raises NotImplementedError where the cache is to be written at once."""
-    if fused_set_kv_buffer_arg is not None:
-        raise NotImplementedError("rotary embeddings that write the cache, too")
+    the layer, and written to the cache with their values where SGLang asks for both at once. Raises
+    NotImplementedError for caches of sliding windows and of another layout."""
     where = positions if offsets is None else positions + offsets
     outputs = apply_rotary(_rope, self, self.cos_sin_cache.to(query.dtype), where, query, key)
+    if fused_set_kv_buffer_arg is not None:
+        rotated = outputs[1].reshape(where.numel(), -1, self.head_size)
+        write_rotated(rotated, fused_set_kv_buffer_arg)
     return outputs[0], outputs[1]
+
+
+def write_rotated(key: Tensor, argument: Any) -> None:
+    """Write keys [tokens, heads, head] and the values of SGLang's argument to the slots it names:
+    on ROCm a mapping with caches by pages, else an object with caches [slots, heads · head]."""
+    if isinstance(argument, Mapping):
+        if argument["swa_slot_mapping"] is not None or argument["key_cache"].dim() != 4:
+            raise NotImplementedError("rotary embeddings that write a cache of another layout")
+        caches, value = (argument["key_cache"], argument["value_cache"]), argument["v"]
+        slots, scales = argument["slot_mapping"], (argument["k_scale"], argument["v_scale"])
+    else:
+        heads = key.shape[1]
+        slots, scales, value = argument.cache_loc, (None, None), argument.value
+        value = value.reshape(key.shape[0], heads, -1)
+        caches = tuple(
+            cache.view(cache.shape[0], 1, heads, -1)
+            for cache in (argument.k_buffer, argument.v_buffer)
+        )
+    options = {}
+    if caches[0].dtype.itemsize == 1:
+        one = torch.ones((), device=key.device)
+        names = ("k_scale", "v_scale")
+        options = {n: one if s is None else s for n, s in zip(names, scales, strict=True)}
+    _write(key, value, *caches, slots.to(torch.int64), **options)
 
 
 def _add_optional(residual: Tensor, more: Tensor | None) -> Tensor:

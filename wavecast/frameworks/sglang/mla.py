@@ -145,7 +145,8 @@ class SglangLatentBackend(SglangAttentionBackend):
         cache = buffer.view(-1, self.page_size, width)
         if buffer.dtype.itemsize > 1:
             return cache, None
-        return cache, torch.tensor(1.0 if layer.k_scale_float is None else layer.k_scale_float)
+        scale = 1.0 if layer.k_scale_float is None else layer.k_scale_float
+        return cache, torch.tensor(scale, device=cache.device)
 
     def _refuse(self, layer: Any, sinks: Tensor | None, kwargs: dict[str, Any]) -> None:
         features = {

@@ -1,14 +1,14 @@
 """What SGLang's entry points call.
 
-Both do nothing unless the environment has `WAVECAST_SGLANG`: the GPU to emulate on this machine's
-CPU (`gfx942`, `mi300x`).
+Both do nothing unless the environment has `WAVECAST_SGLANG`: a GPU to emulate on this machine's CPU
+(`gfx942`, `mi300x`), or `local` for the GPU that SGLang itself has found.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from wavecast.frameworks.sglang.environment import requested_gpu
+from wavecast.frameworks.sglang.environment import LOCAL, requested_gpu
 
 _PLATFORM: Final = "wavecast.frameworks.sglang.platform.SglangPlatform"
 
@@ -16,7 +16,7 @@ _PLATFORM: Final = "wavecast.frameworks.sglang.platform.SglangPlatform"
 def platform() -> str | None:
     """The class of the platform, for `sglang.srt.platforms`; None where no GPU is emulated. Raises
     UnknownName for an unknown GPU, UsageError for another version of SGLang."""
-    if not requested_gpu():
+    if requested_gpu() in ("", LOCAL):
         return None
     from wavecast import arch
     from wavecast.frameworks.sglang import versions
@@ -28,8 +28,8 @@ def platform() -> str | None:
 
 def register() -> None:
     """Register the attention backend and the sampler, and have steps of models run on the emulated
-    GPU, for `sglang.srt.plugins`. SGLang calls it in each of its processes. Raises UsageError for
-    another version of SGLang."""
+    GPU, or layers on the GPU there is, for `sglang.srt.plugins`. SGLang calls it in each of its
+    processes. Raises UsageError for another version of SGLang."""
     if not requested_gpu():
         return
     from wavecast.frameworks.sglang import versions
@@ -37,7 +37,7 @@ def register() -> None:
     versions.check()
     from wavecast.frameworks.sglang import registration
 
-    registration.register()
+    registration.register(local=requested_gpu() == LOCAL)
 
 
 __all__ = ["platform", "register"]

@@ -21,9 +21,10 @@ _RUNNER: Final = "sglang.srt.model_executor.model_runner.ModelRunner"
 _SCHEDULER: Final = "sglang.srt.managers.scheduler.Scheduler"
 
 
-def register() -> None:
+def register(*, local: bool = False) -> None:
     """Register what has to be known before an engine starts: the attention backend, the sampler,
-    and that steps run on the emulated GPU. A second call does nothing."""
+    and that steps run on the emulated GPU; with `local`, instead of the last, the layers for the
+    GPU that SGLang finds. A second call does nothing."""
     from sglang.srt.layers.attention.attention_registry import (
         ATTENTION_BACKENDS,
         register_attention_backend,
@@ -34,9 +35,15 @@ def register() -> None:
         return
     register_attention_backend(NAME)(_attention)
     register_sampler_backend(NAME, _sampler)
+    HookRegistry.register(f"{_SCHEDULER}.get_internal_state", with_calls, HookType.AFTER)
+    if local:
+        from wavecast.frameworks.sglang import local as gpu_there
+
+        register_layers()
+        gpu_there.register()
+        return
     for method in ("forward", "sample"):
         HookRegistry.register(f"{_RUNNER}.{method}", on_emulated_gpu, HookType.AROUND)
-    HookRegistry.register(f"{_SCHEDULER}.get_internal_state", with_calls, HookType.AFTER)
 
 
 def register_layers() -> None:

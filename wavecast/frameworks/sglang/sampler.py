@@ -40,7 +40,9 @@ class SglangSampler(Sampler):
             if sampling_info.need_min_p_sampling:
                 options["min_p"] = sampling_info.min_ps.float()
         seed = int(torch.randint(_SEEDS, ()))
-        return _sample(probs.log(), torch.ones(rows), **options, seed=seed), None
+        return _sample(
+            probs.log(), torch.ones(rows, device=probs.device), **options, seed=seed
+        ), None
 
 
 __all__ = ["SglangSampler"]

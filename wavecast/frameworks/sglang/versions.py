@@ -7,13 +7,15 @@ from typing import Final
 
 from wavecast.errors import MissingTool, UsageError
 from wavecast.extras import install_hint
+from wavecast.frameworks.requirements import check_requirement
 
 SUPPORTED: Final = ("0.5.23",)
 """Releases that the tests run with. SGLang changes its interfaces in the third number."""
 
 
 def check() -> str:
-    """The version of SGLang. Raises MissingTool without SGLang, UsageError for another release."""
+    """The version of SGLang. Raises MissingTool without SGLang, UsageError for another release, and
+    for one of transformers that it does not take."""
     try:
         release = version("sglang")
     except PackageNotFoundError:
@@ -24,6 +26,7 @@ def check() -> str:
             f"SGLang {release}: wavecast works with {', '.join(SUPPORTED)}",
             hint="unset WAVECAST_SGLANG, or install a release that wavecast works with",
         )
+    check_requirement("sglang", "transformers")
     return release
 
 

@@ -1,10 +1,10 @@
 """Attention of Hugging Face models: transformers looks the function up in a registry, by name, at
 every call, and asks a second registry, by the same name, for the mask.
 
-Masks are only materialised where the operator cannot do without: padding, packed sequences, blocks,
-caches of fixed length. A causal mask, with a window or not, is none at all; the layer then tells
-the attention function its window, as it does with flash attention. Models that do not know flash
-attention may not tell it, so their windows stay masks.
+Masks are only materialised where positions do not say what is seen: padding, packed sequences,
+blocks, caches of fixed length. A causal mask, with a window or not, is none at all; the layer then
+tells the attention function its window, as it does with flash attention. Models that do not know
+flash attention may not tell it, so their windows stay masks.
 """
 
 from __future__ import annotations
@@ -19,7 +19,12 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from wavecast.frameworks.torch.replaced import Done, Left, Replaced, note
-from wavecast.frameworks.torch.substitutes import Reason, autocast_operands, why_not
+from wavecast.frameworks.torch.substitutes import (
+    Reason,
+    autocast_operands,
+    mask_operand,
+    why_not,
+)
 
 NAME: Final = "wavecast"
 """`attn_implementation`: right for all models, windows are masks."""
@@ -156,11 +161,14 @@ def attention(
     **kwargs: Any,
 ) -> tuple[Tensor, None]:
     """An attention function of transformers: [batch, heads, tokens, width] in, tokens before heads
-    out. Without a mask the last query is aligned with the last key. What the operator does not have
-    goes to transformers' own, and into the account of the model."""
+    out. Without a mask the last query is aligned with the last key; a mask of booleans says all
+    that is seen. What the operator does not have goes to transformers' own, and into the account of
+    the model."""
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
     window = _window(module, kwargs) if causal else None
     left = -1 if window is None else window - 1
+    if attention_mask is not None:  # it says what is causal as well
+        causal, left = False, -1
     reason = _left_why(query, key, value, attention_mask, kwargs)
     note(module, OPERATOR, reason)
     if reason:
@@ -170,6 +178,9 @@ def attention(
             module, query, key, value, attention_mask, dropout, scaling, causal, kwargs
         )
     q, k, v = (tensor.transpose(1, 2) for tensor in autocast_operands(query, key, value))
+    mask = None
+    if attention_mask is not None:
+        mask = mask_operand(attention_mask, q.shape[1], k.shape[1])
     out, _ = torch.ops.wavecast.attention(
         q,
         k,
@@ -181,6 +192,7 @@ def attention(
         soft_cap=kwargs.get("softcap") or 0.0,
         dropout=dropout,
         seed=int(torch.randint(2**31, ())) if dropout else 0,
+        mask=mask,
     )
     return out, None
 

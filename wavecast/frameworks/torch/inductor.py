@@ -9,6 +9,8 @@ print(pass_.replaced)
 
 from __future__ import annotations
 
+import copy
+import warnings
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +21,7 @@ from torch.fx import Graph, GraphModule, Node
 
 from wavecast.frameworks.torch import library
 from wavecast.frameworks.torch.graphs import attention, blocks, caches, nodes, norms
-from wavecast.frameworks.torch.replaced import Done, Left, Replaced
+from wavecast.frameworks.torch.replaced import Done, Left, Replaced, left_lines
 from wavecast.frameworks.torch.substitutes import SUBSTITUTES, substitute_of, why_not
 
 Rewrite = Callable[[Graph, Node, nodes.Report], bool]
@@ -31,6 +33,7 @@ REWRITES: Final[Sequence[Rewrite]] = (
     caches.fuse_cache_write,
     attention.fuse_attention,
     attention.fuse_masked_attention,
+    attention.fuse_operator_mask,
     blocks.fuse_gated_activation,
     norms.written_norm,
     norms.called_norm,
@@ -38,20 +41,47 @@ REWRITES: Final[Sequence[Rewrite]] = (
 """In this order, each over the whole graph; then the calls in `SUBSTITUTES` one by one."""
 
 
+class LeftToPyTorchWarning(UserWarning):
+    """Calls in a compiled graph that an operator of the library could have been, and is not."""
+
+
+def warn_left(line: str) -> None:
+    """Say on stderr, once in a process, which calls of a graph stay PyTorch's."""
+    if line not in _warned:
+        _warned.add(line)
+        warnings.warn(f"wavecast: {line}", LeftToPyTorchWarning, stacklevel=2)
+
+
+_warned: Final[set[str]] = set()
+
+in_graphs: Final = Replaced()
+"""What the backend did in all graphs of this process."""
+
+
 class InductorPass(CustomGraphPass):
     """Before autograd sees a graph: applies `REWRITES` and `SUBSTITUTES`. `replaced` tells what it
-    did in all graphs so far.
+    did in all graphs so far; `say` is called with a line for each kind of call that it leaves.
 
     With `cached` PyTorch may take a graph it compiled before from its cache; then the pass does not
     run, and `replaced` does not tell of that graph.
     """
 
-    def __init__(self, *, cached: bool = False) -> None:
+    def __init__(
+        self, *, cached: bool = False, say: Callable[[str], None] | None = warn_left
+    ) -> None:
         library.install()
         self._cached = cached
+        self._say = say
         self.replaced = Replaced()
 
     def __call__(self, graph: Graph) -> None:
+        before = len(self.replaced.left)
+        self._rewrite(graph)
+        if self._say is not None:
+            for line in left_lines(self.replaced.left[before:]):
+                self._say(line)
+
+    def _rewrite(self, graph: Graph) -> None:
         for rewrite in REWRITES:
             for node in nodes.calls(graph):
                 if node.users or nodes.writes(node):
@@ -69,7 +99,7 @@ class InductorPass(CustomGraphPass):
         return get_hash_for_files(tuple(map(str, texts)))
 
     def _report(self, node: Node, what: str, name: str) -> None:
-        self.replaced.done.append(Done(node.name, what, name))
+        self.replaced.done.append(Done(nodes.origin(node), what, name))
 
     def _substitute(self, node: Node) -> None:
         function: Any = node.target
@@ -81,7 +111,7 @@ class InductorPass(CustomGraphPass):
         substitute, name = substitute_of(function, args, keywords), nodes.name(node)
         reason = why_not(function, args, keywords)
         if reason:
-            self.replaced.left.append(Left(node.name, name, reason))
+            self.replaced.left.append(Left(nodes.origin(node), name, reason))
             return
         node.op, node.target = "call_function", substitute.call
         self._report(node, name, substitute.operator)
@@ -92,22 +122,31 @@ def replace_operators(note: Callable[[str], None]) -> None:
     leaves."""
     from torch._inductor import config
 
-    class Noted(InductorPass):
-        def __call__(self, graph: Graph) -> None:
-            super().__call__(graph)
-            for call in self.replaced.left:
-                note(f"{call.what} stays as it is: {call.why}")
-
-    config.pre_grad_custom_pass = Noted()
+    config.pre_grad_custom_pass = InductorPass(say=note)
 
 
 def compile_graph(graph: GraphModule, inputs: Sequence[Any], **options: Any) -> Any:
     """The backend `wavecast` of `torch.compile`: Inductor after `InductorPass`. Takes
-    Inductor's `options`."""
+    Inductor's `options`. What becomes of the graph is in `in_graphs`, also where PyTorch has it in
+    its cache: the pass goes over a copy of it first."""
     from torch._inductor.compile_fx import compile_fx
 
-    patched = {"pre_grad_custom_pass": InductorPass(cached=True), **options.get("options", {})}
+    reading = InductorPass()
+    reading.replaced = in_graphs
+    for module in graph.modules():
+        if isinstance(module, GraphModule):
+            reading(copy.deepcopy(module.graph))
+    rewriting = InductorPass(cached=True, say=None)
+    patched = {"pre_grad_custom_pass": rewriting, **options.get("options", {})}
     return compile_fx(graph, inputs, config_patches=patched)  # pyright: ignore[reportArgumentType]
 
 
-__all__ = ["REWRITES", "InductorPass", "compile_graph", "replace_operators"]
+__all__ = [
+    "REWRITES",
+    "InductorPass",
+    "LeftToPyTorchWarning",
+    "compile_graph",
+    "in_graphs",
+    "replace_operators",
+    "warn_left",
+]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import weakref
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -14,7 +14,7 @@ from torch import nn
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """`what` at `where` (a module's path, a node of a graph) is now `operator`."""
+    """`what` at `where` (a module's path, a line of a graph's module) is now `operator`."""
 
     where: str
     what: str
@@ -62,12 +62,25 @@ class Replaced:
             f"{n} x {what} -> {operator}, if a call permits; none yet, compiled graphs not counted"
             for (what, operator), n in pending.items()
         ]
-        remaining = Counter((entry.what, entry.why) for entry in self.left)
-        lines += [f"{n} x {what} left: {why}" for (what, why), n in remaining.items()]
+        lines += left_lines(self.left)
         lines = lines or ["nothing to replace"]
         if self.predicted is not None:
             lines += ["", str(self.predicted)]
         return "\n".join(lines)
+
+
+def left_lines(entries: Iterable[Left]) -> list[str]:
+    """A line for each kind of call that stayed as it was, for one reason: how many there are, why,
+    and where the first is."""
+    locations: dict[tuple[str, str], list[str]] = {}
+    for entry in entries:
+        locations.setdefault((entry.what, entry.why), []).append(entry.where)
+    lines = []
+    for (what, why), where in locations.items():
+        others = f" and {len(where) - 1} more" if len(where) > 1 else ""
+        location = f" (at {where[0]}{others})" if where[0] else ""
+        lines.append(f"{len(where)} x {what} left: {why}{location}")
+    return lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,4 +127,4 @@ def note(module: nn.Module, operator: str, reason: str | None) -> None:
         entries.append(entry)
 
 
-__all__ = ["Done", "Left", "Replaced", "follow", "note"]
+__all__ = ["Done", "Left", "Replaced", "follow", "left_lines", "note"]

@@ -178,8 +178,14 @@ def attention(
 ) -> Tensor:
     """`torch.nn.functional.scaled_dot_product_attention` of [batch, heads, tokens, width]."""
     q, k, v = (tensor.transpose(1, 2) for tensor in autocast_operands(query, key, value))
-    out, _ = torch.ops.wavecast.attention(q, k, v, causal=is_causal, scale=scale)
+    mask = None if attn_mask is None else mask_operand(attn_mask, q.shape[1], k.shape[1])
+    out, _ = torch.ops.wavecast.attention(q, k, v, causal=is_causal, scale=scale, mask=mask)
     return out.transpose(1, 2)
+
+
+def mask_operand(mask: Tensor, queries: int, keys: int) -> Tensor:
+    """A mask [batch or 1, heads or 1, queries, keys] of one that broadcasts to that."""
+    return mask[(None,) * (4 - mask.dim())].expand(-1, -1, queries, keys)
 
 
 def _no_attention(
@@ -196,8 +202,10 @@ def _no_attention(
     wrong = floating(*autocast_operands(query, key, value))
     if wrong:
         return wrong
-    if attn_mask is not None:
-        return "a mask tensor"
+    if attn_mask is not None and attn_mask.dtype != torch.bool:
+        return "a mask of numbers"
+    if attn_mask is not None and is_causal:
+        return "causal, and a mask"
     if dropout_p:
         return "dropout"
     if query.dim() != 4:
@@ -323,6 +331,7 @@ __all__ = [
     "Substitute",
     "autocast_operands",
     "floating",
+    "mask_operand",
     "substitute_of",
     "why_not",
 ]

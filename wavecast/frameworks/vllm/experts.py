@@ -13,6 +13,7 @@ from vllm.model_executor.layers.fused_moe.unquantized_fused_moe_method import (
     UnquantizedFusedMoEMethod,
 )
 
+from wavecast.frameworks.vllm.preferred import OnByDefault
 from wavecast.frameworks.vllm.served import serve
 
 _route: Final = serve("FusedMoE", "moe_route")
@@ -119,7 +120,7 @@ def biases(layer: Any) -> tuple[Tensor | None, Tensor | None]:
     return getattr(layer, "w13_bias", None), getattr(layer, "w2_bias", None)
 
 
-class WavecastFusedMoE(LibraryExperts, UnquantizedFusedMoEMethod):
+class WavecastFusedMoE(OnByDefault, LibraryExperts, UnquantizedFusedMoEMethod):
     """`wavecast.ops.moe_route` and `moe_experts`."""
 
     def process_weights_after_loading(self, layer: Any) -> None:

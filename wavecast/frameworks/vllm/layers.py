@@ -18,6 +18,7 @@ from vllm.model_executor.layers.rotary_embedding.linear_scaling_rope import (
 )
 
 from wavecast.frameworks import serving
+from wavecast.frameworks.vllm.preferred import OnByDefault
 from wavecast.frameworks.vllm.served import serve
 
 _norm: Final = serve("RMSNorm", "rms_norm")
@@ -29,7 +30,7 @@ _gelu_mul: Final = serve("GeluAndMul", "gelu_mul")
 _rope: Final = serve("RotaryEmbedding", "rope")
 
 
-class WavecastRMSNorm(layernorm.RMSNorm):
+class WavecastRMSNorm(OnByDefault, layernorm.RMSNorm):
     """`wavecast.ops.rms_norm`, and `rms_norm_residual` where there is a residual."""
 
     def forward_oot(
@@ -47,7 +48,7 @@ class WavecastRMSNorm(layernorm.RMSNorm):
     forward_hip = forward_cuda = forward_oot
 
 
-class WavecastGemmaRMSNorm(layernorm.GemmaRMSNorm):
+class WavecastGemmaRMSNorm(OnByDefault, layernorm.GemmaRMSNorm):
     """The norm whose weights are added to 1."""
 
     def forward_oot(
@@ -62,7 +63,7 @@ class WavecastGemmaRMSNorm(layernorm.GemmaRMSNorm):
     forward_hip = forward_cuda = forward_oot
 
 
-class WavecastSiluAndMul(activation.SiluAndMul):
+class WavecastSiluAndMul(OnByDefault, activation.SiluAndMul):
     """`wavecast.ops.silu_mul`."""
 
     def forward_oot(self, x: Tensor) -> Tensor:
@@ -72,7 +73,7 @@ class WavecastSiluAndMul(activation.SiluAndMul):
     forward_hip = forward_cuda = forward_oot
 
 
-class WavecastGeluAndMul(activation.GeluAndMul):
+class WavecastGeluAndMul(OnByDefault, activation.GeluAndMul):
     """`wavecast.ops.gelu_mul`."""
 
     def forward_oot(self, x: Tensor) -> Tensor:
@@ -103,7 +104,8 @@ def _with_rope(base: type[Any]) -> type[Any]:
         return apply_rotary(self, positions, query, key)
 
     methods = {"forward_oot": forward_oot, "forward_hip": forward_oot, "forward_cuda": forward_oot}
-    return type(f"Wavecast{base.__name__}", (base,), {"__module__": __name__, **methods})
+    bases = (OnByDefault, base)
+    return type(f"Wavecast{base.__name__}", bases, {"__module__": __name__, **methods})
 
 
 ROPES: Final = tuple(

@@ -42,7 +42,7 @@ def register() -> None:
     versions.check()
     from wavecast.frameworks.vllm import registration
 
-    registration.register()
+    registration.register(local=requested_gpu() == LOCAL)
 
 
 __all__ = ["LOCAL", "VARIABLE", "platform", "register", "requested_gpu"]

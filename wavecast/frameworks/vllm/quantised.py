@@ -24,6 +24,7 @@ from vllm.model_executor.utils import replace_parameter
 from vllm.platforms import current_platform
 from vllm.scalar_type import scalar_types
 
+from wavecast.frameworks.vllm.preferred import OnByDefault
 from wavecast.frameworks.vllm.served import serve
 
 _scaled: Final = serve("Linear", "scaled_matmul")
@@ -36,7 +37,7 @@ _fp8_group: Final = serve("QuantFP8", "quantise_fp8_group")
 _SUPPORTED: Final = (True, None)
 
 
-class WavecastQuantFP8(QuantFP8):
+class WavecastQuantFP8(OnByDefault, QuantFP8):
     """Activations in fp8: by a given scale, or by one per tensor, token or group of 128."""
 
     def forward_oot(

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 from vllm.model_executor.custom_op import op_registry_oot
 from vllm.model_executor.kernels import linear as registry
@@ -18,18 +18,18 @@ from wavecast.frameworks.vllm import (
     integer_experts,
     layers,
     linear,
+    preferred,
     quantised,
     quantised_experts,
 )
 
-_ATTENTION: Final = "wavecast.frameworks.vllm.attention.WavecastAttentionBackend"
 
-
-def register() -> None:
+def register(*, local: bool = False) -> None:
     """Register the attention backend as CUSTOM, a layer for each of vLLM's that the library covers,
     kernels of quantised linear layers as the first of this platform, and formats of checkpoints
-    whose experts are quantised. A second call does nothing."""
-    register_backend(AttentionBackendEnum.CUSTOM, _ATTENTION)
+    whose experts are quantised. With `local`, have the platform of vLLM's GPU choose the attention.
+    A second call does nothing."""
+    register_backend(AttentionBackendEnum.CUSTOM, preferred.ATTENTION)
     for layer in (*layers.LAYERS, *linear.LAYERS, *experts.LAYERS, *quantised.LAYERS):
         base = next(parent for parent in layer.__mro__[1:] if parent.__module__.startswith("vllm."))
         if base.__name__ not in op_registry_oot:
@@ -46,6 +46,8 @@ def register() -> None:
             kernels.insert(0, kernel)
     for name, config in (quantised_experts.CONFIGS | integer_experts.CONFIGS).items():
         register_quantization_config(name)(config)
+    if local:
+        preferred.prefer(type(current_platform))
 
 
 __all__ = ["register"]

@@ -7,13 +7,15 @@ from typing import Final
 
 from wavecast.errors import MissingTool, UsageError
 from wavecast.extras import install_hint
+from wavecast.frameworks.requirements import check_requirement
 
 SUPPORTED: Final = ("0.33",)
 """Major and minor numbers of the releases that the tests run with."""
 
 
 def check() -> str:
-    """The version of vLLM. Raises MissingTool without vLLM, UsageError for another release."""
+    """The version of vLLM. Raises MissingTool without vLLM, UsageError for another release, and
+    for one of transformers that it does not take."""
     try:
         release = version("vllm")
     except PackageNotFoundError:
@@ -25,6 +27,7 @@ def check() -> str:
             f"{', '.join(f'{prefix}.*' for prefix in SUPPORTED)}",
             hint="unset WAVECAST_VLLM, or install a release that wavecast works with",
         )
+    check_requirement("vllm", "transformers")
     return release
 
 

@@ -20,6 +20,7 @@ from wavecast.kernels.attention.parts import (
     dropout_mask,
     load_tile,
     loop_bounds,
+    masked,
     remap_xcds,
     round_like,
     seen_keys,
@@ -54,7 +55,8 @@ def attention_delta_kernel(
 @triton.jit
 def _probabilities(
     qk, lse, distance, mask, scale, soft_cap, alibi,
-    MASKED: tl.constexpr, CAP: tl.constexpr, ALIBI: tl.constexpr,
+    mask_ptr, offs_m, mask_row, queries, offs_n, keys,
+    MASKED: tl.constexpr, CAP: tl.constexpr, ALIBI: tl.constexpr, MASK: tl.constexpr,
 ):  # fmt: skip
     """(probabilities, tanh of the soft cap) of q · kᵀ; `lse` in powers of two."""
     factor = scale * LOG2E
@@ -68,6 +70,8 @@ def _probabilities(
         qk -= alibi * tl.abs(distance).to(tl.float32)
     if MASKED:
         qk = tl.where(mask, qk, float("-inf"))
+    if MASK:
+        qk = masked(qk, mask_ptr, offs_m, mask_row, queries, offs_n, keys)
     return tl.exp2(qk), tanh
 
 
@@ -87,12 +91,12 @@ def _load_rows(
 def _loop_over_queries(
     dk, dv, k, v, k_ptr, v_ptr, k_row, v_row, keys, q_ptr, dout_ptr, lse_ptr, delta_ptr, q_row,
     dout_row, start, stop, offs_n, queries, shift, left, right, scale, soft_cap, alibi, threshold,
-    keep, seed, lse_offs, zero,
+    keep, seed, lse_offs, zero, mask_ptr, mask_row,
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     BLOCK: tl.constexpr, MASKED: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
     CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
     SHORT: tl.constexpr, CHUNK: tl.constexpr, AHEAD: tl.constexpr, TWICE: tl.constexpr,
-    KEYS: tl.constexpr, VALUES: tl.constexpr,
+    KEYS: tl.constexpr, VALUES: tl.constexpr, MASK: tl.constexpr,
 ):  # fmt: skip
     """Adds to dk if `KEYS`, to dv if `VALUES`. With `AHEAD`, the rows of a step are loaded one step
     before. With `TWICE`, they are loaded once for each product they are in: the compiler can then
@@ -140,8 +144,10 @@ def _loop_over_queries(
             HEAD, DIM, CHUNK, MASKED, PRECISION,
         )  # fmt: skip
         p, tanh = _probabilities(
-            qk, (lse * LOG2E)[None, :], distance, mask, scale, soft_cap, alibi, MASKED, CAP, ALIBI
-        )
+            qk, (lse * LOG2E)[None, :], distance, mask, scale, soft_cap, alibi,
+            mask_ptr, offs_m[None, :], mask_row, queries, offs_n[:, None], keys,
+            MASKED, CAP, ALIBI, MASK,
+        )  # fmt: skip
         p_kept = p
         if DROPOUT:
             keep_mask = dropout_mask(seed, (lse_offs + offs_m)[None, :], offs_n[:, None], threshold)
@@ -170,13 +176,14 @@ def _key_block(
     GROUP: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr, CAP: tl.constexpr,
     ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr, SHORT: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, EDGE: tl.constexpr, CHUNK: tl.constexpr,
-    AHEAD: tl.constexpr, TWICE: tl.constexpr, KEYS: tl.constexpr, VALUES: tl.constexpr,
+    AHEAD: tl.constexpr, TWICE: tl.constexpr, MASK: tl.constexpr, KEYS: tl.constexpr,
+    VALUES: tl.constexpr,
 ):  # fmt: skip
     """(dk, dv) of the keys from `first`; a gradient that is not wanted is a scalar."""
     (
         q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row, v_row,
         dout_row, dout_head, lse_head, lse_offs, kv_head, first, queries, keys, left, right, scale,
-        soft_cap, threshold, keep, seed, zero,
+        soft_cap, threshold, keep, seed, zero, mask_ptr, mask_head, mask_row,
     ) = operands  # fmt: skip
     offs_n = first + tl.arange(0, BLOCK_N)
     k = 0.0
@@ -198,16 +205,19 @@ def _key_block(
         alibi = 0.0
         if ALIBI:
             alibi = tl.load(alibi_ptr + head).to(tl.float32) * LOG2E
+        head_mask_ptr = mask_ptr
+        if MASK:
+            head_mask_ptr = mask_ptr + head * mask_head
         for part in tl.static_range(0 if RIGHT else 1, 3):
             start, stop = loop_bounds(part, lo, full_lo, full_hi, hi)
             dk, dv = _loop_over_queries(
                 dk, dv, k, v, k_ptr, v_ptr, k_row, v_row, keys, q_ptr + head * q_head,
                 dout_ptr + head * dout_head, lse_ptr + head_offs, delta_ptr + head_offs,
                 q_row, dout_row, start, stop, offs_n, queries, shift, left, right, scale, soft_cap,
-                alibi, threshold, keep, seed, head_offs, zero,
+                alibi, threshold, keep, seed, head_offs, zero, head_mask_ptr, mask_row,
                 HEAD, HEAD_V, DIM, DIM_V, BLOCK_M if part == 1 else EDGE, part != 1, LEFT, RIGHT,
                 CAP, ALIBI, DROPOUT, PRECISION, SHORT, CHUNK, AHEAD and part == 1,
-                TWICE and part == 1, KEYS, VALUES,
+                TWICE and part == 1, KEYS, VALUES, MASK,
             )  # fmt: skip
     return dk, dv
 
@@ -223,14 +233,15 @@ def _store(ptr, grad, offs_m, stride, length, HEAD: tl.constexpr, DIM: tl.conste
 @triton.jit
 def attention_backward_kv_kernel(
     q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, dk_ptr, dv_ptr, alibi_ptr,
-    starts_q_ptr, starts_k_ptr,
+    starts_q_ptr, starts_k_ptr, mask_ptr,
     q_batch, q_row, q_head, k_batch, k_row, k_head, v_batch, v_row, v_head,
     dout_batch, dout_row, dout_head, dk_batch, dk_row, dk_head, dv_batch, dv_row, dv_head,
     lse_batch, lse_head, queries, keys, heads, left, right, scale, soft_cap, threshold, keep, seed,
-    zero, HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
+    zero, mask_batch, mask_head, mask_row,
+    HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     GROUP: tl.constexpr, VARLEN: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
     CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
-    SHORT: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
+    SHORT: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr, MASK: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, EDGE: tl.constexpr,
     CHUNK: tl.constexpr, AHEAD: tl.constexpr, TWICE: tl.constexpr, SPLIT: tl.constexpr,
 ):  # fmt: skip
@@ -254,6 +265,7 @@ def attention_backward_kv_kernel(
         k_row = tl.cast(k_row, tl.int64)
         v_row = tl.cast(v_row, tl.int64)
         dout_row = tl.cast(dout_row, tl.int64)
+        mask_row = tl.cast(mask_row, tl.int64)
         dk_row = tl.cast(dk_row, tl.int64)
         dv_row = tl.cast(dv_row, tl.int64)
     q_ptr += batch * q_batch + start_q * q_row
@@ -262,30 +274,32 @@ def attention_backward_kv_kernel(
     dout_ptr += batch * dout_batch + start_q * dout_row
     dk_ptr += batch * dk_batch + start_k * dk_row + kv_head * dk_head
     dv_ptr += batch * dv_batch + start_k * dv_row + kv_head * dv_head
+    if MASK:
+        mask_ptr += batch * mask_batch
     lse_offs = batch * lse_batch + start_q
     offs_n = first + tl.arange(0, BLOCK_N)
     operands = (
         q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, alibi_ptr, q_row, q_head, k_row, v_row,
         dout_row, dout_head, lse_head, lse_offs, kv_head, first, queries, keys, left, right, scale,
-        soft_cap, threshold, keep, seed, zero,
+        soft_cap, threshold, keep, seed, zero, mask_ptr, mask_head, mask_row,
     )  # fmt: skip
     if not SPLIT:
         dk, dv = _key_block(
             operands, HEAD, HEAD_V, DIM, DIM_V, GROUP, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
-            SHORT, BLOCK_M, BLOCK_N, EDGE, CHUNK, AHEAD, TWICE, True, True,
+            SHORT, BLOCK_M, BLOCK_N, EDGE, CHUNK, AHEAD, TWICE, MASK, True, True,
         )  # fmt: skip
         _store(dk_ptr, dk * scale, offs_n, dk_row, keys, HEAD, DIM)
         _store(dv_ptr, dv, offs_n, dv_row, keys, HEAD_V, DIM_V)
     elif tl.program_id(1) == 0:
         dk, _ = _key_block(
             operands, HEAD, HEAD_V, DIM, DIM_V, GROUP, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
-            SHORT, BLOCK_M, BLOCK_N, EDGE, CHUNK, AHEAD, TWICE, True, False,
+            SHORT, BLOCK_M, BLOCK_N, EDGE, CHUNK, AHEAD, TWICE, MASK, True, False,
         )  # fmt: skip
         _store(dk_ptr, dk * scale, offs_n, dk_row, keys, HEAD, DIM)
     else:
         _, dv = _key_block(
             operands, HEAD, HEAD_V, DIM, DIM_V, GROUP, LEFT, RIGHT, CAP, ALIBI, DROPOUT, PRECISION,
-            SHORT, BLOCK_M, BLOCK_N, EDGE, CHUNK, AHEAD, TWICE, False, True,
+            SHORT, BLOCK_M, BLOCK_N, EDGE, CHUNK, AHEAD, TWICE, MASK, False, True,
         )  # fmt: skip
         _store(dv_ptr, dv, offs_n, dv_row, keys, HEAD_V, DIM_V)
 
@@ -308,11 +322,12 @@ def _load_keys(
 def _loop_over_keys(
     dq, q, dout, q_ptr, dout_ptr, q_row, dout_row, offs_m, queries, lse, delta, k_ptr, v_ptr, k_row,
     v_row, start, stop, positions, keys, left, right, scale, soft_cap, alibi, threshold, keep, seed,
-    lse_offs, zero,
+    lse_offs, zero, mask_ptr, mask_row,
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     BLOCK: tl.constexpr, MASKED: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
     CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
     SHORT: tl.constexpr, CHUNK: tl.constexpr, AHEAD: tl.constexpr, TWICE: tl.constexpr,
+    MASK: tl.constexpr,
 ):  # fmt: skip
     STAGES: tl.constexpr = 1 if MASKED else None
     if AHEAD:
@@ -347,8 +362,10 @@ def _loop_over_keys(
             HEAD, DIM, CHUNK, MASKED, PRECISION,
         )  # fmt: skip
         p, tanh = _probabilities(
-            qk, lse[:, None], distance, mask, scale, soft_cap, alibi, MASKED, CAP, ALIBI
-        )
+            qk, lse[:, None], distance, mask, scale, soft_cap, alibi,
+            mask_ptr, offs_m[:, None], mask_row, queries, offs_n[None, :], keys,
+            MASKED, CAP, ALIBI, MASK,
+        )  # fmt: skip
         dp = dot(
             dout, dout_ptr + first * zero, offs_m, dout_row, queries, v, v_ptr, offs_n, v_row, keys,
             HEAD_V, DIM_V, CHUNK, MASKED, PRECISION,
@@ -366,14 +383,15 @@ def _loop_over_keys(
 @triton.jit
 def attention_backward_q_kernel(
     q_ptr, k_ptr, v_ptr, dout_ptr, lse_ptr, delta_ptr, dq_ptr, alibi_ptr,
-    starts_q_ptr, starts_k_ptr,
+    starts_q_ptr, starts_k_ptr, mask_ptr,
     q_batch, q_row, q_head, k_batch, k_row, k_head, v_batch, v_row, v_head,
     dout_batch, dout_row, dout_head, dq_batch, dq_row, dq_head,
     lse_batch, lse_head, queries, keys, heads, left, right, scale, soft_cap, threshold, keep, seed,
-    zero, HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
+    zero, mask_batch, mask_head, mask_row,
+    HEAD: tl.constexpr, HEAD_V: tl.constexpr, DIM: tl.constexpr, DIM_V: tl.constexpr,
     GROUP: tl.constexpr, VARLEN: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
     CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr, PRECISION: tl.constexpr,
-    SHORT: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
+    SHORT: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr, MASK: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, EDGE: tl.constexpr,
     CHUNK: tl.constexpr, AHEAD: tl.constexpr, TWICE: tl.constexpr,
 ):  # fmt: skip
@@ -399,6 +417,7 @@ def attention_backward_q_kernel(
         k_row = tl.cast(k_row, tl.int64)
         v_row = tl.cast(v_row, tl.int64)
         dout_row = tl.cast(dout_row, tl.int64)
+        mask_row = tl.cast(mask_row, tl.int64)
         dq_row = tl.cast(dq_row, tl.int64)
     q_ptr += batch * q_batch + start_q * q_row + head * q_head
     k_ptr += batch * k_batch + start_k * k_row + kv_head * k_head
@@ -406,6 +425,8 @@ def attention_backward_q_kernel(
     dout_ptr += batch * dout_batch + start_q * dout_row + head * dout_head
     dq_ptr += batch * dq_batch + start_q * dq_row + head * dq_head
     lse_offs = batch * lse_batch + head * lse_head + start_q
+    if MASK:
+        mask_ptr += batch * mask_batch + head * mask_head
     offs_m = first + tl.arange(0, BLOCK_M)
     mask = offs_m < queries
     q = 0.0
@@ -431,8 +452,9 @@ def attention_backward_q_kernel(
         dq = _loop_over_keys(
             dq, q, dout, q_ptr, dout_ptr, q_row, dout_row, offs_m, queries, lse, delta,
             k_ptr, v_ptr, k_row, v_row, start, stop, positions, keys, left, right, scale, soft_cap,
-            alibi, threshold, keep, seed, lse_offs + offs_m, zero,
+            alibi, threshold, keep, seed, lse_offs + offs_m, zero, mask_ptr, mask_row,
             HEAD, HEAD_V, DIM, DIM_V, BLOCK_N if part == 1 else EDGE, part != 1, LEFT, RIGHT, CAP,
             ALIBI, DROPOUT, PRECISION, SHORT, CHUNK, AHEAD and part == 1, TWICE and part == 1,
+            MASK,
         )  # fmt: skip
     _store(dq_ptr, dq * scale, offs_m, dq_row, queries, HEAD, DIM)

@@ -4,11 +4,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import torch
 from torch import Tensor, dtype
 
 from wavecast.kernels import checks
 from wavecast.kernels.attention.specs import padded_head_size
 from wavecast.kernels.spec import Problem
+from wavecast.kernels.strides import adjacent
 from wavecast.launch import gpu
 
 LARGEST_HEAD = 256
@@ -27,6 +29,7 @@ class AttentionOptions:
     soft_cap: float = 0.0
     dropout: float = 0.0
     seed: int = 0
+    mask: Tensor | None = None
 
     @property
     def window(self) -> tuple[int, int]:
@@ -45,6 +48,7 @@ class AttentionOptions:
             "alibi": self.alibi is not None,
             "cap": self.soft_cap > 0,
             "dropout": self.dropout > 0,
+            "mask": self.mask is not None,
         }
         return " ".join(name for name, there in flags.items() if there)
 
@@ -152,6 +156,12 @@ class Call:
         self._require(
             0 <= options.dropout < 1, f"dropout is {options.dropout}, not from 0 to below 1"
         )
+        if options.mask is not None:
+            for size, whole in zip(options.mask.shape, (self.batch, self.heads), strict=False):
+                shape = "x".join(map(str, options.mask.shape))
+                self._require(
+                    size in (1, whole), f"mask is {shape}: it has 1 or {whole}, not {size}"
+                )
         if self.packed is not None:
             self._require(len(self.packed.starts_q) > 0, "cu_seqlens_q is empty")
             longest = min(self.packed.longest_q, self.packed.longest_k)
@@ -185,7 +195,7 @@ class Call:
         strides, scalars, and constants."""
         head, head_v = self.q.shape[-1], self.v.shape[-1]
         options, (left, right) = self.options, self.options.window
-        operands: dict[str, Any] = {**tensors, **self.lse_strides()}
+        operands: dict[str, Any] = {**tensors, **self.lse_strides(), **self._mask()}
         for name, tensor in tensors.items():
             strides = (0, *tensor.stride()[:2]) if self.packed else tensor.stride()[:3]
             operands |= zip((f"{name}_batch", f"{name}_row", f"{name}_head"), strides, strict=True)
@@ -208,9 +218,22 @@ class Call:
             "CAP": options.soft_cap > 0,
             "ALIBI": options.alibi is not None,
             "DROPOUT": options.dropout > 0,
+            "MASK": options.mask is not None,
             "PRECISION": "ieee",
             "SHORT": not gpu.launching().capabilities.bf16_conversion,
         }
+
+    def _mask(self) -> dict[str, Any]:
+        """The mask as bytes, with its strides; that of a dimension which all share is 0."""
+        mask = self.options.mask
+        if mask is None:
+            return {"mask": None, "mask_batch": 0, "mask_head": 0, "mask_row": 0}
+        mask = adjacent(mask).view(torch.uint8)
+        batch, head, row = (
+            0 if size == 1 else stride
+            for size, stride in zip(mask.shape[:3], mask.stride(), strict=False)
+        )
+        return {"mask": mask, "mask_batch": batch, "mask_head": head, "mask_row": row}
 
     def lse_strides(self) -> dict[str, int]:
         """Strides of batch and head in the lse, which is contiguous."""

@@ -19,6 +19,7 @@ from wavecast.kernels.attention.parts import (
     dropout_mask,
     load_tile,
     loop_bounds,
+    masked,
     remap_xcds,
     round_even,
     round_like,
@@ -40,11 +41,12 @@ def _attend(
     q, q_ptr, q_row, q_rope, q_rope_ptr, q_rope_row, offs_m, queries,
     k_ptr, v_ptr, k_row, v_row, k_rope_ptr, k_rope_row, start, stop, hi,
     positions, oldest, newest, keys, scale, soft_cap, alibi, threshold, seed, lse_offs, zero,
+    mask_ptr, mask_row,
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, ROPE: tl.constexpr, BLOCK: tl.constexpr,
     DIM: tl.constexpr, DIM_V: tl.constexpr, DIM_R: tl.constexpr,
     MASKED: tl.constexpr, LEFT: tl.constexpr, CAP: tl.constexpr, ALIBI: tl.constexpr,
     DROPOUT: tl.constexpr, PRECISION: tl.constexpr, SHORT: tl.constexpr, CHUNK: tl.constexpr,
-    WIDEN: tl.constexpr, PEAK: tl.constexpr, AHEAD: tl.constexpr,
+    WIDEN: tl.constexpr, PEAK: tl.constexpr, AHEAD: tl.constexpr, MASK: tl.constexpr,
 ):  # fmt: skip
     """Online softmax over the keys from `start` to `stop`. `m_i` is in powers of two. Where AHEAD,
     the first tile is `k_next` and `v_next`, which become the one after the last, up to `hi`."""
@@ -91,6 +93,8 @@ def _attend(
         if MASKED:
             mask_n = visible(offs_n[None, :], oldest[:, None], newest[:, None], LEFT)
             qk = tl.where(mask_n, qk, float("-inf"))
+        if MASK:
+            qk = masked(qk, mask_ptr, offs_m[:, None], mask_row, queries, offs_n[None, :], keys)
         m_new = tl.maximum(m_i, tl.max(qk, 1) * qk_scale)
         p = tl.exp2(qk * qk_scale - (m_new - PEAK)[:, None])
         alpha = tl.exp2(m_i - m_new)
@@ -106,16 +110,17 @@ def _attend(
 @triton.jit
 def attention_kernel(
     q_ptr, k_ptr, v_ptr, out_ptr, lse_ptr, q_rope_ptr, k_rope_ptr, sinks_ptr, alibi_ptr,
-    q_scale_ptr, k_scale_ptr, v_scale_ptr, starts_q_ptr, starts_k_ptr,
+    q_scale_ptr, k_scale_ptr, v_scale_ptr, starts_q_ptr, starts_k_ptr, mask_ptr,
     q_batch, q_row, q_head, k_batch, k_row, k_head, v_batch, v_row, v_head,
     out_batch, out_row, out_head, q_rope_row, q_rope_head, k_rope_row, scale_batch, scale_head,
     lse_batch, lse_head,
     queries, keys, heads, left, right, scale, soft_cap, threshold, keep, seed, zero,
+    mask_batch, mask_head, mask_row,
     HEAD: tl.constexpr, HEAD_V: tl.constexpr, ROPE: tl.constexpr,
     DIM: tl.constexpr, DIM_V: tl.constexpr, DIM_R: tl.constexpr,
     GROUP: tl.constexpr, VARLEN: tl.constexpr, LEFT: tl.constexpr, RIGHT: tl.constexpr,
     SINKS: tl.constexpr, CAP: tl.constexpr, ALIBI: tl.constexpr, DROPOUT: tl.constexpr,
-    SCALED: tl.constexpr, WIDEN: tl.constexpr, PEAK: tl.constexpr,
+    SCALED: tl.constexpr, WIDEN: tl.constexpr, PEAK: tl.constexpr, MASK: tl.constexpr,
     PRECISION: tl.constexpr, SHORT: tl.constexpr, WIDE: tl.constexpr, XCDS: tl.constexpr,
     BLOCK_M: tl.constexpr, BLOCK_N: tl.constexpr, EDGE: tl.constexpr,
     CHUNK: tl.constexpr, PACK: tl.constexpr, AHEAD: tl.constexpr,
@@ -159,6 +164,7 @@ def attention_kernel(
         out_row = tl.cast(out_row, tl.int64)
         q_rope_row = tl.cast(q_rope_row, tl.int64)
         k_rope_row = tl.cast(k_rope_row, tl.int64)
+        mask_row = tl.cast(mask_row, tl.int64)
     offs_m = first + tl.arange(0, BLOCK_M)
     head_offs = tl.zeros((BLOCK_M,), tl.int32)
     if PACK > 1:
@@ -178,6 +184,11 @@ def attention_kernel(
         lse_offs += head_offs * lse_head
         if ROPE:
             q_rope_ptrs = q_rope_ptrs + head_offs[:, None] * q_rope_head
+    mask_ptrs = mask_ptr
+    if MASK:
+        mask_ptrs = mask_ptr + batch * mask_batch + head * mask_head
+        if PACK > 1:
+            mask_ptrs = mask_ptrs + head_offs[:, None] * mask_head
     mask = offs_m < queries
     q = 0.0
     q_rope = 0.0
@@ -221,8 +232,9 @@ def attention_kernel(
             q, q_ptrs, q_row, q_rope, q_rope_ptrs, q_rope_row, offs_m, queries,
             k_ptr, v_ptr, k_row, v_row, k_rope_ptr, k_rope_row, start, stop, hi,
             positions, oldest, newest, keys, scale, soft_cap, alibi, threshold, seed, lse_offs,
-            zero, HEAD, HEAD_V, ROPE, BLOCK_N if part == 1 else EDGE, DIM, DIM_V, DIM_R, part != 1,
-            LEFT, CAP, ALIBI, DROPOUT, PRECISION, SHORT, CHUNK, WIDEN, PEAK, AHEAD,
+            zero, mask_ptrs, mask_row,
+            HEAD, HEAD_V, ROPE, BLOCK_N if part == 1 else EDGE, DIM, DIM_V, DIM_R, part != 1,
+            LEFT, CAP, ALIBI, DROPOUT, PRECISION, SHORT, CHUNK, WIDEN, PEAK, AHEAD, MASK,
         )  # fmt: skip
     seen_any = l_i != 0
     out_scale = out_scale / tl.where(seen_any, l_i, 1.0)

@@ -98,6 +98,17 @@ def visible(offs_n, oldest, newest, LEFT: tl.constexpr):
 
 
 @triton.jit
+def masked(qk, ptr, offs_m, row_stride, queries, offs_n, keys):
+    """Logits of the queries `offs_m` and the keys `offs_n`, -inf where the mask at `ptr` has a zero
+    in the row of the query, or where there is no such query or key. A minimum with the bits of
+    infinities, since Triton does not move booleans from the lanes that load to those of a product.
+    """
+    there = (offs_m < queries) & (offs_n < keys)
+    seen = tl.load(ptr + offs_m * row_stride + offs_n, mask=there, other=0).to(tl.uint32)
+    return tl.minimum(qk, (((1 - seen) << 31) | 0x7F800000).to(tl.float32, bitcast=True))
+
+
+@triton.jit
 def tanh_of_cap(qk, scale, soft_cap):
     """tanh(qk · scale / cap)."""
     power = tl.exp2(qk * (2.0 * LOG2E * scale / soft_cap))

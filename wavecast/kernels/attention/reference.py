@@ -21,7 +21,7 @@ def forward(call: Call) -> tuple[Tensor, Tensor]:
     rows = torch.arange(lse.numel(), device=call.q.device).reshape(lse.shape)
     for of_q, of_k, of_lse in call.sequences():
         q, k, v = _by_head(call.q[of_q], call.k[of_k], call.v[of_k])
-        logits, _ = _logits(q, k, call)
+        logits, _ = _logits(q, k, call, of_q)
         lse[of_lse] = sequence_lse = _lse(logits, call)
         p = _dropout(_probabilities(logits, sequence_lse), rows[of_lse], call)
         out[of_q] = (p @ v).transpose(0, 1)
@@ -42,7 +42,7 @@ def backward(
     for of_q, of_k, of_lse in call.sequences():
         q, k, v = _by_head(call.q[of_q], call.k[of_k], call.v[of_k])
         grad = dout[of_q].to(dtype).transpose(0, 1)
-        logits, dcap = _logits(q, k, call)
+        logits, dcap = _logits(q, k, call, of_q)
         lse = _lse(logits, call)
         p = _probabilities(logits, lse)
         dp = _dropout(grad @ v.transpose(1, 2), rows[of_lse], call)
@@ -95,8 +95,8 @@ def _sum_of_group(grad: Tensor, kv_heads: int) -> Tensor:
     return grad.reshape(kv_heads, heads // kv_heads, keys, size).sum(1).transpose(0, 1)
 
 
-def _logits(q: Tensor, k: Tensor, call: Call) -> tuple[Tensor, Tensor | float]:
-    """Logits, -inf where nothing is seen, and their derivative by scaled products."""
+def _logits(q: Tensor, k: Tensor, call: Call, sequence: Any) -> tuple[Tensor, Tensor | float]:
+    """Logits of a sequence, -inf where nothing is seen, and their derivative by scaled products."""
     options, queries, keys = call.options, q.shape[1], k.shape[1]
     logits = q @ k.transpose(1, 2) * call.scale
     dcap: Tensor | float = 1.0
@@ -113,6 +113,8 @@ def _logits(q: Tensor, k: Tensor, call: Call) -> tuple[Tensor, Tensor | float]:
         hidden = hidden | (j > i + right)
     if left >= 0:
         hidden = hidden | (j < i - left)
+    if options.mask is not None:
+        hidden = hidden | ~options.mask.expand(call.batch, -1, -1, -1)[sequence]
     return logits.masked_fill(hidden, float("-inf")), dcap
 
 

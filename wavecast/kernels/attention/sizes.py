@@ -1,16 +1,18 @@
 """What the descriptions of the attention operators have in common: sizes, work, test calls."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import accumulate
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor
 
 from wavecast.dtypes import lookup
 from wavecast.kernels.describe import Make, Signature, Work, uniform
 from wavecast.kernels.signature import Values
 
-_ABSENT = ("sinks", "alibi", "dlse")
+_ABSENT = ("sinks", "alibi", "dlse", "mask")
 
 
 def signatures(q: str, k: str, lse: str, *more: str) -> tuple[Signature, Signature]:
@@ -59,6 +61,8 @@ def _pairs(
 def expand_sizes(**sizes: Any) -> dict[str, Any]:
     """Sizes of a case, with those that signatures name and those that follow from others."""
     case = {**sizes, "dv": sizes.get("dv") or sizes["d"]}
+    if sizes.get("mask"):
+        case = {"mask_b": sizes["b"], "mask_h": 1, **case}
     if "q" in sizes:  # lengths of packed sequences
         q, k = sizes["q"], sizes["k"]
         case |= {"rows_q": sum(q), "rows_k": sum(k), "starts": len(q) + 1}
@@ -73,11 +77,20 @@ def _starts(sequences: str) -> Values:
     return lambda make, shape, dtype, sizes: make.tensor([0, *accumulate(sizes[sequences])], dtype)
 
 
+def _mask(
+    make: Make, shape: tuple[int, ...], dtype: torch.dtype, sizes: Mapping[str, Any]
+) -> Tensor:
+    """Three keys of four are seen, and by the last query none."""
+    mask = make.integers(shape, 0, 4, torch.int8) > 0
+    mask[..., -1, :] = False
+    return mask.to(dtype)
+
+
 def inputs(signature: Signature) -> Callable[..., dict[str, Any]]:
     """`Operator.inputs` of a forward operator."""
     make_inputs = signature.inputs(
         absent=_ABSENT, alibi=uniform(0.02, 0.5), cu_seqlens_q=_starts("q"),
-        cu_seqlens_k=_starts("k"),
+        cu_seqlens_k=_starts("k"), mask=_mask,
     )  # fmt: skip
 
     def without_lengths(make: Make, **sizes: Any) -> dict[str, Any]:

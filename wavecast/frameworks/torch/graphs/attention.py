@@ -1,9 +1,7 @@
-"""Attention in graphs: written out, or with a mask as a tensor that is a causal band."""
+"""Attention in graphs: written out, or with a mask as a tensor."""
 
 from __future__ import annotations
 
-import operator
-from dataclasses import dataclass
 from typing import Any
 
 import torch
@@ -11,8 +9,8 @@ import torch.nn.functional as F
 from torch import Tensor
 from torch.fx import Graph, Node
 
+from wavecast.frameworks.torch.graphs.masks import Band, read_mask
 from wavecast.frameworks.torch.graphs.nodes import (
-    ANDS,
     Report,
     argument,
     name,
@@ -21,38 +19,43 @@ from wavecast.frameworks.torch.graphs.nodes import (
     uncast,
     value,
 )
-from wavecast.frameworks.torch.substitutes import autocast_operands, floating
-
-
-@dataclass(frozen=True, slots=True)
-class Band:
-    """Which keys a query sees, the last query at the last key: none after it if `causal`, and
-    `left` before it (-1: all)."""
-
-    causal: bool = False
-    left: int = -1
-
-    def join(self, other: Band) -> Band:
-        """What both let a query see."""
-        lefts = [band.left for band in (self, other) if band.left >= 0]
-        return Band(self.causal or other.causal, min(lefts, default=-1))
+from wavecast.frameworks.torch.substitutes import autocast_operands, floating, mask_operand
 
 
 def fuse_masked_attention(graph: Graph, node: Node, report: Report) -> bool:
-    """scaled_dot_product_attention with a mask made of positions -> attention, causal or in a
-    window."""
+    """scaled_dot_product_attention with a mask of booleans -> attention: causal or in a window as
+    far as the mask is made of positions, with a mask of the rest of it."""
     if node.target is not F.scaled_dot_product_attention:
         return False
-    mask = argument(node, 3, "attn_mask")
-    band = read_mask(mask) if isinstance(mask, Node) else None
-    if band is None or argument(node, 4, "dropout_p", 0.0) or argument(node, 5, "is_causal"):
+    mask = read_mask(argument(node, 3, "attn_mask"))
+    if mask is None or argument(node, 4, "dropout_p", 0.0) or argument(node, 5, "is_causal"):
         return False
-    q, k, v = node.args[:3]
+    q, k, v = node.args[0], _strip_repeat(node.args[1]), _strip_repeat(node.args[2])
     if not _takes(q, k, v):
         return False
-    scale = node.kwargs.get("scale")
-    put(graph, node, banded_attention, (q, k, v, band.causal, band.left, scale, 0.0))
-    report(node, "attention with a mask of positions", "attention")
+    scale, band = node.kwargs.get("scale"), mask.band
+    put(graph, node, banded_attention, (q, k, v, band.left, band.right, scale, 0.0, *mask.rest))
+    kind = "a mask" if mask.rest else "a mask of positions"
+    report(node, f"attention with {kind}", "attention")
+    return True
+
+
+def fuse_operator_mask(graph: Graph, node: Node, report: Report) -> bool:
+    """The operator with a mask of positions, from the attention function of transformers -> causal
+    or in a window."""
+    del report  # the operator was there before
+    operator = torch.ops.wavecast.attention
+    operand = node.kwargs.get("mask")
+    if node.target not in (operator, operator.default) or not isinstance(operand, Node):
+        return False
+    mask = read_mask(operand)
+    options = dict(node.kwargs)
+    widest = options.get("left", -1) == -1 and options.get("right", -1) == -1
+    if mask is None or mask.band == Band() or not widest or options.get("causal"):
+        return False
+    del options["mask"]
+    options |= {"left": mask.band.left, "right": mask.band.right}
+    put(graph, node, masked_operator, (*node.args[:3], *mask.rest), **options)
     return True
 
 
@@ -77,20 +80,38 @@ def fuse_attention(graph: Graph, node: Node, report: Report) -> bool:
     q, k, v = q, _strip_repeat(k.args[0]), _strip_repeat(v)
     if not _takes(q, k, v) or value(node).dtype != value(q).dtype:
         return False
-    put(graph, node, banded_attention, (q, k, v, band.causal, band.left, scale, cap))
+    put(graph, node, banded_attention, (q, k, v, band.left, band.right, scale, cap))
     report(node, "softmax(q · kᵀ) · v", "attention")
     return True
 
 
 def banded_attention(
-    q: Tensor, k: Tensor, v: Tensor, causal: bool, left: int, scale: float | None, soft_cap: float
+    q: Tensor,
+    k: Tensor,
+    v: Tensor,
+    left: int,
+    right: int,
+    scale: float | None,
+    soft_cap: float,
+    *masks: Tensor,
 ) -> Tensor:
-    """Attention of [batch, heads, tokens, width]."""
+    """Attention of [batch, heads, tokens, width], of what all `masks` have true."""
     q, k, v = (tensor.transpose(1, 2) for tensor in autocast_operands(q, k, v))
-    out, _ = torch.ops.wavecast.attention(
-        q, k, v, causal=causal, scale=scale, left=left, soft_cap=soft_cap
-    )
+    options = {"scale": scale, "left": left, "right": right, "soft_cap": soft_cap}
+    out, _ = masked_operator(q, k, v, *masks, **options)
     return out.transpose(1, 2)
+
+
+def masked_operator(
+    q: Tensor, k: Tensor, v: Tensor, *masks: Tensor, **options: Any
+) -> tuple[Tensor, Tensor]:
+    """The operator, of what all `masks` have true."""
+    mask = None
+    for part in masks:
+        mask = part if mask is None else mask & part
+    if mask is not None:
+        mask = mask_operand(mask, q.shape[1], k.shape[1])
+    return torch.ops.wavecast.attention(q, k, v, mask=mask, **options)
 
 
 def _takes(*nodes: Any) -> bool:
@@ -113,10 +134,10 @@ def _split_mask(node: Any) -> tuple[Any, Band | None]:
     """(logits, the band that was added to them as a mask), None for another mask."""
     node = uncast(node)
     if name(node) == "add":
-        for logits, mask in pairs(node):
-            band = read_mask(mask)
-            if band is not None:
-                return logits, band
+        for logits, operand in pairs(node):
+            mask = read_mask(operand)
+            if mask is not None and not mask.rest:
+                return logits, mask.band
         return node, None
     return node, Band()
 
@@ -150,67 +171,10 @@ def _strip_repeat(node: Any) -> Any:
     return narrow.args[0] if narrow.args[1] == (every, every, None, every, every) else node
 
 
-def read_mask(node: Any) -> Band | None:
-    """The band that a mask is: a tensor of booleans made of the positions of queries and keys, or
-    of zeros and least values chosen by one. None for any other mask."""
-    node = _strip_expand(node)
-    if name(node) == "where":
-        visible, hidden = node.args[1:]
-        zero = name(visible) == "zeros" or visible == 0
-        least = isinstance(hidden, float) and hidden <= torch.finfo(torch.float16).min
-        return read_mask(node.args[0]) if zero and least else None
-    if name(node) in ANDS:
-        bands = [read_mask(operand) for operand in node.args]
-        band, other = bands
-        return None if band is None or other is None else band.join(other)
-    if name(node) in ("new_ones", "ones"):
-        return Band()
-    if name(node) in ("le", "ge", "gt", "lt"):
-        return _comparison_band(node)
-    return None
-
-
-def _strip_expand(node: Any) -> Any:
-    every = slice(None, None, None)
-    while name(node) in ("expand", "to", "contiguous") or (
-        name(node) == "getitem" and all(index == every for index in node.args[1])
-    ):
-        node = node.args[0]
-    return node
-
-
-def _comparison_band(node: Any) -> Band | None:
-    """The band of a comparison of the positions of keys and queries."""
-    operand, other = node.args
-    relation = name(node)
-    swapped = {"le": "ge", "ge": "le", "lt": "gt", "gt": "lt"}
-    key = _positions(operand, 3)
-    if key is None:
-        operand, other, relation = other, operand, swapped[relation]
-        key = _positions(operand, 3)
-    shift = 0
-    if name(other) == "sub" and isinstance(other.args[1], int):
-        other, shift = other.args[0], other.args[1]
-    query = _positions(other, 2)
-    if key is None or query is None or sum(key) != sum(query):  # the last query at the last key
-        return None
-    if relation == "le" and shift == 0:
-        return Band(causal=True)
-    if relation == "gt" and shift > 0:
-        return Band(left=shift - 1)
-    return Band(left=shift) if relation == "ge" and shift >= 0 else None
-
-
-def _positions(node: Any, dimension: int) -> tuple[int, int] | None:
-    """(first, count) of consecutive positions along one of four dimensions."""
-    index = tuple(slice(None, None, None) if at == dimension else None for at in range(4))
-    if getattr(node, "target", None) is not operator.getitem or node.args[1] != index:
-        return None
-    node, first = node.args[0], 0
-    if name(node) == "add" and isinstance(node.args[1], int):
-        node, first = node.args[0], node.args[1]
-    is_arange = name(node) == "arange" and len(node.args) == 1 and isinstance(node.args[0], int)
-    return (first, node.args[0]) if is_arange else None
-
-
-__all__ = ["Band", "banded_attention", "fuse_attention", "fuse_masked_attention", "read_mask"]
+__all__ = [
+    "banded_attention",
+    "fuse_attention",
+    "fuse_masked_attention",
+    "fuse_operator_mask",
+    "masked_operator",
+]

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 from torch import Tensor
@@ -18,6 +20,8 @@ ANDS: Final = ("and", "and_", "logical_and", "bitwise_and")
 """Names of `x & y`."""
 FLOOR_DIVISIONS: Final = ("floordiv", "floor_divide")
 """Names of `x // y`."""
+_FRAME: Final = re.compile(r'^ *File "(.+)", line (\d+)', re.MULTILINE)
+"""A frame of a stack trace: file, line."""
 _SPECIAL: Final = re.compile("__(.+)__")
 _PURE: Final = (*ANDS, "or_", "not_", "is_")
 _OVERWRITING: Final = frozenset(
@@ -48,6 +52,20 @@ def name(node: Any) -> str:
         return getattr(node.target, "__name__", "")
     method = _SPECIAL.fullmatch(node.target)
     return method[1] if method else node.target
+
+
+def origin(node: Node) -> str:
+    """Where in a model a node is from: the path of its module and the line of the module's file, as
+    far as Dynamo says so, else the line that called PyTorch, or the name of the node."""
+    modules = list(node.meta.get("nn_module_stack", {}).values())
+    path, kind = modules[-1] if modules else ("", None)
+    path = re.sub(r"^L\['\w+'\](\[\d+\])?", "", path)
+    path = re.sub(r"\[['\"]?(\w+)['\"]?\]", r".\1", path.replace("._modules", "")).strip(".")
+    frames = _FRAME.findall(node.meta.get("stack_trace") or "")
+    file = getattr(sys.modules.get(getattr(kind, "__module__", "")), "__file__", None)
+    in_module = [frame for frame in frames if frame[0] == file] or frames
+    line = f"{Path(in_module[-1][0]).name}:{in_module[-1][1]}" if in_module else node.name
+    return f"{path} ({line})" if path else line
 
 
 def writes(node: Node) -> bool:
@@ -144,6 +162,6 @@ def kept_dimension(node: Any, label: str = "dim") -> Any:
 
 __all__ = [
     "ANDS", "FLOOR_DIVISIONS", "Report", "alike", "argument", "calls", "getitem", "is_given",
-    "kept_dimension", "name", "named_values", "pairs", "put", "put_parts", "uncast", "value",
-    "values", "writes",
+    "kept_dimension", "name", "named_values", "origin", "pairs", "put", "put_parts", "uncast",
+    "value", "values", "writes",
 ]  # fmt: skip
