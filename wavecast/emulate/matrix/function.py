@@ -12,7 +12,9 @@ from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.matrix.host import Host, detect
+from wavecast.emulate.matrix import dots
+from wavecast.emulate.matrix.detection import detect
+from wavecast.emulate.matrix.host import Host
 from wavecast.emulate.matrix.loops import counted_loop
 from wavecast.emulate.matrix.operands import (
     SourceConverter,
@@ -23,7 +25,7 @@ from wavecast.emulate.matrix.operands import (
 from wavecast.emulate.matrix.product import Arrays, Links, Product
 from wavecast.emulate.matrix.results import Results
 from wavecast.emulate.matrix.spec import MatrixSource, MatrixSpec, matrix_spec
-from wavecast.emulate.values import I32, I64, PTR, element, load
+from wavecast.emulate.values import I8, I32, I64, PTR, element, load
 from wavecast.isa.instruction import Decoded
 
 ALIGNMENT = 64
@@ -63,8 +65,12 @@ def spec_function(module: ir.Module, spec: MatrixSpec, host: Host) -> ir.Functio
 
 def source_function(module: ir.Module, spec: MatrixSpec, which: str, host: Host) -> ir.Function:
     """`void f(ptr array, ptr rows[, ptr scale])`: reads A or B (`which`) into `source_bytes` bytes
-    of an array aligned to ALIGNMENT, for `chain_function`."""
-    name = source_name(spec, which)
+    of an array aligned to ALIGNMENT, for `chain_function`.
+
+    With products of pairs the array begins with them, and what `PairsArray` describes follows: f32
+    are only written where some element is not fit.
+    """
+    name = source_name(spec, which, host)
     declaration = module.globals.get(name)
     if declaration is not None:
         return declaration
@@ -73,13 +79,39 @@ def source_function(module: ir.Module, spec: MatrixSpec, which: str, host: Host)
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     array, rows, *scales = function.args
     job = _source_job(spec, which, *scales)
-    SourceConverter(builder, spec, host).convert(rows, job, array)
+    if dots.uses_dots(spec, host):
+        _pairs_and_floats(builder, spec, job, rows, array, host)
+    else:
+        SourceConverter(builder, spec, host).convert(rows, job, array)
     builder.ret_void()
     return function
 
 
+def _pairs_and_floats(
+    builder: ir.IRBuilder, spec: MatrixSpec, job: SourceJob, rows: Any, array: Any, host: Host
+) -> None:
+    """Write the pairs of an operand, and f32 where some element is not fit."""
+    guard, parts = dots.FactorGuard(builder, job.source), _pairs_array(job)
+    SourceConverter(builder, spec, host, guard).convert(rows, job, array)
+    unfit = guard.unfit()
+    state = I32(dots.FIT)
+    if unfit is not None:
+        state = builder.select(unfit, I32(dots.UNFIT), state)
+    builder.store(state, element(builder, array, parts.state, I8), align=4)
+    if unfit is not None:
+        with builder.if_then(unfit, likely=False):
+            floats = element(builder, array, parts.floats, I8)
+            SourceConverter(builder, spec, host).convert(rows, job, floats)
+
+
+def _pairs_array(job: SourceJob) -> dots.PairsArray:
+    return dots.PairsArray(job.blocks * job.depth * job.rows // 2)
+
+
 def source_bytes(spec: MatrixSpec, which: str, host: Host) -> int:
     """Bytes of the array `source_function` writes, a multiple of its alignment."""
+    if dots.uses_dots(spec, host):
+        return -(-_pairs_array(_source_job(spec, which)).bytes // ALIGNMENT) * ALIGNMENT
     converter = SourceConverter(ir.IRBuilder(), spec, host)
     size = converter.size(_source_job(spec, which)) * (8 if spec.double else 4)
     return -(-size // ALIGNMENT) * ALIGNMENT
@@ -91,7 +123,7 @@ def chain_function(module: ir.Module, spec: MatrixSpec, host: Host) -> ir.Functi
 
     `links` points to what `links_table` makes of `count` >= 1 links.
     """
-    name = chain_name(spec)
+    name = chain_name(spec, host)
     declaration = module.globals.get(name)
     if declaration is not None:
         return declaration
@@ -99,10 +131,15 @@ def chain_function(module: ir.Module, spec: MatrixSpec, host: Host) -> ir.Functi
     function = _function(module, name, chain_type(spec), ("d", *addend, "room", "links"))
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     d, *c, room, pointer, count = function.args
-    job = _source_job(spec, "a")
-    depth = job.depth // 2 if SourceConverter(builder, spec, host).paired else job.depth
+    jobs = [_source_job(spec, which) for which in "ab"]
+    depth = jobs[0].depth
+    pairs = None
+    if dots.uses_dots(spec, host):
+        pairs = _pairs_array(jobs[0]), _pairs_array(jobs[1])
+    elif SourceConverter(builder, spec, host).paired:
+        depth //= 2
     results = Results(builder, spec, host, strip_width(spec, host), c[0] if c else None, d)
-    Product(builder, spec, host, Links(room, pointer, count, depth), results).emit()
+    Product(builder, spec, host, Links(room, pointer, count, depth, pairs), results).emit()
     builder.ret_void()
     return function
 
@@ -123,18 +160,20 @@ def chain_type(spec: MatrixSpec) -> ir.FunctionType:
     return ir.FunctionType(ir.VoidType(), [PTR] * pointers + [I64])
 
 
-def chain_name(spec: MatrixSpec) -> str:
+def chain_name(spec: MatrixSpec, host: Host) -> str:
     """The name of `chain_function`, which stands for all it depends on but the host."""
     addend = "c" if spec.c.constant is None else f"c{spec.c.constant:x}"
-    return f"matrix.chain.{chain_key(spec)}.{addend}"
+    return f"matrix.chain.{chain_key(spec, host)}.{addend}"
 
 
-def chain_key(spec: MatrixSpec) -> str:
-    """Instructions with equal keys may be links of one chain: their sums and D are alike."""
+def chain_key(spec: MatrixSpec, host: Host) -> str:
+    """Instructions with equal keys may be links of one chain: their sums, D and arrays are
+    alike."""
     shape = spec.shape
     sizes = f"{shape.m}x{shape.n}x{shape.k}x{shape.blocks}"
     blocks = "_".join(map(str, spec.a.blocks))
-    return f"{spec.target}.w{spec.lanes}.{sizes}.{spec.d_type}.{blocks}"
+    pairs = ".pairs" if dots.uses_dots(spec, host) else ""
+    return f"{spec.target}.w{spec.lanes}.{sizes}.{spec.d_type}.{blocks}{pairs}"
 
 
 def links_table(module: ir.Module, links: Sequence[tuple[int, int]]) -> Any:
@@ -187,13 +226,14 @@ def function_name(spec: MatrixSpec) -> str:
     return "matrix." + ".".join(parts)
 
 
-def source_name(spec: MatrixSpec, which: str) -> str:
+def source_name(spec: MatrixSpec, which: str, host: Host) -> str:
     """The name of `source_function`, which stands for all it depends on but the host."""
     job = _source_job(spec, which)
     sizes = f"{job.rows}x{job.depth}x{job.blocks}"
     kind = _source_name(job.source, broadcast=False)
     scaled = ".scaled" if spec.shape.scaled else ""
-    return f"matrix.source.{spec.target}.w{spec.lanes}.{sizes}.{kind}{scaled}"
+    pairs = ".pairs" if dots.uses_dots(spec, host) else ""
+    return f"matrix.source.{spec.target}.w{spec.lanes}.{sizes}.{kind}{scaled}{pairs}"
 
 
 def _source_name(source: MatrixSource, *, broadcast: bool = True) -> str:

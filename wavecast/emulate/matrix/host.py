@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,12 +12,14 @@ class Host:
 
     `half_conversion`: conversions between f16 and f32 are instructions. `pair_product`: the x86
     intrinsic that multiplies pairs of i16 and adds each pair into i32 at this width, or "".
+    `bf16_dots`: an instruction adds the products of pairs of bf16 to f32, of vectors of 512 bits.
     """
 
     vector_bits: int
     vectors: int
     half_conversion: bool = False
     pair_product: str = ""
+    bf16_dots: bool = False
 
     def width(self, element_bits: int) -> int:
         """Elements of `element_bits` in one vector."""
@@ -40,16 +41,8 @@ def host(architecture: str, features: Mapping[str, bool]) -> Host:
         else:
             bits = 256 if features.get("avx2") and features.get("fma") else 128
         vectors = 32 if bits == 512 else 16
-        return Host(bits, vectors, bool(features.get("f16c")), _PAIRS[bits])
+        dots = bits == 512 and bool(features.get("avx512bf16"))
+        return Host(bits, vectors, bool(features.get("f16c")), _PAIRS[bits], dots)
     if architecture in ("aarch64", "arm64"):
         return Host(128, 32, half_conversion=True)
     return Host(128, 16)
-
-
-@cache
-def detect() -> Host:
-    """The machine this runs on."""
-    from wavecast.compile.processor import processor
-
-    cpu = processor()
-    return host(cpu.architecture, dict.fromkeys(cpu.flags, True))

@@ -1,8 +1,9 @@
 """LLVM IR that reads A, B, index and scales from register rows into arrays the product loop likes.
 
 A becomes `[block][k][row]`, B `[block][k][column]`, both f32, f64, or i32. For dense integers two
-consecutive k share an i32 as a pair of i16 and there are half as many k. A sparse index becomes,
-by stored k and row, the position of the row of B it selects.
+consecutive k share an i32 as a pair of i16 and there are half as many k; so do two bf16 where
+products are made of pairs (`dots.py`). A sparse index becomes, by stored k and row, the position of
+the row of B it selects.
 
 Code is emitted once per element of a lane and runs in a loop over strips of lanes: every address
 is the sum of a part from the element and a part from the strip.
@@ -15,6 +16,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from wavecast.emulate.matrix import dots
 from wavecast.emulate.matrix.decode import ElementDecoder
 from wavecast.emulate.matrix.formats import Integer
 from wavecast.emulate.matrix.host import Host
@@ -122,21 +124,29 @@ class SourceJob:
 
 
 class SourceConverter:
-    """Emits the conversion of A or B into a scratch array."""
+    """Emits the conversion of A or B into a scratch array; to pairs of bf16 where there is a
+    `guard`, which sees every element."""
 
-    def __init__(self, builder: ir.IRBuilder, spec: MatrixSpec, host: Host) -> None:
+    def __init__(
+        self,
+        builder: ir.IRBuilder,
+        spec: MatrixSpec,
+        host: Host,
+        guard: dots.FactorGuard | None = None,
+    ) -> None:
         self.builder = builder
         self.spec = spec
         self.host = host
+        self.guard = guard
         self.width = strip_width(spec, host)
-        self.paired = spec.integer and not spec.shape.sparse
+        self.paired = guard is not None or (spec.integer and not spec.shape.sparse)
 
     @property
     def item(self) -> ir.Type:
         """The type of one scratch element."""
         if self.spec.double:
             return DOUBLE
-        return I32 if self.spec.integer else ir.FloatType()
+        return I32 if self.paired or self.spec.integer else ir.FloatType()
 
     def size(self, job: SourceJob) -> int:
         """Scratch elements."""
@@ -181,15 +191,16 @@ class SourceConverter:
         step = 2 if self.paired else 1
         scaled: dict[tuple[int, int], Any] = {}
         for number in range(0, len(traversal.elements), step):
-            value = self._value(reader, job, number, traversal.elements[number][1])
-            if self.paired:
-                second = self._value(reader, job, number + 1, 1)
-                value = self._pair(value, second)
+            values = [
+                self._value(reader, job, number + part, traversal.elements[number + part][1])
+                for part in range(step)
+            ]
             if job.scale is not None:
                 position = self._scale_position(job, traversal.elements[number])
                 if position not in scaled:
                     scaled[position] = self._scale(job, scale_base, position)
-                value = self.builder.fmul(value, scaled[position])
+                values = [self.builder.fmul(value, scaled[position]) for value in values]
+            value = self._pair(*values) if self.paired else values[0]
             offset = self._position(job, traversal.elements[number])
             index = self.builder.add(base, I64(offset))
             address = element(self.builder, scratch, index, self.item)
@@ -211,6 +222,13 @@ class SourceConverter:
         return self.builder.fneg(value) if job.source.negate[depth & 1] else value
 
     def _pair(self, low: Any, high: Any) -> Any:
+        if self.guard is not None:
+            if self.guard.scaled:
+                self.guard.see_scaled(low)
+                self.guard.see_scaled(high)
+            word = dots.pair(self.builder, low, high)
+            self.guard.see_pair(word)
+            return word
         low = self.builder.and_(low, constant(0xFFFF, 32, self.width))
         return self.builder.or_(low, self.builder.shl(high, constant(16, 32, self.width)))
 
