@@ -12,7 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.matrix import dots
+from wavecast.emulate.matrix import dots, quads
 from wavecast.emulate.matrix.detection import detect
 from wavecast.emulate.matrix.host import Host
 from wavecast.emulate.matrix.loops import counted_loop
@@ -82,9 +82,17 @@ def source_function(module: ir.Module, spec: MatrixSpec, which: str, host: Host)
     if dots.uses_dots(spec, host):
         _pairs_and_floats(builder, spec, job, rows, array, host)
     else:
-        SourceConverter(builder, spec, host).convert(rows, job, array)
+        _converter(builder, spec, which, host).convert(rows, job, array)
     builder.ret_void()
     return function
+
+
+def _converter(builder: ir.IRBuilder, spec: MatrixSpec, which: str, host: Host) -> SourceConverter:
+    """The converter of A or B for chains, but for pairs of bf16."""
+    if not quads.uses_quads(spec, host):
+        return SourceConverter(builder, spec, host)
+    flips = quads.FLIPPED if which == "a" and quads.is_signed(spec, "a") else 0
+    return SourceConverter(builder, spec, host, quads=True, flips=flips)
 
 
 def _pairs_and_floats(
@@ -112,7 +120,7 @@ def source_bytes(spec: MatrixSpec, which: str, host: Host) -> int:
     """Bytes of the array `source_function` writes, a multiple of its alignment."""
     if dots.uses_dots(spec, host):
         return -(-_pairs_array(_source_job(spec, which)).bytes // ALIGNMENT) * ALIGNMENT
-    converter = SourceConverter(ir.IRBuilder(), spec, host)
+    converter = _converter(ir.IRBuilder(), spec, which, host)
     size = converter.size(_source_job(spec, which)) * (8 if spec.double else 4)
     return -(-size // ALIGNMENT) * ALIGNMENT
 
@@ -132,12 +140,10 @@ def chain_function(module: ir.Module, spec: MatrixSpec, host: Host) -> ir.Functi
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     d, *c, room, pointer, count = function.args
     jobs = [_source_job(spec, which) for which in "ab"]
-    depth = jobs[0].depth
+    depth = jobs[0].depth // _converter(builder, spec, "a", host).step
     pairs = None
     if dots.uses_dots(spec, host):
         pairs = _pairs_array(jobs[0]), _pairs_array(jobs[1])
-    elif SourceConverter(builder, spec, host).paired:
-        depth //= 2
     results = Results(builder, spec, host, strip_width(spec, host), c[0] if c else None, d)
     Product(builder, spec, host, Links(room, pointer, count, depth, pairs), results).emit()
     builder.ret_void()
@@ -172,8 +178,17 @@ def chain_key(spec: MatrixSpec, host: Host) -> str:
     shape = spec.shape
     sizes = f"{shape.m}x{shape.n}x{shape.k}x{shape.blocks}"
     blocks = "_".join(map(str, spec.a.blocks))
-    pairs = ".pairs" if dots.uses_dots(spec, host) else ""
-    return f"{spec.target}.w{spec.lanes}.{sizes}.{spec.d_type}.{blocks}{pairs}"
+    words = _words_name(spec, host)
+    if words == ".quads" and not quads.is_signed(spec, "a"):
+        words += "-unsigned"
+    return f"{spec.target}.w{spec.lanes}.{sizes}.{spec.d_type}.{blocks}{words}"
+
+
+def _words_name(spec: MatrixSpec, host: Host) -> str:
+    """What the names of functions end in where several k share a word."""
+    if dots.uses_dots(spec, host):
+        return ".pairs"
+    return ".quads" if quads.uses_quads(spec, host) else ""
 
 
 def links_table(module: ir.Module, links: Sequence[tuple[int, int]]) -> Any:
@@ -232,8 +247,9 @@ def source_name(spec: MatrixSpec, which: str, host: Host) -> str:
     sizes = f"{job.rows}x{job.depth}x{job.blocks}"
     kind = _source_name(job.source, broadcast=False)
     scaled = ".scaled" if spec.shape.scaled else ""
-    pairs = ".pairs" if dots.uses_dots(spec, host) else ""
-    return f"matrix.source.{spec.target}.w{spec.lanes}.{sizes}.{kind}{scaled}{pairs}"
+    words = _words_name(spec, host)
+    side = f"-{which}" if words == ".quads" else ""
+    return f"matrix.source.{spec.target}.w{spec.lanes}.{sizes}.{kind}{scaled}{words}{side}"
 
 
 def _source_name(source: MatrixSource, *, broadcast: bool = True) -> str:
@@ -293,7 +309,7 @@ class _Body:
         width = strip_width(spec, self.host)
         if offsets is not None:
             convert_index(self.builder, spec, self.arguments["index"], offsets, width)
-        depth = a.depth // 2 if converter.paired else a.depth
+        depth = a.depth // converter.step
         self._product(Arrays(a_array, b_array, depth, offsets), width, stage)
         self.builder.ret_void()
 

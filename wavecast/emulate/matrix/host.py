@@ -13,6 +13,7 @@ class Host:
     `half_conversion`: conversions between f16 and f32 are instructions. `pair_product`: the x86
     intrinsic that multiplies pairs of i16 and adds each pair into i32 at this width, or "".
     `bf16_dots`: an instruction adds the products of pairs of bf16 to f32, of vectors of 512 bits.
+    `byte_dots`: one adds the products of four unsigned and four signed bytes to i32, of such too.
     """
 
     vector_bits: int
@@ -20,6 +21,7 @@ class Host:
     half_conversion: bool = False
     pair_product: str = ""
     bf16_dots: bool = False
+    byte_dots: bool = False
 
     def width(self, element_bits: int) -> int:
         """Elements of `element_bits` in one vector."""
@@ -41,8 +43,10 @@ def host(architecture: str, features: Mapping[str, bool]) -> Host:
         else:
             bits = 256 if features.get("avx2") and features.get("fma") else 128
         vectors = 32 if bits == 512 else 16
-        dots = bits == 512 and bool(features.get("avx512bf16"))
-        return Host(bits, vectors, bool(features.get("f16c")), _PAIRS[bits], dots)
+        dots, bytes_ = (
+            bits == 512 and bool(features.get(name)) for name in ("avx512bf16", "avx512vnni")
+        )
+        return Host(bits, vectors, bool(features.get("f16c")), _PAIRS[bits], dots, bytes_)
     if architecture in ("aarch64", "arm64"):
         return Host(128, 32, half_conversion=True)
     return Host(128, 16)

@@ -1,9 +1,9 @@
 """LLVM IR that reads A, B, index and scales from register rows into arrays the product loop likes.
 
 A becomes `[block][k][row]`, B `[block][k][column]`, both f32, f64, or i32. For dense integers two
-consecutive k share an i32 as a pair of i16 and there are half as many k; so do two bf16 where
-products are made of pairs (`dots.py`). A sparse index becomes, by stored k and row, the position of
-the row of B it selects.
+consecutive k share an i32 as a pair of i16 and there are half as many k. So do two bf16 where
+products are made of pairs (`dots.py`); four bytes share one where they are made of fours
+(`quads.py`). A sparse index becomes, by stored k and row, the position of the row of B it selects.
 
 Code is emitted once per element of a lane and runs in a loop over strips of lanes: every address
 is the sum of a part from the element and a part from the strip.
@@ -125,7 +125,8 @@ class SourceJob:
 
 class SourceConverter:
     """Emits the conversion of A or B into a scratch array; to pairs of bf16 where there is a
-    `guard`, which sees every element."""
+    `guard`, which sees every element; to words of four bytes, with `flips` exclusive-or'ed, where
+    `quads` is set."""
 
     def __init__(
         self,
@@ -133,13 +134,18 @@ class SourceConverter:
         spec: MatrixSpec,
         host: Host,
         guard: dots.FactorGuard | None = None,
+        *,
+        quads: bool = False,
+        flips: int = 0,
     ) -> None:
         self.builder = builder
         self.spec = spec
         self.host = host
         self.guard = guard
         self.width = strip_width(spec, host)
-        self.paired = guard is not None or (spec.integer and not spec.shape.sparse)
+        self.quads = quads
+        self.flips = flips
+        self.paired = guard is not None or (spec.integer and not spec.shape.sparse and not quads)
 
     @property
     def item(self) -> ir.Type:
@@ -148,9 +154,14 @@ class SourceConverter:
             return DOUBLE
         return I32 if self.paired or self.spec.integer else ir.FloatType()
 
+    @property
+    def step(self) -> int:
+        """Consecutive k in a scratch element."""
+        return 4 if self.quads else 2 if self.paired else 1
+
     def size(self, job: SourceJob) -> int:
         """Scratch elements."""
-        return job.blocks * job.depth * job.rows // (2 if self.paired else 1)
+        return job.blocks * job.depth * job.rows // self.step
 
     def convert(self, pointer: Any, job: SourceJob, scratch: Any) -> None:
         """Read all of the operand at `pointer` into `scratch`."""
@@ -188,9 +199,17 @@ class SourceConverter:
         base: Any,
         scale_base: list[Any],
     ) -> None:
-        step = 2 if self.paired else 1
+        step = self.step
         scaled: dict[tuple[int, int], Any] = {}
         for number in range(0, len(traversal.elements), step):
+            offset = self._position(job, traversal.elements[number])
+            index = self.builder.add(base, I64(offset))
+            address = element(self.builder, scratch, index, self.item)
+            if self.quads:
+                word = reader.register(number // step)
+                word = self.builder.xor(word, constant(self.flips, 32, self.width))
+                self.builder.store(word, address, align=4)
+                continue
             values = [
                 self._value(reader, job, number + part, traversal.elements[number + part][1])
                 for part in range(step)
@@ -201,9 +220,6 @@ class SourceConverter:
                     scaled[position] = self._scale(job, scale_base, position)
                 values = [self.builder.fmul(value, scaled[position]) for value in values]
             value = self._pair(*values) if self.paired else values[0]
-            offset = self._position(job, traversal.elements[number])
-            index = self.builder.add(base, I64(offset))
-            address = element(self.builder, scratch, index, self.item)
             self.builder.store(value, address, align=4)
 
     def _value(self, reader: Reader, job: SourceJob, number: int, depth: int) -> Any:
@@ -234,9 +250,7 @@ class SourceConverter:
 
     def _position(self, job: SourceJob, indices: tuple[int, int, int]) -> int:
         row, depth, block = indices
-        if self.paired:
-            return (block * (job.depth // 2) + depth // 2) * job.rows + row
-        return (block * job.depth + depth) * job.rows + row
+        return (block * (job.depth // self.step) + depth // self.step) * job.rows + row
 
     def _source_lane(self, job: SourceJob, lane: int) -> int:
         groups = job.source.groups

@@ -7,7 +7,8 @@ the exact sum of products is added to C with signed saturation.
 A chain of instructions that accumulate into the same D is one such sum over the k of its links.
 
 Links of pairs of bf16 (`dots.py`) add two products at a time where all operands are fit, tile by
-tile; other tiles use the f32 of the arrays, written by then.
+tile; other tiles use the f32 of the arrays, written by then. Links of words of four bytes
+(`quads.py`) have a further row of sums where A is signed, of 128 times B.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.matrix import dots
+from wavecast.emulate.matrix import dots, quads
 from wavecast.emulate.matrix.host import Host
 from wavecast.emulate.matrix.loops import (
     accumulating_loop,
@@ -95,6 +96,8 @@ class Product:
         self.width = results.width
         self.tile = choose_tile(spec, host, self.width)
         self.item = results.kind.element
+        self.quads = isinstance(factors, Links) and quads.uses_quads(spec, host)
+        self.flipped = self.quads and quads.is_signed(spec, "a")
 
     def emit(self) -> None:
         """All tiles, in a loop."""
@@ -141,7 +144,14 @@ class Product:
         start = addends
         if self.spec.clamp and self.spec.integer:
             start = [[self.results.zero()] * tile.vectors for _ in range(tile.rows)]
-        if unfit is None:
+        if unfit is None and self.flipped:
+            further = [self.results.zero()] * tile.vectors
+            *sums, excess = self._sum(self.factors, [*start, further], index)
+            sums = [
+                [self.builder.sub(total, less) for total, less in zip(row, excess, strict=True)]
+                for row in sums
+            ]
+        elif unfit is None:
             sums = self._sum(self.factors, start, index)
         else:
             sums = self._sum_of_pairs(start, index, unfit)
@@ -307,8 +317,11 @@ class Product:
             if b_row is None:
                 b_row = self._b_row(arrays, self._b_address(arrays, b_base, index))
             item = I32 if arrays.pairs else self.item
-            value = load(builder, element(builder, arrays.a, index, item), item)
-            factor = splat(builder, value, self.width)
+            if row < self.tile.rows:
+                value = load(builder, element(builder, arrays.a, index, item), item)
+                factor = splat(builder, value, self.width)
+            else:
+                factor = constant(quads.FLIPPED, 32, self.width)
             pairs = zip(running, b_row, strict=True)
             if arrays.pairs:
                 new_sums.append([dots.add_products(builder, c, factor, b) for c, b in pairs])
@@ -336,6 +349,8 @@ class Product:
             return self._intrinsic(f"llvm.fma.v{self.width}f{bits}", factor, b, total)
         if self.spec.shape.sparse:
             return self.builder.add(total, self.builder.mul(factor, b))
+        if self.quads:
+            return quads.add_products(self.builder, total, factor, b)
         return self.builder.add(total, self._pair_product(factor, b))
 
     def _pair_product(self, a: Any, b: Any) -> Any:
