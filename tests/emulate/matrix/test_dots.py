@@ -9,10 +9,13 @@ import pytest
 
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
-from tests.emulate.matrix.support import REGISTERS, Program, compile_all
+from tests.emulate.matrix.support import REGISTERS, Program, compile_all, values
 from wavecast.compile.processor import processor
+from wavecast.dtypes import Encoding
 from wavecast.emulate.matrix import dot_check, dots
+from wavecast.emulate.matrix.byte_tables import pattern
 from wavecast.emulate.matrix.detection import detect
+from wavecast.emulate.matrix.formats import element_format
 from wavecast.emulate.matrix.function import chain_name
 from wavecast.emulate.matrix.host import Host
 from wavecast.isa.decode import wave_lanes_of
@@ -52,8 +55,11 @@ C_REGISTERS = 32
 
 def _registers(random: np.random.Generator, kind: str, lanes: int) -> np.ndarray:
     """Registers `[row][lane] u32` for bf16 and f32: `normal` ones; with `odd` elements among them;
-    with `tiny` ones only, whose products are near the least normal number; any `bits`."""
+    with `tiny` ones only, whose products are near the least normal number; `finite bytes`; `bits`."""
     shape = (REGISTERS, lanes)
+    if kind == "finite bytes":
+        numbers = random.integers(0, 256, (*shape, 4), dtype=np.uint8) & 0xBF
+        return np.where(numbers == 0x80, 0x81, numbers).astype(np.uint8).view(np.uint32)[..., 0]
     if kind == "bits":
         return random.integers(0, 1 << 32, shape, dtype=np.uint32)
     scale = 2.0**-57 if kind == "tiny" else 1.0
@@ -87,11 +93,23 @@ def test_bits_are_those_of_single_products(target: str) -> None:
     random = np.random.default_rng(41)
     for text, one, other in zip(texts, quick, plain, strict=True):
         assert dots.uses_dots(one.spec, detect()), text
-        for kind in ("normal", "odd", "tiny", "bits", "normal"):
+        for kind in ("normal", "odd", "tiny", "bits", "finite bytes", "normal"):
             registers = _registers(random, kind, lanes)
             np.testing.assert_array_equal(
                 _after(one, registers), _after(other, registers), err_msg=f"{text}: {kind}"
             )
+
+
+@pytest.mark.parametrize("name", ["fp8", "bf8"])
+@pytest.mark.parametrize("target", ["gfx942", "gfx950"])
+def test_tables_have_the_value_of_every_byte(target: str, name: str) -> None:
+    kind = element_format(name, target)
+    assert isinstance(kind, Encoding)
+    wanted = values(kind)[:128]
+    patterns = np.array([pattern(kind, number) for number in range(128)], np.uint32) << 16
+    finite = np.isfinite(wanted)
+    np.testing.assert_array_equal(patterns.view(np.float32)[finite], wanted[finite])
+    assert not patterns[~finite].any()
 
 
 @needs_dots

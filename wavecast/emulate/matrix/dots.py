@@ -191,10 +191,9 @@ class FactorGuard:
         for name, seen in (("umin", self.builder.sub(twice, self._constant(1))), ("umax", twice)):
             slot = self._slots[name]
             if slot is not None:
-                extreme = _extreme(
-                    self.builder, name, load(self.builder, slot, self._kind, 64), seen
-                )
-                self.builder.store(extreme, slot, align=64)
+                before = load(self.builder, slot, self._kind, 64)
+                after = extreme(self.builder, name, before, seen)
+                self.builder.store(after, slot, align=64)
 
     def unfit(self) -> Any:
         """i1: some element is not fit; None where none of the format can be."""
@@ -207,7 +206,7 @@ class FactorGuard:
             if slot is not None:
                 value = load(builder, slot, self._kind, 64)
                 wrong = builder.icmp_unsigned(comparison, value, self._constant(bound))
-                some = _any_lane(builder, wrong)
+                some = any_lane(builder, wrong)
                 unfit = some if unfit is None else builder.or_(unfit, some)
         return unfit
 
@@ -219,19 +218,20 @@ def unfit_addends(builder: ir.IRBuilder, addends: list[Any]) -> Any:
     for addend in addends:
         value = builder.bitcast(addend, _WORDS)
         twice = builder.add(value, value)
-        smallest = _extreme(builder, "umin", smallest, builder.sub(twice, constant(1, 32, WIDTH)))
+        smallest = extreme(builder, "umin", smallest, builder.sub(twice, constant(1, 32, WIDTH)))
     bound = constant(((_BIAS + _LEAST_ADDEND) << 24) - 1, 32, WIDTH)
     small: Any = builder.icmp_unsigned("<", smallest, bound)
-    return _any_lane(builder, small)
+    return any_lane(builder, small)
 
 
-def _any_lane(builder: ir.IRBuilder, mask: Any) -> Any:
+def any_lane(builder: ir.IRBuilder, mask: Any) -> Any:
     """i1: some lane of a vector of i1 is set."""
     whole: Any = builder.bitcast(mask, ir.IntType(mask.type.count))
     return builder.icmp_unsigned("!=", whole, ir.Constant(whole.type, 0))
 
 
-def _extreme(builder: ir.IRBuilder, name: str, left: Any, right: Any) -> Any:
+def extreme(builder: ir.IRBuilder, name: str, left: Any, right: Any) -> Any:
+    """The smaller (`umin`) or larger (`umax`) unsigned integers of two vectors."""
     kind = right.type
     full = f"llvm.{name}.v{kind.count}i{kind.element.width}"
     function = builder.module.globals.get(full)
@@ -247,7 +247,9 @@ __all__ = [
     "FactorGuard",
     "PairsArray",
     "add_products",
+    "any_lane",
     "expand",
+    "extreme",
     "halves",
     "pair",
     "unfit_addends",

@@ -13,6 +13,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.matrix import dots, quads
+from wavecast.emulate.matrix.byte_tables import TableDecoder, by_tables
 from wavecast.emulate.matrix.detection import detect
 from wavecast.emulate.matrix.host import Host
 from wavecast.emulate.matrix.loops import counted_loop
@@ -99,7 +100,8 @@ def _pairs_and_floats(
     builder: ir.IRBuilder, spec: MatrixSpec, job: SourceJob, rows: Any, array: Any, host: Host
 ) -> None:
     """Write the pairs of an operand, and f32 where some element is not fit."""
-    guard, parts = dots.FactorGuard(builder, job.source), _pairs_array(job)
+    decoder = TableDecoder if by_tables(job.source, host) else dots.FactorGuard
+    guard, parts = decoder(builder, job.source), _pairs_array(job)
     SourceConverter(builder, spec, host, guard).convert(rows, job, array)
     unfit = guard.unfit()
     state = I32(dots.FIT)

@@ -14,6 +14,7 @@ class Host:
     intrinsic that multiplies pairs of i16 and adds each pair into i32 at this width, or "".
     `bf16_dots`: an instruction adds the products of pairs of bf16 to f32, of vectors of 512 bits.
     `byte_dots`: one adds the products of four unsigned and four signed bytes to i32, of such too.
+    `byte_tables`: one looks bytes of such vectors up in tables of 128.
     """
 
     vector_bits: int
@@ -22,6 +23,7 @@ class Host:
     pair_product: str = ""
     bf16_dots: bool = False
     byte_dots: bool = False
+    byte_tables: bool = False
 
     def width(self, element_bits: int) -> int:
         """Elements of `element_bits` in one vector."""
@@ -33,6 +35,8 @@ _PAIRS = {
     256: "llvm.x86.avx2.pmadd.wd",
     128: "llvm.x86.sse2.pmadd.wd",
 }
+_WIDE_FEATURES = ("avx512bf16", "avx512vnni", "avx512vbmi")
+"""LLVM's names of what the last fields of `Host` need, in their order."""
 
 
 def host(architecture: str, features: Mapping[str, bool]) -> Host:
@@ -43,10 +47,8 @@ def host(architecture: str, features: Mapping[str, bool]) -> Host:
         else:
             bits = 256 if features.get("avx2") and features.get("fma") else 128
         vectors = 32 if bits == 512 else 16
-        dots, bytes_ = (
-            bits == 512 and bool(features.get(name)) for name in ("avx512bf16", "avx512vnni")
-        )
-        return Host(bits, vectors, bool(features.get("f16c")), _PAIRS[bits], dots, bytes_)
+        wide = (bits == 512 and bool(features.get(name)) for name in _WIDE_FEATURES)
+        return Host(bits, vectors, bool(features.get("f16c")), _PAIRS[bits], *wide)
     if architecture in ("aarch64", "arm64"):
         return Host(128, 32, half_conversion=True)
     return Host(128, 16)

@@ -17,6 +17,7 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.matrix import dots
+from wavecast.emulate.matrix.byte_tables import TableDecoder
 from wavecast.emulate.matrix.decode import ElementDecoder
 from wavecast.emulate.matrix.formats import Integer
 from wavecast.emulate.matrix.host import Host
@@ -133,7 +134,7 @@ class SourceConverter:
         builder: ir.IRBuilder,
         spec: MatrixSpec,
         host: Host,
-        guard: dots.FactorGuard | None = None,
+        guard: dots.FactorGuard | TableDecoder | None = None,
         *,
         quads: bool = False,
         flips: int = 0,
@@ -210,6 +211,12 @@ class SourceConverter:
                 word = self.builder.xor(word, constant(self.flips, 32, self.width))
                 self.builder.store(word, address, align=4)
                 continue
+            if isinstance(self.guard, TableDecoder):
+                register = reader.register(number // 4)
+                if not number % 4:
+                    self.guard.see(register)
+                self.builder.store(self.guard.word(register, number % 4 // 2), address, align=4)
+                continue
             values = [
                 self._value(reader, job, number + part, traversal.elements[number + part][1])
                 for part in range(step)
@@ -238,7 +245,7 @@ class SourceConverter:
         return self.builder.fneg(value) if job.source.negate[depth & 1] else value
 
     def _pair(self, low: Any, high: Any) -> Any:
-        if self.guard is not None:
+        if isinstance(self.guard, dots.FactorGuard):
             if self.guard.scaled:
                 self.guard.see_scaled(low)
                 self.guard.see_scaled(high)
