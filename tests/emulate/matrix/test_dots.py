@@ -55,7 +55,8 @@ C_REGISTERS = 32
 
 def _registers(random: np.random.Generator, kind: str, lanes: int) -> np.ndarray:
     """Registers `[row][lane] u32` for bf16 and f32: `normal` ones; with `odd` elements among them;
-    with `tiny` ones only, whose products are near the least normal number; `finite bytes`; `bits`."""
+    with `tiny` ones only, whose products are near the least normal number; `finite bytes`; any
+    `bits`."""
     shape = (REGISTERS, lanes)
     if kind == "finite bytes":
         numbers = random.integers(0, 256, (*shape, 4), dtype=np.uint8) & 0xBF
