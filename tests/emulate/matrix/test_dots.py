@@ -38,6 +38,8 @@ INSTRUCTIONS = {
         f"{MIXED}, v[4:9], v[12:15], v[0:3] cbsz:2 blgp:4",
         SCALED,
         f"{SCALED} op_sel:[1,1,0] op_sel_hi:[1,0,0]",
+        "v_mfma_scale_f32_32x32x64_f8f6f4 v[0:15], v[16:19], v[20:23], v[0:15], v32, v33 "
+        "cbsz:4 blgp:4",
     ),
     "gfx1100": ("v_wmma_f32_16x16x16_bf16 v[0:7], v[8:15], v[16:23], v[0:7] neg_lo:[1,0,0]",),
     "gfx1201": (
@@ -46,6 +48,8 @@ INSTRUCTIONS = {
     ),
     "gfx1250": (
         "v_wmma_f32_16x16x32_bf16 v[0:7], v[8:15], v[16:23], v[0:7]",
+        "v_wmma_scale_f32_16x16x128_f8f6f4 v[0:7], v[8:15], v[16:31], v[0:7], v40, v41 "
+        "matrix_a_fmt:MATRIX_FMT_FP4 matrix_b_fmt:MATRIX_FMT_BF8",
         "v_wmma_scale_f32_16x16x128_f8f6f4 v[0:7], v[8:23], v[24:39], v[0:7], v40, v41 "
         "matrix_a_scale_fmt:MATRIX_SCALE_FMT_E4M3 matrix_b_scale_fmt:MATRIX_SCALE_FMT_E4M3",
     ),
@@ -60,7 +64,9 @@ def _registers(random: np.random.Generator, kind: str, lanes: int) -> np.ndarray
     shape = (REGISTERS, lanes)
     if kind == "finite bytes":
         numbers = random.integers(0, 256, (*shape, 4), dtype=np.uint8) & 0xBF
-        return np.where(numbers == 0x80, 0x81, numbers).astype(np.uint8).view(np.uint32)[..., 0]
+        numbers = np.where(numbers == 0x80, 0x81, numbers).astype(np.uint8)
+        numbers[C_REGISTERS:] = random.integers(87, 168, numbers[C_REGISTERS:].shape)  # scales
+        return numbers.view(np.uint32)[..., 0]
     if kind == "bits":
         return random.integers(0, 1 << 32, shape, dtype=np.uint32)
     scale = 2.0**-57 if kind == "tiny" else 1.0
@@ -96,6 +102,10 @@ def test_bits_are_those_of_single_products(target: str) -> None:
         assert dots.uses_dots(one.spec, detect()), text
         for kind in ("normal", "odd", "tiny", "bits", "finite bytes", "normal"):
             registers = _registers(random, kind, lanes)
+            addend = one.decoded.operands[3]
+            if kind == "finite bytes" and addend.bits:
+                numbers = random.standard_normal((addend.count, lanes)).astype(np.float32)
+                registers[addend.first : addend.first + addend.count] = numbers.view(np.uint32)
             np.testing.assert_array_equal(
                 _after(one, registers), _after(other, registers), err_msg=f"{text}: {kind}"
             )

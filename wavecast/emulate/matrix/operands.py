@@ -212,10 +212,8 @@ class SourceConverter:
                 self.builder.store(word, address, align=4)
                 continue
             if isinstance(self.guard, TableDecoder):
-                register = reader.register(number // 4)
-                if not number % 4:
-                    self.guard.see(register)
-                self.builder.store(self.guard.word(register, number % 4 // 2), address, align=4)
+                word = self._looked_up(reader, job, traversal, number, scale_base, scaled)
+                self.builder.store(word, address, align=4)
                 continue
             values = [
                 self._value(reader, job, number + part, traversal.elements[number + part][1])
@@ -228,6 +226,32 @@ class SourceConverter:
                 values = [self.builder.fmul(value, scaled[position]) for value in values]
             value = self._pair(*values) if self.paired else values[0]
             self.builder.store(value, address, align=4)
+
+    def _looked_up(
+        self,
+        reader: Reader,
+        job: SourceJob,
+        traversal: OperandWalk,
+        number: int,
+        scale_base: list[Any],
+        scaled: dict[tuple[int, int], Any],
+    ) -> Any:
+        """A word of two elements from `number` on, by tables."""
+        decoder = self.guard
+        assert isinstance(decoder, TableDecoder)
+        first, part = divmod(number, decoder.elements)
+        register = reader.register(first)
+        if not part:
+            decoder.see(register)
+        word = decoder.word(register, part // 2)
+        if job.scale is None:
+            return word
+        position = self._scale_position(job, traversal.elements[number])
+        if position not in scaled:
+            raw = self._raw_scale(job, scale_base, position)
+            byte = self.builder.and_(raw, constant(0xFF, 32, self.width))
+            scaled[position] = decoder.exponents(byte)
+        return decoder.scaled(word, scaled[position])
 
     def _value(self, reader: Reader, job: SourceJob, number: int, depth: int) -> Any:
         kind = job.source.format
@@ -271,6 +295,17 @@ class SourceConverter:
 
     def _scale(self, job: SourceJob, base: list[Any], position: tuple[int, int]) -> Any:
         """The scales of the strip's lanes, `base` and `position` added up."""
+        raw = self._raw_scale(job, base, position)
+        decoder = ElementDecoder(self.builder, self.host, self.width)
+        if job.source.scale_format is None:
+            return decoder.to_scale(raw)
+        kind = job.source.scale_format
+        assert not isinstance(kind, Integer)
+        byte = self.builder.and_(raw, constant(0xFF, 32, self.width))
+        return decoder.to_float(byte, kind)
+
+    def _raw_scale(self, job: SourceJob, base: list[Any], position: tuple[int, int]) -> Any:
+        """The same as bytes, with arbitrary bits above."""
         builder, scale = self.builder, job.source.scale
         assert scale is not None
         lane, byte = builder.add(base[0], I64(position[0])), I64(position[1])
@@ -281,13 +316,7 @@ class SourceConverter:
         address = element(builder, job.scale, lane, I32)
         raw = load(builder, address, ir.VectorType(I32, self.width))
         bit = builder.shl(builder.trunc(builder.and_(byte, I64(3)), I32), I32(3))
-        raw = builder.lshr(raw, splat(builder, bit, self.width))
-        decoder = ElementDecoder(builder, self.host, self.width)
-        if job.source.scale_format is None:
-            return decoder.to_scale(raw)
-        kind = job.source.scale_format
-        assert not isinstance(kind, Integer)
-        return decoder.to_float(builder.and_(raw, constant(0xFF, 32, self.width)), kind)
+        return builder.lshr(raw, splat(builder, bit, self.width))
 
 
 def convert_index(
