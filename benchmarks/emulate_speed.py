@@ -11,7 +11,7 @@ that native code uses, and the kernel of numpy's BLAS, which chooses it by the h
 environment says of OpenBLAS is taken away.
 
 Without `--against` only the reference runs beside this tree. `WAVECAST_HOST_CPU` limits native
-code of the emulator to fewer features; the references keep all of them.
+code of the emulator to fewer features; `--blas-core Haswell` does the same to numpy (AVX2).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ WARM_SECONDS = 1.0
 class Tree:
     """A process that makes calls with the package of one tree."""
 
-    def __init__(self, root: Path, cache: Path) -> None:
+    def __init__(self, root: Path, cache: Path, blas_core: str = "") -> None:
         environment = {
             **{name: text for name, text in os.environ.items() if not name.startswith("OPENBLAS")},
             "PYTHONPATH": str(root),
@@ -53,6 +53,8 @@ class Tree:
             "OPENBLAS_NUM_THREADS": "1",
             "OMP_NUM_THREADS": "1",
         }
+        if blas_core:
+            environment["OPENBLAS_CORETYPE"] = blas_core
         command = [sys.executable, str(HERE / "emulate_cases.py")]
         self._process = subprocess.Popen(
             command,
@@ -199,6 +201,7 @@ def parser() -> argparse.ArgumentParser:
     options = argparse.ArgumentParser(description="The emulator's speed, against a commit.")
     options.add_argument("--against", metavar="COMMIT", help="the commit to compare with")
     options.add_argument("-k", "--pattern", default="", help="only cases whose name matches")
+    options.add_argument("--blas-core", metavar="NAME", default="", help="OpenBLAS's kernel")
     options.add_argument("--rounds", type=int, default=15)
     options.add_argument("--markdown", action="store_true", help="a table for docs/speed.md")
     return options
@@ -215,7 +218,7 @@ def main() -> None:
         trees = {}
         for who, root in roots.items():
             cache = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-            trees[who] = Tree(root, cache)
+            trees[who] = Tree(root, cache, options.blas_core)
             stack.callback(trees[who].close)
         print(trees[REFERENCE].blas())
         print(head(against, options.markdown), flush=True)
