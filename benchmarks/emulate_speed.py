@@ -37,9 +37,8 @@ from wavecast.compile.processor import VARIABLE, processor
 
 HERE = Path(__file__).resolve().parent
 REFERENCE = "reference"
-WARM_TURNS = 3
-WARM_SECONDS = 1.0
-"""Of calls, and of waiting after them: code that has run long is compiled well meanwhile."""
+WARM_SECONDS = 4.0
+"""Of calls before those that count."""
 
 
 class Tree:
@@ -85,12 +84,10 @@ class Tree:
         return answer.strip()
 
     def warm(self, name: str) -> None:
-        """Call until code is compiled well, which a thread of the process does."""
-        for _ in range(WARM_TURNS):
-            start = time.perf_counter()
-            while time.perf_counter() - start < WARM_SECONDS:
-                self.seconds(name, "emulated")
-            time.sleep(WARM_SECONDS)
+        """Call until code that is slow to run has run long enough to be compiled well."""
+        start = time.perf_counter()
+        while time.perf_counter() - start < WARM_SECONDS:
+            self.seconds(name, "emulated")
 
     def close(self) -> None:
         """End the process."""
