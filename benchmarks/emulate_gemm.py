@@ -31,6 +31,7 @@ RUNS = 9
 PAUSE = 0.15
 """Seconds before every call: threads of OpenBLAS keep a core busy for a while after a product."""
 STARTED = "WAVECAST_BENCHMARK_STARTED"
+CORE = "OPENBLAS_CORETYPE"
 DTYPES = {
     "bf16": torch.bfloat16,
     "fp16": torch.float16,
@@ -141,7 +142,9 @@ def main() -> None:
     options = parser().parse_args()
     if STARTED not in os.environ:  # numpy reads its number of threads when it is imported
         for threads in options.threads:
-            environment = {**os.environ, "OPENBLAS_NUM_THREADS": str(threads), STARTED: "1"}
+            # OpenBLAS chooses its kernel by the host, whatever the environment says
+            kept = {name: text for name, text in os.environ.items() if name != CORE}
+            environment = {**kept, "OPENBLAS_NUM_THREADS": str(threads), STARTED: "1"}
             command = [sys.executable, __file__, *sys.argv[1:], "--threads", str(threads)]
             subprocess.run(command, env=environment, check=True)
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from tests.warm_python import run_python
 from wavecast.api.doctor import doctor
 from wavecast.cli.commands import COMMANDS
 from wavecast.cli.main import run
+from wavecast.emulate.matrix.detection import detect
 
 TYPO = b"""
 	.text
@@ -195,3 +197,18 @@ def test_doctor_from_python_gives_the_document_of_the_command(
     code, out, _ = call(capsys, "doctor", "-f", "json")
     assert (code, json.loads(out)) == (0, doctor().to_dict())
     assert "targets that work" in str(doctor())
+
+
+@pytest.mark.skipif(platform.machine() != "x86_64", reason="levels of x86-64")
+def test_doctor_names_the_features_that_native_code_uses() -> None:
+    features = {row["name"]: row["used"] for row in doctor().to_dict()["features"]}
+    host = detect()
+    assert features["avx512bf16"] is host.bf16_dots
+    assert features["avx512vnni"] is host.byte_dots
+    level = {**os.environ, "WAVECAST_HOST_CPU": "x86-64-v3"}
+    command = [sys.executable, "-m", "wavecast", "doctor", "-f", "json"]
+    done = subprocess.run(command, env=level, capture_output=True, text=True, check=True)
+    limited = json.loads(done.stdout)
+    assert "x86-64-v3, vectors of 8 lanes, limited by" in limited["processor"]
+    used = {row["name"] for row in limited["features"] if row["used"]}
+    assert used == {"f16c"}

@@ -16,7 +16,8 @@ from llvmlite import binding
 from tests.emulate.memory_support import kernel_of
 from wavecast.compile.processor import VARIABLE, Processor, processor
 from wavecast.emulate import native
-from wavecast.emulate.lower import runtime
+from wavecast.emulate.lower import matrix, runtime
+from wavecast.emulate.matrix.host import host
 from wavecast.errors import UsageError
 
 AARCH64 = 0xB7
@@ -71,6 +72,7 @@ def test_code_for_aarch64(monkeypatch: pytest.MonkeyPatch, quick: bool) -> None:
     other = Processor("aarch64-unknown-linux-gnu", "generic", "+neon", frozenset())
     monkeypatch.setattr(native, "processor", lambda: other)
     monkeypatch.setattr(runtime, "processor", lambda: other)
+    monkeypatch.setattr(matrix, "detect", lambda: host(other.architecture, {}))
     made = native.compile_kernel(kernel_of("gfx942", BODY), quick=quick)
     objects = [made.code, runtime._compile(made.outlined)]
     assert len(made.outlined) > 2

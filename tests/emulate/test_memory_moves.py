@@ -100,6 +100,41 @@ def test_global_stores_under_a_mask(target: str, suffix: str, kind: str) -> None
         assert np.array_equal(out, wanted)
 
 
+def half_wave_offsets(lanes: int, stride: int, distance: int) -> np.ndarray:
+    """Byte offsets: lanes of the lower half `stride` apart, those of the upper half `distance`
+    after their like."""
+    lower = np.arange(lanes // 2) * stride
+    return np.concatenate([lower, lower + distance]).astype(np.uint32)
+
+
+@pytest.mark.parametrize("target", swept(TARGETS))
+@pytest.mark.parametrize("suffix", ["dword", "dwordx2", "dwordx3", "dwordx4"])
+def test_stores_of_half_waves_whose_lines_are_the_same(target: str, suffix: str) -> None:
+    """Whatever order lanes move in: where they overlap, the last one wins."""
+    size, lanes = STORES[suffix], lanes_of(target)
+    rows = size // 4
+    data = random_bytes(rows * lanes * 4)
+    register = "v4" if rows == 1 else f"v[4:{3 + rows}]"
+    loads = "\n".join(
+        f"\tglobal_load_dword v{4 + row}, v1, s[10:11] offset:{4 * lanes * row}"
+        for row in range(rows)
+    )
+    body = f"""
+	global_load_dword v2, v1, s[8:9]
+{loads}
+	global_store_{suffix} v2, {register}, s[12:13]"""
+    table = data.view(np.uint32).reshape(rows, lanes)
+    for stride, distance in ((256, size), (128, 32), (160, 64), (80, size), (80, 64), (256, 4),
+                             (16, 4), (4, 64), (256, 72), (0, 16)):  # fmt: skip
+        where = half_wave_offsets(lanes, stride, distance)
+        out, wanted = np.zeros(256 * 32 + 128, np.uint8), np.zeros(256 * 32 + 128, np.uint8)
+        run(target, body, where, data, out)
+        for lane in range(lanes):
+            piece = np.ascontiguousarray(table[:, lane]).view(np.uint8)
+            wanted[where[lane] : where[lane] + size] = piece
+        np.testing.assert_array_equal(out, wanted, err_msg=f"{stride}, {distance}")
+
+
 @pytest.mark.parametrize("target", swept(TARGETS))
 @pytest.mark.parametrize("suffix", ["ubyte_d16", "sbyte_d16_hi", "short_d16", "short_d16_hi"])
 def test_loads_into_half_a_register_keep_the_other(target: str, suffix: str) -> None:

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import importlib.metadata
 import importlib.util
+import os
 import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from wavecast.compile import cuda
+from wavecast.compile.processor import VARIABLE, processor
+from wavecast.emulate.matrix.detection import detect
 from wavecast.errors import MissingTool
 from wavecast.extras import install_hint
 from wavecast.isa.targets import TARGETS
@@ -47,11 +50,23 @@ class Input:
 
 
 @dataclass(frozen=True, slots=True)
+class HostFeature:
+    """Something processors may have, by LLVM's name, what it is for, and whether the emulator's
+    code uses it: it is there, is not switched off, and gives the right bits."""
+
+    name: str
+    purpose: str
+    used: bool
+
+
+@dataclass(frozen=True, slots=True)
 class HostSupport:
-    """The state of this machine."""
+    """The state of this machine. `processor` is what native code of the emulator is made for."""
 
     tools: tuple[Tool, ...]
     inputs: tuple[Input, ...]
+    processor: str
+    features: tuple[HostFeature, ...]
 
 
 def _package(name: str) -> str:
@@ -119,4 +134,18 @@ def examine() -> HostSupport:
         Input("AMD code object", amd, ""),
         Input("PTX, cubin", NVIDIA_TARGETS if nvidia else (), "" if nvidia else "Triton's wheel"),
     )
-    return HostSupport(tools, inputs)
+    cpu = processor()
+    limit = f", limited by {VARIABLE}" if os.environ.get(VARIABLE) else ""
+    text = f"{cpu.cpu}, vectors of {cpu.strip_lanes} lanes{limit}"
+    return HostSupport(tools, inputs, text, _features())
+
+
+def _features() -> tuple[HostFeature, ...]:
+    """What of the processor makes matrix instructions faster, and whether it is used."""
+    host = detect()
+    return (
+        HostFeature("f16c", "conversion of f16", host.half_conversion),
+        HostFeature("avx512bf16", "products of bf16 and narrower floats in pairs", host.bf16_dots),
+        HostFeature("avx512vnni", "products of four 8-bit integers at a time", host.byte_dots),
+        HostFeature("avx512vbmi", "conversion of 8-bit floats by tables", host.byte_tables),
+    )

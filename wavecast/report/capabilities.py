@@ -24,13 +24,16 @@ def document(capabilities: HostSupport) -> dict[str, Any]:
         "machine": f"{platform.system()} {platform.machine()}",
         "tools": [tool.to_dict() for tool in capabilities.tools],
         "inputs": [entry.to_dict() for entry in capabilities.inputs],
+        "processor": capabilities.processor,
+        "features": [asdict(feature) for feature in capabilities.features],
         "extras": [asdict(extra) for extra in extras()],
     }
     return values(document)
 
 
 def render(capabilities: HostSupport, console: Console) -> None:
-    """Print tools, inputs and extras: what is there, and what to install for the others."""
+    """Print tools, inputs, features of the processor and extras: what is there, and what to install
+    for the others."""
     console.print(
         f"wavecast {__version__}, Python {platform.python_version()}, "
         f"{platform.system()} {platform.machine()}"
@@ -48,6 +51,13 @@ def render(capabilities: HostSupport, console: Console) -> None:
         mark = "[green]works[/]" if entry.targets else "[yellow]no[/]"
         inputs.add_row(mark, entry.name, " ".join(entry.targets), _hint(entry.missing))
     console.print(inputs)
+    console.print()
+    features = Table("", "host feature", "what the emulator does with it", box=None, pad_edge=False)
+    for feature in capabilities.features:
+        mark = "[green]used[/]" if feature.used else "[yellow]no[/]"
+        features.add_row(mark, feature.name, feature.purpose)
+    console.print(f"The emulator's code is made for {capabilities.processor}.")
+    console.print(features)
     console.print()
     optional = Table("", "extra", "for", "install", box=None, pad_edge=False)
     for extra in extras():

@@ -12,9 +12,10 @@ import numpy as np
 from llvmlite import binding, ir
 
 from wavecast.dtypes import Encoding, SpecialValues
+from wavecast.emulate.matrix.detection import detect
 from wavecast.emulate.matrix.formats import Integer
 from wavecast.emulate.matrix.function import matrix_function
-from wavecast.emulate.matrix.host import Host, detect
+from wavecast.emulate.matrix.host import Host
 from wavecast.emulate.matrix.layouts import Placement
 from wavecast.emulate.matrix.spec import MatrixSpec, matrix_spec
 from wavecast.emulate.values import PTR

@@ -14,7 +14,8 @@ from tests.emulate.matrix.support import compile_module, encode, values
 from wavecast.dtypes import Encoding
 from wavecast.emulate.matrix import formats
 from wavecast.emulate.matrix.decode import ElementDecoder
-from wavecast.emulate.matrix.host import Host, detect
+from wavecast.emulate.matrix.detection import detect
+from wavecast.emulate.matrix.host import Host
 from wavecast.emulate.matrix.loops import counted_loop
 from wavecast.emulate.values import I32, I64, PTR, element, load
 

@@ -20,8 +20,9 @@ from tests.emulate.matrix.support import (
     write,
 )
 from tests.targets import thorough_beyond
+from wavecast.emulate.matrix.detection import detect
 from wavecast.emulate.matrix.formats import F8F6F4
-from wavecast.emulate.matrix.host import Host, detect
+from wavecast.emulate.matrix.host import Host
 from wavecast.isa.decode import wave_lanes_of
 from wavecast.isa.opcode import Opcode
 

@@ -20,13 +20,14 @@ from wavecast.emulate.lower import runtime
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.sites import data_rows
 from wavecast.emulate.matrix import function
-from wavecast.emulate.matrix.host import Host, detect
+from wavecast.emulate.matrix.detection import detect
+from wavecast.emulate.matrix.host import Host
 from wavecast.emulate.matrix.spec import MatrixSpec, UnsupportedMatrix, matrix_spec
 from wavecast.emulate.values import I8, I64, PTR, element
 from wavecast.isa.instruction import Decoded, Operand
 
 _POSITIONS = {"d": 0, "a": 1, "b": 2, "c": 3, "index": 3, "scale_a": 4, "scale_b": 5}
-_ROOM = 128 << 10
+_ROOM = 192 << 10
 """Bytes of arrays at a time: they should stay in the host's second-level cache."""
 
 
@@ -44,9 +45,10 @@ class _Form:
     @classmethod
     def of(cls, spec: MatrixSpec, host: Host) -> _Form:
         """The form of a spec that can be a link of a chain, or of another."""
-        sources = {which: function.source_name(spec, which) for which in "ab"}
+        sources = {which: function.source_name(spec, which, host) for which in "ab"}
         sizes = {which: function.source_bytes(spec, which, host) for which in "ab"}
-        return cls(spec, function.chain_key(spec), sources, sizes, function.chain_name(spec))
+        key, chain = function.chain_key(spec, host), function.chain_name(spec, host)
+        return cls(spec, key, sources, sizes, chain)
 
 
 @dataclass(slots=True)
@@ -145,7 +147,6 @@ class MatrixGroup:
         d = decoded.operands[0]
         c = decoded.operands[3] if spec.c.constant is None else None
         in_place = c is not None and c.bits == d.bits
-        key = function.chain_key(spec)
         if in_place and self._waiting(key, d) is not None:
             self._flush_for(self._factors(decoded, spec), 0)
         else:

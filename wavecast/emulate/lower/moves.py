@@ -7,6 +7,8 @@ in memory moves as vectors. Otherwise lanes move one after another.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from llvmlite import ir
@@ -86,8 +88,8 @@ def _line(out: Outlined, first: Any) -> None:
 def _move_scattered(out: Outlined, quick: Span) -> None:
     """Move every lane, wherever it is."""
     if out.access.bytes <= 4:
-        with out.counted_loop(out.lanes) as lane:
-            _lane(out, lane, quick.address(lane))
+        lines = out.access.bytes == 4 and out.access.action == "store"
+        _by_lines(out, quick, partial(_move_lanes, out, quick), able=lines)
     elif transpose.moves_half_runs(out.access.dwords):
         builder = out.builder
         with out.counted_loop(out.lanes // _RUN) as run:
@@ -99,7 +101,30 @@ def _move_scattered(out: Outlined, quick: Span) -> None:
     elif out.access.action == "load":
         _gather(out, quick)
     else:
-        _scatter(out, quick)
+        _by_lines(out, quick, partial(_scatter, out, quick))
+
+
+def _by_lines(
+    out: Outlined, quick: Span, move: Callable[[int], None], *, able: bool = True
+) -> None:
+    """`move(count)` of as many lanes from those before and after half the wave in turns. Rows of a
+    matrix lie so far apart that lines rarely stay in the first-level cache until the next store: a
+    line's lanes of both halves are stored one after the other."""
+    if not able or out.access.mode in ("local", "private"):
+        move(out.lanes)
+        return
+    with out.builder.if_else(quick.halves_are_near()) as (near, others):
+        with near:
+            move(out.lanes // 2)
+        with others:
+            move(out.lanes)
+
+
+def _move_lanes(out: Outlined, quick: Span, count: int) -> None:
+    with out.counted_loop(count) as lane:
+        for first in range(0, out.lanes, count):
+            number = out.builder.add(lane, I64(first))
+            _lane(out, number, quick.address(number))
 
 
 def _move_half_runs(out: Outlined, start: Any, pointers: list[Any]) -> None:
@@ -164,22 +189,24 @@ def _rows(out: Outlined, start: Any, lanes: int) -> list[Any]:
     return [out.builder.load(slot, align=16, typ=kind) for slot in slots]
 
 
-def _scatter(out: Outlined, quick: Span) -> None:
-    """Four lanes at a time: hosts store two short vectors as fast as one long one."""
+def _scatter(out: Outlined, quick: Span, lanes: int) -> None:
+    """Store `_FEW` lanes at a time: hosts store two short vectors as fast as one long one."""
     builder, count = out.builder, out.access.dwords
-    with out.counted_loop(out.lanes // _FEW) as few:
-        start = builder.mul(few, I64(_FEW))
-        rows = _rows(out, start, _FEW)
-        rows += rows[-1:] * (4 - count)
-        low, high = (
-            transpose.concatenate(builder, rows[:2]),
-            transpose.concatenate(builder, rows[2:]),
-        )
+    with out.counted_loop(lanes // _FEW) as few:
+        begin = builder.mul(few, I64(_FEW))
+        starts = [builder.add(begin, I64(first)) for first in range(0, out.lanes, lanes)]
+        sources = []
+        for start in starts:
+            rows = _rows(out, start, _FEW)
+            rows += rows[-1:] * (4 - count)
+            halves = (rows[:2], rows[2:])
+            sources.append([transpose.concatenate(builder, half) for half in halves])
         for lane in range(_FEW):
             picks = [row * _FEW + lane for row in range(count)]
-            value = transpose.shuffle(builder, low, high, picks)
-            pointer = quick.address(builder.add(start, I64(lane)))
-            builder.store(value, pointer, align=1)
+            for start, (low, high) in zip(starts, sources, strict=True):
+                value = transpose.shuffle(builder, low, high, picks)
+                pointer = quick.address(builder.add(start, I64(lane)))
+                builder.store(value, pointer, align=1)
 
 
 def _small(out: Outlined) -> ir.IntType:

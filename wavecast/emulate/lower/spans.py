@@ -11,24 +11,50 @@ from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.lower import state
+from wavecast.emulate.lower import state, transpose
 from wavecast.emulate.lower.access import Outlined
 from wavecast.emulate.lower.addresses import is_known
-from wavecast.emulate.values import I1, I32, I64, PTR, context_word, element, load, splat
+from wavecast.emulate.values import I1, I32, I64, PTR, constant, context_word, element, load, splat
+
+_LINE = 64
+"""Bytes of a host's cache line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """`good` (i1): the case holds. Lane n then accesses `base` + its 32-bit offset + n * `step`
-    (i64, or None for 0). `short` (i32 or None) is added to that offset in 32 bits. `contiguous`
-    (i1): lane n is n elements after lane 0."""
+    (i64, or None for 0). `short` (i32 or None) is added to that offset in 32 bits. `offsets` are
+    those of all lanes. `contiguous` (i1): lane n is n elements after lane 0."""
 
     out: Outlined
     good: Any
+    offsets: Any
     base: Any
     step: Any
     short: Any
     contiguous: Any
+
+    def halves_are_near(self) -> Any:
+        """i1: each lane of the upper half is in the line of its like of the lower half, or in the
+        next, and lanes of the lower half ascend by more, so that no two overlap: results of matrix
+        instructions lie so."""
+        out, builder, half = self.out, self.out.builder, self.out.lanes // 2
+        size = out.access.bytes
+        parts = (range(half), range(half, 2 * half), range(half - 1), range(1, half))
+        low, high, before, after = (
+            transpose.shuffle(builder, self.offsets, self.offsets, part) for part in parts
+        )
+        distances = builder.sub(high, low)
+        distance = builder.extract_element(distances, I32(0))
+        same = builder.icmp_unsigned("==", distances, splat(builder, distance, half))
+        least = _LINE + size
+        gaps = builder.sub(builder.sub(after, before), constant(least, 32, half - 1))
+        ascends = builder.icmp_unsigned("<", gaps, constant((1 << 31) - least, 32, half - 1))
+        near = builder.icmp_unsigned("<=", builder.sub(distance, I32(size)), I32(_LINE - size))
+        name = "llvm.vector.reduce.and.v{}i1"
+        for mask, count in ((same, half), (ascends, half - 1)):
+            near = builder.and_(near, out.intrinsic(name.format(count), I1, mask))
+        return near
 
     def address(self, lane: Any) -> Any:
         """The address of a lane, as a pointer."""
@@ -78,7 +104,7 @@ def span(out: Outlined) -> Span:
         size = builder.add(builder.sub(highest, lowest), I64(out.access.bytes))
         first = builder.add(base, lowest)
         good = builder.and_(good, is_known(builder, out.context, first, size))
-    return Span(out, good, base, step, short, _contiguous(out, row, step))
+    return Span(out, good, row, base, step, short, _contiguous(out, row, step))
 
 
 def _contiguous(out: Outlined, row: Any, step: Any) -> Any:

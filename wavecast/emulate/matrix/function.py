@@ -12,7 +12,10 @@ from typing import Any
 
 from llvmlite import ir
 
-from wavecast.emulate.matrix.host import Host, detect
+from wavecast.emulate.matrix import dots, quads
+from wavecast.emulate.matrix.byte_tables import TableDecoder, by_tables
+from wavecast.emulate.matrix.detection import detect
+from wavecast.emulate.matrix.host import Host
 from wavecast.emulate.matrix.loops import counted_loop
 from wavecast.emulate.matrix.operands import (
     SourceConverter,
@@ -23,7 +26,7 @@ from wavecast.emulate.matrix.operands import (
 from wavecast.emulate.matrix.product import Arrays, Links, Product
 from wavecast.emulate.matrix.results import Results
 from wavecast.emulate.matrix.spec import MatrixSource, MatrixSpec, matrix_spec
-from wavecast.emulate.values import I32, I64, PTR, element, load
+from wavecast.emulate.values import I8, I32, I64, PTR, element, load
 from wavecast.isa.instruction import Decoded
 
 ALIGNMENT = 64
@@ -63,8 +66,12 @@ def spec_function(module: ir.Module, spec: MatrixSpec, host: Host) -> ir.Functio
 
 def source_function(module: ir.Module, spec: MatrixSpec, which: str, host: Host) -> ir.Function:
     """`void f(ptr array, ptr rows[, ptr scale])`: reads A or B (`which`) into `source_bytes` bytes
-    of an array aligned to ALIGNMENT, for `chain_function`."""
-    name = source_name(spec, which)
+    of an array aligned to ALIGNMENT, for `chain_function`.
+
+    With products of pairs the array begins with them, and what `PairsArray` describes follows: f32
+    are only written where some element is not fit.
+    """
+    name = source_name(spec, which, host)
     declaration = module.globals.get(name)
     if declaration is not None:
         return declaration
@@ -73,14 +80,49 @@ def source_function(module: ir.Module, spec: MatrixSpec, which: str, host: Host)
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     array, rows, *scales = function.args
     job = _source_job(spec, which, *scales)
-    SourceConverter(builder, spec, host).convert(rows, job, array)
+    if dots.uses_dots(spec, host):
+        _pairs_and_floats(builder, spec, job, rows, array, host)
+    else:
+        _converter(builder, spec, which, host).convert(rows, job, array)
     builder.ret_void()
     return function
 
 
+def _converter(builder: ir.IRBuilder, spec: MatrixSpec, which: str, host: Host) -> SourceConverter:
+    """The converter of A or B for chains, but for pairs of bf16."""
+    if not quads.uses_quads(spec, host):
+        return SourceConverter(builder, spec, host)
+    flips = quads.FLIPPED if which == "a" and quads.is_signed(spec, "a") else 0
+    return SourceConverter(builder, spec, host, quads=True, flips=flips)
+
+
+def _pairs_and_floats(
+    builder: ir.IRBuilder, spec: MatrixSpec, job: SourceJob, rows: Any, array: Any, host: Host
+) -> None:
+    """Write the pairs of an operand, and f32 where some element is not fit."""
+    decoder = TableDecoder if by_tables(job.source, host) else dots.FactorGuard
+    guard, parts = decoder(builder, job.source), _pairs_array(job)
+    SourceConverter(builder, spec, host, guard).convert(rows, job, array)
+    unfit = guard.unfit()
+    state = I32(dots.FIT)
+    if unfit is not None:
+        state = builder.select(unfit, I32(dots.UNFIT), state)
+    builder.store(state, element(builder, array, parts.state, I8), align=4)
+    if unfit is not None:
+        with builder.if_then(unfit, likely=False):
+            floats = element(builder, array, parts.floats, I8)
+            SourceConverter(builder, spec, host).convert(rows, job, floats)
+
+
+def _pairs_array(job: SourceJob) -> dots.PairsArray:
+    return dots.PairsArray(job.blocks * job.depth * job.rows // 2)
+
+
 def source_bytes(spec: MatrixSpec, which: str, host: Host) -> int:
     """Bytes of the array `source_function` writes, a multiple of its alignment."""
-    converter = SourceConverter(ir.IRBuilder(), spec, host)
+    if dots.uses_dots(spec, host):
+        return -(-_pairs_array(_source_job(spec, which)).bytes // ALIGNMENT) * ALIGNMENT
+    converter = _converter(ir.IRBuilder(), spec, which, host)
     size = converter.size(_source_job(spec, which)) * (8 if spec.double else 4)
     return -(-size // ALIGNMENT) * ALIGNMENT
 
@@ -91,7 +133,7 @@ def chain_function(module: ir.Module, spec: MatrixSpec, host: Host) -> ir.Functi
 
     `links` points to what `links_table` makes of `count` >= 1 links.
     """
-    name = chain_name(spec)
+    name = chain_name(spec, host)
     declaration = module.globals.get(name)
     if declaration is not None:
         return declaration
@@ -99,10 +141,13 @@ def chain_function(module: ir.Module, spec: MatrixSpec, host: Host) -> ir.Functi
     function = _function(module, name, chain_type(spec), ("d", *addend, "room", "links"))
     builder = ir.IRBuilder(function.append_basic_block("entry"))
     d, *c, room, pointer, count = function.args
-    job = _source_job(spec, "a")
-    depth = job.depth // 2 if SourceConverter(builder, spec, host).paired else job.depth
+    jobs = [_source_job(spec, which) for which in "ab"]
+    depth = jobs[0].depth // _converter(builder, spec, "a", host).step
+    pairs = None
+    if dots.uses_dots(spec, host):
+        pairs = _pairs_array(jobs[0]), _pairs_array(jobs[1])
     results = Results(builder, spec, host, strip_width(spec, host), c[0] if c else None, d)
-    Product(builder, spec, host, Links(room, pointer, count, depth), results).emit()
+    Product(builder, spec, host, Links(room, pointer, count, depth, pairs), results).emit()
     builder.ret_void()
     return function
 
@@ -123,18 +168,29 @@ def chain_type(spec: MatrixSpec) -> ir.FunctionType:
     return ir.FunctionType(ir.VoidType(), [PTR] * pointers + [I64])
 
 
-def chain_name(spec: MatrixSpec) -> str:
+def chain_name(spec: MatrixSpec, host: Host) -> str:
     """The name of `chain_function`, which stands for all it depends on but the host."""
     addend = "c" if spec.c.constant is None else f"c{spec.c.constant:x}"
-    return f"matrix.chain.{chain_key(spec)}.{addend}"
+    return f"matrix.chain.{chain_key(spec, host)}.{addend}"
 
 
-def chain_key(spec: MatrixSpec) -> str:
-    """Instructions with equal keys may be links of one chain: their sums and D are alike."""
+def chain_key(spec: MatrixSpec, host: Host) -> str:
+    """Instructions with equal keys may be links of one chain: their sums, D and arrays are
+    alike."""
     shape = spec.shape
     sizes = f"{shape.m}x{shape.n}x{shape.k}x{shape.blocks}"
     blocks = "_".join(map(str, spec.a.blocks))
-    return f"{spec.target}.w{spec.lanes}.{sizes}.{spec.d_type}.{blocks}"
+    words = _words_name(spec, host)
+    if words == ".quads" and not quads.is_signed(spec, "a"):
+        words += "-unsigned"
+    return f"{spec.target}.w{spec.lanes}.{sizes}.{spec.d_type}.{blocks}{words}"
+
+
+def _words_name(spec: MatrixSpec, host: Host) -> str:
+    """What the names of functions end in where several k share a word."""
+    if dots.uses_dots(spec, host):
+        return ".pairs"
+    return ".quads" if quads.uses_quads(spec, host) else ""
 
 
 def links_table(module: ir.Module, links: Sequence[tuple[int, int]]) -> Any:
@@ -187,13 +243,15 @@ def function_name(spec: MatrixSpec) -> str:
     return "matrix." + ".".join(parts)
 
 
-def source_name(spec: MatrixSpec, which: str) -> str:
+def source_name(spec: MatrixSpec, which: str, host: Host) -> str:
     """The name of `source_function`, which stands for all it depends on but the host."""
     job = _source_job(spec, which)
     sizes = f"{job.rows}x{job.depth}x{job.blocks}"
     kind = _source_name(job.source, broadcast=False)
     scaled = ".scaled" if spec.shape.scaled else ""
-    return f"matrix.source.{spec.target}.w{spec.lanes}.{sizes}.{kind}{scaled}"
+    words = _words_name(spec, host)
+    side = f"-{which}" if words == ".quads" else ""
+    return f"matrix.source.{spec.target}.w{spec.lanes}.{sizes}.{kind}{scaled}{words}{side}"
 
 
 def _source_name(source: MatrixSource, *, broadcast: bool = True) -> str:
@@ -253,7 +311,7 @@ class _Body:
         width = strip_width(spec, self.host)
         if offsets is not None:
             convert_index(self.builder, spec, self.arguments["index"], offsets, width)
-        depth = a.depth // 2 if converter.paired else a.depth
+        depth = a.depth // converter.step
         self._product(Arrays(a_array, b_array, depth, offsets), width, stage)
         self.builder.ret_void()
 

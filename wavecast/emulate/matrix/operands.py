@@ -1,8 +1,9 @@
 """LLVM IR that reads A, B, index and scales from register rows into arrays the product loop likes.
 
 A becomes `[block][k][row]`, B `[block][k][column]`, both f32, f64, or i32. For dense integers two
-consecutive k share an i32 as a pair of i16 and there are half as many k. A sparse index becomes,
-by stored k and row, the position of the row of B it selects.
+consecutive k share an i32 as a pair of i16 and there are half as many k. So do two bf16 where
+products are made of pairs (`dots.py`); four bytes share one where they are made of fours
+(`quads.py`). A sparse index becomes, by stored k and row, the position of the row of B it selects.
 
 Code is emitted once per element of a lane and runs in a loop over strips of lanes: every address
 is the sum of a part from the element and a part from the strip.
@@ -15,6 +16,8 @@ from typing import Any
 
 from llvmlite import ir
 
+from wavecast.emulate.matrix import dots
+from wavecast.emulate.matrix.byte_tables import TableDecoder
 from wavecast.emulate.matrix.decode import ElementDecoder
 from wavecast.emulate.matrix.formats import Integer
 from wavecast.emulate.matrix.host import Host
@@ -122,25 +125,44 @@ class SourceJob:
 
 
 class SourceConverter:
-    """Emits the conversion of A or B into a scratch array."""
+    """Emits the conversion of A or B into a scratch array; to pairs of bf16 where there is a
+    `guard`, which sees every element; to words of four bytes, with `flips` exclusive-or'ed, where
+    `quads` is set."""
 
-    def __init__(self, builder: ir.IRBuilder, spec: MatrixSpec, host: Host) -> None:
+    def __init__(
+        self,
+        builder: ir.IRBuilder,
+        spec: MatrixSpec,
+        host: Host,
+        guard: dots.FactorGuard | TableDecoder | None = None,
+        *,
+        quads: bool = False,
+        flips: int = 0,
+    ) -> None:
         self.builder = builder
         self.spec = spec
         self.host = host
+        self.guard = guard
         self.width = strip_width(spec, host)
-        self.paired = spec.integer and not spec.shape.sparse
+        self.quads = quads
+        self.flips = flips
+        self.paired = guard is not None or (spec.integer and not spec.shape.sparse and not quads)
 
     @property
     def item(self) -> ir.Type:
         """The type of one scratch element."""
         if self.spec.double:
             return DOUBLE
-        return I32 if self.spec.integer else ir.FloatType()
+        return I32 if self.paired or self.spec.integer else ir.FloatType()
+
+    @property
+    def step(self) -> int:
+        """Consecutive k in a scratch element."""
+        return 4 if self.quads else 2 if self.paired else 1
 
     def size(self, job: SourceJob) -> int:
         """Scratch elements."""
-        return job.blocks * job.depth * job.rows // (2 if self.paired else 1)
+        return job.blocks * job.depth * job.rows // self.step
 
     def convert(self, pointer: Any, job: SourceJob, scratch: Any) -> None:
         """Read all of the operand at `pointer` into `scratch`."""
@@ -178,22 +200,58 @@ class SourceConverter:
         base: Any,
         scale_base: list[Any],
     ) -> None:
-        step = 2 if self.paired else 1
+        step = self.step
         scaled: dict[tuple[int, int], Any] = {}
         for number in range(0, len(traversal.elements), step):
-            value = self._value(reader, job, number, traversal.elements[number][1])
-            if self.paired:
-                second = self._value(reader, job, number + 1, 1)
-                value = self._pair(value, second)
+            offset = self._position(job, traversal.elements[number])
+            index = self.builder.add(base, I64(offset))
+            address = element(self.builder, scratch, index, self.item)
+            if self.quads:
+                word = reader.register(number // step)
+                word = self.builder.xor(word, constant(self.flips, 32, self.width))
+                self.builder.store(word, address, align=4)
+                continue
+            if isinstance(self.guard, TableDecoder):
+                word = self._looked_up(reader, job, traversal, number, scale_base, scaled)
+                self.builder.store(word, address, align=4)
+                continue
+            values = [
+                self._value(reader, job, number + part, traversal.elements[number + part][1])
+                for part in range(step)
+            ]
             if job.scale is not None:
                 position = self._scale_position(job, traversal.elements[number])
                 if position not in scaled:
                     scaled[position] = self._scale(job, scale_base, position)
-                value = self.builder.fmul(value, scaled[position])
-            offset = self._position(job, traversal.elements[number])
-            index = self.builder.add(base, I64(offset))
-            address = element(self.builder, scratch, index, self.item)
+                values = [self.builder.fmul(value, scaled[position]) for value in values]
+            value = self._pair(*values) if self.paired else values[0]
             self.builder.store(value, address, align=4)
+
+    def _looked_up(
+        self,
+        reader: Reader,
+        job: SourceJob,
+        traversal: OperandWalk,
+        number: int,
+        scale_base: list[Any],
+        scaled: dict[tuple[int, int], Any],
+    ) -> Any:
+        """A word of two elements from `number` on, by tables."""
+        decoder = self.guard
+        assert isinstance(decoder, TableDecoder)
+        first, part = divmod(number, decoder.elements)
+        register = reader.register(first)
+        if not part:
+            decoder.see(register)
+        word = decoder.word(register, part // 2)
+        if job.scale is None:
+            return word
+        position = self._scale_position(job, traversal.elements[number])
+        if position not in scaled:
+            raw = self._raw_scale(job, scale_base, position)
+            byte = self.builder.and_(raw, constant(0xFF, 32, self.width))
+            scaled[position] = decoder.exponents(byte)
+        return decoder.scaled(word, scaled[position])
 
     def _value(self, reader: Reader, job: SourceJob, number: int, depth: int) -> Any:
         kind = job.source.format
@@ -211,14 +269,19 @@ class SourceConverter:
         return self.builder.fneg(value) if job.source.negate[depth & 1] else value
 
     def _pair(self, low: Any, high: Any) -> Any:
+        if isinstance(self.guard, dots.FactorGuard):
+            if self.guard.scaled:
+                self.guard.see_scaled(low)
+                self.guard.see_scaled(high)
+            word = dots.pair(self.builder, low, high)
+            self.guard.see_pair(word)
+            return word
         low = self.builder.and_(low, constant(0xFFFF, 32, self.width))
         return self.builder.or_(low, self.builder.shl(high, constant(16, 32, self.width)))
 
     def _position(self, job: SourceJob, indices: tuple[int, int, int]) -> int:
         row, depth, block = indices
-        if self.paired:
-            return (block * (job.depth // 2) + depth // 2) * job.rows + row
-        return (block * job.depth + depth) * job.rows + row
+        return (block * (job.depth // self.step) + depth // self.step) * job.rows + row
 
     def _source_lane(self, job: SourceJob, lane: int) -> int:
         groups = job.source.groups
@@ -232,6 +295,17 @@ class SourceConverter:
 
     def _scale(self, job: SourceJob, base: list[Any], position: tuple[int, int]) -> Any:
         """The scales of the strip's lanes, `base` and `position` added up."""
+        raw = self._raw_scale(job, base, position)
+        decoder = ElementDecoder(self.builder, self.host, self.width)
+        if job.source.scale_format is None:
+            return decoder.to_scale(raw)
+        kind = job.source.scale_format
+        assert not isinstance(kind, Integer)
+        byte = self.builder.and_(raw, constant(0xFF, 32, self.width))
+        return decoder.to_float(byte, kind)
+
+    def _raw_scale(self, job: SourceJob, base: list[Any], position: tuple[int, int]) -> Any:
+        """The same as bytes, with arbitrary bits above."""
         builder, scale = self.builder, job.source.scale
         assert scale is not None
         lane, byte = builder.add(base[0], I64(position[0])), I64(position[1])
@@ -242,13 +316,7 @@ class SourceConverter:
         address = element(builder, job.scale, lane, I32)
         raw = load(builder, address, ir.VectorType(I32, self.width))
         bit = builder.shl(builder.trunc(builder.and_(byte, I64(3)), I32), I32(3))
-        raw = builder.lshr(raw, splat(builder, bit, self.width))
-        decoder = ElementDecoder(builder, self.host, self.width)
-        if job.source.scale_format is None:
-            return decoder.to_scale(raw)
-        kind = job.source.scale_format
-        assert not isinstance(kind, Integer)
-        return decoder.to_float(builder.and_(raw, constant(0xFF, 32, self.width)), kind)
+        return builder.lshr(raw, splat(builder, bit, self.width))
 
 
 def convert_index(

@@ -28,6 +28,7 @@ Double = Callable[[Ops[Any], Any], Any]
 """A function of one F64 value."""
 
 _LN2 = log(2.0)
+_ONES = 1.5 * 2.0**52
 _EXPONENTIAL = [_LN2**k / factorial(k) for k in range(11)]
 _LOGARITHM = [2.0 / (_LN2 * (2 * k + 1)) for k in range(7)]
 _SINE = [(-1) ** k * (2 * pi) ** (2 * k + 1) / factorial(2 * k + 1) for k in range(8)]
@@ -60,13 +61,18 @@ def _clamp(o: Ops[V], x: V, limit: float) -> V:
     return o.select(o.f_less(x, bottom, F64), bottom, x, 64)
 
 
+def _low_word(o: Ops[V], whole: V) -> V:
+    """The lowest bits of a whole number of less than 2^31 in size, as 64 bits: those of the sum
+    with a number so large that its last bit counts ones. Hosts convert F64 lane by lane."""
+    return o.f_add(whole, _number(o, _ONES), F64)
+
+
 def exponential(o: Ops[V], x: V) -> V:
     """2^x; beyond 2^+-300 any value that F32 rounds to zero or infinity."""
     x = _clamp(o, x, 300.0)
     whole = o.f_round(x, F64, "even")
     part = o.f_add(x, o.f_negate(whole, F64), F64)
-    count = o.sign_extend(o.f_to_int(whole, F64, 32, True), 32, 64)
-    steps = o.shl(count, o.const(F64.fraction, 64), 64)
+    steps = o.shl(_low_word(o, whole), o.const(F64.fraction, 64), 64)
     value = o.add(_polynomial(o, part, _EXPONENTIAL), steps, 64)
     return o.select(o.f_is_nan(x, F64), x, value, 64)
 
@@ -97,7 +103,7 @@ def _revolution(o: Ops[V], x: V) -> tuple[V, V, V]:
     square = o.f_mul(rest, rest, F64)
     sine = o.f_mul(rest, _polynomial(o, square, _SINE), F64)
     cosine = _polynomial(o, square, _COSINE)
-    return sine, cosine, o.low_bits(o.f_to_int(quarters, F64, 32, True), 2, 32)
+    return sine, cosine, o.low_bits(o.truncate(_low_word(o, quarters), 64, 32), 2, 32)
 
 
 def _select_quadrant(o: Ops[V], even: V, odd: V, quadrant: V) -> V:
