@@ -87,8 +87,8 @@ def test_scores_of_experts_have_the_dtype_of_the_engine(name: str, dtype: str) -
 
 def test_what_shared_experts_add_is_weighed_by_the_kernels_of_the_engine() -> None:
     assert kernels("Qwen3-Next-80B-A3B", "sglang@0.5.5")["shared sigmoid"] == 48
-    assert not kernels("Qwen3-Next-80B-A3B", "atom")["shared gate"]
-    assert not kernels("DeepSeek-R1", "sglang@0.5.5", gpus=8)["shared gate"]
+    assert not kernels("Qwen3-Next-80B-A3B", "atom")["shared gate_proj"]
+    assert not kernels("DeepSeek-R1", "sglang@0.5.5", gpus=8)["shared gate_proj"]
 
 
 def test_the_indexer_has_the_kernels_of_the_engine() -> None:

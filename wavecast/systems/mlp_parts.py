@@ -96,7 +96,7 @@ def _weigh_shared(builder: Builder, rows: int) -> Iterator[Node]:
     """The result of the shared experts times a gate."""
     hidden = builder.architecture.hidden
     nodes = {
-        "gate": Gemm(m=rows, n=1, k=hidden, dtype="bf16"),
+        "gate_proj": Gemm(m=rows, n=1, k=hidden, dtype="bf16"),
         "sigmoid": copy(rows, 1),
         "multiply": copy(rows, hidden),
     }

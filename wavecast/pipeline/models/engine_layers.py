@@ -191,6 +191,17 @@ def _latent_norms(kernel: EngineKernel) -> Covered | Uncovered:
     return tuple(("rms_norm", {**sizes, "columns": width}) for width in columns)
 
 
+def _head_norm(kernel: EngineKernel) -> Covered | Uncovered:
+    """Of queries or keys, over one head."""
+    assert kernel.layer is not None
+    attention, tensor = kernel.layer.attention, kernel.builder.parallel.attention_tensor
+    assert isinstance(attention, GroupedQueryAttention)
+    keys = max(1, attention.kv_heads // tensor)
+    heads = keys if kernel.node.name == "norm keys" else attention.heads // tensor
+    sizes = {"rows": kernel.step.rows * heads, "columns": attention.head_dim}
+    return (("rms_norm", {**sizes, "dtype": "bfloat16"}),)
+
+
 def _activation(kernel: EngineKernel) -> Covered | Uncovered:
     op = kernel.node.op
     assert isinstance(op, Elementwise)
@@ -304,6 +315,7 @@ _LINEAR: Final = Uncovered("linear attention stays vLLM's")
 _INDEX: Final = Uncovered("sparse attention is not supported")
 _COMPRESS: Final = Uncovered("compressed attention is not supported")
 _STREAMS: Final = Uncovered("hyper-connections stay vLLM's")
+_ALL_HEADS: Final = Uncovered("norms over the heads of all GPUs stay vLLM's")
 
 LAYERS: Final[Mapping[str, EngineLayer]] = {
     "input_norm": EngineLayer("RMSNorm", _norm),
@@ -311,6 +323,11 @@ LAYERS: Final[Mapping[str, EngineLayer]] = {
     "norm": EngineLayer("RMSNorm", _norm),
     "q, kv norm": EngineLayer("RMSNorm", _latent_norms),
     "gated norm": EngineLayer("RMSNormGated", _LINEAR),
+    "norm queries": EngineLayer("RMSNorm", _head_norm),
+    "norm keys": EngineLayer("RMSNorm", _head_norm),
+    "squares of queries, keys": EngineLayer("MiniMaxText01RMSNormTP", _ALL_HEADS),
+    "scale queries, keys": EngineLayer("MiniMaxText01RMSNormTP", _ALL_HEADS),
+    "reduce squares": EngineLayer("MiniMaxText01RMSNormTP", _SEND),
     "qkv_proj": EngineLayer("QKVParallelLinear", _product),
     "q_proj": EngineLayer("ColumnParallelLinear", _product),
     "kv_a_proj": EngineLayer("ReplicatedLinear", _product),
@@ -320,6 +337,8 @@ LAYERS: Final[Mapping[str, EngineLayer]] = {
     "o_proj": EngineLayer("RowParallelLinear", _product),
     "o_a_proj": EngineLayer("ColumnParallelLinear", _product),
     "in_proj": EngineLayer("MergedColumnParallelLinear", _product),
+    "gates_proj": EngineLayer("MergedColumnParallelLinear", _product),
+    "gate_proj": EngineLayer("ReplicatedLinear", _product),
     "gate_up_proj": EngineLayer("MergedColumnParallelLinear", _product),
     "up_proj": EngineLayer("ColumnParallelLinear", _product),
     "down_proj": EngineLayer("RowParallelLinear", _product),
@@ -331,6 +350,7 @@ LAYERS: Final[Mapping[str, EngineLayer]] = {
     "absorb keys": EngineLayer("MLAAttention", _ABSORB),
     "expand values": EngineLayer("MLAAttention", _ABSORB),
     "gate": EngineLayer("Attention", Uncovered("PyTorch multiplies by the gate")),
+    "router input": EngineLayer("ReplicatedLinear", Uncovered("PyTorch converts to fp32")),
     "router": EngineLayer("ReplicatedLinear", _product),
     "topk": EngineLayer("FusedMoE", _route),
     "sort tokens": EngineLayer("FusedMoE", (), "experts"),
@@ -341,13 +361,20 @@ LAYERS: Final[Mapping[str, EngineLayer]] = {
     "lm_head": EngineLayer("ParallelLMHead", _product),
     "sample": EngineLayer("Sampler", _sample),
     "convolution": EngineLayer("GatedDeltaNet", _LINEAR),
-    "decay, normalise": EngineLayer("GatedDeltaNet", _LINEAR),
+    **dict.fromkeys(("order", "clear result"), EngineLayer("GatedDeltaNet", _LINEAR)),
     "recurrence": EngineLayer("GatedDeltaNet", _LINEAR),
     "chunked recurrence": EngineLayer("GatedDeltaNet", _LINEAR),
     "index_q_proj": EngineLayer("Indexer", _INDEX),
     "index_k_proj": EngineLayer("Indexer", _INDEX),
     "index_weights_proj": EngineLayer("Indexer", _INDEX),
-    "index rope, quantise": EngineLayer("Indexer", _INDEX),
+    **dict.fromkeys(
+        (
+            *("index norm of keys", "index rope of queries, keys", "index join queries"),
+            *("index join keys", "index quantise queries", "index scale weights"),
+            "index write keys",
+        ),
+        EngineLayer("Indexer", _INDEX),
+    ),
     "index decode attention": EngineLayer("Indexer", _INDEX),
     "index prefill attention": EngineLayer("Indexer", _INDEX),
     "choose keys": EngineLayer("Indexer", _INDEX),
