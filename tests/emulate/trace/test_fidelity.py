@@ -100,6 +100,57 @@ out:
     assert not [kind for kind, _ in found if kind == "address"]
 
 
+def test_saved_lanes_are_not_the_value() -> None:
+    """The lanes after an if are those before it: a loop that follows is not decided by it."""
+    body = """	v_cvt_f32_u32_e32 v2, v0
+	v_exp_f32_e32 v2, v2
+	v_cmp_gt_f32_e32 vcc, 1.0, v2
+	s_and_saveexec_b64 s[20:21], vcc
+	v_mov_b32_e32 v3, 1
+	s_or_b64 exec, exec, s[20:21]
+	v_cmp_gt_u32_e32 vcc, 40, v0
+	s_and_saveexec_b64 s[22:23], vcc
+	s_cbranch_execz out
+	v_mov_b32_e32 v3, 2
+	s_barrier
+out:
+	s_mov_b64 exec, s[22:23]
+"""
+    assert decisions(body) == {"v_exp_f32_e32": [("lanes", "s_and_saveexec_b64")]}
+
+
+@pytest.mark.parametrize("exchange", ["ds_bpermute_b32 v3, v4, v2", "ds_swizzle_b32 v3, v2"])
+def test_lane_exchanges_carry_the_value(exchange: str) -> None:
+    body = f"""	v_cvt_f32_u32_e32 v2, v0
+	v_exp_f32_e32 v2, v2
+	v_mov_b32_e32 v4, 0
+	{exchange}
+	s_waitcnt lgkmcnt(0)
+	v_cvt_u32_f32_e32 v3, v3
+	v_and_b32_e32 v3, 60, v3
+	global_store_dword v3, v0, s[8:9]
+"""
+    assert decisions(body) == {"v_exp_f32_e32": [("address", "global_store_dword")]}
+
+
+def test_halves_of_a_pair_do_not_mix() -> None:
+    """On RDNA one instruction of two: the address is that of the other half."""
+    body = """	v_cvt_f32_u32_e32 v5, v0
+	v_exp_f32_e32 v5, v5
+	v_mov_b32_e32 v4, v0
+	v_mov_b32_e32 v2, 1.0
+	v_dual_mul_f32 v1, v5, v2 :: v_dual_lshlrev_b32 v6, 2, v4
+	global_store_b32 v6, v1, s[8:9]
+	v_dual_mov_b32 v8, v0 :: v_dual_mov_b32 v9, v1
+	v_and_b32_e32 v9, 60, v9
+	global_store_b32 v9, v8, s[8:9]
+"""
+    launch = trace("gfx1100", body, aligned(256), memory=False)
+    (entry,) = open_instructions(launch)
+    lines = [decision.instruction.decoded.text for decision in entry.decisions]
+    assert lines == ["global_store_b32 v9, v8, s[8:9]"]
+
+
 def test_what_is_not_executed_is_not_listed() -> None:
     body = """	s_cmp_eq_u32 0, 1
 	s_cbranch_scc0 out

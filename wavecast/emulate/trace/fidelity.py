@@ -15,14 +15,15 @@ from typing import Final
 from wavecast.analyze.lanes.control import control_dependences
 from wavecast.emulate.trace.result import Trace
 from wavecast.isa.defuse import DefUse
-from wavecast.isa.instruction import Instruction, SourceLocation
-from wavecast.isa.opcode import Control, OperandKind, Role
+from wavecast.isa.instruction import Decoded, Instruction, SourceLocation
+from wavecast.isa.opcode import Control, MemoryKind, OperandKind, Role
 from wavecast.isa.program import Block, Program
-from wavecast.isa.registers import EXEC
+from wavecast.isa.registers import EXEC, SCC
 from wavecast.isa.semantics.open_behaviour import OpenBehaviour, open_behaviour
 
 KINDS: Final = ("address", "branch", "lanes", "barrier")
 """What a value can decide."""
+_EXCHANGE: Final = MemoryKind.PERMUTE
 _ADDRESSES: Final = frozenset(
     {OperandKind.ADDRESS, OperandKind.SCALAR_ADDRESS, OperandKind.RESOURCE, OperandKind.OFFSET}
 )
@@ -89,19 +90,22 @@ class _Flow:
     def decisions(self, origin: int) -> tuple[FidelityDecision, ...]:
         """What the value that instruction `origin` writes may decide."""
         decisions: dict[tuple[str, int], FidelityDecision] = {}
-        pending, seen = [origin], {origin}
+        pending = [(origin, _own_writes(self._program.instructions[origin]))]
+        carried: dict[int, int] = {}  # by instruction, the registers that it wrote with the value
         while pending:
-            index = pending.pop()
+            index, written = pending.pop()
             for user in sorted(self._chains.uses(index)):
                 instruction = self._program.instructions[user]
-                if not self._counts[user]:
+                bits = self._bits(index, user) & written
+                if not self._counts[user] or not bits:
                     continue
-                bits = self._bits(index, user)
                 for kind in self._kinds(instruction, bits):
                     decisions[kind, user] = FidelityDecision(kind, instruction)
-                if user not in seen and self._carries(instruction, bits):
-                    seen.add(user)
-                    pending.append(user)
+                before = carried.get(user, 0)
+                after = before | _carried(instruction.decoded, bits)
+                if after != before:
+                    carried[user] = after
+                    pending.append((user, after))
         branches = {self._chains.block_of(i) for kind, i in decisions if kind == "branch"}
         for instruction in self._barriers(branches):
             decisions["barrier", instruction.index] = FidelityDecision("barrier", instruction)
@@ -128,14 +132,6 @@ class _Flow:
             yield "address"
         if bits & ~EXEC and decoded.writes & EXEC:
             yield "lanes"
-
-    @staticmethod
-    def _carries(instruction: Instruction, bits: int) -> bool:
-        """Whether what an instruction writes has the value: not what it loads, and not what it
-        computes in lanes that the value chose."""
-        if instruction.opcode.is_vector and not bits & ~EXEC:
-            return False
-        return instruction.memory is None and bool(instruction.writes)
 
     def _barriers(self, branches: set[int]) -> Iterator[Instruction]:
         """Executed barriers in blocks that one of the branches decides, at any depth."""
@@ -169,6 +165,31 @@ class _Flow:
                         pending.append(branch)
             deciding[int(label)] = set(map(int, seen))
         return deciding
+
+
+def _own_writes(instruction: Instruction) -> int:
+    """The registers of an instruction's own result, without those of the second of a pair."""
+    second = instruction.second
+    if second is None or open_behaviour(instruction) is None:
+        return instruction.writes
+    return instruction.writes & ~second.writes
+
+
+def _carried(decoded: Decoded, bits: int) -> int:
+    """The registers that an instruction writes with a value it reads in `bits`: not what it loads,
+    not what it computes in lanes that the value chose, and not the lanes that it saves."""
+    if not bits & ~EXEC or not (decoded.memory is None or decoded.memory.kind is _EXCHANGE):
+        return 0
+    if "saveexec" in decoded.opcode.name:
+        return decoded.writes & (EXEC | SCC)
+    second = decoded.second
+    if second is None:
+        return decoded.writes
+    first_reads = decoded.reads & ~second.reads
+    for operand in decoded.operands:
+        first_reads |= operand.bits
+    written = decoded.writes & ~second.writes if bits & first_reads else 0
+    return written | (second.writes if bits & second.reads else 0)
 
 
 __all__ = ["KINDS", "FidelityDecision", "OpenInstruction", "open_instructions"]

@@ -82,6 +82,7 @@ def render(traces: Sequence[Trace], console: Console) -> None:
     kernels = sorted(document(traces), key=lambda kernel: -kernel.instructions)
     for kernel in kernels:
         share = units.percent(kernel.documented, kernel.instructions)
+        share = ">99%" if kernel.open and share == "100%" else share
         title = (
             f"{kernel.target}, {units.si(kernel.instructions)} wave-instructions, "
             f"{share} with a documented result"
@@ -113,11 +114,11 @@ def _remarks(kernel: KernelFidelityJson) -> Iterator[str]:
     for name in dict.fromkeys(line.behaviour for line in kernel.open):
         yield f"open: {name} (docs/hardware.md)"
     decided = {
-        (decision.kind, decision.mnemonic, decision.line): line
+        (decision.kind, decision.mnemonic, decision.line, line.mnemonic, line.line): line
         for line in kernel.open
         for decision in line.decides
     }
-    for (kind, mnemonic, at), line in list(decided.items())[:_MOST_DECISIONS]:
+    for (kind, mnemonic, at, *_), line in list(decided.items())[:_MOST_DECISIONS]:
         what = {"lanes": "the lanes that execute", "address": "an address"}.get(kind, f"a {kind}")
         yield (
             f"{line.mnemonic} of line {line.line} may decide {what}: {mnemonic}"

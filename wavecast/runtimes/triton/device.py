@@ -94,7 +94,7 @@ def device(
     if count != 1 and tracing is not None:
         raise UsageError(
             "traces see one launch, not what other GPUs do: not with several GPUs",
-            hint="trace the kernel with count=1",
+            hint="leave out --gpus (count=1) for --trace and --fidelity",
         )
     if count != 1 and reports.determinism:
         raise UsageError(
