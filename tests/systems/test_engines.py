@@ -58,7 +58,7 @@ def test_every_named_library_and_kernel_is_known() -> None:
                 resolve_libraries(row["value"], "")
             if key == "products_library" and row["value"]:
                 check_library(row["value"])
-            if key == "fused_quantisation":
+            if key in ("fused_quantisation", "attention_quantisation"):
                 assert set(row["value"]) <= set(SCALINGS)
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 
 from wavecast.errors import UsageError
@@ -109,7 +111,10 @@ def test_engines_launch_what_they_do_not_fuse(ready) -> None:
         return [kernel.priced.node.name for kernel in model.kernels(step)]
 
     separate, fused = names("sglang"), names("atom")
-    assert separate.count("quantise") > fused.count("quantise") == 0
+    assert separate.count("quantise") > fused.count("quantise") == fused.count("o_proj")
+    after = (following for name, following in pairwise(fused) if name == "quantise")
+    assert set(after) == {"o_proj"}  # what attention writes is not quantised with it
+    assert "quantise" not in names("trtllm")
     for kernels in (separate, fused):
         assert {"sort tokens", "quantise tokens"} <= set(kernels)
     assert "quantise tokens" not in names("atom", "mxfp4")  # the kernel that sorts does it

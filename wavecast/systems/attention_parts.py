@@ -41,7 +41,12 @@ def attention_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node
             out = yield from _linear(builder, attention, step)
         case CompressedAttention() as attention:
             out = yield from compressed_nodes(builder, attention, step)
-    yield from builder.quantise(rows, out, builder.precision.attention)
+    match layer.attention:
+        case LinearAttention() | GroupedQueryAttention(gated=True):
+            attended = False
+        case _:
+            attended = True
+    yield from builder.quantise(rows, out, builder.precision.attention, attention=attended)
     yield builder.projection("o_proj", rows, hidden, out)
     if builder.parallel.attention_tensor > 1 and not layer.parallel:
         yield builder.reduce(rows)

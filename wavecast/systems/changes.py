@@ -109,9 +109,9 @@ def _text(name: str) -> Callable[[Deployment, Any], Deployment]:
     return lambda deployment, value: replace(deployment, **{name: value})
 
 
-def _engine(name: str) -> Callable[[Deployment, Any], Deployment]:
+def _engine(*names: str) -> Callable[[Deployment, Any], Deployment]:
     def apply(deployment: Deployment, value: Any) -> Deployment:
-        fields_ = {**dict(deployment.engine_fields), name: value}
+        fields_ = dict(deployment.engine_fields) | dict.fromkeys(names, value)
         return replace(deployment, engine_fields=tuple(fields_.items()))
 
     return apply
@@ -140,7 +140,9 @@ SETTINGS: Final[Mapping[str, _Setting]] = {
     "batched-tokens": _Setting(_whole, _number("batched_tokens")),
     "asynchronous": _Setting(_flag, _engine("asynchronous")),
     "fused-reduce-norm": _Setting(_flag, _engine("fused_reduce_norm")),
-    "fused-quantisation": _Setting(_scalings, _engine("fused_quantisation")),
+    "fused-quantisation": _Setting(
+        _scalings, _engine("fused_quantisation", "attention_quantisation")
+    ),
 }
 """Settings of a deployment by the name of their option, and those of the engine."""
 

@@ -154,9 +154,14 @@ class Builder:
         if model.streams > 1:
             yield Node("add to streams", "norm", copy(rows, model.mixed + model.hidden // 2))
 
-    def quantise(self, rows: int, columns: int, form: WeightFormat) -> Iterator[Node]:
-        """The conversion of activations, where the kernel before does not do it."""
-        if form.quantised_activations and form.scaling not in self.engine.fused_quantisation:
+    def quantise(
+        self, rows: int, columns: int, form: WeightFormat, *, attention: bool = False
+    ) -> Iterator[Node]:
+        """The conversion of activations, where the kernel before (`attention`: it is that) does
+        not do it."""
+        engine = self.engine
+        fused = engine.attention_quantisation if attention else engine.fused_quantisation
+        if form.quantised_activations and form.scaling not in fused:
             yield Node("quantise", "norm", copy(rows, columns))
 
     def reduce(self, rows: int) -> Node:

@@ -124,6 +124,7 @@ class TrainingGraph:
             engine(_FORWARD),
             fused_reduce_norm=False,
             fused_quantisation=SCALINGS,
+            attention_quantisation=SCALINGS,
             attention_prefill=BEST,
             latent_prefill=BEST,
             products_library="",
