@@ -70,13 +70,19 @@ class GpuCount(Options):
 class ScriptRunOptions(GpuCount, EmulationOptions):
     """How a script is executed."""
 
-    NEEDS: ClassVar[Mapping[str, str]] = {**EmulationOptions.NEEDS, "once": "gpus"}
+    NEEDS: ClassVar[Mapping[str, str]] = {
+        **EmulationOptions.NEEDS,
+        "once": "gpus",
+        "processes": "gpus",
+    }
+    EXCLUSIVE: ClassVar = (("processes", "check"),)
     SUBJECT = "a script"
 
     kernels: str = option(
         "", "Script: execute only kernels whose name matches.", "-k", "--kernels", values=Regex()
     )
     once: bool = option(False, "Script with --gpus: run it once with all GPUs, not once per GPU.")
+    processes: bool = option(False, "Script with --gpus: ranks are processes, not threads.")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -117,6 +123,8 @@ class KernelRunOptions(LaunchOptions, EmulationOptions):
 @dataclass(frozen=True, kw_only=True)
 class RunOptions(ScriptRunOptions, ProgramRunOptions, KernelRunOptions):
     """How a script, a program or one launch of a kernel is executed."""
+
+    EXCLUSIVE: ClassVar = ScriptRunOptions.EXCLUSIVE
 
     NEEDS: ClassVar[Mapping[str, str]] = {**ScriptRunOptions.NEEDS, **KernelRunOptions.NEEDS}
 
@@ -242,7 +250,8 @@ def run(
     """Execute a script's kernels, a HIP program, or a kernel of a HIP file, assembly or code
     object, for an AMD GPU on this machine's processor.
 
-    `arguments` go to a script or program. A script is run in this process as `__main__` with its
+    `arguments` go to a script or program. `torchrun` as `path` with its arguments is the script
+    that it starts, as processes of one node (as threads, where checked). A script is run in this process as `__main__` with its
     own `sys.argv`; what it raises is `traceback` of the result. `options` are those of the command
     line, by the names of `RunOptions`.
 
@@ -252,10 +261,10 @@ def run(
     """
     from wavecast.pipeline.execute.options import ExecutionOptions
 
-    stated, path = RunOptions.of(options), Path(path)
+    stated, path, arguments = _ranked(RunOptions.of(options), Path(path), arguments)
     if not path.exists():
         raise InputError(f"no such file: {path}")
-    execute = _executor(path, tuple(map(str, arguments)), stated)
+    execute = _executor(path, arguments, stated)
     reports, mode = stated.reports(), stated.trace_mode()
     stated.check_writable()
     checks = None if reports is None else CheckReport(reports)
@@ -266,6 +275,22 @@ def run(
         report = _execute_checked(execute, report, settings)
     report.write()
     return report
+
+
+def _ranked(
+    options: RunOptions, path: Path, arguments: Sequence[Any]
+) -> tuple[RunOptions, Path, tuple[str, ...]]:
+    """What is run: of `torchrun` the script that it starts, in as many processes. Raises as
+    `read_torchrun`."""
+    from wavecast.runtimes.triton.torchrun import NAME, read_torchrun
+
+    words = tuple(map(str, arguments))
+    if path.name != NAME:
+        return options, path, words
+    script = read_torchrun(words, options.gpus)
+    several = script.ranks > 1
+    options = replace(options, gpus=script.ranks, processes=several and not options.check)
+    return options, script.path, script.arguments
 
 
 _Execute = Callable[[RunReport, "ExecutionOptions"], RunReport]
@@ -351,6 +376,7 @@ def _script(report: RunReport, arguments: tuple[str, ...], settings: ExecutionOp
             kernels=report.options.kernels,
             count=report.options.gpus,
             once=report.options.once,
+            rank_processes=report.options.processes,
         )
     finally:
         sys.stdout, sys.stderr = streams  # a script may replace or delete them

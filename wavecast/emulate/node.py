@@ -19,6 +19,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from wavecast.emulate.errors import ExecutionError
+from wavecast.emulate.rank_board import RankBoard
 from wavecast.emulate.team import Team
 from wavecast.errors import UsageError, WavecastError
 from wavecast.wording import count
@@ -75,6 +76,8 @@ class LaunchQueue:
         GPU raised, and UsageError in a fork."""
         node = self.node
         node.check_process()
+        if node.is_fork and not node.is_process:
+            node.become_rank(self.gpu, node.count)
         with node.changed:
             node.raise_failure(self.gpu)
             before = None if node.order is None else node.order.host()
@@ -141,6 +144,8 @@ class LaunchQueue:
                 with node.changed:
                     self.state = QueueState.BUSY
                     self.ended += 1
+                    if node.is_process:
+                        node.rank_board.on_launch_end()
                     node.changed.notify_all()
 
 
@@ -155,9 +160,14 @@ class GpuNode:
         if not 1 <= count <= MOST_GPUS:
             raise UsageError(f"count={count}: 1 to {MOST_GPUS} GPUs can be emulated")
         self.count, self.order = count, order
-        self.team = Team(self._expects_more, self._absent)
+        self.board: RankBoard | None = None
+        """Set where ranks may be other processes, forks of this one."""
+        self.team = Team(self._expects_more, self._absent, self._publish)
         self.changed = threading.Condition(threading.RLock())
         self.closed = False
+        self.processes = False
+        """Whether ranks that a program starts are to be processes, not threads."""
+        self._home = os.getpid()
         self.process = 0
         """The process that has the queues' host threads, 0 for none."""
         self._queues: dict[tuple[int, int], LaunchQueue] = {}
@@ -183,6 +193,33 @@ class GpuNode:
                 "a fork cannot use emulated GPUs that its parent has used",
                 hint="fork before the first launch",
             )
+
+    @property
+    def rank_board(self) -> RankBoard:
+        """What processes know of each other. Raises UsageError where ranks are threads."""
+        if self.board is None:
+            raise UsageError(
+                "emulated ranks are threads here, and this is another process",
+                hint="checks follow ranks that are threads: leave out --processes, or --check",
+            )
+        return self.board
+
+    @property
+    def is_fork(self) -> bool:
+        """Whether this is another process than the one that has made the node."""
+        return os.getpid() != self._home
+
+    @property
+    def is_process(self) -> bool:
+        """Whether this process is that of a rank."""
+        return self.board is not None and self.board.is_joined
+
+    def become_rank(self, rank: int, world: int) -> None:
+        """This process, a fork, is that of a rank of `world`. Raises UsageError where ranks are
+        threads, and in a fork of a process whose GPUs have run something."""
+        self.check_process()
+        self.rank_board.join(rank, world)
+        self._hosts, self._blocked = {threading.current_thread()}, set()
 
     def synchronize(self, gpu: int | None = None) -> None:
         """Wait until all that was submitted to a GPU, or to all, has ended. Raises what a launch
@@ -280,7 +317,13 @@ class GpuNode:
             if any(queue.expects_more for queue in self._queues.values()):
                 return True
             running = self._hosts - self._blocked
-        return bool(running) and time.monotonic() - self.team.since < PATIENCE
+        if running and time.monotonic() - self.team.since < PATIENCE:
+            return True
+        return self.is_process and self.rank_board.may_change()
+
+    def _publish(self, epoch: int) -> None:
+        if self.is_process:
+            self.rank_board.publish(epoch)
 
     def _absent(self) -> list[str]:
         """The GPUs that run nothing, and why."""
@@ -289,6 +332,8 @@ class GpuNode:
             completions = dict.fromkeys(range(self.count), 0)
             for queue in self._queues.values():
                 completions[queue.gpu] += queue.ended
+        if self.is_process:
+            return self.rank_board.absent()
         lines = []
         for gpu in sorted(set(completions) - busy):
             error = self._failures.get(gpu)

@@ -28,12 +28,13 @@ class TeamMember:
 class Team:
     """Workers of one or several launches. `more` tells whether something outside of them may still
     start work: the host, for a node. Without it nothing can. `absent` describes those that run
-    nothing, for the message of a deadlock."""
+    nothing, for the message of a deadlock. `changed` is told the epoch when something changes."""
 
     def __init__(
         self,
         more: Callable[[], bool] | None = None,
         absent: Callable[[], list[str]] | None = None,
+        changed: Callable[[int], None] | None = None,
     ) -> None:
         self.working = 0
         self.epoch = 0
@@ -42,7 +43,7 @@ class Team:
         """When something has changed last."""
         self.stopped = False
         """Set when every worker is to end with an error at its next step."""
-        self._more, self._absent = more, absent
+        self._more, self._absent, self._changed = more, absent, changed
         self._running: set[int] = set()
         self._idle: set[int] = set()
         self._stuck: dict[int, Waits] = {}
@@ -72,6 +73,8 @@ class Team:
             self.since = time.monotonic()
             if not self._dead:
                 self._stuck.clear()
+            if self._changed is not None:
+                self._changed(self.epoch)
 
     def clear_deadlock(self) -> None:
         """What was found to be a deadlock is none: more can start now."""

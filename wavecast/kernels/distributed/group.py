@@ -7,9 +7,10 @@ peers, which these send after their call e has ended.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import numpy as np
 import torch
@@ -154,17 +155,47 @@ def groups(world: int, half: int = HALF) -> list[RankGroup]:
     return groups_of(range(world), half)
 
 
-def groups_of(gpus: Sequence[int], half: int = HALF) -> list[RankGroup]:
-    """A group of some GPUs of this process, one element per rank; `half` is that of a rank's
-    buffer in bytes. Raises ArgumentError for fewer than two ranks."""
+class GroupMemory(Protocol):
+    """Where buffers, signals and calls of a group are; all of it is zero at first."""
+
+    def tensor(self, name: str, size: int, gpu: int) -> Tensor:
+        """uint8[size] on a GPU."""
+        ...
+
+    def array(self, name: str, size: int) -> np.ndarray:
+        """uint8[size] of the host."""
+        ...
+
+
+class ProcessMemory:
+    """Memory of this process, whose ranks are threads."""
+
+    def tensor(self, name: str, size: int, gpu: int) -> Tensor:
+        """uint8[size] on a GPU."""
+        del name
+        return torch.zeros(size, dtype=torch.uint8, device=f"cuda:{gpu}")
+
+    def array(self, name: str, size: int) -> np.ndarray:
+        """uint8[size] of the host."""
+        del name
+        return np.zeros(size, np.uint8)
+
+
+def groups_of(
+    gpus: Sequence[int], half: int = HALF, memory: GroupMemory | None = None
+) -> list[RankGroup]:
+    """A group of some GPUs, one element per rank; `half` is that of a rank's buffer in bytes, and
+    `memory` where it is (None: in this process). Raises ArgumentError for fewer than two ranks."""
     world = len(gpus)
     if world < 2:
         raise ArgumentError(f"a group of {world}: collectives need two ranks or more")
-    board = CallBoard(np.zeros(CallBoard.shape(world), np.int64))
-    size = -(-half // _ALIGNED) * _ALIGNED
-    buffers = [torch.zeros(2 * size, dtype=torch.uint8, device=f"cuda:{r}") for r in gpus]
-    pad = pad_size(world, WAVES)
-    signals = [torch.zeros(pad, dtype=torch.int32, device=f"cuda:{r}") for r in gpus]
+    memory = memory or ProcessMemory()
+    shape = CallBoard.shape(world)
+    board = CallBoard(memory.array("calls", 8 * math.prod(shape)).view(np.int64).reshape(shape))
+    size = 2 * (-(-half // _ALIGNED) * _ALIGNED)
+    pad = 4 * pad_size(world, WAVES)
+    buffers = [memory.tensor(f"buffer of {gpu}", size, gpu) for gpu in gpus]
+    signals = [memory.tensor(f"signals of {gpu}", pad, gpu).view(torch.int32) for gpu in gpus]
     return [RankGroup(rank, buffers, signals, board) for rank in range(world)]
 
 
@@ -175,6 +206,7 @@ __all__ = [
     "OPS",
     "WAVES",
     "CallBoard",
+    "GroupMemory",
     "RankCall",
     "RankGroup",
     "groups",

@@ -7,19 +7,23 @@ import functools
 import inspect
 import os
 import sys
+import tempfile
 import threading
+import uuid
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 import torch
 import torch.distributed as dist
 
 from wavecast.errors import UsageError
-from wavecast.runtimes.distributed import operators, spawning
+from wavecast.runtimes.distributed import operators, spawning, tensor_sharing
 from wavecast.runtimes.distributed.process_group import NAME, EmulatedGroup
 from wavecast.runtimes.distributed.randomness import RankRandom
 from wavecast.runtimes.distributed.ranks import RankThreads
 from wavecast.runtimes.distributed.shared import SharedGroups
+from wavecast.runtimes.distributed.shared_region import SharedRegion
 from wavecast.runtimes.distributed.world import RankWorlds
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.torch_cpu.gpus import Gpus
@@ -33,8 +37,12 @@ def install(patches: Patches, gpus: Gpus) -> RankThreads:
     `wavecast`, until `patches` are undone."""
     from torch.distributed import device_mesh, distributed_c10d
 
-    ranks, shared, process = RankThreads(), SharedGroups(), os.getpid()
-    store: Any = vars(dist)["HashStore"]()
+    ranks, node = RankThreads(), gpus.node
+    region = SharedRegion() if node.board is not None else None
+    shared = SharedGroups(lambda: region if node.is_process else None)
+    thread_store: Any = vars(dist)["HashStore"]()
+    store_file = Path(tempfile.gettempdir(), f"wavecast-ranks-{uuid.uuid4().hex}")
+    patches.callback(lambda: node.is_fork or store_file.unlink(missing_ok=True))
     ranks.install(patches)
     patches.attribute(distributed_c10d, "_world", RankWorlds(ranks))
     patches.attribute(sys, "excepthook", sys.excepthook)  # a process group puts another over it
@@ -54,11 +62,6 @@ def install(patches: Patches, gpus: Gpus) -> RankThreads:
 
     @functools.wraps(start)
     def init_process_group(*args: Any, **kwargs: Any) -> None:
-        if os.getpid() != process:
-            raise UsageError(
-                "init_process_group: emulated ranks are threads, and this is another process",
-                hint="start ranks with torch.multiprocessing.spawn or wavecast run --gpus N",
-            )
         arguments = signature.bind(*args, **kwargs).arguments
         rank, world = (
             _argument_or_variable(arguments, "rank", "RANK"),
@@ -69,6 +72,11 @@ def install(patches: Patches, gpus: Gpus) -> RankThreads:
                 f"init_process_group: rank {rank} of {world}; the node has {gpus.count} GPUs",
                 hint=f"one rank per GPU: 0 to {gpus.count - 1}",
             )
+        store = thread_store
+        if node.is_fork:
+            if not node.is_process:
+                node.become_rank(rank, world)
+            store = vars(dist)["FileStore"](str(store_file), world)
         arguments |= {
             "backend": _backend(arguments.get("backend")),
             "rank": rank,
@@ -102,6 +110,7 @@ def install(patches: Patches, gpus: Gpus) -> RankThreads:
     gpus.followed.append(ranks.follow)
     RankRandom(ranks).install(patches, gpus)
     spawning.install(patches, gpus, ranks)
+    tensor_sharing.install(patches, gpus)
     operators.install()
     return ranks
 

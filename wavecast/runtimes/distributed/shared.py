@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
+import numpy as np
 import torch
 from torch import Tensor
 
 from wavecast.errors import MissingFact, UsageError
 from wavecast.kernels import registry
+from wavecast.runtimes.distributed.shared_region import SharedRegion
+from wavecast.runtimes.torch_cpu.gpus import assign
 
 _OPS: Final = {"SUM": "sum", "AVG": "avg", "PRODUCT": "product", "MIN": "min", "MAX": "max"}
 _BOOLEAN: Final = {
@@ -29,10 +32,29 @@ class GroupMember(Protocol):
         ...
 
 
-class SharedGroups:
-    """The buffers and signals of all process groups: the first rank that needs some makes them."""
+class RegionMemory:
+    """Memory of a group that its ranks share as processes: that of `region` under a name."""
 
-    def __init__(self) -> None:
+    def __init__(self, region: SharedRegion, group: str) -> None:
+        self._region, self._group = region, group
+
+    def tensor(self, name: str, size: int, gpu: int) -> Tensor:
+        """uint8[size] on a GPU, zero at first."""
+        tensor = torch.from_numpy(self.array(name, size))
+        assign(tensor, gpu)
+        return tensor
+
+    def array(self, name: str, size: int) -> np.ndarray:
+        """uint8[size] of the host, zero at first."""
+        return self._region.array(f"{self._group}: {name}", size)
+
+
+class SharedGroups:
+    """The buffers and signals of all process groups: the first rank that needs some makes them,
+    in what `region` gives where ranks are processes."""
+
+    def __init__(self, region: Callable[[], SharedRegion | None]) -> None:
+        self._region = region
         self._lock = threading.Lock()
         self._groups: dict[tuple[Any, ...], list[GroupMember]] = {}
 
@@ -41,7 +63,9 @@ class SharedGroups:
         key = (name, *gpus)
         with self._lock:
             if key not in self._groups:
-                self._groups[key] = registry.collectives().groups_of(gpus)
+                region, name = self._region(), " ".join(map(str, key))
+                memory = None if region is None else RegionMemory(region, name)
+                self._groups[key] = registry.collectives().groups_of(gpus, memory=memory)
             return self._groups[key]
 
 

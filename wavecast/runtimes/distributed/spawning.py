@@ -1,4 +1,4 @@
-"""Ranks that a program starts as processes: threads instead."""
+"""Ranks that a program starts as processes: threads instead, or forks where processes are wanted."""
 
 from __future__ import annotations
 
@@ -24,12 +24,17 @@ def install(patches: Patches, gpus: Gpus, ranks: RankThreads) -> None:
         join: bool = True,
         daemon: bool = False,
         start_method: str = "spawn",
-    ) -> None:
-        """Call `fn(i, *args)` in `nprocs` threads, each with its process groups. Raises what the
-        first that failed raised, and UsageError without `join`."""
-        del daemon, start_method
+    ) -> Any:
+        """Call `fn(i, *args)` in `nprocs` threads, each with its process groups, or in forks of
+        this process. Raises what the first that failed raised, and UsageError for threads without
+        `join`."""
+        if gpus.node.processes:
+            return original(fn, args, nprocs, join, daemon, start_method)
         if not join:
-            raise UsageError("spawn: emulated ranks are threads, which must be joined")
+            raise UsageError(
+                "spawn: emulated ranks are threads, which must be joined",
+                hint="wavecast run --processes makes them processes",
+            )
         failures: list[tuple[int, BaseException]] = []
 
         def run(number: int) -> None:
@@ -52,6 +57,7 @@ def install(patches: Patches, gpus: Gpus, ranks: RankThreads) -> None:
             number, error = failures[0]
             error.add_note(f"raised by process {number} of spawn")
             raise error
+        return None
 
     original = vars(processes)["spawn"]
     patches.attribute(processes, "spawn", functools.wraps(original)(spawn))

@@ -4,9 +4,10 @@ run on it."""
 from __future__ import annotations
 
 import contextlib
+import sys
 import warnings
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,6 +20,7 @@ from wavecast.runtimes.triton.program import (
     run_as_main,
     starts_processes,
 )
+from wavecast.runtimes.triton.rank_processes import ScriptExit, run_ranks
 from wavecast.runtimes.triton.session import device_facts
 
 if TYPE_CHECKING:
@@ -73,7 +75,8 @@ def device(
     """
     from wavecast.emulate.check.collected import Reports, gathering
     from wavecast.emulate.checked_emulator import checked_emulator
-    from wavecast.emulate.node import GpuNode
+    from wavecast.emulate.node import PATIENCE, GpuNode
+    from wavecast.emulate.rank_board import RankBoard
     from wavecast.emulate.trace.mode import TraceMode
     from wavecast.emulate.written_bytes import WrittenBytes, session
     from wavecast.runtimes.distributed import emulated_ranks
@@ -118,6 +121,8 @@ def device(
     else:
         hooks = NodeHooks(node, emulator, facts, predicted, reports=reports, kernels=kernels)
         hooks.checks = node_checks
+        if not checked and sys.platform == "linux":
+            node.board = RankBoard(count, PATIENCE)
     if tracing is not None:
         hooks.traces = tracing.traces
     real = has_gpu()
@@ -185,34 +190,25 @@ def _ignore(note: str) -> None:
     del note
 
 
-@dataclass(frozen=True, slots=True)
-class ScriptExit:
-    """How a script ended: its exit code, how many launches were executed, the traceback of what it
-    raised ("" when it ended by itself), and what the user must be told."""
-
-    code: int
-    executed: int
-    traceback: str = ""
-    notes: tuple[str, ...] = ()
-
-
 def run_script(
     path: Path,
     arguments: Sequence[str],
     arch: str,
     *,
     once: bool = False,
+    rank_processes: bool = False,
     **options: Any,
 ) -> ScriptExit:
     """Run a script as `__main__` in this process with its launches executed; `options` are those of
     `device`. With a `count` of 2 or more it is run once per GPU, in threads with the variables that
     `torchrun` sets, unless `once` is set or it imports `multiprocessing`, whose `spawn` starts
-    threads then.
+    threads then. With `rank_processes` ranks are processes, forks of this one: those that the
+    script starts, else one per GPU.
 
     What the emulator cannot do is raised as it is; anything else the script raises is described.
     """
     with device(arch, **options) as hooks:
-        ended = _run(path, arguments, hooks, once)
+        ended = _run(path, arguments, hooks, once, rank_processes)
         return replace(ended, notes=tuple(_notes(ended, hooks)))
 
 
@@ -223,15 +219,29 @@ def _notes(ended: ScriptExit, hooks: ExecutingHooks) -> Iterator[str]:
         yield f"times between events are predictions for {hooks.driver.facts.name}"
 
 
-def _run(path: Path, arguments: Sequence[str], hooks: ExecutingHooks, once: bool) -> ScriptExit:
+def _run(
+    path: Path, arguments: Sequence[str], hooks: ExecutingHooks, once: bool, rank_processes: bool
+) -> ScriptExit:
     from wavecast.runtimes.triton.node import NodeHooks
 
+    if not isinstance(hooks, NodeHooks):
+        return _ended(lambda: run_as_main(path, arguments), path, hooks)
+    if rank_processes:
+        hooks.use_processes()
+    if once or starts_processes(path):
+        return _ended(lambda: run_as_main(path, arguments), path, hooks)
+    run = program_of(path, arguments)
+    if rank_processes:
+        return run_ranks(
+            hooks.node.count, lambda rank: _ended(lambda: hooks.as_rank(rank, run), path, hooks)
+        )
+    return _ended(lambda: hooks.ranks(lambda _: run()), path, hooks)
+
+
+def _ended(run: Callable[[], object], path: Path, hooks: ExecutingHooks) -> ScriptExit:
+    """How a script that `run` runs has ended."""
     try:
-        if isinstance(hooks, NodeHooks) and not once and not starts_processes(path):
-            run = program_of(path, arguments)
-            hooks.ranks(lambda _: run())
-        else:
-            run_as_main(path, arguments)
+        run()
     except WavecastError:
         raise
     except SystemExit as error:

@@ -18,6 +18,7 @@ from wavecast.runtimes.hip_host.arena import Arena
 from wavecast.runtimes.triton.execute import ExecutingHooks, LoadedKernel
 from wavecast.runtimes.triton.hip_modules import ExecutingLauncher
 from wavecast.runtimes.triton.launches import build_launch
+from wavecast.runtimes.triton.processes import fork_always
 
 if TYPE_CHECKING:
     from wavecast.runtimes.distributed.ranks import RankThreads
@@ -90,6 +91,29 @@ class NodeHooks(ExecutingHooks):
         if failures:
             raise_rank(*failures[0])
         return results
+
+    @property
+    def executed(self) -> int:
+        """How many launches were executed, in forks where this process has executed none."""
+        board = self.node.board
+        return super().executed or (board.launches if board is not None else 0)
+
+    def use_processes(self) -> None:
+        """Let ranks be processes: those that the program starts are forks of this one. Raises
+        UsageError where ranks are threads only."""
+        _ = self.node.rank_board
+        self.node.processes = True
+        fork_always(self._patches)
+
+    def as_rank(self, rank: int, function: Callable[[], Any]) -> None:
+        """Call `function` as a rank, of which this process, a fork, is the process. Raises what
+        it raises, and what its launches raise."""
+        self.node.become_rank(rank, self.node.count)
+        with self.rank_threads.rank(rank, self.node.count):
+            self.gpus.select(rank)
+            function()
+            self.node.synchronize(rank)
+        self.node.rank_board.leave()
 
     def _launcher(self, arena: Arena) -> ExecutingLauncher:
         del arena

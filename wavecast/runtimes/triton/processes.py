@@ -9,9 +9,11 @@ from __future__ import annotations
 import os
 from typing import Any
 
+from wavecast.runtimes.patching import Patches
 
-def fork_always() -> None:
-    """Make every start method fork, for the rest of this process's life."""
+
+def fork_always(patches: Patches) -> None:
+    """Make every start method fork, until `patches` are undone."""
     import multiprocessing.context as context
 
     import torch
@@ -22,6 +24,6 @@ def fork_always() -> None:
         return Popen(process)
 
     for kind in (context.SpawnProcess, context.ForkServerProcess):
-        kind._Popen = staticmethod(start)  # type: ignore[method-assign]
+        patches.attribute(kind, "_Popen", staticmethod(start))
     # PyTorch's pool of threads does not exist in a fork; its data loader's workers do the same.
     os.register_at_fork(after_in_child=lambda: torch.set_num_threads(1))

@@ -205,7 +205,7 @@ def _capture(
     if function := job.settings.get(PREPARE):
         resolve_name(function)(recorder.note)
     hooks.install()
-    fork_always()
+    fork_always(Patches())
     raised: str | None = None
     observed = Patches()
     observer = _observer(path, folder, observed) if job.settings.get(OBSERVE) else None

@@ -1,0 +1,144 @@
+"""The ranks of a script as processes: forks of this one, which ends all when one fails."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import select
+import signal
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import IO, Final
+
+from wavecast import processes
+from wavecast.emulate.errors import ExecutionError
+from wavecast.errors import WavecastError
+from wavecast.runtimes.triton.node import raise_rank
+
+_GRACE: Final = 2.0
+"""Seconds that ranks have to end after the first has failed."""
+_LOOK: Final = 0.05
+
+
+@dataclass(frozen=True, slots=True)
+class ScriptExit:
+    """How a script ended: its exit code, how many launches were executed, the traceback of what it
+    raised ("" when it ended by itself), and what the user must be told."""
+
+    code: int
+    executed: int
+    traceback: str = ""
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(slots=True)
+class _RankProcess:
+    """A process, the pipe that it answers through, how the script ended there (or the error that it
+    raised; None: unknown), and how the process ended."""
+
+    process: int
+    pipe: IO[bytes]
+    result: ScriptExit | WavecastError | None = None
+    ended: processes.Ended | None = None
+
+    def look(self) -> bool:
+        """Whether it has ended."""
+        if self.ended is None:
+            self.ended = processes.poll(self.process)
+            if self.ended is not None:
+                with self.pipe:
+                    content = self.pipe.read()
+                self.result = pickle.loads(content) if content else None  # of our own fork
+        return self.ended is not None
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether it ended otherwise than well."""
+        return not isinstance(self.result, ScriptExit) or self.result.code != 0
+
+
+def run_ranks(count: int, run: Callable[[int], ScriptExit]) -> ScriptExit:
+    """Call `run(rank)` in a process for every rank: how the first that failed has ended, or all,
+    with the launches of all. The others are stopped then.
+
+    Raises the error of a rank, as one line that names it, and ExecutionError for one whose process
+    was ended from outside.
+    """
+    ranks: list[_RankProcess] = []
+    try:
+        for number in range(count):
+            ranks.append(_start(number, run))
+        failed = _wait(ranks)
+    finally:
+        _stop(ranks)
+    ends = [rank.result for rank in ranks if isinstance(rank.result, ScriptExit)]
+    executed = sum(end.executed for end in ends)
+    if failed is None:
+        return ScriptExit(0, executed)
+    match ranks[failed].result:
+        case ScriptExit(code, traceback=text):
+            note = f"raised by rank {failed}\n" if text else ""
+            return ScriptExit(code, executed, f"{text}{note}")
+        case WavecastError() as error:
+            raise_rank(failed, error)
+    ended = ranks[failed].ended
+    how = f"was ended by {ended.signal_name}" if ended and ended.signal else "left by os._exit"
+    raise ExecutionError(f"rank {failed}: its process {how}; the other ranks were stopped")
+
+
+def _start(number: int, run: Callable[[int], ScriptExit]) -> _RankProcess:
+    reader, writer = os.pipe()
+
+    def work() -> None:
+        import torch
+
+        os.close(reader)
+        torch.set_num_threads(1)  # PyTorch's pool of threads does not exist in a fork
+        try:
+            result: ScriptExit | WavecastError = run(number)
+        except WavecastError as error:
+            result = error
+        sys.stdout.flush()
+        sys.stderr.flush()
+        with os.fdopen(writer, "wb") as pipe:
+            pickle.dump(result, pipe)
+
+    sys.stdout.flush()
+    sys.stderr.flush()
+    try:
+        process = processes.fork(work)
+    except OSError as error:
+        os.close(reader)
+        raise ExecutionError(f"no process for rank {number}: {error.strerror}") from error
+    finally:
+        os.close(writer)
+    return _RankProcess(process, os.fdopen(reader, "rb"))
+
+
+def _wait(ranks: Sequence[_RankProcess]) -> int | None:
+    """Wait for all ranks, or for the first that fails: its number."""
+    running = dict(enumerate(ranks))
+    while running:
+        select.select([rank.pipe for rank in running.values()], [], [], _LOOK)
+        for number, rank in list(running.items()):
+            if rank.look():
+                del running[number]
+                if rank.has_failed:
+                    return number
+    return None
+
+
+def _stop(ranks: Sequence[_RankProcess]) -> None:
+    """End all ranks that run."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        running = [rank for rank in ranks if not rank.look()]
+        for rank in running:
+            os.kill(rank.process, number)
+        end = time.monotonic() + _GRACE
+        while not all([rank.look() for rank in running]) and time.monotonic() < end:
+            time.sleep(_LOOK)
+
+
+__all__ = ["ScriptExit", "run_ranks"]
