@@ -251,9 +251,9 @@ def run(
     object, for an AMD GPU on this machine's processor.
 
     `arguments` go to a script or program. `torchrun` as `path` with its arguments is the script
-    that it starts, as processes of one node (as threads, where checked). A script is run in this process as `__main__` with its
-    own `sys.argv`; what it raises is `traceback` of the result. `options` are those of the command
-    line, by the names of `RunOptions`.
+    that it starts, as processes of one node (as threads, where checked). A script is run in this
+    process as `__main__` with its own `sys.argv`; what it raises is `traceback` of the result.
+    `options` are those of the command line, by the names of `RunOptions`.
 
     Raises UsageError for options that do not fit the file, InputError, CompileError, and
     ExecutionError where a launch breaks off; an error has the checks and traces until then as

@@ -1,15 +1,18 @@
 """What the processes of a node's ranks know of each other: which of them live, and which are stuck.
 
 Ranks may be processes: forks of one that has made a `RankBoard` before. A row of the board is one
-process. Kernels of a process may wait for what those of another store, so a process whose launches are
-all stuck may not call that a deadlock: it says here that it waits, and looks at memory again.
+process. Kernels of a process may wait for what those of another store, so a process whose launches
+are all stuck may not call that a deadlock: it says here that it waits, and looks at memory again.
 """
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import mmap
 import os
 import time
+from collections.abc import Iterator
 from enum import IntEnum
 from pathlib import Path
 from typing import Final
@@ -28,6 +31,23 @@ _LOOKS_EACH: Final = 256
 """How often every process must have looked at memory in this time."""
 
 
+class ProcessLock:
+    """Excludes other threads and forks of this process; the system unlocks for one that dies."""
+
+    def __init__(self) -> None:
+        self._file = os.memfd_create("wavecast-lock")
+
+    @contextlib.contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """A block that one thread of all processes is in."""
+        file = os.open(f"/proc/self/fd/{self._file}", os.O_RDWR)  # a lock is of an open file
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+        finally:
+            os.close(file)
+
+
 class ProcessState(IntEnum):
     """What the process of a rank does: it may change memory, all of it waits, it ends."""
 
@@ -39,7 +59,7 @@ class ProcessState(IntEnum):
 class RankBoard:
     """A row per process in memory that forks of this process share. There are `ranks` of them, or
     more where several use one GPU; `patience` is how many seconds a process that changes nothing
-    counts as running.
+    counts as running. `launching` is for those that compile what they launch.
 
     The process of a rank calls `join`, and then `publish` whenever something of its launches has
     changed.
@@ -49,6 +69,8 @@ class RankBoard:
         self._memory = mmap.mmap(-1, _ROWS * _FIELDS * 8)
         self._rows = np.frombuffer(self._memory, np.int64).reshape(_ROWS, _FIELDS)
         self._ranks, self._patience = ranks, patience
+        self.launching = ProcessLock()
+        self._joining = ProcessLock()
         self._started = time.monotonic_ns()
         self._own = -1
         self._epochs: tuple[int, ...] = ()
@@ -69,14 +91,15 @@ class RankBoard:
         """This process is that of one of `ranks` ranks from now on. Raises UsageError where no row
         is left."""
         self._ranks = ranks
-        candidates = (rank, *range(_ROWS - 1, -1, -1))
-        free = (row for row in candidates if not is_alive(int(self._rows[row, _PID])))
-        self._own = next(free, -1)
-        if self._own < 0:
-            raise UsageError(f"more than {_ROWS} processes use emulated GPUs")
-        row = self._rows[self._own]
-        row[_PID], row[_RANK], row[_STATE] = os.getpid(), rank, ProcessState.RUNS
-        row[_EPOCH], row[_LOOKS], row[_SINCE] = 0, 0, time.monotonic_ns()
+        with self._joining.exclusive():
+            candidates = (rank, *range(_ROWS - 1, -1, -1))
+            free = (row for row in candidates if not is_alive(int(self._rows[row, _PID])))
+            self._own = next(free, -1)
+            if self._own < 0:
+                raise UsageError(f"more than {_ROWS} processes use emulated GPUs")
+            row = self._rows[self._own]
+            row[_PID], row[_RANK], row[_STATE] = os.getpid(), rank, ProcessState.RUNS
+            row[_EPOCH], row[_LOOKS], row[_SINCE] = 0, 0, time.monotonic_ns()
 
     def leave(self) -> None:
         """This process launches nothing more."""
@@ -153,4 +176,4 @@ def is_alive(process: int) -> bool:
     return status.rpartition(")")[2].split()[0] not in "ZX"
 
 
-__all__ = ["ProcessState", "RankBoard", "is_alive"]
+__all__ = ["ProcessLock", "ProcessState", "RankBoard", "is_alive"]

@@ -46,9 +46,10 @@ class Engine:
     `measured` is the version whose runs the profile was compared with.
 
     `fused_reduce_norm`: all-reduce, residual and norm are one kernel. `fused_quantisation`: the
-    scalings whose activations are quantised in the kernel before the product, where that kernel is
-    not attention; `attention_quantisation`: those that attention writes. `rope_kernels`: those that rotate, concatenate and write the cache. `plain_absorb`: products with the weights of
-    latent attention convert and scale them in every step, and copy the result.
+    scalings whose activations are quantised in the kernel before the product, where that is not
+    attention; `attention_quantisation`: those that attention writes. `rope_kernels`: those that
+    rotate, concatenate and write the cache. `plain_absorb`: products with the weights of latent
+    attention convert and scale them in every step, and copy the result.
     `expert_kernels`: of `sort` and `quantise`, those launched before the products of experts.
     `head_norm_kernels` and `heads_norm_kernels` are those of norms of queries and keys over one
     head and over all, before rotation; `reduce squares` is a collective. `linear_kernels` are

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import Final
 
 import numpy as np
 import torch
@@ -19,6 +19,7 @@ from torch import Tensor
 from wavecast.errors import ArgumentError
 from wavecast.kernels.checks import FLOATS, require
 from wavecast.kernels.distributed.signals import pad_size
+from wavecast.launch.group_memory import memory_of
 from wavecast.perfmodel.ops.collectives.libraries import OWN_HALF
 
 WAVES: Final = 8
@@ -148,23 +149,11 @@ class RankGroup:
 
 
 def groups(world: int, half: int = HALF) -> list[RankGroup]:
-    """A group of the GPUs 0 to `world` - 1 of this process, one element per rank.
+    """A group of the GPUs 0 to `world` - 1, one element per rank.
 
     Raises ArgumentError for fewer than two ranks.
     """
     return groups_of(range(world), half)
-
-
-class GroupMemory(Protocol):
-    """Where buffers, signals and calls of a group are; all of it is zero at first."""
-
-    def tensor(self, name: str, size: int, gpu: int) -> Tensor:
-        """uint8[size] on a GPU."""
-        ...
-
-    def array(self, name: str, size: int) -> np.ndarray:
-        """uint8[size] of the host."""
-        ...
 
 
 class ProcessMemory:
@@ -181,15 +170,14 @@ class ProcessMemory:
         return np.zeros(size, np.uint8)
 
 
-def groups_of(
-    gpus: Sequence[int], half: int = HALF, memory: GroupMemory | None = None
-) -> list[RankGroup]:
-    """A group of some GPUs, one element per rank; `half` is that of a rank's buffer in bytes, and
-    `memory` where it is (None: in this process). Raises ArgumentError for fewer than two ranks."""
+def groups_of(gpus: Sequence[int], half: int = HALF, name: str = "") -> list[RankGroup]:
+    """A group of some GPUs, one element per rank; `half` is that of a rank's buffer in bytes.
+    Processes of ranks share what they make by the same `name`, or in the same order. Raises
+    ArgumentError for fewer than two ranks."""
     world = len(gpus)
     if world < 2:
         raise ArgumentError(f"a group of {world}: collectives need two ranks or more")
-    memory = memory or ProcessMemory()
+    memory = memory_of(name) or ProcessMemory()
     shape = CallBoard.shape(world)
     board = CallBoard(memory.array("calls", 8 * math.prod(shape)).view(np.int64).reshape(shape))
     size = 2 * (-(-half // _ALIGNED) * _ALIGNED)
@@ -206,7 +194,6 @@ __all__ = [
     "OPS",
     "WAVES",
     "CallBoard",
-    "GroupMemory",
     "RankCall",
     "RankGroup",
     "groups",

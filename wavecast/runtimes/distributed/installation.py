@@ -18,11 +18,12 @@ import torch
 import torch.distributed as dist
 
 from wavecast.errors import UsageError
+from wavecast.launch import group_memory
 from wavecast.runtimes.distributed import operators, spawning, tensor_sharing
 from wavecast.runtimes.distributed.process_group import NAME, EmulatedGroup
 from wavecast.runtimes.distributed.randomness import RankRandom
 from wavecast.runtimes.distributed.ranks import RankThreads
-from wavecast.runtimes.distributed.shared import SharedGroups
+from wavecast.runtimes.distributed.shared import RegionMemory, SharedGroups
 from wavecast.runtimes.distributed.shared_region import SharedRegion
 from wavecast.runtimes.distributed.world import RankWorlds
 from wavecast.runtimes.patching import Patches
@@ -38,8 +39,14 @@ def install(patches: Patches, gpus: Gpus) -> RankThreads:
     from torch.distributed import device_mesh, distributed_c10d
 
     ranks, node = RankThreads(), gpus.node
-    region = SharedRegion() if node.board is not None else None
-    shared = SharedGroups(lambda: region if node.is_process else None)
+    shared = SharedGroups()
+    if node.board is not None:
+        region = SharedRegion()
+
+        def memory(name: str) -> RegionMemory | None:
+            return RegionMemory(region, name) if node.is_fork else None
+
+        patches.attribute(group_memory, "shared", memory)
     thread_store: Any = vars(dist)["HashStore"]()
     store_file = Path(tempfile.gettempdir(), f"wavecast-ranks-{uuid.uuid4().hex}")
     patches.callback(lambda: node.is_fork or store_file.unlink(missing_ok=True))

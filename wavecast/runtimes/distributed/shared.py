@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -50,11 +50,9 @@ class RegionMemory:
 
 
 class SharedGroups:
-    """The buffers and signals of all process groups: the first rank that needs some makes them,
-    in what `region` gives where ranks are processes."""
+    """The buffers and signals of all process groups: the first rank that needs some makes them."""
 
-    def __init__(self, region: Callable[[], SharedRegion | None]) -> None:
-        self._region = region
+    def __init__(self) -> None:
         self._lock = threading.Lock()
         self._groups: dict[tuple[Any, ...], list[GroupMember]] = {}
 
@@ -63,9 +61,8 @@ class SharedGroups:
         key = (name, *gpus)
         with self._lock:
             if key not in self._groups:
-                region, name = self._region(), " ".join(map(str, key))
-                memory = None if region is None else RegionMemory(region, name)
-                self._groups[key] = registry.collectives().groups_of(gpus, memory=memory)
+                words = " ".join(map(str, key))
+                self._groups[key] = registry.collectives().groups_of(gpus, name=words)
             return self._groups[key]
 
 

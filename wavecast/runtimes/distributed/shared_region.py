@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import contextlib
-import fcntl
 import hashlib
 import mmap
-import os
-from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
+
+from wavecast.emulate.rank_board import ProcessLock
 
 
 class SharedRegion:
@@ -21,6 +19,7 @@ class SharedRegion:
     """
 
     SIZE: Final = 1 << 36
+    """Bytes of addresses."""
     _TABLE: Final = 1 << 20
     _ENTRY: Final = 4
     _ALIGNED: Final = 1 << 12
@@ -35,13 +34,13 @@ class SharedRegion:
         self._head = words[: self._ENTRY]  # entries, and the end of what they have
         self._entries = words[self._ENTRY :].reshape(-1, self._ENTRY)
         self._head[1] = self._TABLE
-        self._lock = os.memfd_create("wavecast-region")
+        self._lock = ProcessLock()
 
     def array(self, name: str, size: int) -> np.ndarray:
         """The array uint8[size] of a name, zero at first. Raises MemoryError where no room is
         left."""
         key = np.frombuffer(_digest(f"{name} {size}"), np.uint64)
-        with self._locked():
+        with self._lock.exclusive():
             entries = self._entries[: int(self._head[0])]
             rows = np.flatnonzero((entries[:, :2] == key).all(1))
             if len(rows):
@@ -54,16 +53,6 @@ class SharedRegion:
             self._entries[int(self._head[0])] = (*key, start, size)
             self._head[:2] = self._head[0] + 1, end
             return self._bytes[start : start + size]
-
-    @contextlib.contextmanager
-    def _locked(self) -> Iterator[None]:
-        """Exclude other threads and processes; the system unlocks for one that dies."""
-        handle = os.open(f"/proc/self/fd/{self._lock}", os.O_RDWR)
-        try:
-            fcntl.flock(handle, fcntl.LOCK_EX)
-            yield
-        finally:
-            os.close(handle)
 
 
 def _digest(text: str) -> bytes:

@@ -1,4 +1,4 @@
-"""Ranks that a program starts as processes: threads instead, or forks where processes are wanted."""
+"""Ranks that a program starts as processes: threads instead, or forks if those are wanted."""
 
 from __future__ import annotations
 

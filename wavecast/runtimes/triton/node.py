@@ -3,6 +3,7 @@ ranks of a program are threads of the process."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator
@@ -49,7 +50,8 @@ class NodeHooks(ExecutingHooks):
 
         @functools.wraps(run)
         def alone(*args: Any, **kwargs: Any) -> Any:
-            with self._launching:  # Triton's caches are not made for several threads
+            # Triton's caches are not made for several threads; processes compile a kernel once.
+            with self._launching, self._one_process():
                 result = run(*args, **kwargs)
             if self.gpus.backward:
                 self.gpus.wait({self.gpus.current})
@@ -97,6 +99,13 @@ class NodeHooks(ExecutingHooks):
         """How many launches were executed, in forks where this process has executed none."""
         board = self.node.board
         return super().executed or (board.launches if board is not None else 0)
+
+    def _one_process(self) -> contextlib.AbstractContextManager[None]:
+        """A block that one of the ranks is in, where they are processes."""
+        board = self.node.board
+        if board is None or not self.node.is_fork:
+            return contextlib.nullcontext()
+        return board.launching.exclusive()
 
     def use_processes(self) -> None:
         """Let ranks be processes: those that the program starts are forks of this one. Raises

@@ -137,7 +137,8 @@ def _stop(ranks: Sequence[_RankProcess]) -> None:
         for rank in running:
             os.kill(rank.process, number)
         end = time.monotonic() + _GRACE
-        while not all([rank.look() for rank in running]) and time.monotonic() < end:
+        while running and time.monotonic() < end:
+            running = [rank for rank in running if not rank.look()]
             time.sleep(_LOOK)
 
 
