@@ -49,6 +49,10 @@ class Emulator:
         self._translated: dict[str, NativeKernel] = {}
         self._translating = threading.Lock()
 
+    def separate(self) -> Emulator:
+        """Another one with the same limits, without modes and with its own translations."""
+        return Emulator(self.threads, max_instructions=self._max_instructions)
+
     @property
     def budget(self) -> int:
         """How many instructions a wave may execute."""

@@ -199,7 +199,7 @@ class GpuNode:
         """What processes know of each other. Raises UsageError where ranks are threads."""
         if self.board is None:
             raise UsageError(
-                "emulated ranks are threads here, and this is another process",
+                "ranks are threads, and this is another process",
                 hint="checks follow ranks that are threads: leave out --processes, or --check",
             )
         return self.board

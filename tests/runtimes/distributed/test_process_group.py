@@ -324,7 +324,7 @@ def test_a_rank_that_dies_or_stays_away() -> None:
             _ranks(node, leaves)
 
 
-def test_a_rank_in_another_process_is_refused() -> None:
+def test_a_rank_in_another_process_is_refused_where_launches_are_checked() -> None:
     received, sent = multiprocessing.Pipe(duplex=False)
 
     def work() -> None:
@@ -332,7 +332,7 @@ def test_a_rank_in_another_process_is_refused() -> None:
             dist.init_process_group("nccl", rank=0, world_size=1)
         sent.send(str(error.value))
 
-    with wavecast.device("gfx942", count=WORLD):
+    with wavecast.device("gfx942", count=WORLD, check=True):
         process = multiprocessing.get_context("fork").Process(target=work)
         process.start()
         process.join()

@@ -73,6 +73,12 @@ def test_types_numpy_has_none_for_are_tensors() -> None:
         assert to_numpy(found).dtype == np.float32
 
 
+def test_types_that_numpy_has_been_taught_are_tensors() -> None:
+    torch = pytest.importorskip("torch")
+    pytest.importorskip("ml_dtypes")
+    assert parse("bf16[2]:zeros").dtype == torch.bfloat16
+
+
 def test_files(tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", np.arange(4))
     assert (parse("x.npy", tmp_path) == np.arange(4)).all()

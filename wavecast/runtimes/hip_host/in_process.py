@@ -14,7 +14,7 @@ from typing import Any, Final
 from wavecast.arch import Device
 from wavecast.compile import hip_program
 from wavecast.errors import UsageError, WavecastError
-from wavecast.runtimes.hip_host.arena import PROCESS_BASE, Arena
+from wavecast.runtimes.hip_host.arena import PROCESS_BASE, Arena, ArenaPart
 from wavecast.runtimes.hip_host.launching import Launcher
 from wavecast.runtimes.hip_host.library import NAMES, runtime_folder
 from wavecast.runtimes.hip_host.properties import properties
@@ -48,7 +48,7 @@ class LoadedRuntime:
     """The library in this process, from the first GPU that needs it to the end."""
 
     library: ctypes.CDLL
-    arena: Arena
+    arena: ArenaPart
 
 
 @functools.cache
@@ -62,7 +62,7 @@ def load_runtime() -> LoadedRuntime:
     for name in sorted((folder / NAMES).iterdir()):
         ctypes.CDLL(str(name), mode=ctypes.RTLD_GLOBAL)
     atexit.register(library.wavecast_serve, None)  # libraries unload modules after Python's end
-    return LoadedRuntime(library, arena)
+    return LoadedRuntime(library, arena.part())
 
 
 class HipInProcess:
@@ -72,7 +72,7 @@ class HipInProcess:
     called, as soon as the call returns to Python, and is in `failures`.
     """
 
-    def __init__(self, device: Device, launcher_of: Callable[[Arena], Launcher]) -> None:
+    def __init__(self, device: Device, launcher_of: Callable[[ArenaPart], Launcher]) -> None:
         self._device = device
         self._launcher_of = launcher_of
         self.launcher: Launcher | None = None
@@ -99,7 +99,7 @@ class HipInProcess:
         """The session, at the first call. Raises MissingFact for a GPU of which programs may ask
         what is not known."""
         arena = load_runtime().arena
-        facts = properties(self._device, 1, arena.base)
+        facts = properties(self._device, 1) | arena.facts()
         self.launcher = self._launcher_of(arena)
         return ProgramSession(
             self._device, facts, arena, self.launcher,

@@ -19,7 +19,7 @@ from wavecast.emulate.hostmemory import PAGE
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.emulate.tensors import CANARY
 from wavecast.errors import WavecastError
-from wavecast.runtimes.hip_host.arena import SYSTEM, Arena
+from wavecast.runtimes.hip_host.arena import SYSTEM, ArenaPart
 from wavecast.runtimes.hip_host.modules import LoadedModule, ModuleKernel
 from wavecast.runtimes.hip_host.tensors import AddressedTensors
 from wavecast.runtimes.module.types import element_dtype, itemsize
@@ -67,7 +67,7 @@ class Launcher:
 
     emulator: Emulator
     device: Device
-    arena: Arena
+    arena: ArenaPart
     checks: bool = False
     predicts: bool = False
     tensors: AddressedTensors | None = None
@@ -157,8 +157,12 @@ class Launcher:
         """Execute a launch that may touch `ranges`; its predicted seconds. Raises as `launch`."""
         module.share_data(self.emulator.translate(launch.code))
         seconds = self._seconds(module, launch, ranges, entry) if self.predicts else 0.0
-        self.emulator.run(launch, ranges)
+        self.execute(launch, ranges)
         return seconds
+
+    def execute(self, launch: Launch, ranges: Sequence[AddressRange]) -> None:
+        """Execute a launch that may touch `ranges`. Raises as `launch`."""
+        self.emulator.run(launch, ranges)
 
     def call_library(
         self, name: str, words: Sequence[int], data: Sequence[AddressRange]

@@ -18,7 +18,7 @@ from wavecast.emulate.hostmemory import PAGE
 from wavecast.errors import InputError
 from wavecast.isa import elf as elf_file
 from wavecast.isa.program import KernelArgument, KernelDescriptor
-from wavecast.runtimes.hip_host.arena import Arena
+from wavecast.runtimes.hip_host.arena import ArenaPart
 from wavecast.runtimes.hip_host.argument_names import argument_names
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class LoadedModule:
     Raises InputError for a damaged one.
     """
 
-    def __init__(self, codes: Sequence[CodeObject], binary: bytes, arena: Arena) -> None:
+    def __init__(self, codes: Sequence[CodeObject], binary: bytes, arena: ArenaPart) -> None:
         self.kernels = [ModuleKernel(code) for code in codes]
         self.data = np.zeros(0, np.uint8)
         self.variables: list[Variable] = []
@@ -123,7 +123,7 @@ class LoadedModule:
         return b"".join(parts)
 
 
-def load(image: bytes, target: str, arena: Arena) -> LoadedModule:
+def load(image: bytes, target: str, arena: ArenaPart) -> LoadedModule:
     """The code of an image for a target; code that was compiled here with its assembly and source.
 
     Raises InputError for a damaged image, or one without code for the target.

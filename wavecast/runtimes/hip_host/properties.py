@@ -8,7 +8,6 @@ from wavecast.arch import Device
 from wavecast.emulate.clusters import MAXIMUM_THREADS
 from wavecast.errors import MissingFact
 from wavecast.runtimes.devices import facts_of
-from wavecast.runtimes.hip_host.arena import FIRST_ALLOCATION, PROGRAM_BASE, SIZE
 
 Number = TypeVar("Number", int, float)
 
@@ -21,8 +20,8 @@ _BLOCKS_PER_UNIT = 32
 waves for RDNA."""
 
 
-def properties(device: Device, devices: int, base: int = PROGRAM_BASE) -> dict[str, int | str]:
-    """Names of fields -> values, and where memory is, from `base` on. Raises MissingFact."""
+def properties(device: Device, devices: int) -> dict[str, int | str]:
+    """Names of fields -> values. Raises MissingFact."""
     facts = facts_of(device)
 
     def require(what: str, value: Number | None) -> Number:
@@ -32,9 +31,6 @@ def properties(device: Device, devices: int, base: int = PROGRAM_BASE) -> dict[s
 
     registers = facts.simds * facts.simd_registers * facts.lanes
     return {
-        "arena": base,
-        "arena_bytes": SIZE,
-        "first_allocation": FIRST_ALLOCATION,
         "devices": devices,
         "name": device.name,
         "gcnArchName": device.target,

@@ -2,24 +2,32 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import selectors
 import socket
+import struct
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+import threading
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from wavecast import processes
 from wavecast.arch import Device
+from wavecast.compile.codeobject import Launch
 from wavecast.emulate.check.mode import CheckMode
-from wavecast.emulate.launch import Emulator
+from wavecast.emulate.launch import AddressRange, Emulator
+from wavecast.emulate.node import PATIENCE
+from wavecast.emulate.rank_board import is_alive
+from wavecast.emulate.team import Team, TeamMember
 from wavecast.emulate.written_bytes import WrittenBytes
 from wavecast.errors import InputError
 from wavecast.processes import Ended
-from wavecast.runtimes.hip_host.arena import Arena
-from wavecast.runtimes.hip_host.launching import LaunchedKernel, Launcher
+from wavecast.runtimes.hip_host.arena import PROCESSES, Arena
+from wavecast.runtimes.hip_host.launching import Grid, LaunchedKernel, Launcher
 from wavecast.runtimes.hip_host.library import runtime_folder
 from wavecast.runtimes.hip_host.ordering import ProgramOrder
 from wavecast.runtimes.hip_host.properties import properties
@@ -28,6 +36,8 @@ from wavecast.runtimes.hip_host.session import ProgramSession
 from wavecast.runtimes.hip_host.session import serve as serve_session
 
 _BUSY: Final = b"B"
+_CREDENTIALS: Final = struct.Struct("3i")
+"""Process, user and group (Linux socket(7), SO_PEERCRED)."""
 _ACCEPTED: Final = b"A"
 
 
@@ -44,7 +54,8 @@ class ProgramExit:
 class ProgramRun:
     """A program to run: what executes its launches, for which `device` and how many of them.
 
-    `checking` are the emulator's checks, `predicts` is whether launches have predicted times.
+    `checking` are the emulator's checks, `predicts` is whether launches have predicted times; with
+    one of them, or a trace, one process of the program at a time uses HIP, else up to `PROCESSES`.
     """
 
     device: Device
@@ -59,41 +70,143 @@ class ProgramRun:
         facts = properties(self.device, self.devices)
         library = runtime_folder()
         arena = Arena()
-        launcher = Launcher(
-            self.emulator, self.device, arena, self.checking is not None, self.predicts
-        )
-        connected = False
-
-        def serve(connection: socket.socket) -> None:
-            nonlocal connected
-            if connected:
-                arena.reset()
-            connected = True
-            launcher.allocations = []
-            order = self._order(command)
-            files = (arena.file,)
-            socket.send_fds(connection, [_ACCEPTED], files)
-            serve_session(connection, ProgramSession(self.device, facts, arena, launcher, order))
-
+        hip = _HipProcesses(self, arena, facts, command)
         try:
             with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
                 path = Path(folder) / "hip"
                 with socket.socket(socket.AF_UNIX) as listener:
                     listener.bind(str(path))
                     listener.listen()
-                    status = _run(command, _environment(library, path), listener, serve)
+                    status = _run(command, _environment(library, path), listener, hip)
         finally:
+            hip.close()
             arena.close()
-        return ProgramExit(status, tuple(launcher.kernels.values()), connected)
+        return ProgramExit(status, tuple(hip.kernels.values()), hip.connected)
 
-    def _order(self, command: Sequence[str]) -> ProgramOrder | None:
+    @property
+    def several(self) -> bool:
+        """Whether several processes may use HIP at once."""
+        return self.emulator.mode is None and self.emulator.orders is None and not self.predicts
+
+
+class _HipProcesses:
+    """The processes of a program that use HIP now, each answered by a thread. Their kernels may
+    wait for each other: launches of all are a team."""
+
+    def __init__(
+        self, run: ProgramRun, arena: Arena, facts: Mapping[str, int | str], command: Sequence[str]
+    ) -> None:
+        self._run, self._facts, self._command, self._arena = run, facts, command, arena
+        parts = PROCESSES if run.several else 1
+        self._parts = [arena.part(number, parts) for number in range(parts)]
+        self._used = [False] * parts
+        self._live: dict[int, threading.Thread] = {}
+        self._lock = threading.Lock()
+        self.team = Team(self._expects_more)
+        self.program = 0
+        """The process of the program."""
+        self.kernels: dict[tuple[str, Grid, Grid], LaunchedKernel] = {}
+        self.connected = False
+
+    def accept(self, connection: socket.socket) -> None:
+        """Answer a process that has connected, or refuse it where as many use HIP as can."""
+        with self._lock:
+            free = [number for number in range(len(self._parts)) if number not in self._live]
+            if not free:
+                with connection:
+                    connection.sendall(_BUSY)
+                return
+            number = free[0]
+            peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
+            name = f"process {_CREDENTIALS.unpack(peer)[0]}"
+            thread = threading.Thread(
+                target=self._serve, args=(number, connection), name=name, daemon=True
+            )
+            self._live[number] = thread
+            self.connected = True
+        thread.start()
+
+    def close(self) -> None:
+        """Stop all launches."""
+        self.team.stopped = True
+        for thread in list(self._live.values()):
+            thread.join()
+
+    def _serve(self, number: int, connection: socket.socket) -> None:
+        part, run = self._parts[number], self._run
+        try:
+            with connection:
+                if self._used[number]:
+                    part.reset()
+                self._used[number] = True
+                launcher = self._launcher(number)
+                facts = {**self._facts, **part.facts()}
+                order = self._order()
+                socket.send_fds(connection, [_ACCEPTED], (self._arena.file,))
+                serve_session(connection, ProgramSession(run.device, facts, part, launcher, order))
+        finally:
+            with self._lock:
+                del self._live[number]
+            self.team.on_change()
+
+    def _launcher(self, number: int) -> Launcher:
+        run, part = self._run, self._parts[number]
+        if not run.several:
+            checks = run.checking is not None
+            return Launcher(
+                run.emulator, run.device, part, checks, run.predicts, kernels=self.kernels
+            )
+        emulator = run.emulator.separate()
+        return _ProcessLauncher(emulator, run.device, part, kernels=self.kernels, processes=self)
+
+    @property
+    def are_several(self) -> bool:
+        """Whether another process of the program uses HIP, or may."""
+        return len(self._live) > 1 or _has_children(self.program)
+
+    def _expects_more(self) -> bool:
+        """Whether a process may still launch something, or store to memory: one that uses HIP and
+        runs no launch, or one that has not used it yet."""
+        if not self.are_several:
+            return False
+        with self._lock:
+            threads = list(self._live.values())
+        idle = any(not self.team.runs(thread.ident) for thread in threads)
+        return (idle or len(threads) == 1) and time.monotonic() - self.team.since < PATIENCE
+
+    def _order(self) -> ProgramOrder | None:
         """What compares the works of a process with each other."""
-        if self.checking is None:
+        if self._run.checking is None:
             return None
-        session, written = self.checking.session, WrittenBytes()
-        order = ProgramOrder(self.device.target, session.report, Path(command[0]), written)
+        session, written = self._run.checking.session, WrittenBytes()
+        target, program = self._run.device.target, Path(self._command[0])
+        order = ProgramOrder(target, session.report, program, written)
         session.bytes_written, session.works = written, order
         return order
+
+
+@dataclass
+class _ProcessLauncher(Launcher):
+    """Executes the launches of one of several processes."""
+
+    processes: _HipProcesses | None = None
+
+    def execute(self, launch: Launch, ranges: Sequence[AddressRange]) -> None:
+        assert self.processes is not None
+        if not self.processes.are_several:
+            super().execute(launch, ranges)
+            return
+        member = TeamMember(threading.current_thread().name, lambda _: "")
+        self.emulator.run(launch, ranges, team=self.processes.team, member=member)
+
+
+def _has_children(process: int) -> bool:
+    """Whether a process has started others that live."""
+    children: list[str] = []
+    with contextlib.suppress(OSError):  # it has ended
+        for task in Path(f"/proc/{process}/task").iterdir():
+            children += (task / "children").read_text().split()
+    return any(is_alive(int(child)) for child in children)
 
 
 def _environment(library: Path, path: Path) -> dict[str, str]:
@@ -105,13 +218,14 @@ def _run(
     command: Sequence[str],
     environment: Mapping[str, str],
     listener: socket.socket,
-    serve: Callable[[socket.socket], None],
+    hip: _HipProcesses,
 ) -> Ended:
-    """Start the program and answer its processes, one at a time, until it ends."""
+    """Start the program and answer its processes until it ends."""
     try:
         program = processes.start(command, environment)
     except OSError as error:
         raise InputError(f"cannot run {command[0]}: {error.strerror or error}") from error
+    hip.program = program.pid
     end = os.pidfd_open(program.pid)
     try:
         with selectors.DefaultSelector() as selector:
@@ -119,42 +233,13 @@ def _run(
             selector.register(listener, selectors.EVENT_READ)
             while not any(key.fd == end for key, _ in selector.select()):
                 connection, _ = listener.accept()
-                with connection:
-                    _refusing(listener, connection, serve)
+                hip.accept(connection)
     finally:
         os.close(end)
         if program.poll() is None:
             program.kill()
         status = program.wait()
     return Ended(code=status) if status >= 0 else Ended(signal=-status)
-
-
-def _refusing(
-    listener: socket.socket,
-    connection: socket.socket,
-    serve: Callable[[socket.socket], None],
-) -> None:
-    """Serve one process while a thread refuses others."""
-    import threading
-
-    stop = threading.Event()
-
-    def refuse() -> None:
-        with selectors.DefaultSelector() as selector:
-            selector.register(listener, selectors.EVENT_READ)
-            while not stop.is_set():
-                if selector.select(0.2) and not stop.is_set():
-                    other, _ = listener.accept()
-                    with other:
-                        other.sendall(_BUSY)
-
-    thread = threading.Thread(target=refuse, daemon=True)
-    thread.start()
-    try:
-        serve(connection)
-    finally:
-        stop.set()
-        thread.join()
 
 
 __all__ = ["ProgramExit", "ProgramRun"]

@@ -14,7 +14,7 @@ from wavecast.compile.hiprtc import compile_source
 from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.launch import AddressRange
 from wavecast.errors import CompileError, WavecastError
-from wavecast.runtimes.hip_host.arena import Arena
+from wavecast.runtimes.hip_host.arena import ArenaPart
 from wavecast.runtimes.hip_host.launching import Launcher
 from wavecast.runtimes.hip_host.modules import LoadedModule, load
 from wavecast.runtimes.hip_host.ordering import ProgramOrder
@@ -38,7 +38,7 @@ class ProgramSession:
 
     device: Device
     properties: Mapping[str, int | str]
-    arena: Arena
+    arena: ArenaPart
     launcher: Launcher
     order: ProgramOrder | None = None
     on_error: Callable[[WavecastError], None] | None = None

@@ -16,7 +16,7 @@ from typing import Any, Final
 import numpy as np
 
 from wavecast import files
-from wavecast.dtypes import Dtype, Spelling
+from wavecast.dtypes import Dtype, Spelling, lookup
 from wavecast.errors import InputError, MissingTool, UnknownName, UsageError
 from wavecast.extras import install_hint
 
@@ -134,12 +134,12 @@ def _torch(dtype: str = "") -> Any:
 
 
 def _zeros(dtype: str, shape: tuple[int, ...]) -> Any:
-    """A new array of zeros: pages that nobody touches take no memory."""
-    try:
+    """A new array of zeros: pages that nobody touches take no memory. What numpy itself has not is
+    a tensor, also where `ml_dtypes` has taught it more."""
+    if lookup(dtype).spellings[Spelling.NUMPY]:
         return np.zeros(shape, np.dtype(dtype))
-    except TypeError:
-        torch = _torch(dtype)
-        return torch.zeros(shape, dtype=getattr(torch, dtype))
+    torch = _torch(dtype)
+    return torch.zeros(shape, dtype=getattr(torch, dtype))
 
 
 def _round_to_dtype(block: np.ndarray, dtype: str) -> np.ndarray:

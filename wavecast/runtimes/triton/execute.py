@@ -22,7 +22,7 @@ from wavecast.errors import CompileError, UsageError
 from wavecast.launch import gpu, recording
 from wavecast.patterns import regex
 from wavecast.runtimes.devices import DeviceFacts
-from wavecast.runtimes.hip_host.arena import Arena
+from wavecast.runtimes.hip_host.arena import ArenaPart
 from wavecast.runtimes.hip_host.in_process import HipInProcess
 from wavecast.runtimes.hip_host.tensors import AddressedTensors
 from wavecast.runtimes.imported import PALLAS, when_imported
@@ -118,7 +118,7 @@ class ExecutingHooks:
             launcher.executed if isinstance(launcher, ExecutingLauncher) else 0
         )
 
-    def _launcher(self, arena: Arena) -> ExecutingLauncher:
+    def _launcher(self, arena: ArenaPart) -> ExecutingLauncher:
         return ExecutingLauncher(
             self.emulator, self._device, arena, checks=self.emulator.mode is not None,
             tensors=self.tensors, timers=self.timers, pattern=self._pattern,

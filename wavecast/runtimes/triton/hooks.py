@@ -19,7 +19,7 @@ from wavecast.emulate.launch import Emulator
 from wavecast.errors import WavecastError
 from wavecast.launch import gpu, recording
 from wavecast.runtimes.devices import DeviceFacts
-from wavecast.runtimes.hip_host.arena import Arena
+from wavecast.runtimes.hip_host.arena import ArenaPart
 from wavecast.runtimes.hip_host.in_process import HipInProcess
 from wavecast.runtimes.hip_host.tensors import AddressedTensors
 from wavecast.runtimes.imported import PALLAS, when_imported
@@ -87,7 +87,7 @@ class Hooks:
         else:
             refuse(patches, self._device.target)
 
-    def _launcher(self, arena: Arena) -> RecordingLauncher:
+    def _launcher(self, arena: ArenaPart) -> RecordingLauncher:
         return RecordingLauncher(
             Emulator(), self._device, arena,
             tensors=self.tensors, recorder=self.recorder, sampler=self.sampler,

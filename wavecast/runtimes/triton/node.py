@@ -15,7 +15,7 @@ from wavecast.emulate.node import GpuNode
 from wavecast.emulate.team import TeamMember
 from wavecast.errors import LaunchError, UsageError, WavecastError
 from wavecast.launch import recording
-from wavecast.runtimes.hip_host.arena import Arena
+from wavecast.runtimes.hip_host.arena import ArenaPart
 from wavecast.runtimes.triton.execute import ExecutingHooks, LoadedKernel
 from wavecast.runtimes.triton.hip_modules import ExecutingLauncher
 from wavecast.runtimes.triton.launches import build_launch
@@ -124,7 +124,7 @@ class NodeHooks(ExecutingHooks):
             self.node.synchronize(rank)
         self.node.rank_board.leave()
 
-    def _launcher(self, arena: Arena) -> ExecutingLauncher:
+    def _launcher(self, arena: ArenaPart) -> ExecutingLauncher:
         del arena
         raise UsageError(
             "launches through HIP's modules run on one emulated GPU",

@@ -317,6 +317,7 @@ typedef enum hipPointer_attribute {
     HIP_POINTER_ATTRIBUTE_RANGE_SIZE = 12,
     HIP_POINTER_ATTRIBUTE_MAPPED = 13
 } hipPointer_attribute;
+#define hipIpcMemLazyEnablePeerAccess 0x01
 typedef struct hipIpcMemHandle_st {
     char reserved[64];
 } hipIpcMemHandle_t;

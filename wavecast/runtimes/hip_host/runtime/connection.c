@@ -145,7 +145,8 @@ static int receive_arena(void) {
                              .msg_controllen = sizeof space};
     ssize_t got = recvmsg(connection, &message, MSG_CMSG_CLOEXEC);
     if (got == 1 && byte == 'B')
-        fail("another process of this program uses HIP already: one at a time can");
+        fail("another process of this program uses HIP already: eight at once can, one with "
+             "--check, --predict or --trace");
     struct cmsghdr *header = got == 1 ? CMSG_FIRSTHDR(&message) : NULL;
     if (!header) fail("the emulator has ended");
     int file;
@@ -175,15 +176,18 @@ static void connect_program(void) {
         fail("cannot reach the emulator at %s: %s", path, strerror(errno));
     int file = receive_arena();
     greet();
-    void *mapped = mmap(session.arena, session.arena_bytes, PROT_READ | PROT_WRITE,
+    void *mapped = mmap(session.mapping, session.mapping_bytes, PROT_READ | PROT_WRITE,
                         MAP_SHARED | MAP_NORESERVE | MAP_FIXED_NOREPLACE, file, 0);
-    if (mapped != session.arena)
-        fail("the addresses from %p on, where GPU memory would be, are in use", session.arena);
+    if (mapped != session.mapping)
+        fail("the addresses from %p on, where GPU memory would be, are in use", session.mapping);
     close(file);
 }
 
 void ensure_session(void) {
+    if (started && !in_process && session.process != getpid())
+        fail("a fork of a process that has used HIP cannot use it: fork before the first call");
     if (started) return;
+    session.process = getpid();
     if (in_process)
         greet();
     else

@@ -47,6 +47,8 @@ static void read_property(const char *name, const char *value) {
     if (!strcmp(name, "predicts")) session.predicts = number;
     if (!strcmp(name, "arena")) session.arena = (char *)number;
     if (!strcmp(name, "arena_bytes")) session.arena_bytes = number;
+    if (!strcmp(name, "mapping")) session.mapping = (char *)number;
+    if (!strcmp(name, "mapping_bytes")) session.mapping_bytes = number;
     if (!strcmp(name, "first_allocation")) session.first_allocation = number;
     for (size_t index = 0; index < sizeof fields / sizeof *fields; ++index)
         if (!strcmp(name, fields[index].name))

@@ -40,9 +40,17 @@ bool in_arena(const void *pointer) {
     return address >= session.arena && address < session.arena + session.arena_bytes;
 }
 
+// Memory that another process of the program has allocated.
+static bool of_other_process(const void *pointer) {
+    const char *address = pointer;
+    return address >= session.mapping && address < session.mapping + session.mapping_bytes &&
+           !in_arena(pointer);
+}
+
 // Memory of a process with the emulator in it is that of its GPU, too: tensors are there.
 bool is_device_memory(const void *pointer) {
-    return in_arena(pointer) || is_in_process() || device_alias((void *)pointer);
+    return in_arena(pointer) || of_other_process(pointer) || is_in_process() ||
+           device_alias((void *)pointer);
 }
 
 Allocation *allocation_of(const void *pointer) {
@@ -67,7 +75,9 @@ static bool memory_of(const void *pointer, Allocation *memory) {
 hipError_t accessible(const void *pointer, size_t bytes) {
     if (!bytes) return hipSuccess;
     if (!pointer) return hipErrorInvalidValue;
-    if (!in_arena(pointer) || (char *)pointer < session.arena + session.first_allocation)
+    bool own = in_arena(pointer);
+    if ((!own && !of_other_process(pointer)) ||
+        (own && (char *)pointer < session.arena + session.first_allocation))
         return hipSuccess;  // host memory, or data of a module
     Allocation *found = allocation_of(pointer);
     if (!found) return hipErrorInvalidValue;
@@ -348,10 +358,10 @@ API hipError_t hipPointerGetAttribute(void *value, hipPointer_attribute attribut
     return leave(hipSuccess);
 }
 
-// --- memory of another process: handles open in the process that makes them
+// --- memory of another process: all processes of a program map the arenas of all
 #define IPC_MAGIC 0x6362697077617665ull
 typedef struct {
-    unsigned long long magic, address;
+    unsigned long long magic, address, bytes;
     int process;
 } IpcContent;
 
@@ -361,23 +371,30 @@ API hipError_t hipIpcGetMemHandle(hipIpcMemHandle_t *handle, void *pointer) {
     if (!handle || !memory_of(pointer, &memory) || memory.type != hipMemoryTypeDevice)
         return leave(hipErrorInvalidValue);
     memset(handle, 0, sizeof *handle);
-    IpcContent content = {IPC_MAGIC, (size_t)memory.address, getpid()};
+    IpcContent content = {IPC_MAGIC, (size_t)memory.address, memory.bytes, getpid()};
     memcpy(handle, &content, sizeof content);
     return leave(hipSuccess);
 }
+
 API hipError_t hipIpcOpenMemHandle(void **pointer, hipIpcMemHandle_t handle, unsigned flags) {
     (void)flags;
     enter();
     IpcContent content;
     memcpy(&content, &handle, sizeof content);
+    char *address = (char *)(size_t)content.address;
     if (!pointer || content.magic != IPC_MAGIC) return leave(hipErrorInvalidValue);
-    if (content.process != getpid())
+    if (is_in_process() && content.process != getpid())
         fail("hipIpcOpenMemHandle: memory of another process cannot be opened");
-    *pointer = (void *)(size_t)content.address;
+    if (of_other_process(address) && !allocation_of(address))
+        insert_allocation((Allocation){address, content.bytes, hipMemoryTypeDevice,
+                                       current_device, 0, NULL});
+    *pointer = address;
     return leave(hipSuccess);
 }
 API hipError_t hipIpcCloseMemHandle(void *pointer) {
     enter();
+    Allocation *memory = pointer ? allocation_of(pointer) : NULL;
+    if (memory && of_other_process(memory->address)) remove_at(memory - live);
     return leave(pointer ? hipSuccess : hipErrorInvalidValue);
 }
 

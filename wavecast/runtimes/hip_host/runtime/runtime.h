@@ -13,6 +13,8 @@
 #include <hip/hip_runtime_api.h>
 #include "protocol.h"  // requests, events and messages, made of protocol.py
 
+#include <sys/types.h>
+
 #define API __attribute__((visibility("default")))
 #define MAXIMUM_DEVICES 64
 
@@ -23,8 +25,10 @@ typedef struct {
     unsigned long long canary;  // fills new memory; 0: none
     bool orders;                // the emulator compares works by their order
     bool predicts;              // launches have predicted times
-    char *arena;
-    size_t arena_bytes, first_allocation;  // what is before it is the system's and modules'
+    char *arena, *mapping;                 // that of this process, in what all processes map
+    size_t arena_bytes, mapping_bytes;
+    size_t first_allocation;               // what is before it is the system's and modules'
+    pid_t process;                         // a fork has no session
 } Session;
 
 typedef struct {

@@ -1,0 +1,232 @@
+"""`wavecast run --processes` and `torchrun`: ranks that are processes, and how they end."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("torch", reason="needs PyTorch")
+pytest.importorskip("triton", reason="needs Triton")
+pytest.importorskip("llvmlite", reason="needs llvmlite")
+
+import wavecast
+from wavecast.emulate.errors import ExecutionError
+from wavecast.errors import InputError, UsageError
+from wavecast.runtimes.triton.torchrun import RankedScript, read_torchrun
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.skipif(sys.platform != "linux", reason="memory of forks: Linux"),
+]
+
+COLLECTIVES = """
+import os, torch, torch.distributed as dist
+CALLS = []
+CALLS.append(1)
+dist.init_process_group("nccl")
+rank, world = dist.get_rank(), dist.get_world_size()
+torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
+x = torch.full((1000,), rank + 1.0, device="cuda")
+dist.all_reduce(x)
+assert (x == world * (world + 1) / 2).all(), x[:4]
+parts = [None] * world
+dist.all_gather_object(parts, os.getpid())
+assert len(set(parts)) == world and CALLS == [1], parts
+if rank:
+    dist.send(x * rank, 0)
+else:
+    for source in range(1, world):
+        y = torch.empty_like(x)
+        dist.recv(y, source)
+        assert (y == x * source).all()
+from wavecast.ops import distributed
+group = distributed.groups(world)[rank]
+z = distributed.all_gather(torch.full((7,), float(rank), device="cuda"), group)
+assert z.view(-1).tolist() == [float(r) for r in range(world) for _ in range(7)]
+model = torch.nn.Linear(4, 4).cuda()
+ddp = torch.nn.parallel.DistributedDataParallel(model)
+ddp(torch.full((2, 4), rank + 1.0, device="cuda")).sum().backward()
+assert torch.allclose(model.weight.grad.cpu(), torch.full((4, 4), (world + 1.0))), model.weight.grad
+dist.barrier()
+print(f"rank {rank} of {world}")
+dist.destroy_process_group()
+"""
+STARTED = """
+import os, torch, torch.distributed as dist
+import torch.multiprocessing as mp
+
+def work(rank, world, queue):
+    dist.init_process_group("nccl", rank=rank, world_size=world)
+    torch.cuda.set_device(rank)
+    x = torch.full((3,), rank + 1.0, device="cuda")
+    dist.all_reduce(x)
+    if queue is not None:
+        queue.put((rank, os.getpid(), x.tolist()))
+
+if __name__ == "__main__":
+    mp.spawn(work, args=(2, None), nprocs=2)
+    context = mp.get_context("spawn")
+    queue = context.Queue()
+    started = [context.Process(target=work, args=(rank, 2, queue)) for rank in range(2)]
+    for process in started:
+        process.start()
+    rows = sorted(queue.get() for _ in started)
+    for process in started:
+        process.join()
+    assert rows == [(rank, started[rank].pid, [3.0] * 3) for rank in range(2)], rows
+    assert [process.exitcode for process in started] == [0, 0]
+    print("both")
+"""
+SHARED = """
+import torch, triton, triton.language as tl
+import torch.multiprocessing as mp
+
+@triton.jit
+def receive(flag, x, out, B: tl.constexpr):
+    while tl.atomic_add(flag, 0, sem="acquire", scope="sys") == 0:
+        pass
+    i = tl.arange(0, B)
+    tl.store(out + i, tl.load(x + i))
+
+@triton.jit
+def send(flag, x, B: tl.constexpr):
+    i = tl.arange(0, B)
+    tl.store(x + i, i.to(tl.float32) * 3)
+    tl.debug_barrier()
+    tl.atomic_xchg(flag, 1, sem="release", scope="sys")
+
+def work(rank, queue):
+    torch.cuda.set_device(rank)
+    if rank == 0:
+        x = torch.zeros(256, device="cuda")
+        flag = torch.zeros(1, dtype=torch.int32, device="cuda")
+        queue.put((x, flag))
+        out = torch.empty_like(x)
+        receive[(1,)](flag, x, out, 256)
+        assert (out.cpu() == torch.arange(256.0) * 3).all(), out
+    else:
+        x, flag = queue.get()
+        assert str(x.device) == "cuda:0", x.device
+        send[(1,)](flag, x, 256)
+        torch.cuda.synchronize()
+
+if __name__ == "__main__":
+    context = mp.get_context("spawn")
+    queue = context.Queue()
+    started = [context.Process(target=work, args=(rank, queue)) for rank in range(2)]
+    for process in started:
+        process.start()
+    for process in started:
+        process.join()
+    assert [process.exitcode for process in started] == [0, 0]
+    print("shared")
+"""
+ENDINGS = """
+import os, signal, sys, torch, torch.distributed as dist
+dist.init_process_group("nccl")
+rank = dist.get_rank()
+torch.cuda.set_device(rank)
+x = torch.ones(1000, device="cuda")
+dist.all_reduce(x)
+torch.cuda.synchronize()
+if rank == 1:
+    match sys.argv[1]:
+        case "raise": raise ValueError("rank one breaks")
+        case "kill": os.kill(os.getpid(), signal.SIGKILL)
+        case "exit": os._exit(3)
+        case "sys": sys.exit(5)
+        case "leave": sys.exit(0)
+        case "size": x = torch.ones(500, device="cuda")
+dist.all_reduce(x)
+torch.cuda.synchronize()
+"""
+
+
+@pytest.fixture
+def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """The path of a script with a text; what running it in this process changes is restored."""
+    monkeypatch.setattr(sys, "argv", list(sys.argv))
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
+
+    def write(text: str) -> Path:
+        path = tmp_path / "ranks.py"
+        path.write_text(text)
+        return path
+
+    return write
+
+
+def test_torchrun_starts_processes(program, capfd: pytest.CaptureFixture[str]) -> None:
+    path = program(COLLECTIVES)
+    done = wavecast.run("torchrun", "--standalone", "--nproc-per-node", 3, path, arch="gfx942")
+    assert (done.code, done.traceback, done.notes) == (0, "", ())
+    assert sorted(capfd.readouterr().out.splitlines()) == [f"rank {r} of 3" for r in range(3)]
+
+
+@pytest.mark.parametrize(
+    ("text", "line"), [(STARTED, "both"), (SHARED, "shared")], ids=["started", "shared"]
+)
+def test_processes_that_a_script_starts(
+    program, capfd: pytest.CaptureFixture[str], text: str, line: str
+) -> None:
+    done = wavecast.run(program(text), arch="gfx1100", gpus=2, processes=True)
+    assert (done.code, done.traceback, done.notes) == (0, "", ())
+    assert capfd.readouterr().out == f"{line}\n"
+
+
+@pytest.mark.parametrize(
+    ("ending", "message"),
+    [
+        ("kill", "rank 1: its process was ended by SIGKILL; the other ranks were stopped"),
+        ("exit", "rank 1: its process left by os._exit; the other ranks were stopped"),
+        ("leave", r"rank 0: GPU 0: .*deadlock: .* rank 1 \(process \d+\) has ended \(1 launch"),
+        ("size", r"rank \d: collective 2: rank \d calls all_reduce of (500|1000) float32"),
+    ],
+)
+def test_a_rank_that_fails_ends_all_with_a_line(program, ending: str, message: str) -> None:
+    with pytest.raises((ExecutionError, UsageError), match=message):
+        wavecast.run(program(ENDINGS), ending, arch="gfx942", gpus=2, processes=True)
+
+
+def test_what_a_rank_raises_or_exits_with_is_that_of_the_run(program) -> None:
+    path = program(ENDINGS)
+    done = wavecast.run(path, "raise", arch="gfx942", gpus=2, processes=True)
+    assert done.code == 1
+    assert done.traceback.endswith("ValueError: rank one breaks\nraised by rank 1\n")
+    done = wavecast.run(path, "sys", arch="gfx942", gpus=2, processes=True)
+    assert (done.code, done.traceback) == (5, "")
+
+
+def test_checks_follow_threads_only(program) -> None:
+    path = program(ENDINGS)
+    with pytest.raises(UsageError, match="--processes and --check exclude each other"):
+        wavecast.run(path, "none", gpus=2, processes=True, check=True)
+    done = wavecast.run("torchrun", "--nproc-per-node=2", path, "none", check=True)
+    assert done.code == 0
+    assert done.checks is not None
+
+
+def test_arguments_of_torchrun() -> None:
+    words = ("--nnodes=1", "--nproc_per_node", "4", "train.py", "--lr", "8")
+    assert read_torchrun(words, 1) == RankedScript(Path("train.py"), ("--lr", "8"), 4)
+    module = read_torchrun(("--nproc-per-node", "gpu", "-m", "json.tool", "x"), 2)
+    assert (module.path.name, module.arguments, module.ranks) == ("tool.py", ("x",), 2)
+
+
+@pytest.mark.parametrize(
+    ("words", "gpus", "message"),
+    [
+        ("--nnodes 2 train.py", 1, "--nnodes 2: one node is emulated"),
+        ("--nproc-per-node auto train.py", 1, "--nproc-per-node auto needs --gpus N"),
+        ("--nproc-per-node 2 train.py", 4, "--nproc-per-node 2 is not --gpus 4"),
+        ("--no-python --nproc-per-node 2 ls", 1, "only Python scripts"),
+        ("--nproc-per-node 2", 1, "torchrun: the following arguments are required"),
+        ("--nproc-per-node 2 -m no.such.module", 1, "no such module: no.such.module"),
+    ],
+)
+def test_refused_arguments_of_torchrun(words: str, gpus: int, message: str) -> None:
+    with pytest.raises((UsageError, InputError), match=message):
+        read_torchrun(words.split(), gpus)
