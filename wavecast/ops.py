@@ -122,18 +122,25 @@ def replace(
 
 def predicted(model: Any, inputs: Any, system: str = "mi300x", *, jobs: int = 1) -> ReplacedModule:
     """What `replace` would change in the forward pass of a module, before anything runs: seconds by
-    module as PyTorch runs it and by the kernels of the library, compiled for the GPU `system` and
-    predicted from their machine code. Print it for a table.
+    module as PyTorch runs it, and replaced, by the kernels of the library, compiled for the GPU
+    `system` and predicted from their machine code. The model is as it was then. Print it for a
+    table.
 
     `inputs` are a tensor, a tuple, or a mapping by name; nothing is computed. Raises UsageError for
     other arguments, CaptureError where the module does not run on tensors without values.
     """
     from wavecast.arch.systems import system as find_system
-    from wavecast.pipeline.models.replacing import replace_calls
+    from wavecast.frameworks.torch.replace import replace as replaced
+    from wavecast.pipeline.models.replacing import compare_replaced
     from wavecast.runtimes.torch_graph import module_graph
 
-    machine = find_system(system)
-    return replace_calls(module_graph(model, inputs), machine, jobs=jobs)
+    machine, before = find_system(system), module_graph(model, inputs)
+    account = replaced(model)
+    try:
+        after = module_graph(model, inputs)
+    finally:
+        account.undo()
+    return compare_replaced(before, after, machine, jobs=jobs)
 
 
 def __getattr__(name: str) -> Any:

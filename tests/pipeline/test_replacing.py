@@ -68,6 +68,32 @@ def test_a_description_has_no_calls() -> None:
         replace_calls(DescribedModel(ModuleGraph("own", ()), ()), system("mi300x"))
 
 
+def test_the_promise_is_the_replaced_model() -> None:
+    """A gated MLP and a norm that are written out: no recorded call says what replaces them."""
+
+    class Norm(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.weight, self.variance_epsilon = nn.Parameter(torch.ones(256)), 1e-6
+
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            wide = x.float()
+            scaled = wide * torch.rsqrt(wide.pow(2).mean(-1, keepdim=True) + self.variance_epsilon)
+            return self.weight * scaled.to(x.dtype)
+
+    Norm.__name__ = "LlamaRMSNorm"
+    module = nn.Sequential(Norm(), nn.Linear(256, 512)).bfloat16()
+    promise = wavecast.ops.predicted(module, torch.empty(64, 256, dtype=torch.bfloat16), "mi300x")
+    assert {change.module: change.operators for change in promise.changes} == {
+        "0": ("rms_norm",), "1": ("matmul",)
+    }  # fmt: skip
+    names = {time.kernel.operator for time in promise.after.times}
+    assert names == {"wavecast.rms_norm", "wavecast.matmul"}
+    assert len(promise.before.times) > 5
+    assert not any("wavecast" in note for note in promise.after.notes)
+    assert "forward" not in module[0].__dict__, "the modules are as they were"
+
+
 @pytest.mark.thorough
 def test_kernels_of_the_library_are_priced_from_their_code() -> None:
     """A norm alone: the library reads and writes the rows once."""

@@ -32,6 +32,11 @@ def torch_dtype(name: str) -> torch.dtype:
     return dtype
 
 
+def unwritten(shape: Sequence[int], strides: Sequence[int], dtype: str) -> torch.Tensor:
+    """A tensor that nobody has written; its dtype by the name in torch. Raises UnknownName."""
+    return torch.empty_strided(shape, strides, dtype=torch_dtype(dtype))
+
+
 class Make:
     """Makes tensors on `device`. Without `values` they are only allocated, which takes no time for
     shapes of any size: for captures, where nobody reads them, but integers of more than 8 bits,

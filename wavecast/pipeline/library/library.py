@@ -4,13 +4,13 @@ configuration, what that takes and how long."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from wavecast import arch
+from wavecast import arch, dtypes
 from wavecast.arch import Device
-from wavecast.errors import WavecastError
+from wavecast.errors import UsageError, WavecastError
 from wavecast.kernels import choice, registry
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.perfmodel.chip import Chip
@@ -19,6 +19,7 @@ from wavecast.perfmodel.sequence import CallSequence
 from wavecast.pipeline.explain.result import Explanation
 from wavecast.pipeline.explain.steps import Given, explain_launch
 from wavecast.pipeline.processes import map_unordered
+from wavecast.systems.sources.calls import TensorSizes
 
 Call = tuple[str, Sizes, str]
 """An operator's name, sizes, and the device."""
@@ -84,13 +85,17 @@ class Surveyed:
         return max((kernel.spills for kernel in self.kernels), default=0)
 
 
-def survey(calls: Iterable[Call], *, jobs: int = 1) -> Iterator[Surveyed]:
-    """What every call launches, as they come; with several `jobs`, in processes, as they end."""
+def survey(
+    calls: Iterable[Call], *, jobs: int = 1, look: Callable[[Call], Surveyed] | None = None
+) -> Iterator[Surveyed]:
+    """What every call launches by `look` (`survey_call`), as they come; with several `jobs`, in
+    processes, as they end."""
+    look = look or survey_call
     if jobs == 1:
-        yield from map(survey_call, calls)
+        yield from map(look, calls)
         return
     arguments = [(name, dict(sizes), device) for name, sizes, device in calls]
-    for (name, sizes, device), result in map_unordered(survey_call, arguments, jobs):
+    for (name, sizes, device), result in map_unordered(look, arguments, jobs):
         yield result or Surveyed(name, sizes, device, failure="its process died")
 
 
@@ -121,10 +126,25 @@ def explain_call(
     the call by dtype. What advice saves is not predicted: it would compile kernels again. Raises
     WavecastError when a kernel does not compile."""
     from wavecast.launch.inputs import Make
+
+    def inputs(*, values: bool) -> dict[str, Any]:
+        return operator.call_inputs(Make(values=values), sizes)
+
+    return explain_inputs(operator, inputs, device, flops)
+
+
+def explain_inputs(
+    operator: Operator,
+    make: Callable[..., dict[str, Any]],
+    device: Device,
+    flops: Mapping[str, float] | None = None,
+) -> list[Explanation]:
+    """The same for a call with the keyword arguments that `make(values=...)` gives; their values
+    matter where a kernel needs a sample of them only."""
     from wavecast.runtimes.triton import capture
 
     conditions = Given(flops_hint=dict(flops or {}), outcomes=False)
-    inputs = operator.call_inputs(Make(values=False), sizes)
+    inputs = make(values=False)
     with capture(device) as launches:
         operator.call(**inputs)
     explained, sequence = [], CallSequence(Chip.of(device))
@@ -138,7 +158,7 @@ def explain_call(
     if not unknown or device.vendor != "amd":
         return explained
     if operator.needs_values:
-        inputs = operator.call_inputs(Make(), sizes)
+        inputs = make(values=True)
     pattern = "|".join(f"^{re.escape(name)}$" for name in unknown)
     with capture(device, kernels=pattern, sample=True, run=operator.needs_values) as sampled:
         operator.call(**inputs)
@@ -151,6 +171,40 @@ def explain_call(
         explanation for explanation in explained if explanation.code.kernel not in unknown
     ] + again
     return sorted(both, key=lambda explanation: order.index(explanation.code.kernel))
+
+
+def survey_arguments(call: Call) -> Surveyed:
+    """What a call with these arguments launches: an operator, its arguments by name (tensors as
+    `TensorSizes`), and the device. Data that decides how long kernels take is not known."""
+    name, arguments, selector = call
+    operator, device = registry.operator(name), arch.load(selector)
+
+    def make(*, values: bool) -> dict[str, Any]:
+        if values:
+            raise UsageError(f"the time of {name} depends on data")
+        return {key: _without_values(value) for key, value in arguments.items()}
+
+    try:
+        with choice.record_decisions() as decisions:
+            explained = explain_inputs(operator, make, device)
+    except WavecastError as error:
+        return Surveyed(name, arguments, device.id, failure=str(error))
+    by_kernel = {decision.spec.name: decision for decision in decisions}
+    kernels = tuple(
+        _facts(explanation, by_kernel.get(explanation.code.kernel)) for explanation in explained
+    )
+    return Surveyed(name, arguments, device.id, kernels)
+
+
+def _without_values(value: Any) -> Any:
+    """An argument of a call: memory that nobody has written for a tensor."""
+    from wavecast.launch.inputs import unwritten
+
+    if isinstance(value, TensorSizes):
+        return unwritten(value.shape, value.strides, dtypes.lookup(value.dtype).name)
+    if isinstance(value, (list, tuple)):
+        return [_without_values(part) for part in value]
+    return value
 
 
 def _facts(explained: Explanation, decision: choice.Decision | None) -> KernelFacts:
@@ -173,4 +227,13 @@ def _facts(explained: Explanation, decision: choice.Decision | None) -> KernelFa
     )
 
 
-__all__ = ["Call", "KernelFacts", "Surveyed", "explain_call", "survey", "survey_call"]
+__all__ = [
+    "Call",
+    "KernelFacts",
+    "Surveyed",
+    "explain_call",
+    "explain_inputs",
+    "survey",
+    "survey_arguments",
+    "survey_call",
+]

@@ -4,14 +4,20 @@ machine code of its kernels, compiled for the GPU and not run."""
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from wavecast.arch.systems import System
 from wavecast.dtypes import lookup
 from wavecast.errors import UsageError
-from wavecast.pipeline.library.library import Surveyed, survey
+from wavecast.pipeline.library.library import (
+    Call,
+    Surveyed,
+    survey,
+    survey_arguments,
+    survey_call,
+)
 from wavecast.systems.graph import Node
 from wavecast.systems.pricing import Priced
 from wavecast.systems.sources.answer import ModuleAnswer, added_up, answer
@@ -23,6 +29,8 @@ from wavecast.systems.sources.price import CallTime
 from wavecast.systems.sources.products import tensor
 
 ENGINE: Final = "wavecast"
+_OWN: Final = "wavecast."
+"""What names of the library's operators begin with in a graph."""
 _FLOATS: Final = ("fp32", "fp16", "bf16")
 """Dtypes that the library replaces calls in (`ops.replace`)."""
 
@@ -85,24 +93,52 @@ def replace_calls(
             f"{graph.graph.name}: a YAML file lists kernels; engine {ENGINE} replaces calls"
         )
     before = answer(graph, system)
-    device = system.device
-    replacements: dict[int, Chosen] = {}
-    for number, call in enumerate(graph.calls):
-        replacement = library_call(call)
-        if replacement is not None:
-            replacements[number] = replacement
-    keys = {_key(candidate): candidate for candidate in replacements.values()}
-    requests = [(name, sizes, device.id) for name, sizes in keys.values()]
-    surveyed = {
-        _key((survey_result.operator, survey_result.sizes)): survey_result
-        for survey_result in survey(requests, jobs=jobs)
+    replacements = {
+        number: chosen
+        for number, call in enumerate(graph.calls)
+        if (chosen := library_call(call)) is not None
     }
+    return _changed(before, before, _surveyed(replacements, system, survey_call, jobs))
+
+
+def compare_replaced(
+    graph: ModuleGraph, replaced: ModuleGraph, system: System, *, jobs: int = 1
+) -> ReplacedModule:
+    """A module before (`graph`) and after `ops.replace` (`replaced`): the calls of the library in
+    it, by its own kernels. The rest, and errors, are those of `replace_calls`."""
+    calls: dict[int, Chosen] = {
+        number: (call.name.removeprefix(_OWN), call.arguments)
+        for number, call in enumerate(replaced.calls)
+        if call.name.startswith(_OWN) and call.phase == "forward"
+    }
+    before, base = answer(graph, system), answer(replaced, system)
+    return _changed(before, base, _surveyed(calls, system, survey_arguments, jobs))
+
+
+def _surveyed(
+    calls: Mapping[int, Chosen], system: System, look: Callable[[Call], Surveyed], jobs: int
+) -> dict[int, Surveyed]:
+    """What calls launch, by number; equal ones are compiled once."""
+    distinct = {_key(call): call for call in calls.values()}
+    requests = [(name, sizes, system.device.id) for name, sizes in distinct.values()]
+    results = {
+        _key((result.operator, result.sizes)): result
+        for result in survey(requests, jobs=jobs, look=look)
+    }
+    return {number: results[_key(call)] for number, call in calls.items()}
+
+
+def _changed(
+    before: ModuleAnswer, base: ModuleAnswer, surveyed: Mapping[int, Surveyed]
+) -> ReplacedModule:
+    """`before` against `base` with the kernels of the library for the calls that are `surveyed`."""
+    graph = base.graph
     reason_by_call: dict[int, str] = {}
     times: list[CallTime] = []
     call_numbers: set[int] = set()
-    for call_time in before.times:
+    for call_time in base.times:
         number = call_time.kernel.call
-        survey_entry = surveyed[_key(replacements[number])] if number in replacements else None
+        survey_entry = surveyed.get(number)
         if survey_entry is None or survey_entry.seconds is None:
             times.append(call_time)
             if survey_entry is not None:
@@ -113,14 +149,17 @@ def replace_calls(
         elif number not in call_numbers:
             call_numbers.add(number)
             times += _of_library(call_time, survey_entry)
-    notes = [note for note in before.notes if not note.startswith("assumed")]
+    notes = [note for note in base.notes if not note.startswith(("assumed", _OWN))]
     for why in dict.fromkeys(reason_by_call.values()):
         names = sorted(
             {graph.calls[number].name for number, reason in reason_by_call.items() if reason == why}
         )
-        notes.append(f"left as PyTorch runs it: {', '.join(names)}, because {why}")
-    after = added_up(graph, device, framework(ENGINE), times, tuple(notes))
-    return ReplacedModule(before, after, _changes(before, after, replacements, reason_by_call))
+        bound = names[0].startswith(_OWN)
+        what = "only a bound of the time of" if bound else "left as PyTorch runs it:"
+        notes.append(f"{what} {', '.join(names)}, because {why}")
+    after = added_up(graph, base.device, framework(ENGINE), times, tuple(notes))
+    operators = {number: entry.operator for number, entry in surveyed.items()}
+    return ReplacedModule(before, after, _changes(before, after, operators, reason_by_call))
 
 
 def library_call(call: OperatorCall) -> Chosen | None:
@@ -203,7 +242,14 @@ def _convolution(call: OperatorCall) -> Chosen | None:
 
 def _key(sized_call: Chosen) -> tuple[Any, ...]:
     name, sizes = sized_call
-    return (name, *sorted(sizes.items()))
+    return name, str(sorted((key, _unstored(value)) for key, value in sizes.items()))
+
+
+def _unstored(value: Any) -> str:
+    """An argument without the number of its memory."""
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(_unstored, value))}]"
+    return str(replace(value, storage=-1) if isinstance(value, TensorSizes) else value)
 
 
 def _of_library(call_time: CallTime, survey_entry: Surveyed) -> list[CallTime]:
@@ -227,31 +273,50 @@ def _of_library(call_time: CallTime, survey_entry: Surveyed) -> list[CallTime]:
 def _changes(
     before: ModuleAnswer,
     after: ModuleAnswer,
-    replacements: Mapping[int, Chosen],
+    operators: Mapping[int, str],
     reason_by_call: Mapping[int, str],
 ) -> tuple[ModuleChange, ...]:
-    calls = before.graph.calls
-    modules = {calls[number].module for number in replacements}
+    calls = after.graph.calls
+    modules = {calls[number].module for number in operators}
+    kernels = {time.kernel.module for time in after.times}
     seconds: list[dict[str, float]] = []
     for module_answer in (before, after):
         by_module: dict[str, float] = defaultdict(float)
         for time in module_answer.times:
             if time.kernel.phase == "forward":
-                by_module[time.kernel.module] += time.seconds
+                by_module[_changed_module(time.kernel.module, modules, kernels)] += time.seconds
         seconds.append(by_module)
     changes = []
     for module in modules:
-        numbers = [number for number in replacements if calls[number].module == module]
-        operators = dict.fromkeys(
-            replacements[number][0] for number in numbers if number not in reason_by_call
+        numbers = [number for number in operators if calls[number].module == module]
+        names = dict.fromkeys(
+            operators[number] for number in numbers if number not in reason_by_call
         )
         reasons = dict.fromkeys(
             reason_by_call[number] for number in numbers if number in reason_by_call
         )
         kind = before.graph.classes.get(module, "")
         here, there = (module_seconds[module] for module_seconds in seconds)
-        changes.append(ModuleChange(module, kind, tuple(operators), here, there, tuple(reasons)))
+        changes.append(ModuleChange(module, kind, tuple(names), here, there, tuple(reasons)))
     return tuple(sorted(changes, key=lambda change: change.after - change.before))
 
 
-__all__ = ["ENGINE", "ModuleChange", "ReplacedModule", "library_call", "replace_calls"]
+def _changed_module(module: str, changed: Collection[str], launching: Collection[str]) -> str:
+    """The module that a kernel of the model counts for: one whose kernels are all gone counts for
+    the nearest around it that the library has changed."""
+    around = module
+    while around and module not in launching:
+        around = around.rpartition(".")[0]
+        if around in changed:
+            return around
+    return module
+
+
+__all__ = [
+    "ENGINE",
+    "ModuleChange",
+    "ReplacedModule",
+    "compare_replaced",
+    "library_call",
+    "replace_calls",
+]
