@@ -157,13 +157,17 @@ def link(
     when it starts. With `-shared` it is the process that has the runtime. Raises CompileError with
     what the linker prints."""
     tools = toolchain.find(target)
-    run_path = () if "-shared" in flags else (f"-Wl,-rpath,{library}",)
+    shared = "-shared" in flags
+    run_path = () if shared else (f"-Wl,-rpath,{library}",)
     linker_flags = [flag for flag in flags if not tools.own_headers or flag not in _WITHOUT_FILES]
     log, status = "", 0
-    for linker, last in _linkers(tools):
+    linkers = _linkers(tools)
+    for number, (linker, last) in enumerate(linkers, 1):
+        # A library may leave symbols to its process, but those of the C++ library are not there.
+        complete = ("-Wl,-z,defs",) if shared and number < len(linkers) else ()
         command = [
             *linker, *objects, *linker_flags, f"-L{library}", f"-l{LIBRARY}",
-            *run_path, "-lm", "-lpthread", *last, "-o", output,
+            *run_path, "-lm", "-lpthread", *complete, *last, "-o", output,
         ]  # fmt: skip
         link_result = process.run(command)
         if not link_result.status and output.is_file():

@@ -7,6 +7,7 @@ import atexit
 import ctypes
 import functools
 import os
+import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -66,14 +67,16 @@ def load_runtime() -> LoadedRuntime:
 
 
 class HipInProcess:
-    """HIP's runtime of this process, answered for one GPU while `serving`.
+    """HIP's runtime of this process, answered for one GPU, or several `devices`, while `serving`.
 
     `launcher_of` makes what executes launches, of the arena. What fails is raised where the program
     called, as soon as the call returns to Python, and is in `failures`.
     """
 
-    def __init__(self, device: Device, launcher_of: Callable[[ArenaPart], Launcher]) -> None:
-        self._device = device
+    def __init__(
+        self, device: Device, launcher_of: Callable[[ArenaPart], Launcher], devices: int = 1
+    ) -> None:
+        self._device, self._devices = device, devices
         self._launcher_of = launcher_of
         self.launcher: Launcher | None = None
         """What executes the launches; None before the first use of HIP."""
@@ -85,21 +88,22 @@ class HipInProcess:
     def start(self) -> None:
         """Answer HIP's calls of this process from now on. Raises as `load_runtime`, and UsageError
         where another GPU answers."""
-        if _serving and _serving[-1][0] is self:
-            return
-        if _serving:
-            raise UsageError("HIP's runtime of this process belongs to another GPU already")
-        python = (getattr(ctypes.pythonapi, name) for name in _PYTHON)
-        addresses = [ctypes.cast(function, ctypes.c_void_p) for function in python]
-        server = _Server(_ANSWER(self._answer), _TAKE(self._take), *addresses)
-        load_runtime().library.wavecast_serve(ctypes.byref(server))
-        _serving.append((self, server))
+        with _starting:
+            if _serving and _serving[-1][0] is self:
+                return
+            if _serving:
+                raise UsageError("HIP's runtime of this process belongs to another GPU already")
+            python = (getattr(ctypes.pythonapi, name) for name in _PYTHON)
+            addresses = [ctypes.cast(function, ctypes.c_void_p) for function in python]
+            server = _Server(_ANSWER(self._answer), _TAKE(self._take), *addresses)
+            load_runtime().library.wavecast_serve(ctypes.byref(server))
+            _serving.append((self, server))
 
     def _open(self) -> ProgramSession:
         """The session, at the first call. Raises MissingFact for a GPU of which programs may ask
         what is not known."""
         arena = load_runtime().arena
-        facts = properties(self._device, 1) | arena.facts()
+        facts = properties(self._device, self._devices) | arena.facts()
         self.launcher = self._launcher_of(arena)
         return ProgramSession(
             self._device, facts, arena, self.launcher,
@@ -139,8 +143,6 @@ class HipInProcess:
 
     def _raise_later(self, error: BaseException) -> tuple[int, int]:
         """This thread, and the class that Python raises there once the answer has been given."""
-        import threading
-
         kind = type(error)
 
         def restore(self: BaseException) -> None:
@@ -155,6 +157,8 @@ class HipInProcess:
         return threading.get_ident(), id(raised)
 
 
+_starting: Final = threading.RLock()
+"""Held while the runtime is started: ranks that are threads load it at once."""
 _serving: list[tuple[HipInProcess, _Server]] = []
 _modules: dict[int, Any] = {}
 """Modules outlive a GPU: programs keep them in caches."""

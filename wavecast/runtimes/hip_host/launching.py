@@ -86,6 +86,9 @@ class Launcher:
     def on_event(self) -> None:
         """The program has recorded an event."""
 
+    def on_device(self, number: int) -> None:
+        """The calling thread has chosen a device."""
+
     def launch(
         self,
         module: LoadedModule,

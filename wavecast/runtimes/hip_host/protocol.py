@@ -41,6 +41,8 @@ class HostRequest(IntEnum):
     """The memory of an address that is in no allocation (in one process only)."""
     UNSUPPORTED = 12
     """A function is called that is not supported (in one process only)."""
+    DEVICE = 13
+    """The calling thread chooses a device (in one process only)."""
 
 
 class OrderEvent(IntEnum):

@@ -70,6 +70,7 @@ class ProgramSession:
             HostRequest.EVENT: self._event,
             HostRequest.RANGE: self._range,
             HostRequest.UNSUPPORTED: self._unsupported,
+            HostRequest.DEVICE: self._device_chosen,
         }
 
     def _hello(self, _: bytes) -> bytes:
@@ -114,6 +115,11 @@ class ProgramSession:
     def _unsupported(self, function: bytes) -> bytes:
         name = function.decode("utf-8", "replace")
         raise Unsupported(f"{name} is not supported (docs/hip.md lists what is)")
+
+    def _device_chosen(self, message: bytes) -> bytes:
+        (number,) = struct.unpack("<Q", message)
+        self.launcher.on_device(number)
+        return b""
 
     def _event(self, _: bytes) -> bytes:
         self.launcher.on_event()

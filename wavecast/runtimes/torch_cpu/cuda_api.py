@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from wavecast.errors import MissingFact
 from wavecast.runtimes.devices import DeviceFacts
 from wavecast.runtimes.patching import Patches
-from wavecast.runtimes.torch_cpu import random, streams
+from wavecast.runtimes.torch_cpu import allocators, random, streams
 
 if TYPE_CHECKING:
     from wavecast.runtimes.torch_cpu.gpus import Gpus
@@ -51,6 +51,7 @@ def install(
         patches.attribute(torch.cuda, name, value)
     for name, value in bindings.items():
         patches.attribute(torch._C, name, value)
+    allocators.install(patches)
     patches.attribute(torch.version, "hip", HIP_VERSION if facts.is_amd else None)
     patches.attribute(torch.version, "cuda", None if facts.is_amd else CUDA_VERSION)
     if hasattr(torch, "accelerator"):

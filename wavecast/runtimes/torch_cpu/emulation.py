@@ -67,7 +67,7 @@ def emulated_cuda(
         from wavecast.runtimes.torch_cpu.gpus_mode import SeveralGpus
 
         gpus = Gpus(node)
-        active = gpus.mode = SeveralGpus(torch, gpus)
+        active = gpus.mode = SeveralGpus(torch, gpus, on_address)
     try:
         compiling.install(patches, facts, heard)
         cuda_api.install(patches, facts, clock if executing else None, gpus)

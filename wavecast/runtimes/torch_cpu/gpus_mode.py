@@ -4,7 +4,7 @@ call on the host waits for the launches of its tensors' GPUs, as it would behind
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import torch
@@ -61,8 +61,10 @@ _ACROSS: Final = frozenset({"copy_", "to", "__set__", "type_as", "set_"})
 class SeveralGpus(CudaOnCpu):
     """`CudaOnCpu` for the GPUs of a node."""
 
-    def __init__(self, module: Any, gpus: Gpus) -> None:
-        super().__init__(module)
+    def __init__(
+        self, module: Any, gpus: Gpus, on_address: Callable[[Any], None] | None = None
+    ) -> None:
+        super().__init__(module, on_address)
         self.gpus = gpus
         tensor: Any = torch.Tensor
         self._answers |= {

@@ -7,7 +7,8 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.launch import AddressRange, Emulator
@@ -16,6 +17,7 @@ from wavecast.emulate.team import TeamMember
 from wavecast.errors import LaunchError, UsageError, WavecastError
 from wavecast.launch import recording
 from wavecast.runtimes.hip_host.arena import ArenaPart
+from wavecast.runtimes.hip_host.in_process import HipInProcess
 from wavecast.runtimes.triton.execute import ExecutingHooks, LoadedKernel
 from wavecast.runtimes.triton.hip_modules import ExecutingLauncher
 from wavecast.runtimes.triton.launches import build_launch
@@ -25,6 +27,22 @@ if TYPE_CHECKING:
     from wavecast.runtimes.distributed.ranks import RankThreads
     from wavecast.runtimes.torch_cpu.gpus import Gpus
     from wavecast.runtimes.triton.node_checks import NodeChecks
+
+
+@dataclass(kw_only=True)
+class NodeLauncher(ExecutingLauncher):
+    """What several GPUs answer of HIP: all but launches."""
+
+    gpus: Gpus
+
+    def on_device(self, number: int) -> None:
+        self.gpus.select(number)
+
+    def launch(self, *_: Any, **__: Any) -> NoReturn:
+        raise UsageError(
+            "launches through HIP's modules run on one emulated GPU",
+            hint="emulate one GPU for programs of FlyDSL and other languages that launch so",
+        )
 
 
 class NodeHooks(ExecutingHooks):
@@ -38,6 +56,7 @@ class NodeHooks(ExecutingHooks):
     def __init__(self, node: GpuNode, emulator: Emulator, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, emulator=emulator, **kwargs)
         self.node = node
+        self.hip = HipInProcess(self._device, self._launcher, node.count)
         self.threads = max(1, emulator.threads // node.count)
         self._launching = threading.RLock()
 
@@ -124,12 +143,11 @@ class NodeHooks(ExecutingHooks):
             self.node.synchronize(rank)
         self.node.rank_board.leave()
 
-    def _launcher(self, arena: ArenaPart) -> ExecutingLauncher:
-        del arena
-        raise UsageError(
-            "launches through HIP's modules run on one emulated GPU",
-            hint="emulate one GPU for programs of FlyDSL and other languages that launch so",
-        )
+    def _launcher(self, arena: ArenaPart) -> NodeLauncher:
+        return NodeLauncher(
+            self.emulator, self._device, arena, checks=self.emulator.mode is not None,
+            tensors=self.tensors, timers=self.timers, profiled=self.profiled, gpus=self.gpus,
+        )  # fmt: skip
 
     def _make_launch(
         self, kernel: Any, loaded: LoadedKernel, grid: tuple[int, int, int], values: tuple

@@ -89,6 +89,8 @@ API hipError_t hipSetDevice(int device) {
     enter();
     if (!is_device(device)) return leave(hipErrorInvalidDevice);
     current_device = device;
+    unsigned long long number = device;
+    if (is_in_process()) free(request(DEVICE, &number, sizeof number, "", 0).data);
     return leave(hipSuccess);
 }
 API hipError_t hipGetDevice(int *device) {
