@@ -35,7 +35,7 @@ command = Verb(
     its launches are recorded instead of computed. Arguments after -- go to the script.
 
     PATH can also be an operation with a --shape: attention, collective, conv, elementwise, gemm,
-    moe, norm, reduction, softmax.
+    gemm_collective, moe, norm, reduction, softmax.
 
     docs/glossary.md explains the terms of the output.
     """,

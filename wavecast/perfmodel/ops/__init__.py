@@ -17,6 +17,7 @@ OPS: dict[str, tuple[str, str]] = {
     "conv": ("convolution", "Convolution"),
     "elementwise": ("elementwise", "Elementwise"),
     "gemm": ("gemm", "Gemm"),
+    "gemm_collective": ("collectives.product", "GemmCollective"),
     "moe": ("moe", "FusedMoe"),
     "norm": ("norm", "Norm"),
     "reduction": ("reduction", "Reduction"),
