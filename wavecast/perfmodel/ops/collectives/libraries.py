@@ -134,8 +134,9 @@ def own_shots(size: float, group: GpuGroup, device: Device, constants: Known) ->
 
 
 def of_engine(name: str) -> str:
-    """The library of the all-reduces of an engine: its name if it has thresholds, else ""."""
-    return name if name in _tables() and name != _QUICK else ""
+    """The library of the all-reduces of an engine: its name if it has thresholds or kernels, else
+    ""."""
+    return name if name == OWN or (name in _tables() and name != _QUICK) else ""
 
 
 @cache

@@ -13,7 +13,7 @@ from wavecast.errors import UnknownName, Unpredictable, UsageError
 from wavecast.perfmodel.bounds import Work
 from wavecast.perfmodel.intervals import with_interval
 from wavecast.perfmodel.ops.base import Op
-from wavecast.perfmodel.ops.collectives.libraries import OWN_HALF, own_shots
+from wavecast.perfmodel.ops.collectives.libraries import OWN, OWN_HALF, own_shots
 from wavecast.perfmodel.ops.collectives.own_products import (
     PRODUCTS,
     LaunchParts,
@@ -158,7 +158,12 @@ class GemmCollective(Op):
             limiter=max(bounds, key=lambda name: bounds[name]),
             fidelity="formula",
             bounds=bounds,
-            assumed={"kernels": "fused", "tile": (rows, columns), "launches": len(launches)},
+            assumed={
+                "kernels": "fused",
+                "library": OWN,
+                "tile": (rows, columns),
+                "launches": len(launches),
+            },
             not_modelled=_NOT_MODELLED,
             notes=("the kernels of wavecast.ops.distributed were not measured",),
         )
