@@ -209,6 +209,69 @@ def test_products_over_ranks_are_those_of_functional_collectives(node: Any) -> N
     _ranks(node, rank)
 
 
+@pytest.mark.parametrize("name", ["ring_attention", "all_gather_attention"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_over_ranks_is_that_of_functional_collectives(
+    node: Any, name: str, causal: bool
+) -> None:
+    """Of 11 tokens a rank, which no block divides, and two heads of queries for one of keys."""
+    operator: Any = getattr(torch.ops.wavecast, name)
+    tokens = 11
+
+    def plain(q: Any, k: Any, v: Any, number: int, world: int) -> Any:
+        def every(x: Any) -> Any:
+            own = x.transpose(0, 1).contiguous()
+            return functional.all_gather_single_autograd(own, 0, WHOLE()).transpose(0, 1)
+
+        keys, values = (every(x).repeat_interleave(2, 2) for x in (k, v))
+        logits = torch.einsum("bshd,bthd->bhst", q, keys) / 4  # the root of 16
+        if causal:
+            rows = torch.arange(tokens)[:, None] + number * tokens
+            hidden = torch.arange(world * tokens)[None] > rows
+            logits = logits.masked_fill(hidden.to("cuda"), -torch.inf)
+        return torch.einsum("bhst,bthd->bshd", logits.softmax(-1), values)
+
+    def rank(number: int, world: int) -> None:
+        torch.manual_seed(number)
+        shapes = (1, tokens, 2, 16), (1, tokens, 1, 16), (1, tokens, 1, 16)
+        host = [torch.randn(shape) for shape in shapes]
+        weights = torch.randn(shapes[0])
+        found = []
+        for fused in (True, False):
+            q, k, v = (x.to("cuda").requires_grad_() for x in host)
+            if fused:
+                out, lse = operator(q, k, v, WHOLE().group_name, causal)
+                assert lse.shape == (1, 2, tokens)
+            else:
+                out = plain(q, k, v, number, world)
+            (out * weights.to("cuda")).sum().backward()
+            found.append([x.cpu() for x in (out.detach(), q.grad, k.grad, v.grad)])
+        for mine, theirs in zip(*found, strict=True):
+            assert torch.allclose(mine, theirs, 1e-4, 1e-5)
+
+    _ranks(node, rank)
+
+
+def test_shapes_of_attention_over_ranks(node: Any) -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    def rank(number: int, world: int) -> None:
+        del number, world
+        ops: Any = torch.ops.wavecast
+        half = {"dtype": torch.bfloat16}
+        with FakeTensorMode():
+            q, k, v = (torch.empty(2, 5, *heads, **half) for heads in ((4, 16), (2, 16), (2, 8)))
+            for name in ("ring_attention", "all_gather_attention"):
+                out, lse = getattr(ops, name)(q, k, v, WHOLE().group_name, True, 0.5)
+                assert (out.shape, out.dtype) == ((2, 5, 4, 8), torch.bfloat16)
+                assert (lse.shape, lse.dtype) == ((2, 4, 5), torch.float32)
+                backward = getattr(ops, f"{name}_backward")
+                grads = backward(out, q, k, v, out, lse, WHOLE().group_name)
+                assert [x.shape for x in grads] == [q.shape, k.shape, v.shape]
+
+    _ranks(node, rank)
+
+
 def test_shapes_of_products_over_ranks(node: Any) -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
 

@@ -12,7 +12,13 @@ from wavecast.kernels.distributed.collectives import (
     reduce_scatter,
     shots_for,
 )
-from wavecast.kernels.distributed.context import all_gather_attention, ring_attention, shift
+from wavecast.kernels.distributed.context import (
+    all_gather_attention,
+    all_gather_attention_backward,
+    ring_attention,
+    ring_attention_backward,
+    shift,
+)
 from wavecast.kernels.distributed.experts import Dispatched, expert_combine, expert_dispatch
 from wavecast.kernels.distributed.group import groups_of
 from wavecast.kernels.distributed.products import (
@@ -30,6 +36,7 @@ __all__ = [
     "RankGroup",
     "all_gather",
     "all_gather_attention",
+    "all_gather_attention_backward",
     "all_gather_matmul",
     "all_reduce",
     "all_reduce_quantised",
@@ -46,6 +53,7 @@ __all__ = [
     "matmul_reduce_scatter",
     "reduce_scatter",
     "ring_attention",
+    "ring_attention_backward",
     "shift",
     "shots_for",
 ]

@@ -28,6 +28,8 @@ def install() -> None:
     _define("matmul_reduce_scatter", operator.floordiv)
     _define("matmul_all_reduce", lambda rows, _: rows)
     _define("all_gather_matmul", operator.mul)
+    for name in ("ring_attention", "all_gather_attention"):
+        _define_attention(name)
 
 
 def _define(name: str, rows: Callable[[int, int], int]) -> None:
@@ -47,6 +49,56 @@ def _define(name: str, rows: Callable[[int, int], int]) -> None:
     )  # fmt: skip
     defined.register_fake(alone)
     defined.register_autograd(_BACKWARD[name], setup_context=_keep)
+
+
+def _define_attention(name: str) -> None:
+    """`name`(q, k, v, group_name, causal=False, scale=None) -> (out, lse), and `name`_backward."""
+    _defined.update((name, f"{name}_backward"))
+    call, backward = (getattr(collectives(), each) for each in (name, f"{name}_backward"))
+    options = "str group_name, bool causal=False, float? scale=None"
+
+    def run(
+        q: Tensor, k: Tensor, v: Tensor, group_name: str, causal: bool = False,
+        scale: float | None = None,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        return _group(group_name).fused(lambda group: call(q, k, v, group, causal, scale))
+
+    def run_backward(
+        dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, group_name: str,
+        causal: bool = False, scale: float | None = None,
+    ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+        saved = (dout, q, k, v, out, lse)
+        return _group(group_name).fused(lambda group: backward(*saved, group, causal, scale))
+
+    gradient = torch.library.custom_op(
+        f"wavecast::{name}_backward", run_backward, mutates_args=(),
+        schema="(Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, "
+        f"{options}) -> (Tensor, Tensor, Tensor)",
+    )  # fmt: skip
+    gradient.register_fake(lambda *tensors, **_: tuple(x.new_empty(x.shape) for x in tensors[1:4]))
+
+    def keep(ctx: Any, inputs: Any, output: Any) -> None:
+        q, k, v, *ctx.options = inputs
+        out, lse = output
+        ctx.save_for_backward(q, k, v, out, lse)
+        ctx.mark_non_differentiable(lse)
+
+    def derive(ctx: Any, dout: Tensor, _: Tensor) -> Any:
+        return *gradient(dout.contiguous(), *ctx.saved_tensors, *ctx.options), None, None, None
+
+    defined = torch.library.custom_op(
+        f"wavecast::{name}", run, mutates_args=(),
+        schema=f"(Tensor q, Tensor k, Tensor v, {options}) -> (Tensor, Tensor)",
+    )  # fmt: skip
+    defined.register_fake(_attention_results)
+    defined.register_autograd(derive, setup_context=keep)
+
+
+def _attention_results(q: Tensor, k: Tensor, v: Tensor, *_: Any, **__: Any) -> Any:
+    del k
+    batch, tokens, heads = q.shape[:3]
+    lse = q.new_empty((batch, heads, tokens), dtype=torch.float32)
+    return q.new_empty((batch, tokens, heads, v.shape[3])), lse
 
 
 def _keep(ctx: Any, inputs: Any, output: Any) -> None:
