@@ -14,6 +14,7 @@ from wavecast.perfmodel.ops.base import Op
 OPS: dict[str, tuple[str, str]] = {
     "attention": ("attention", "Attention"),
     "collective": ("collectives", "Collective"),
+    "context_attention": ("collectives.context", "ContextAttention"),
     "conv": ("convolution", "Convolution"),
     "elementwise": ("elementwise", "Elementwise"),
     "gemm": ("gemm", "Gemm"),
