@@ -19,7 +19,13 @@ from wavecast.kernels.distributed.context import (
     ring_attention_backward,
     shift,
 )
-from wavecast.kernels.distributed.experts import Dispatched, expert_combine, expert_dispatch
+from wavecast.kernels.distributed.experts import (
+    Dispatched,
+    combine_gradients,
+    expert_combine,
+    expert_dispatch,
+    expert_rows,
+)
 from wavecast.kernels.distributed.group import groups_of
 from wavecast.kernels.distributed.products import (
     all_gather_matmul,
@@ -45,8 +51,10 @@ __all__ = [
     "all_to_all",
     "all_to_all_uneven",
     "broadcast",
+    "combine_gradients",
     "expert_combine",
     "expert_dispatch",
+    "expert_rows",
     "groups",
     "groups_of",
     "matmul_all_reduce",
