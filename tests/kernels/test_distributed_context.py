@@ -120,7 +120,7 @@ def test_programs_with_several_tiles_and_pieces(
     x = [torch.randn(41, 70, dtype=torch.float16) for _ in range(world)]
     weight = [torch.randn(130 + r, 70, dtype=torch.float16) for r in range(world)]
     node: Any
-    with wavecast.device("gfx942", count=world) as node:
+    with wavecast.device("gfx942", count=world, check=True) as node:
         members = groups(world, half=1 << 16)
 
         def rank(number: int) -> Any:
