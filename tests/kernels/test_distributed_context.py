@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -13,7 +14,7 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast  # noqa: E402
 from wavecast.errors import ArgumentError  # noqa: E402
-from wavecast.kernels.distributed import context, products  # noqa: E402
+from wavecast.kernels.distributed import context, product_kernels, products  # noqa: E402
 from wavecast.kernels.distributed.group import groups  # noqa: E402
 from wavecast.perfmodel.ops.collectives.own_products import ProductPlan  # noqa: E402
 
@@ -137,6 +138,39 @@ def test_programs_with_several_tiles_and_pieces(
         _close(everything, whole @ weight[number].double().T, 2e-3)
         for one in sums:
             _close(one, total, 4e-3)
+
+
+@SLOW
+@pytest.mark.parametrize("target", ["gfx942", "gfx950"])
+def test_the_largest_tile_spills_no_vector_registers(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = ProductPlan(rows=256, columns=128, depth=64, workers=2, copies=2, pieces=2)
+    monkeypatch.setattr(products, "gather_plan", lambda *_: plan)
+    monkeypatch.setattr(products, "reduce_plan", lambda *_: replace(plan, copies=0))
+    kernels = (product_kernels.gather_product_kernel, product_kernels.product_reduce_kernel)
+    before = {text for kernel in kernels for text in _assembly(kernel)}
+    node: Any
+    with wavecast.device(target, count=8) as node:
+        members = groups(8, half=1 << 16)
+
+        def rank(number: int) -> None:
+            x, weight = (torch.ones(m, 128, dtype=torch.bfloat16).to("cuda") for m in (16, 64))
+            products.all_gather_matmul(x, weight, members[number])
+            products.matmul_reduce_scatter(x, weight, members[number])
+            products.matmul_all_reduce(x, weight, members[number], 2)
+            torch.cuda.synchronize()
+
+        node.ranks(rank)
+    compiled = {text for kernel in kernels for text in _assembly(kernel)} - before
+    assert len(compiled) == 3
+    assert all(re.search(r"\.vgpr_spill_count: +0\b", text) for text in compiled)
+
+
+def _assembly(kernel: Any) -> list[str]:
+    """The text of every specialisation that is compiled."""
+    caches = kernel.device_caches.values()
+    return [compiled.asm["amdgcn"] for cache in caches for compiled in cache[0].values()]
 
 
 def test_wrong_arguments_end_every_rank_with_one_line() -> None:

@@ -53,8 +53,16 @@ def tile_offsets(
     tile, rows, columns, pitch, BM: tl.constexpr, BN: tl.constexpr
 ):  # fmt: skip
     """Offsets of a tile of a [rows, columns] matrix with `pitch`, and which are in it."""
+    return band_offsets(tile, 0, rows, columns, pitch, BM, BN, BM)
+
+
+@triton.jit
+def band_offsets(
+    tile, start, rows, columns, pitch, BM: tl.constexpr, BN: tl.constexpr, ROWS: tl.constexpr
+):
+    """The same of ROWS rows of a tile, from row `start` of it on."""
     tiles = tl.cdiv(columns, BN)
-    rm = tile // tiles * BM + tl.arange(0, BM)
+    rm = tile // tiles * BM + start + tl.arange(0, ROWS)
     rn = tile % tiles * BN + tl.arange(0, BN)
     mask = (rm < rows)[:, None] & (rn < columns)[None, :]
     return rm.to(tl.int64)[:, None] * pitch + rn[None, :], mask
@@ -91,6 +99,9 @@ def product_reduce_kernel(
     tiles_n = tl.cdiv(n, BN)
     tiles = tl.cdiv(part, BM) * tiles_n
     slot = tl.cast(part, tl.int64) * n
+    ROWS: tl.constexpr = min(
+        BM, 32
+    )  # of a tile at once: what all ranks have of them fits registers
     for tile in range(program, tiles + BEHIND * step, step):
         number = tile // step  # of this program
         if tile < tiles:
@@ -119,28 +130,32 @@ def product_reduce_kernel(
         reduces = member == TEAM - 1
         if (reduced >= 0) & (reduced < tiles) & (number > 0) & reduces:
             wait_for(own_signals, program, epoch + number - 1, WORLD, WAVES)
-            offs, mask = tile_offsets(reduced, part, n, n, BM, BN)
-            acc = tl.load(buffer + offs, mask=mask, other=0).to(tl.float32)
-            for peer in tl.static_range(1, WORLD):
-                acc += tl.load(buffer + peer * slot + offs, mask=mask, other=0).to(tl.float32)
+            for start in range(0, BM, ROWS):
+                offs, mask = band_offsets(reduced, start, part, n, n, BM, BN, ROWS)
+                acc = tl.load(buffer + offs, mask=mask, other=0).to(tl.float32)
+                for peer in tl.static_range(1, WORLD):
+                    value = tl.load(buffer + peer * slot + offs, mask=mask, other=0)
+                    acc += value.to(tl.float32)
+                if BEHIND == 2:
+                    value = acc.to(buffer.dtype.element_ty)
+                    store_to_all(buffers, (WORLD + rank) * slot + offs, value, mask, WORLD)
+                else:
+                    offs, mask = band_offsets(reduced, start, part, n, pitch, BM, BN, ROWS)
+                    tl.store(out + offs, acc.to(out.dtype.element_ty), mask=mask)
             if BEHIND == 2:
-                value = acc.to(buffer.dtype.element_ty)
-                store_to_all(buffers, (WORLD + rank) * slot + offs, value, mask, WORLD)
                 notify(signals, step + program, rank, epoch + number - 1, WORLD, WAVES, LANES)
-            else:
-                offs, mask = tile_offsets(reduced, part, n, pitch, BM, BN)
-                tl.store(out + offs, acc.to(out.dtype.element_ty), mask=mask)
         if BEHIND == 2:
             gathered = tile - 2 * step
             if (gathered >= 0) & reduces:
                 wait_for(own_signals, step + program, epoch + number - 2, WORLD, WAVES)
-                offs, _ = tile_offsets(gathered, part, n, n, BM, BN)
-                for peer in tl.static_range(WORLD):
-                    row_count = tl.minimum(part, rows - peer * part)
-                    into, mask = tile_offsets(gathered, row_count, n, pitch, BM, BN)
-                    start = tl.full((), peer, tl.int64) * part
-                    value = tl.load(buffer + (WORLD + peer) * slot + offs, mask=mask, other=0)
-                    tl.store(out + start * pitch + into, value, mask=mask)
+                for start in range(0, BM, ROWS):
+                    offs, _ = band_offsets(gathered, start, part, n, n, BM, BN, ROWS)
+                    for peer in tl.static_range(WORLD):
+                        count = tl.minimum(part, rows - peer * part)
+                        into, mask = band_offsets(gathered, start, count, n, pitch, BM, BN, ROWS)
+                        value = tl.load(buffer + (WORLD + peer) * slot + offs, mask=mask, other=0)
+                        first = tl.full((), peer, tl.int64) * part * pitch
+                        tl.store(out + first + into, value, mask=mask)
 
 
 @triton.jit

@@ -37,6 +37,8 @@ _STEP: Final = 128
 _TILES: Final = ((64, 64), (16, 128), (64, 128), (128, 128), (256, 128))
 """Rows and columns of tiles; the first where the model does not know the chip or the dtype. Two of
 the operands' steps of the largest fit the 64 KiB of LDS of a compute unit."""
+_FEW_REGISTERS: Final = 128 * 128
+"""Elements of the largest tile where lanes have 64 registers for its sums."""
 _WAVES: Final = 8
 """Waves of a workgroup."""
 _COPIES: Final = 32
@@ -94,7 +96,7 @@ def reduce_plan(part: int, columns: int, parts: int, dtype: str, device: Device)
     plans = [
         replace(ProductPlan(*tile, 0, workers), team=team)
         for team in sorted(teams)
-        for tile in _TILES
+        for tile in _tiles(device)
     ]
     return _fastest(plans, part, parts, columns, _UNKNOWN, dtype, device)
 
@@ -107,7 +109,7 @@ def gather_plan(
     which only the columns of tiles depend."""
     units = min(device.compute_units, OWN_PROGRAMS)
     copies = min(_COPIES, max(1, units // 4))
-    plans = [ProductPlan(*tile, 0, units - copies, copies=copies) for tile in _TILES]
+    plans = [ProductPlan(*tile, 0, units - copies, copies=copies) for tile in _tiles(device)]
     height = _fastest(plans, rows, ranks, _UNKNOWN, k, dtype, device).rows
     plans = [plan for plan in plans if plan.rows == height]
     plan = _fastest(plans, rows, ranks, columns, k, dtype, device)
@@ -116,6 +118,13 @@ def gather_plan(
     wanted = min(_PIECES, math.ceil(copies / chunks), max(1, chunk // _PIECE))
     pieces = 1 << (wanted.bit_length() - 1)
     return replace(plan, copies=min(copies, chunks * pieces), pieces=pieces)
+
+
+def _tiles(device: Device) -> list[tuple[int, int]]:
+    """Tiles whose sums leave registers for operands: on AMD's chips without MFMA a lane of eight
+    waves of 32 would have 128 of its 256 for the largest."""
+    few = device.vendor == "amd" and device.capabilities.matrix_unit != "mfma"
+    return [tile for tile in _TILES if not few or math.prod(tile) <= _FEW_REGISTERS]
 
 
 def launch_length(
