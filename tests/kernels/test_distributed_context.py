@@ -22,7 +22,7 @@ pytestmark = pytest.mark.torch
 SLOW = pytest.mark.thorough
 WORLDS = [2, pytest.param(4, marks=SLOW), pytest.param(8, marks=SLOW)]
 
-TARGETS = ("gfx950", "gfx1100", "gfx1201", "gfx1250")
+TARGETS = ("gfx90a", "gfx950", "gfx1100", "gfx1201", "gfx1250")
 
 
 def _reference(causal: bool, q: Any, k: Any, v: Any) -> Any:
