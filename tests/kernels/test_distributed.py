@@ -98,7 +98,7 @@ def test_all_ranks_get_the_same_bits(node: Node, shots: int) -> None:
 
 
 @SLOW
-@pytest.mark.parametrize("target", ["gfx90a", "gfx950", "gfx1100", "gfx1201"])
+@pytest.mark.parametrize("target", ["gfx90a", "gfx950", "gfx1100", "gfx1201", "gfx1250"])
 def test_other_targets(target: str) -> None:
     with wavecast.device(target, count=2) as hooks:
         two = Node(hooks, 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,12 +14,15 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast  # noqa: E402
 from wavecast.errors import ArgumentError  # noqa: E402
-from wavecast.kernels.distributed import context, products  # noqa: E402
+from wavecast.kernels.distributed import context, product_kernels, products  # noqa: E402
 from wavecast.kernels.distributed.group import groups  # noqa: E402
+from wavecast.perfmodel.ops.collectives.own_products import ProductPlan  # noqa: E402
 
 pytestmark = pytest.mark.torch
 SLOW = pytest.mark.thorough
 WORLDS = [2, pytest.param(4, marks=SLOW), pytest.param(8, marks=SLOW)]
+
+TARGETS = ("gfx90a", "gfx950", "gfx1100", "gfx1201", "gfx1250")
 
 
 def _reference(causal: bool, q: Any, k: Any, v: Any) -> Any:
@@ -98,6 +103,76 @@ def test_gradients_of_fused_products(world: int) -> None:
                     _close(one, other, 1e-4)
 
 
+@pytest.mark.parametrize("world", [2, pytest.param(4, marks=SLOW)])
+@pytest.mark.parametrize("together", [False, True])
+def test_programs_with_several_tiles_and_pieces(
+    world: int, together: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Four pieces of a chunk and three chunks for three programs that copy, ranks with different
+    weights; tiles to be added up in several waves, of parts the last of which is not full, by one
+    workgroup or, together, by one for each part."""
+    gathered = ProductPlan(rows=16, columns=64, depth=64, workers=2, copies=3, pieces=4)
+    reduced = ProductPlan(rows=16, columns=64, depth=64, workers=2)
+    if together:
+        reduced = replace(reduced, workers=2 * world + 1, team=world)
+    monkeypatch.setattr(products, "gather_plan", lambda *_: gathered)
+    monkeypatch.setattr(products, "reduce_plan", lambda *_: reduced)
+    torch.manual_seed(7)
+    x = [torch.randn(41, 70, dtype=torch.float16) for _ in range(world)]
+    weight = [torch.randn(130 + r, 70, dtype=torch.float16) for r in range(world)]
+    node: Any
+    with wavecast.device("gfx942", count=world, check=True) as node:
+        members = groups(world, half=1 << 16)
+
+        def rank(number: int) -> Any:
+            own, w, group = x[number].to("cuda"), weight[number].to("cuda"), members[number]
+            outs = [products.all_gather_matmul(own, w, group)]
+            shots = (2,) if together else (1, 2)
+            outs += [products.matmul_all_reduce(own, w[:130], group, count) for count in shots]
+            return [one.cpu() for one in outs]
+
+        results = node.ranks(rank)
+    whole = torch.cat(x).double()
+    total = sum(a.double() @ b[:130].double().T for a, b in zip(x, weight, strict=True))
+    for number, (everything, *sums) in enumerate(results):
+        _close(everything, whole @ weight[number].double().T, 2e-3)
+        for one in sums:
+            _close(one, total, 4e-3)
+
+
+@SLOW
+@pytest.mark.parametrize("target", ["gfx942", "gfx950"])
+def test_the_largest_tile_spills_no_vector_registers(
+    target: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = ProductPlan(rows=256, columns=128, depth=64, workers=2, copies=2, pieces=2)
+    monkeypatch.setattr(products, "gather_plan", lambda *_: plan)
+    monkeypatch.setattr(products, "reduce_plan", lambda *_: replace(plan, copies=0))
+    kernels = (product_kernels.gather_product_kernel, product_kernels.product_reduce_kernel)
+    before = {text for kernel in kernels for text in _assembly(kernel)}
+    node: Any
+    with wavecast.device(target, count=8) as node:
+        members = groups(8, half=1 << 16)
+
+        def rank(number: int) -> None:
+            x, weight = (torch.ones(m, 128, dtype=torch.bfloat16).to("cuda") for m in (16, 64))
+            products.all_gather_matmul(x, weight, members[number])
+            products.matmul_reduce_scatter(x, weight, members[number])
+            products.matmul_all_reduce(x, weight, members[number], 2)
+            torch.cuda.synchronize()
+
+        node.ranks(rank)
+    compiled = {text for kernel in kernels for text in _assembly(kernel)} - before
+    assert len(compiled) == 3
+    assert all(re.search(r"\.vgpr_spill_count: +0\b", text) for text in compiled)
+
+
+def _assembly(kernel: Any) -> list[str]:
+    """The text of every specialisation that is compiled."""
+    caches = kernel.device_caches.values()
+    return [compiled.asm["amdgcn"] for cache in caches for compiled in cache[0].values()]
+
+
 def test_wrong_arguments_end_every_rank_with_one_line() -> None:
     node: Any
     with wavecast.device("gfx942", count=2) as node:
@@ -111,11 +186,18 @@ def test_wrong_arguments_end_every_rank_with_one_line() -> None:
             node.ranks(rank)
 
 
-@pytest.mark.parametrize("world", WORLDS)
-def test_nothing_is_found_in_products_and_attention(world: int) -> None:
+@pytest.mark.parametrize(
+    ("target", "world"),
+    [
+        ("gfx942", 2),
+        *(pytest.param("gfx942", world, marks=SLOW) for world in (4, 8)),
+        *(pytest.param(target, 2, marks=SLOW) for target in TARGETS),
+    ],
+)
+def test_nothing_is_found_in_products_and_attention(target: str, world: int) -> None:
     node: Any
     found: list[Any] = []
-    with wavecast.device("gfx942", count=world, check=True) as node:
+    with wavecast.device(target, count=world, check=True) as node:
         members = groups(world, half=1 << 14)
 
         def rank(number: int) -> None:

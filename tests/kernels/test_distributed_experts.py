@@ -91,6 +91,41 @@ def test_there_and_back(
         torch.testing.assert_close(out.cpu(), expected.to(dtype), rtol=1.6e-2, atol=1e-4)
 
 
+@pytest.mark.parametrize("target", ["gfx942", _slow("gfx1100")])
+@pytest.mark.parametrize("tokens", [(4, 0), _slow((2, 5, 0, 3))])
+def test_gradients(target: str, tokens: tuple[int, ...]) -> None:
+    """Of a loss of the whole, with experts that multiply by e + 1 and square, in float64 on one
+    device; a choice of -1 has no expert."""
+    world, made, columns, topk = len(tokens), torch.Generator().manual_seed(9), 6, 2
+    experts = 2 * world
+    xs, factors = ([torch.randn(n, columns, generator=made) for n in tokens] for _ in range(2))
+    weights = [torch.rand(n, topk, generator=made) for n in tokens]
+    choices = [torch.randint(experts, (n, topk), generator=made) for n in tokens]
+    choices[0][1, 0] = -1
+
+    def rank(number: int) -> Any:
+        x, weight = (one[number].to("cuda").requires_grad_() for one in (xs, weights))
+        chosen = choices[number].to("cuda")
+        sent = distributed.expert_dispatch(x, chosen, experts, groups[number])
+        factor = torch.arange(2).repeat_interleave(sent.counts.cpu()) + 2 * number + 1
+        y = (sent.tokens * factor.to("cuda").unsqueeze(1)) ** 2
+        out = distributed.expert_combine(y, weight, sent, groups[number])
+        (out * factors[number].to("cuda")).sum().backward()
+        return [one.cpu() for one in (out.detach(), x.grad, weight.grad)]
+
+    with wavecast.device(target, count=world, check=True) as hooks:
+        groups = distributed.groups(world, half=1 << 10)
+        results = hooks.ranks(rank)
+    for number, found in enumerate(results):
+        x, weight = (one[number].double().requires_grad_() for one in (xs, weights))
+        chosen = choices[number].unsqueeze(2)
+        y = (x.unsqueeze(1) * (chosen + 1)) ** 2  # nothing for -1
+        out = (y * weight.unsqueeze(2)).sum(1)
+        (out * factors[number]).sum().backward()
+        for one, wanted in zip(found, (out.detach(), x.grad, weight.grad), strict=True):
+            torch.testing.assert_close(one.double(), wanted, rtol=1e-4, atol=1e-4)
+
+
 def test_arguments_that_do_not_fit() -> None:
     with wavecast.device("gfx942", count=2) as hooks:
         pair = distributed.groups(2, half=1 << 12)

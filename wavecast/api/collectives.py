@@ -29,8 +29,9 @@ class CollectivesOptions(MachineOptions):
 
     collectives: str = option(
         "",
-        "Simulate collectives instead of a model: all_reduce:64M,all_gather:1G.",
-        metavar="NAME:SIZE[,NAME:SIZE]",
+        "Simulate collectives instead of a model: all_reduce:64M,all_gather:1G, or exchanges of "
+        "tokens with their experts, by the bytes of a GPU's tokens: dispatch:14M:8.",
+        metavar="NAME:SIZE[:EXPERTS][,…]",
     )
     oversubscription: float = option(
         1.0,
@@ -45,8 +46,8 @@ class CollectivesOptions(MachineOptions):
         "", 'Predict changes: "hbm*1.5; attention free; tp 4; host 0".', metavar="CHANGE[;CHANGE]"
     )
 
-    def sizes(self) -> list[tuple[str, int]]:
-        """Function and bytes of each collective. Raises UsageError."""
+    def sizes(self) -> list[tuple[str, int, int]]:
+        """Function, bytes and experts of a token of each collective. Raises UsageError."""
         return [_parse_collective(text.strip()) for text in self.collectives.split(",")]
 
 
@@ -84,12 +85,13 @@ def collectives(
     answers = [
         answer(
             *(function, size, machine),
+            topk=topk,
             oversubscription=options.oversubscription,
             leaf=options.leaf,
             changes=options.what_if,
         )
         for machine in options.machines()
-        for function, size in options.sizes()
+        for function, size, topk in options.sizes()
     ]
     if options.msccl is not None:
         if len(answers) > 1:
@@ -99,12 +101,13 @@ def collectives(
     return CollectivesReport(answers)
 
 
-def _parse_collective(text: str) -> tuple[str, int]:
-    function, _, size = text.partition(":")
+def _parse_collective(text: str) -> tuple[str, int, int]:
+    function, _, rest = text.partition(":")
+    size, _, topk = rest.partition(":")
     match = _SIZE.fullmatch(size.strip())
-    if match is None or not int(match[1]):
+    if match is None or not int(match[1]) or not re.fullmatch(r"\d{0,6}", topk):
         raise UsageError(f"{text!r} is not a collective: NAME:SIZE, all_reduce:64M")
-    return function, int(match[1]) * _UNITS[(match[2] or "").upper()]
+    return function, int(match[1]) * _UNITS[(match[2] or "").upper()], int(topk or 0)
 
 
 __all__ = ["CollectivesOptions", "CollectivesReport", "collectives"]

@@ -135,7 +135,8 @@ class DeploymentOptions(WorkloadOptions, ParallelOptions):
     attention_dtype: str = option("", "Format of the projections of attention, where it differs.")
     kv_dtype: str = option("", "Dtype of keys and values; default: the engine's.")
     engine: str = option(
-        "vllm", "vllm, sglang, atom, atom-vllm or trtllm: the newest release, or vllm@0.11."
+        "vllm",
+        "vllm, sglang, atom, atom-vllm, trtllm or wavecast: the newest release, or vllm@0.11.",
     )
     engine_settings: tuple[str, ...] = option(
         (),

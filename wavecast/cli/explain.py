@@ -34,8 +34,8 @@ command = Verb(
     object, also in an offload bundle, a program, a shared library or an archive. A script runs, and
     its launches are recorded instead of computed. Arguments after -- go to the script.
 
-    PATH can also be an operation with a --shape: attention, collective, conv, elementwise, gemm,
-    moe, norm, reduction, softmax.
+    PATH can also be an operation with a --shape: attention, collective, context_attention, conv,
+    elementwise, gemm, gemm_collective, moe, norm, reduction, softmax.
 
     docs/glossary.md explains the terms of the output.
     """,

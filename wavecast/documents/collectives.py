@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from wavecast.json_objects import High, JsonObject, Low, NonNegative, Positive, doc
+from wavecast.json_objects import Count, High, JsonObject, Low, NonNegative, Positive, doc
 
 
 class PhaseJson(JsonObject):
     """A phase of a schedule."""
 
-    function: Annotated[str, doc("reduce_scatter, all_gather or all_reduce")]
-    axis: Annotated[str, doc("node: GPUs of a node; rail: GPUs of one number on all nodes")]
+    function: Annotated[str, doc("reduce_scatter, all_gather, all_reduce, dispatch or combine")]
+    axis: Annotated[
+        str, doc("node: GPUs of a node; rail: GPUs of one number on all nodes; all: all GPUs")
+    ]
     algorithm: Annotated[str, doc("ring, direct, halving or doubling")]
     size: Annotated[Positive, doc("GPUs of the phase")]
     rounds: Annotated[Positive, doc("rounds of messages")]
@@ -21,7 +23,8 @@ class ScheduleJson(JsonObject):
     """A simulated schedule."""
 
     phases: Annotated[list[PhaseJson], doc("phases in order")]
-    protocol: Annotated[str, doc("flags: a flag per word; slices: whole slices")]
+    copies: Annotated[str, doc('copies of a token: per expert, gpu, node or rail; else ""')]
+    protocol: Annotated[str, doc("flags: a flag per word; slices: whole slices; copies: of tokens")]
     pieces: Annotated[Positive, doc("pieces that follow each other")]
     seconds: Annotated[NonNegative, doc("time of the collective")]
     low: Low
@@ -41,14 +44,17 @@ class CollectiveChangeJson(JsonObject):
 class CollectiveJson(JsonObject):
     """A collective on a system."""
 
-    function: Annotated[str, doc("all_reduce, reduce_scatter or all_gather")]
-    bytes: Annotated[Positive, doc("bytes as nccl-tests counts them")]
+    function: Annotated[str, doc("all_reduce, reduce_scatter, all_gather, dispatch or combine")]
+    bytes: Annotated[Positive, doc("bytes as nccl-tests counts them; tokens of a GPU")]
+    topk: Annotated[Count, doc("experts of a token; 0 where there are none")]
     system: Annotated[str, doc("the system")]
     gpus: Annotated[Positive, doc("its GPUs")]
     nodes: Annotated[Positive, doc("its nodes")]
     oversubscription: Annotated[NonNegative, doc("bandwidth of NICs over that of uplinks")]
     leaf: Annotated[Positive, doc("nodes of a leaf switch")]
-    library_seconds: Annotated[NonNegative, doc("what NCCL or RCCL is predicted to take")]
+    library_seconds: Annotated[
+        NonNegative, doc("what NCCL, RCCL or kernels of exchanges are predicted to take")
+    ]
     schedules: Annotated[list[ScheduleJson], doc("schedules, fastest first")]
     changes: Annotated[list[CollectiveChangeJson], doc("answers to --what-if")]
 

@@ -65,7 +65,8 @@ def predict(
 ) -> dict[str, Any]:
     """Predict the time a good library reaches for an operation, with no code.
 
-    `operation` is attention, collective, conv, elementwise, gemm, moe, norm, reduction or softmax;
+    `operation` is attention, collective, context_attention, conv, elementwise, gemm,
+    gemm_collective, moe, norm, reduction or softmax;
     `shape` as in `wavecast explain OPERATION --shape`, such as "4096x4096x4096" for gemm.
     """
     options = ["--shape", shape, "--dtype", dtype, "--arch", arch, "--format", "json"]

@@ -266,9 +266,10 @@ def _notes(ready: ModelOnSystem) -> tuple[str, ...]:
     notes += [f"{name}: only a bound, because {why}" for name, why in bounded]
     profile = ready.engine
     if profile.version != profile.measured:
+        measured = f"{profile.measured} and other engines" if profile.measured else "other engines"
         notes.append(
             f"no run of {profile.name} {profile.version} was measured: the intervals come from "
-            f"runs of {profile.measured} and other engines, and may be too narrow"
+            f"runs of {measured}, and may be too narrow"
         )
     if ready.parallel.pipeline > 1:
         notes.append(

@@ -140,6 +140,7 @@ SETTINGS: Final[Mapping[str, _Setting]] = {
     "batched-tokens": _Setting(_whole, _number("batched_tokens")),
     "asynchronous": _Setting(_flag, _engine("asynchronous")),
     "fused-reduce-norm": _Setting(_flag, _engine("fused_reduce_norm")),
+    "fused-products": _Setting(_flag, _engine("fused_products")),
     "fused-quantisation": _Setting(
         _scalings, _engine("fused_quantisation", "attention_quantisation")
     ),

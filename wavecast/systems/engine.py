@@ -43,13 +43,15 @@ _SHARES: Final = ("memory_fraction", "wait_share")
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
     """A profile of an engine at a `version`; `release` says why of that one, after its status.
-    `measured` is the version whose runs the profile was compared with.
+    `measured` is the version whose runs the profile was compared with, "" without such.
 
-    `fused_reduce_norm`: all-reduce, residual and norm are one kernel. `fused_quantisation`: the
-    scalings whose activations are quantised in the kernel before the product, where that is not
-    attention; `attention_quantisation`: those that attention writes. `rope_kernels`: those that
-    rotate, concatenate and write the cache. `plain_absorb`: products with the weights of latent
-    attention convert and scale them in every step, and copy the result.
+    `fused_reduce_norm`: all-reduce, residual and norm are one kernel. `fused_products`: 16-bit
+    products and the collectives next to them are one kernel where that is predicted to be faster;
+    its buffers take half of `communication_bytes`. `fused_quantisation`: the scalings whose
+    activations are quantised in the kernel before the product, where that is not attention;
+    `attention_quantisation`: those that attention writes. `rope_kernels`: those that rotate,
+    concatenate and write the cache. `plain_absorb`: products with the weights of latent attention
+    convert and scale them in every step, and copy the result.
     `expert_kernels`: of `sort` and `quantise`, those launched before the products of experts.
     `head_norm_kernels` and `heads_norm_kernels` are those of norms of queries and keys over one
     head and over all, before rotation; `reduce squares` is a collective. `linear_kernels` are
@@ -94,6 +96,7 @@ class Engine:
     release: str
     measured: str
     fused_reduce_norm: bool
+    fused_products: bool
     fused_quantisation: tuple[str, ...]
     attention_quantisation: tuple[str, ...]
     rope_kernels: tuple[str, ...]
@@ -236,6 +239,21 @@ def engine(name: str, generation: str = "", *, aiter: bool = False, model_type: 
     type holds in later releases until one states another value for it. Raises as `split_release`,
     and UsageError without such a switch."""
     name, release = split_release(name)
+    rows = _rows(name, release, generation, aiter=aiter, model_type=model_type)
+    version = rows["version"]
+    return Engine(
+        name=name,
+        version=release,
+        release=f"{version['status']}: {version['source']}",
+        measured="" if "base" in _tables()[name] else releases(name)[0],
+        **{key: _value(key, rows[key]) for key in _ROWS},
+    )
+
+
+def _rows(
+    name: str, release: str, generation: str, *, aiter: bool, model_type: str
+) -> dict[str, Mapping[str, Any]]:
+    """The rows of a profile by field, over those of the newest release of its `base`."""
     table, versions = _tables()[name], releases(name)
     followed = versions[: versions.index(release) + 1]
     parts = [table, *(table["releases"][version] for version in followed[1:])]
@@ -244,15 +262,11 @@ def engine(name: str, generation: str = "", *, aiter: bool = False, model_type: 
         raise UsageError(f"{name} {release} has no setting aiter")
     chips = [part.get("on", {}).get(generation, {}) for part in (*parts, *switched)]
     models = [part.get("of", {}).get(model_type, {}) for part in parts]
-    rows = {key: row for part in (*parts, *chips, *models) for key, row in part.items()}
-    version = rows["version"]
-    return Engine(
-        name=name,
-        version=release,
-        release=f"{version['status']}: {version['source']}",
-        measured=versions[0],
-        **{key: _value(key, rows[key]) for key in _ROWS},
-    )
+    rows = {}
+    if "base" in table:
+        base = table["base"]["value"]
+        rows = _rows(base, releases(base)[-1], generation, aiter=False, model_type=model_type)
+    return rows | {key: row for part in (*parts, *chips, *models) for key, row in part.items()}
 
 
 @cache

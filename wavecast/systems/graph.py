@@ -8,19 +8,21 @@ with the name of the module it belongs to.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from wavecast.perfmodel.ops.collectives import Collective
 from wavecast.perfmodel.ops.elementwise import Elementwise
 from wavecast.systems.architecture import Layer
 from wavecast.systems.attention_parts import attention_nodes
+from wavecast.systems.fused_products import with_fused_products
 from wavecast.systems.mlp_parts import mlp_nodes
 from wavecast.systems.parts import MODULES, Builder, Node, Step, copy, norm
 
 
 def layer_nodes(builder: Builder, layer: Layer, step: Step) -> Iterator[Node]:
     """The kernels of a layer."""
-    yield from attention_nodes(builder, layer, step)
-    yield from mlp_nodes(builder, layer, step)
+    nodes = chain(attention_nodes(builder, layer, step), mlp_nodes(builder, layer, step))
+    yield from with_fused_products(nodes, builder.engine)
 
 
 def stage_nodes(builder: Builder, step: Step) -> Iterator[Node]:

@@ -209,6 +209,136 @@ def test_products_over_ranks_are_those_of_functional_collectives(node: Any) -> N
     _ranks(node, rank)
 
 
+@pytest.mark.parametrize("name", ["ring_attention", "all_gather_attention"])
+@pytest.mark.parametrize("causal", [False, True])
+def test_attention_over_ranks_is_that_of_functional_collectives(
+    node: Any, name: str, causal: bool
+) -> None:
+    """Of 11 tokens a rank, which no block divides, and two heads of queries for one of keys."""
+    operator: Any = getattr(torch.ops.wavecast, name)
+    tokens = 11
+
+    def plain(q: Any, k: Any, v: Any, number: int, world: int) -> Any:
+        def every(x: Any) -> Any:
+            own = x.transpose(0, 1).contiguous()
+            return functional.all_gather_single_autograd(own, 0, WHOLE()).transpose(0, 1)
+
+        keys, values = (every(x).repeat_interleave(2, 2) for x in (k, v))
+        logits = torch.einsum("bshd,bthd->bhst", q, keys) / 4  # the root of 16
+        if causal:
+            rows = torch.arange(tokens)[:, None] + number * tokens
+            hidden = torch.arange(world * tokens)[None] > rows
+            logits = logits.masked_fill(hidden.to("cuda"), -torch.inf)
+        return torch.einsum("bhst,bthd->bshd", logits.softmax(-1), values)
+
+    def rank(number: int, world: int) -> None:
+        torch.manual_seed(number)
+        shapes = (1, tokens, 2, 16), (1, tokens, 1, 16), (1, tokens, 1, 16)
+        host = [torch.randn(shape) for shape in shapes]
+        weights = torch.randn(shapes[0])
+        found = []
+        for fused in (True, False):
+            q, k, v = (x.to("cuda").requires_grad_() for x in host)
+            if fused:
+                out, lse = operator(q, k, v, WHOLE().group_name, causal)
+                assert lse.shape == (1, 2, tokens)
+            else:
+                out = plain(q, k, v, number, world)
+            (out * weights.to("cuda")).sum().backward()
+            found.append([x.cpu() for x in (out.detach(), q.grad, k.grad, v.grad)])
+        for mine, theirs in zip(*found, strict=True):
+            assert torch.allclose(mine, theirs, 1e-4, 1e-5)
+
+    _ranks(node, rank)
+
+
+def test_shapes_of_attention_over_ranks(node: Any) -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+
+    def rank(number: int, world: int) -> None:
+        del number, world
+        ops: Any = torch.ops.wavecast
+        half = {"dtype": torch.bfloat16}
+        with FakeTensorMode():
+            q, k, v = (torch.empty(2, 5, *heads, **half) for heads in ((4, 16), (2, 16), (2, 8)))
+            for name in ("ring_attention", "all_gather_attention"):
+                out, lse = getattr(ops, name)(q, k, v, WHOLE().group_name, True, 0.5)
+                assert (out.shape, out.dtype) == ((2, 5, 4, 8), torch.bfloat16)
+                assert (lse.shape, lse.dtype) == ((2, 4, 5), torch.float32)
+                backward = getattr(ops, f"{name}_backward")
+                grads = backward(out, q, k, v, out, lse, WHOLE().group_name)
+                assert [x.shape for x in grads] == [q.shape, k.shape, v.shape]
+
+    _ranks(node, rank)
+
+
+def test_experts_over_ranks_are_those_of_functional_collectives(node: Any) -> None:
+    """Tokens sorted by rank and expert, exchanged with parts of different sizes, and back; expert e
+    multiplies by e + 1 and squares. Ranks have 3, 4, … tokens."""
+    ops: Any = torch.ops.wavecast
+    topk, columns, each = 2, 5, 2
+
+    def plain(x: Any, weights: Any, choices: Any, world: int) -> Any:
+        order = torch.argsort(choices.reshape(-1), stable=True)
+        homes = choices.reshape(-1)[order]
+        rows = torch.bincount(homes // each, minlength=world)
+        counts = torch.bincount(homes, minlength=world * each).view(world, each)
+        theirs = torch.empty_like(counts)
+        dist.all_to_all_single(theirs, counts)
+        sent, received = rows.tolist(), theirs.sum(1).tolist()
+        tokens = functional.all_to_all_single_autograd(x[order // topk], received, sent, WHOLE())
+        own = torch.arange(each).repeat(world).repeat_interleave(theirs.cpu().reshape(-1))
+        y = _expert(tokens, own + dist.get_rank() * each)
+        back = functional.all_to_all_single_autograd(y, sent, received, WHOLE())
+        weighted = back * weights.reshape(-1)[order].unsqueeze(1)
+        return torch.zeros_like(x).index_add(0, order // topk, weighted)
+
+    def _expert(tokens: Any, numbers: Any) -> Any:
+        return (tokens * (numbers.to("cuda") + 1).unsqueeze(1)) ** 2
+
+    def rank(number: int, world: int) -> None:
+        torch.manual_seed(number)
+        tokens, name = 3 + number, WHOLE().group_name
+        choices = torch.stack([torch.randperm(world * each)[:topk] for _ in range(tokens)])
+        choices = choices.to("cuda")
+        host = torch.randn(tokens, columns), torch.rand(tokens, topk)
+        factors = torch.randn(tokens, columns).to("cuda")
+        found = []
+        for fused in (True, False):
+            x, weights = (one.to("cuda").requires_grad_() for one in host)
+            if fused:
+                sent, counts, *of = ops.expert_dispatch(x, choices, world * each, name)
+                own = torch.arange(each).repeat_interleave(counts.cpu())
+                out = ops.expert_combine(_expert(sent, own + number * each), weights, *of, name)
+            else:
+                out = plain(x, weights, choices, world)
+            (out * factors).sum().backward()
+            found.append([one.cpu() for one in (out.detach(), x.grad, weights.grad)])
+        for mine, theirs in zip(*found, strict=True):
+            assert torch.allclose(mine, theirs, 1e-4, 1e-4)
+
+    _ranks(node, rank)
+
+
+def test_shapes_of_experts_over_ranks(node: Any) -> None:
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.fx.experimental.symbolic_shapes import ShapeEnv
+
+    def rank(number: int, world: int) -> None:
+        del number
+        ops: Any = torch.ops.wavecast
+        name = WHOLE().group_name
+        with FakeTensorMode(shape_env=ShapeEnv()):
+            x, choices = torch.empty(3, 5), torch.empty(3, 2, dtype=torch.int64)
+            tokens, counts, *of = ops.expert_dispatch(x, choices, 4 * world, name)
+            assert tokens.shape[1:] == (5,)
+            assert counts.shape == (4,)
+            out = ops.expert_combine(tokens, torch.empty(3, 2), *of, name)
+            assert out.shape == (3, 5)
+
+    _ranks(node, rank)
+
+
 def test_shapes_of_products_over_ranks(node: Any) -> None:
     from torch._subclasses.fake_tensor import FakeTensorMode
 

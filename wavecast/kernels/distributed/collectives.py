@@ -23,7 +23,7 @@ from wavecast.kernels.distributed.kernels import reduce_norm_kernel
 from wavecast.kernels.distributed.signals import BLOCKS
 from wavecast.launch import gpu
 from wavecast.perfmodel.ops.collectives import known_of, one_node
-from wavecast.perfmodel.ops.collectives.libraries import own_reads
+from wavecast.perfmodel.ops.collectives.libraries import own_shots
 
 REDUCED: Final = (
     *FLOATS,
@@ -199,9 +199,7 @@ def shots_for(size: int, world: int) -> int:
     """The shots of an all-reduce of `size` bytes that are predicted to be faster, on the usual node
     of the GPU that launches. Raises MissingFact where its links are not known."""
     device = gpu.launching()
-    constants, where = known_of(device), one_node(device, world)
-    one_shot, two = own_reads(size, where, device, constants)
-    return 1 if one_shot.seconds <= two.seconds else 2
+    return own_shots(size, one_node(device, world), device, known_of(device))
 
 
 def _check(name: str, x: Tensor, group: RankGroup, *, empty: bool = False) -> None:

@@ -6,6 +6,7 @@ around the ring of ranks while attention runs on those that are there, or are ga
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -53,6 +54,72 @@ def all_gather_attention(
     return _GatheredAttention.apply(q, k, v, group, causal, scale)  # pyright: ignore
 
 
+def ring_attention_backward(
+    dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, group: RankGroup,
+    causal: bool = False, scale: float | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """The gradients (dq, dk, dv) of `ring_attention`, whose results are `out` and `lse`: those of
+    keys and values go around the ring with them, added in float32. Raises ArgumentError."""
+    kv = _KeysAndValues(k, v)
+    flat = kv.flat
+    dq = torch.zeros(q.shape, dtype=torch.float32, device=q.device)
+    dflat = torch.zeros(flat.shape, dtype=torch.float32, device=q.device)
+    for step in range(group.world):
+        source = (group.rank - step) % group.world
+        here = flat
+        with _OtherStream() as side:
+            if step + 1 < group.world:
+                flat = shift(here, group)
+        if not causal or source <= group.rank:
+            keys, values = kv.of(here)
+            dquery, dkeys, dvalues, _ = attention_backward(
+                dout, None, q, keys, values, out, lse,
+                causal=causal and source == group.rank, scale=scale,
+            )  # fmt: skip
+            dq += dquery
+            dflat += _concat_flat(dkeys, dvalues)
+        torch.cuda.current_stream().wait_stream(side)
+        dflat = shift(dflat, group)  # gradients go along, and home with the last step
+    dk, dv = (x.to(k.dtype, copy=True) for x in kv.of(dflat))
+    return dq.to(q.dtype), dk, dv
+
+
+def all_gather_attention_backward(
+    dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, group: RankGroup,
+    causal: bool = False, scale: float | None = None,
+) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
+    """The gradients (dq, dk, dv) of `all_gather_attention`, which gathers keys and values again and
+    adds their gradients over ranks. Raises ArgumentError."""
+    keys, values = (_all_tokens(x, group) for x in (k, v))
+    kv_length = _visible_tokens(k.shape[1], group, causal)
+    dq, dkeys, dvalues, _ = attention_backward(
+        dout, None, q, keys[:, :kv_length], values[:, :kv_length], out, lse,
+        causal=causal, scale=scale,
+    )  # fmt: skip
+    dk, dv = (_own_tokens(x, keys.shape[1], group) for x in (dkeys, dvalues))
+    return dq, dk, dv
+
+
+def _ring_forward(
+    q: Tensor, k: Tensor, v: Tensor, group: RankGroup, causal: bool, scale: float | None
+) -> tuple[Tensor, Tensor]:
+    kv = _KeysAndValues(k, v)
+    flat, total = kv.flat, None
+    for step in range(group.world):
+        source = (group.rank - step) % group.world
+        here = flat
+        with _OtherStream() as side:  # the next ones arrive while these are used
+            if step + 1 < group.world:
+                flat = shift(here, group)
+        if not causal or source <= group.rank:
+            keys, values = kv.of(here)
+            part = attention(q, keys, values, causal=causal and source == group.rank, scale=scale)
+            total = part if total is None else _merge_attention(total, part)
+        torch.cuda.current_stream().wait_stream(side)
+    assert total is not None
+    return total[0].to(q.dtype), total[1]
+
+
 def _check(name: str, q: Tensor, k: Tensor, v: Tensor) -> None:
     for label, x in (("q", q), ("k", k), ("v", v)):
         require(x.dim() == 4, name, f"{label} has {x.dim()} dimensions, not 4")
@@ -83,54 +150,12 @@ def _concat_flat(k: Tensor, v: Tensor) -> Tensor:
 class _RingAttention(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, q: Any, k: Any, v: Any, group: Any, causal: Any, scale: Any) -> Any:
-        kv = _KeysAndValues(k, v)
-        flat, total = kv.flat, None
-        for step in range(group.world):
-            source = (group.rank - step) % group.world
-            here = flat
-            with _OtherStream() as side:  # the next ones arrive while these are used
-                if step + 1 < group.world:
-                    flat = shift(here, group)
-            if not causal or source <= group.rank:
-                keys, values = kv.of(here)
-                part = attention(
-                    q, keys, values, causal=causal and source == group.rank, scale=scale
-                )
-                total = part if total is None else _merge_attention(total, part)
-            torch.cuda.current_stream().wait_stream(side)
-        assert total is not None
-        out, lse = total[0].to(q.dtype), total[1]
-        ctx.save_for_backward(q, k, v, out, lse)
-        ctx.group, ctx.causal, ctx.scale = group, causal, scale
-        ctx.mark_non_differentiable(lse)
-        return out, lse
+        out, lse = _ring_forward(q, k, v, group, causal, scale)
+        return _save(ctx, q, k, v, out, lse, group, causal, scale)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        q, k, v, out, lse = ctx.saved_tensors
-        group, causal, dout = ctx.group, ctx.causal, gradients[0].contiguous()
-        kv = _KeysAndValues(k, v)
-        flat = kv.flat
-        dq = torch.zeros(q.shape, dtype=torch.float32, device=q.device)
-        dflat = torch.zeros(flat.shape, dtype=torch.float32, device=q.device)
-        for step in range(group.world):
-            source = (group.rank - step) % group.world
-            here = flat
-            with _OtherStream() as side:
-                if step + 1 < group.world:
-                    flat = shift(here, group)
-            if not causal or source <= group.rank:
-                keys, values = kv.of(here)
-                dquery, dkeys, dvalues, _ = attention_backward(
-                    dout, None, q, keys, values, out, lse,
-                    causal=causal and source == group.rank, scale=ctx.scale,
-                )  # fmt: skip
-                dq += dquery
-                dflat += _concat_flat(dkeys, dvalues)
-            torch.cuda.current_stream().wait_stream(side)
-            dflat = shift(dflat, group)  # gradients go along, and home with the last step
-        dk, dv = kv.of(dflat)
-        return dq.to(q.dtype), dk.to(k.dtype), dv.to(v.dtype), None, None, None
+        return _gradients(ctx, ring_attention_backward, gradients)
 
 
 class _GatheredAttention(torch.autograd.Function):
@@ -141,23 +166,26 @@ class _GatheredAttention(torch.autograd.Function):
         out, lse = attention(
             q, keys[:, :kv_length], values[:, :kv_length], causal=causal, scale=scale
         )
-        ctx.save_for_backward(q, keys, values, out, lse)
-        ctx.group, ctx.causal, ctx.scale = group, causal, scale
-        ctx.mark_non_differentiable(lse)
-        return out, lse
+        return _save(ctx, q, k, v, out, lse, group, causal, scale)
 
     @staticmethod
     def backward(ctx: Any, *gradients: Any) -> Any:
-        q, keys, values, out, lse = ctx.saved_tensors
-        group = ctx.group
-        kv_length = _visible_tokens(q.shape[1], group, ctx.causal)
-        dq, dkeys, dvalues, _ = attention_backward(
-            gradients[0].contiguous(), None, q, keys[:, :kv_length], values[:, :kv_length], out,
-            lse,
-            causal=ctx.causal, scale=ctx.scale,
-        )  # fmt: skip
-        dk, dv = (_own_tokens(x, keys.shape[1], group) for x in (dkeys, dvalues))
-        return dq, dk, dv, None, None, None
+        return _gradients(ctx, all_gather_attention_backward, gradients)
+
+
+def _save(
+    ctx: Any, q: Any, k: Any, v: Any, out: Any, lse: Any, group: Any, causal: Any, scale: Any
+) -> tuple[Any, Any]:
+    ctx.save_for_backward(q, k, v, out, lse)
+    ctx.group, ctx.causal, ctx.scale = group, causal, scale
+    ctx.mark_non_differentiable(lse)
+    return out, lse
+
+
+def _gradients(ctx: Any, backward: Callable[..., Any], gradients: Any) -> tuple[Any, ...]:
+    dout = gradients[0].contiguous()
+    grads = backward(dout, *ctx.saved_tensors, ctx.group, ctx.causal, ctx.scale)
+    return *grads, None, None, None
 
 
 def _visible_tokens(tokens: int, group: RankGroup, causal: bool) -> int:
@@ -204,4 +232,10 @@ class _OtherStream:
         self.block.__exit__(*error)
 
 
-__all__ = ["all_gather_attention", "ring_attention", "shift"]
+__all__ = [
+    "all_gather_attention",
+    "all_gather_attention_backward",
+    "ring_attention",
+    "ring_attention_backward",
+    "shift",
+]

@@ -12,8 +12,9 @@ buffers of peers: a token is staged once, however many experts it has.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Final
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import torch
 import triton
@@ -110,7 +111,8 @@ def expert_dispatch(x: Tensor, choices: Tensor, experts: int, group: RankGroup) 
 
     x[tokens, columns] of fp32, fp16 or bf16; ranks may have different numbers of tokens, or none.
     choices[tokens, k] (int32 or int64) has the experts of each token, from 0 to `experts` - 1, or
-    -1 for none. The choices of all ranks are exchanged first, and the host waits for them.
+    -1 for none. The choices of all ranks are exchanged first, and the host waits for them. The
+    tokens have gradients, which all ranks must ask for.
 
     Raises ArgumentError, on every rank where the number of experts differs.
     """
@@ -138,20 +140,33 @@ def expert_dispatch(x: Tensor, choices: Tensor, experts: int, group: RankGroup) 
     padded[: len(local_choices)] = local_choices
     every = _all_gather(padded.view(-1), x, group).view(world, most, topk) if most else padded[None]
     sources, counts, positions, longest = _routes(every, sizes[:, 0].tolist(), experts, group)
-    device = x.device
-    tokens = torch.empty((len(sources), columns), dtype=x.dtype, device=x.device)
-    dispatch = Dispatched(tokens, counts, sources.to(device), positions.to(device), longest, most)
-    programs = _programs(max(most, longest))
+    dispatched = Dispatched(x, counts, sources.to(x.device), positions.to(x.device), longest, most)
+    tokens: Any = _Dispatch.apply(x, dispatched, group)
+    return replace(dispatched, tokens=tokens)
+
+
+def expert_rows(x: Tensor, dispatched: Dispatched, group: RankGroup) -> Tensor:
+    """Rows of another matrix of the ranks that sent tokens, where the tokens went: x[tokens of the
+    rank, columns] -> [n, columns] in the order of `dispatched.tokens`. fp32, fp16 or bf16. Without
+    gradients. Raises ArgumentError."""
+    name = "expert_rows"
+    dtype_in(name, "x", x, FLOATS)
+    require(x.dim() == 2 and x.shape[1] > 0, name, "x is not a matrix with columns")
+    shape_is(name, "x", x, (len(dispatched.positions), x.shape[1]))
+    group.accepts(name, x, empty=True)
+    columns, most, sources = x.shape[1], dispatched.most, dispatched.sources
+    group.begin(RankCall(name, columns, x.dtype))
+    rows = torch.empty((len(sources), columns), dtype=x.dtype, device=x.device)
+    programs = _programs(max(most, dispatched.longest))
     for first, last in _slices(name, x, columns, max(most, 1), group):
         buffers, epoch = group.launch(x.dtype, 1)
-        part, into = x[:, first:last], tokens[:, first:last]
+        part, into = x[:, first:last], rows[:, first:last]
         rows_kernel[(programs,)](
-            part, dispatch.sources, buffers[group.rank], into, group.signals[group.rank],
-            tuple(buffers), tuple(group.signals), group.rank, epoch, len(local_choices),
-            len(tokens),
+            part, sources, buffers[group.rank], into, group.signals[group.rank],
+            tuple(buffers), tuple(group.signals), group.rank, epoch, len(x), len(rows),
             last - first, columns, columns, **_constants(part, group, programs),
         )  # fmt: skip
-    return dispatch
+    return rows
 
 
 def expert_combine(y: Tensor, weights: Tensor, dispatched: Dispatched, group: RankGroup) -> Tensor:
@@ -159,15 +174,40 @@ def expert_combine(y: Tensor, weights: Tensor, dispatched: Dispatched, group: Ra
 
     y is in the order of `dispatched.tokens`, of any number of columns, fp32, fp16 or bf16;
     weights[tokens, k] are of floating dtype. Added in float32 in the order of choices and rounded
-    once: the result has the same bits every time. Choices of -1 add nothing. Raises ArgumentError.
+    once: the result has the same bits every time. Choices of -1 add nothing. y and weights have
+    gradients, which all ranks must ask for. Raises ArgumentError.
     """
+    return _Combine.apply(y, weights, dispatched, group)  # pyright: ignore[reportReturnType]
+
+
+def combine_gradients(
+    dout: Tensor,
+    y: Tensor,
+    weights: Tensor,
+    sources: Tensor,
+    rows: Callable[[Tensor], Tensor],
+    combine: Callable[[Tensor, Tensor], Tensor],
+) -> tuple[Tensor, Tensor]:
+    """The gradients of `expert_combine`, (dy, dweights). `rows(x)` is `expert_rows`, `combine(y,
+    weights)` is `expert_combine`, both for the same tokens: dy[row] is the weight of the choice
+    times the gradient of its token, and a weight's gradient the product of both rows."""
+    choice = sources[:, 2:]
+    drows = rows(dout.contiguous()).float()
+    factors = rows(weights.float().contiguous()).gather(1, choice)
+    products = (drows * y.float()).sum(1, keepdim=True)
+    by_choice = products.new_zeros(len(y), weights.shape[1]).scatter(1, choice, products)
+    dweights = combine(by_choice, torch.ones_like(weights, dtype=torch.float32))
+    return (drows * factors).to(y.dtype), dweights.to(weights.dtype)
+
+
+def _combine(y: Tensor, weights: Tensor, dispatched: Dispatched, group: RankGroup) -> Tensor:
     name = "expert_combine"
     dtype_in(name, "y", y, FLOATS)
     dtype_in(name, "weights", weights, FLOATS)
     rows, topk = dispatched.positions.shape[:2]
     shape_is(name, "weights", weights, (rows, topk))
     require(y.dim() == 2 and y.shape[1] > 0, name, "y is not a matrix with columns")
-    shape_is(name, "y", y, (len(dispatched.tokens), y.shape[1]))
+    shape_is(name, "y", y, (len(dispatched.sources), y.shape[1]))
     group.accepts(name, y, empty=True)
     columns, longest = y.shape[1], dispatched.longest
     group.begin(RankCall(name, columns, y.dtype, topk))
@@ -183,6 +223,38 @@ def expert_combine(y: Tensor, weights: Tensor, dispatched: Dispatched, group: Ra
             **_constants(part, group, programs),
         )  # fmt: skip
     return out
+
+
+class _Dispatch(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, x: Any, dispatched: Any, group: Any) -> Any:
+        ctx.dispatched, ctx.group = dispatched, group
+        return expert_rows(x, dispatched, group)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        positions = ctx.dispatched.positions
+        ones = torch.ones(positions.shape[:2], dtype=torch.float32, device=positions.device)
+        return _combine(gradients[0].contiguous(), ones, ctx.dispatched, ctx.group), None, None
+
+
+class _Combine(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, y: Any, weights: Any, dispatched: Any, group: Any) -> Any:
+        ctx.save_for_backward(y, weights)
+        ctx.dispatched, ctx.group = dispatched, group
+        return _combine(y, weights, dispatched, group)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Any) -> Any:
+        y, weights = ctx.saved_tensors
+        dispatched, group = ctx.dispatched, ctx.group
+        dy, dweights = combine_gradients(
+            gradients[0], y, weights, dispatched.sources,
+            lambda x: expert_rows(x, dispatched, group),
+            lambda y, weights: _combine(y, weights, dispatched, group),
+        )  # fmt: skip
+        return dy, dweights, None, None
 
 
 def _routes(
@@ -239,4 +311,4 @@ def _constants(x: Tensor, group: RankGroup, programs: int) -> dict[str, int]:
     }
 
 
-__all__ = ["Dispatched", "expert_combine", "expert_dispatch"]
+__all__ = ["Dispatched", "combine_gradients", "expert_combine", "expert_dispatch", "expert_rows"]

@@ -12,8 +12,20 @@ from wavecast.kernels.distributed.collectives import (
     reduce_scatter,
     shots_for,
 )
-from wavecast.kernels.distributed.context import all_gather_attention, ring_attention, shift
-from wavecast.kernels.distributed.experts import Dispatched, expert_combine, expert_dispatch
+from wavecast.kernels.distributed.context import (
+    all_gather_attention,
+    all_gather_attention_backward,
+    ring_attention,
+    ring_attention_backward,
+    shift,
+)
+from wavecast.kernels.distributed.experts import (
+    Dispatched,
+    combine_gradients,
+    expert_combine,
+    expert_dispatch,
+    expert_rows,
+)
 from wavecast.kernels.distributed.group import groups_of
 from wavecast.kernels.distributed.products import (
     all_gather_matmul,
@@ -30,6 +42,7 @@ __all__ = [
     "RankGroup",
     "all_gather",
     "all_gather_attention",
+    "all_gather_attention_backward",
     "all_gather_matmul",
     "all_reduce",
     "all_reduce_quantised",
@@ -38,14 +51,17 @@ __all__ = [
     "all_to_all",
     "all_to_all_uneven",
     "broadcast",
+    "combine_gradients",
     "expert_combine",
     "expert_dispatch",
+    "expert_rows",
     "groups",
     "groups_of",
     "matmul_all_reduce",
     "matmul_reduce_scatter",
     "reduce_scatter",
     "ring_attention",
+    "ring_attention_backward",
     "shift",
     "shots_for",
 ]

@@ -32,7 +32,7 @@ _FIELDS: Final = 6
 CALLS: Final = (
     *("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "all_to_all_uneven"),
     *("broadcast", "all_reduce_rms_norm", "all_reduce_quantised", "all_reduce_rms_norm_quantised"),
-    *("expert_dispatch", "expert_combine"),
+    *("expert_dispatch", "expert_rows", "expert_combine"),
     *("matmul_reduce_scatter", "matmul_all_reduce", "all_gather_matmul", "shift"),
 )
 OPS: Final = ("sum", "avg", "max", "min", "product")

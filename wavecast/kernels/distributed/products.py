@@ -10,12 +10,13 @@ of all.
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
 import torch
 import triton
 from torch import Tensor
 
+from wavecast.dtypes import lookup
 from wavecast.kernels.checks import FLOATS, dtype_in, require
 from wavecast.kernels.distributed import collectives, launches
 from wavecast.kernels.distributed.collectives import shots_for
@@ -24,9 +25,13 @@ from wavecast.kernels.distributed.product_kernels import (
     gather_product_kernel,
     product_reduce_kernel,
 )
-from wavecast.kernels.distributed.signals import BLOCKS
-
-_TILE: Final = {"BM": 64, "BN": 64, "BK": 32}
+from wavecast.launch import gpu
+from wavecast.perfmodel.ops.collectives.own_products import (
+    ProductPlan,
+    gather_plan,
+    launch_length,
+    reduce_plan,
+)
 
 
 def matmul_reduce_scatter(x: Tensor, weight: Tensor, group: RankGroup) -> Tensor:
@@ -71,17 +76,21 @@ def _gather(name: str, x: Tensor, weight: Tensor, out: Tensor, group: RankGroup)
     """Launches over rows that fit a half of a buffer."""
     rows, k = x.shape
     columns = weight.shape[0]
-    most = group.half // (k * x.element_size())
-    require(most > 0, name, f"a row has {k} elements, more than a buffer of the group")
+    most = launch_length(name, rows, k, group.world, 2, x.element_size(), group.half)
+    require(most > 0, name, f"a row has {k} elements; {group.world} are more than a buffer has")
+    device = gpu.launching()
     for first in range(0, rows, most):
         part = min(most, rows - first)
-        chunks = triton.cdiv(part, _TILE["BM"])
-        programs = min(BLOCKS, group.world * chunks)  # the same on all ranks, whatever their n
-        sources, epoch = group.launch(x.dtype, triton.cdiv(chunks, programs))
-        gather_product_kernel[(programs,)](
-            x[first:], weight, sources[group.rank], out, group.signals[group.rank],
-            tuple(sources), tuple(group.signals), group.rank, epoch, part, rows, first, columns, k,
-            **_TILE, **launches.constants(group),
+        plan = gather_plan(part, columns, k, group.world, _dtype(x), device)
+        chunks = triton.cdiv(part, plan.rows)
+        tiles = group.world * chunks * triton.cdiv(columns, plan.columns)
+        buffers, epoch = group.launch(x.dtype, triton.cdiv(chunks * plan.pieces, plan.copies))
+        gather_product_kernel[(plan.copies + min(plan.workers, tiles),)](
+            x[first:], weight, buffers[group.rank], out, group.signals[group.rank],
+            tuple(buffers), tuple(group.signals), group.rank, epoch, part, rows, first, columns, k,
+            plan.rows * k // plan.pieces,
+            COPIES=plan.copies, PIECES=plan.pieces, BLOCK=launches.block_of(x),
+            **_constants(plan, x, weight, out, group),
         )  # fmt: skip
 
 
@@ -98,20 +107,38 @@ def _reduce(
     """Launches over columns of which partial results fit a half of a buffer."""
     rows, k = x.shape
     columns = weight.shape[0]
-    part = rows if shots == 1 else triton.cdiv(rows, group.world)
     parts = 1 if shots == 1 else group.world
-    most = group.half // (parts * part * x.element_size())
+    part = triton.cdiv(rows, parts)
+    most = launch_length(name, rows, k, group.world, shots, x.element_size(), group.half)
     require(most > 0, name, f"x has {rows} rows, too many for a buffer of the group")
+    device = gpu.launching()
     for first in range(0, columns, most):
         n = min(most, columns - first)
-        tiles = triton.cdiv(part, _TILE["BM"]) * triton.cdiv(n, _TILE["BN"])
-        programs = min(BLOCKS // 2, tiles)
-        sources, epoch = group.launch(x.dtype, triton.cdiv(tiles, programs))
-        product_reduce_kernel[(programs,)](
-            x, weight[first:], sources[group.rank], out[:, first:], group.signals[group.rank],
-            tuple(sources), tuple(group.signals), group.rank, epoch, rows, part, n, columns, k,
-            SHOTS=shots, SCATTER=scatter, **_TILE, **launches.constants(group),
+        plan = reduce_plan(part, n, parts, _dtype(x), device)
+        tiles = triton.cdiv(part, plan.rows) * triton.cdiv(n, plan.columns)
+        teams = min(plan.workers // plan.team, tiles)
+        buffers, epoch = group.launch(x.dtype, triton.cdiv(tiles, teams))
+        product_reduce_kernel[(teams * plan.team,)](
+            x, weight[first:], buffers[group.rank], out[:, first:], group.signals[group.rank],
+            tuple(buffers), tuple(group.signals), group.rank, epoch, rows, part, n, columns, k,
+            SHOTS=shots, SCATTER=scatter, TEAM=plan.team, **_constants(plan, x, weight, out, group),
         )  # fmt: skip
+
+
+def _dtype(x: Tensor) -> str:
+    return lookup(str(x.dtype)).short
+
+
+def _constants(
+    plan: ProductPlan, x: Tensor, weight: Tensor, out: Tensor, group: RankGroup
+) -> dict[str, int]:
+    """The constants of both kernels. Offsets of 64 bits where a tensor has more than 2^31 - 1
+    elements."""
+    wide = max(x.numel(), weight.numel(), out.numel()) >= 1 << 31
+    return {
+        "EVEN_K": x.shape[1] % plan.depth == 0, "WIDE": wide,
+        "BM": plan.rows, "BN": plan.columns, "BK": plan.depth, **launches.constants(group),
+    }  # fmt: skip
 
 
 class _ReduceScattered(torch.autograd.Function):

@@ -1,6 +1,6 @@
 """Signals between the workgroups of one program number on all ranks.
 
-Every rank has a pad of int32 signals, BLOCKS x (world x WAVES), padded to a power of two.
+Every rank has a pad of int32 signals, ROWS x (world x WAVES), padded to a power of two.
 Wave w of program p on rank r stores the epoch to `[p, r, w]` of every peer's pad, as a release of
 system scope: a release covers the stores of the wave that releases, and a barrier of gfx9 does not
 wait for those of others. Programs then wait until every signal of their row has reached the epoch.
@@ -15,9 +15,12 @@ import triton
 import triton.language as tl
 
 from wavecast.perfmodel.ops.collectives.libraries import OWN_BLOCKS
+from wavecast.perfmodel.ops.collectives.own_products import OWN_PROGRAMS
 
 BLOCKS: Final = OWN_BLOCKS
 """Most programs of a collective."""
+ROWS: Final = 2 * OWN_PROGRAMS
+"""Rows of a pad: two for each program of a product."""
 
 
 @triton.jit
@@ -51,15 +54,22 @@ def notify_one(
 
 
 @triton.jit
-def wait_for_one(
-    own_signals, program, source, epoch, WORLD: tl.constexpr, WAVES: tl.constexpr
+def wait_for_pieces(
+    own_signals, source, first, pieces, epoch,
+    PIECES: tl.constexpr, PROGRAMS: tl.constexpr, WORLD: tl.constexpr, WAVES: tl.constexpr,
 ):  # fmt: skip
-    """Acquire what program number `program` of rank `source` has released by `epoch`."""
-    slot = own_signals + program * triton.next_power_of_2(WORLD * WAVES) + source * WAVES
+    """Acquire `pieces` (at most PIECES, a power of two) of rank `source` from number `first` on:
+    program p of PROGRAMS releases pieces p, p + PROGRAMS, … by `epoch` and those after it."""
+    slot = tl.arange(0, PIECES * WAVES)
+    piece = first + slot // WAVES
+    mask = slot // WAVES < pieces
+    row = piece % PROGRAMS * triton.next_power_of_2(WORLD * WAVES)
     missing = 1
     while missing > 0:
-        epochs = tl.atomic_add(slot + tl.arange(0, WAVES), 0, sem="acquire", scope="sys")
-        missing = tl.sum(tl.where(epochs < epoch, 1, 0), axis=0)
+        at = own_signals + row + source * WAVES + slot % WAVES
+        epochs = tl.atomic_add(at, 0, mask=mask, sem="acquire", scope="sys")
+        late = mask & (epochs < epoch + piece // PROGRAMS)
+        missing = tl.sum(tl.where(late, 1, 0), axis=0)
     tl.debug_barrier()
 
 
@@ -107,7 +117,7 @@ def exchange_all(
 
 def pad_size(world: int, waves: int) -> int:
     """Signals of a rank's pad."""
-    return BLOCKS * triton.next_power_of_2(world * waves)
+    return ROWS * triton.next_power_of_2(world * waves)
 
 
 __all__ = [
@@ -118,5 +128,5 @@ __all__ = [
     "notify_one",
     "pad_size",
     "wait_for",
-    "wait_for_one",
+    "wait_for_pieces",
 ]

@@ -14,9 +14,11 @@ from wavecast.perfmodel.ops.base import Op
 OPS: dict[str, tuple[str, str]] = {
     "attention": ("attention", "Attention"),
     "collective": ("collectives", "Collective"),
+    "context_attention": ("collectives.context", "ContextAttention"),
     "conv": ("convolution", "Convolution"),
     "elementwise": ("elementwise", "Elementwise"),
     "gemm": ("gemm", "Gemm"),
+    "gemm_collective": ("collectives.product", "GemmCollective"),
     "moe": ("moe", "FusedMoe"),
     "norm": ("norm", "Norm"),
     "reduction": ("reduction", "Reduction"),

@@ -37,9 +37,7 @@ def render(answers: Sequence[CollectiveAnswer], console: Console, *, full: bool 
     """Print the answers with the fastest five schedules, or with all."""
     for answer in answers:
         library = answer.library
-        console.print(
-            Text(f"{answer.function} of {answer.size:,} bytes on {answer.system}", style="bold")
-        )
+        console.print(Text(f"{_subject(answer)} on {answer.system}", style="bold"))
         cluster = answer.cluster
         if answer.system.nodes > 1:
             console.print(
@@ -58,7 +56,13 @@ def render(answers: Sequence[CollectiveAnswer], console: Console, *, full: bool 
         if len(times) < len(answer.found):
             console.print(f"  {len(answer.found) - len(times)} slower schedules: --detail full")
         seconds = units.seconds(library.seconds)
-        console.print(f"  NCCL or RCCL: {seconds} ({library.assumed['algorithm']})\n")
+        who = "kernels by their formula" if answer.topk else "NCCL or RCCL"
+        console.print(f"  {who}: {seconds} ({library.assumed['algorithm']})\n")
+
+
+def _subject(answer: CollectiveAnswer) -> str:
+    size = f"{answer.function} of {answer.size:,} bytes"
+    return f"{size} a GPU, {answer.topk} experts a token," if answer.topk else size
 
 
 def _row(time: ScheduleTime, answer: CollectiveAnswer, name: str) -> list[str]:
@@ -78,6 +82,7 @@ def _answer(answer: CollectiveAnswer) -> CollectiveJson:
     return CollectiveJson(
         function=answer.function,
         bytes=answer.size,
+        topk=answer.topk,
         system=str(answer.system),
         gpus=answer.system.gpus,
         nodes=answer.system.nodes,
@@ -95,7 +100,8 @@ def _answer(answer: CollectiveAnswer) -> CollectiveJson:
 def _schedule(time: ScheduleTime, answer: CollectiveAnswer) -> ScheduleJson:
     low, high = answer.interval(time)
     phases = [PhaseJson.of(phase) for phase in time.schedule.phases]
-    return ScheduleJson.of(time, phases=phases, low=low, high=high)
+    copies = getattr(time.schedule, "copies", "")
+    return ScheduleJson.of(time, phases=phases, copies=copies, low=low, high=high)
 
 
 __all__ = ["document", "render"]

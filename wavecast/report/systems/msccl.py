@@ -11,6 +11,7 @@ from xml.sax.saxutils import quoteattr
 from wavecast.errors import UsageError
 
 if TYPE_CHECKING:
+    from wavecast.systems.collectives.exchange import ExchangeSchedule
     from wavecast.systems.collectives.schedule import MessageSchedule
 
 MOST_RANKS: Final = 256
@@ -69,12 +70,16 @@ class _Gpu:
         )
 
 
-def msccl_xml(schedule: MessageSchedule, protocol: str) -> str:
+def msccl_xml(schedule: MessageSchedule | ExchangeSchedule, protocol: str) -> str:
     """An in-place all-reduce as an algorithm of MSCCL. Raises UsageError for other functions and
     for more than 256 GPUs."""
-    from wavecast.systems.collectives.schedule import messages
+    from wavecast.systems.collectives.schedule import MessageSchedule, messages
 
-    if schedule.function != "all_reduce" or schedule.ranks > MOST_RANKS:
+    if (
+        not isinstance(schedule, MessageSchedule)
+        or schedule.function != "all_reduce"
+        or schedule.ranks > MOST_RANKS
+    ):
         raise UsageError(
             f"no MSCCL algorithm of {schedule.function} on {schedule.ranks} GPUs: "
             f"it is written for all_reduce on up to {MOST_RANKS}"

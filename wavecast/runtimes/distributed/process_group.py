@@ -12,7 +12,7 @@ not wait for each other.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import torch
 import torch.distributed as dist
@@ -31,6 +31,7 @@ from wavecast.runtimes.distributed.work import QueueWork
 from wavecast.runtimes.torch_cpu.gpus import HOST, Gpus, owner
 
 NAME: Final = "wavecast"
+Results = TypeVar("Results", Tensor, tuple[Tensor, ...])
 _Compute = Callable[[Tensor], Any]
 
 
@@ -244,17 +245,19 @@ class EmulatedGroup(dist.ProcessGroup):
         del tensors, tag
         raise UsageError("recv: the sender must be named", hint="give src=")
 
-    def fused(self, call: Callable[[GroupMember], Tensor]) -> Tensor:
-        """What `call` gives for this rank of the group, behind the current stream and waited for.
-        Raises UsageError in a group of one rank."""
-        results: list[Tensor] = []
+    def fused(self, call: Callable[[GroupMember], Results]) -> Results:
+        """What `call` gives for this rank of the group, a tensor or several, behind the current
+        stream and waited for. Raises UsageError in a group of one rank."""
+        results: list[Results] = []
+        tensors: list[Tensor] = []
 
         def run(group: GroupMember | None) -> None:
             if group is None:
-                raise UsageError("a product over ranks needs two ranks or more")
+                raise UsageError("operators over ranks need two ranks or more")
             results.append(call(group))
+            tensors.extend([results[0]] if isinstance(results[0], Tensor) else results[0])
 
-        self._enqueue(run, results).wait()
+        self._enqueue(run, tensors).wait()
         return results[0]
 
     @property

@@ -11,6 +11,8 @@ from wavecast.errors import UnknownName, UsageError
 from wavecast.perfmodel.ops.collectives import Collective
 from wavecast.perfmodel.ops.collectives.algorithms import PROTOCOLS
 from wavecast.perfmodel.prediction import Prediction
+from wavecast.systems.collectives.exchange import EXCHANGES, exchange_schedules
+from wavecast.systems.collectives.exchange_time import exchange_time
 from wavecast.systems.collectives.schedule import FUNCTIONS, schedules
 from wavecast.systems.collectives.simulate import Cluster, ScheduleTime, simulate
 
@@ -21,10 +23,12 @@ CHANGES: Final = ("links", "network", "latency")
 @dataclass(frozen=True, slots=True)
 class CollectiveAnswer:
     """A collective on a system: simulated schedules, fastest first, and `library`, what the formula
-    of NCCL or RCCL predicts. `changes` has the fastest schedule of each change."""
+    of NCCL or RCCL predicts, of an exchange of tokens the formula of its kernels. `changes` has the
+    fastest schedule of each change. `topk` are the experts of a token, 0 where there are none."""
 
     function: str
     size: int
+    topk: int
     system: System
     cluster: Cluster
     found: tuple[ScheduleTime, ...]
@@ -42,16 +46,27 @@ class CollectiveAnswer:
         return self.library.low * scale, self.library.high * scale
 
 
-def search(function: str, size: float, cluster: Cluster) -> tuple[ScheduleTime, ...]:
+def search(function: str, size: float, cluster: Cluster, topk: int = 0) -> tuple[ScheduleTime, ...]:
     """Every schedule with its best protocol and number of pieces, fastest first.
 
     Raises UnknownName for another function, UsageError for fewer than two GPUs.
     """
-    if function not in FUNCTIONS:
-        raise UnknownName("collective", function, FUNCTIONS)
+    _check(function, topk)
     group = cluster.group
     if group.ranks < 2:
         raise UsageError("a collective needs two GPUs or more")
+    if function in EXCHANGES:
+        times = [
+            min(
+                (
+                    exchange_time(schedule, cluster, size, topk, pieces)
+                    for pieces in (PIECES if schedule.rounds > 1 else PIECES[:1])
+                ),
+                key=lambda time: time.seconds,
+            )
+            for schedule in exchange_schedules(function, group.local, group.nodes)
+        ]
+        return tuple(sorted(times, key=lambda time: time.seconds))
     times = [
         min(
             (
@@ -74,22 +89,35 @@ def answer(
     oversubscription: float = 1.0,
     leaf: int = 32,
     changes: str = "",
+    topk: int = 0,
 ) -> CollectiveAnswer:
-    """A collective of `size` bytes on all GPUs of a system.
+    """A collective of `size` bytes on all GPUs of a system; of dispatch and combine they are the
+    tokens of a GPU, each once, which have `topk` experts.
 
     `changes` are like `links*2; network/2; latency*0.5`. Raises UsageError for others, and as
     `search`.
     """
-    if function not in FUNCTIONS:
-        raise UnknownName("collective", function, FUNCTIONS)
+    _check(function, topk)
     cluster = Cluster(system.device, system.group(system.gpus), oversubscription, leaf)
-    library = Collective(function, size, system.gpus, group=cluster.group).predict(system.device)
+    library = Collective(function, size, system.gpus, group=cluster.group, topk=topk).predict(
+        system.device
+    )
     varied = {
-        text: search(function, size, cluster.scale(**{name: factor}))[0]
+        text: search(function, size, cluster.scale(**{name: factor}), topk)[0]
         for text, name, factor in map(_change, filter(None, map(str.strip, changes.split(";"))))
     }
-    times = search(function, size, cluster)
-    return CollectiveAnswer(function, size, system, cluster, times, library, varied)
+    times = search(function, size, cluster, topk)
+    return CollectiveAnswer(function, size, topk, system, cluster, times, library, varied)
+
+
+def _check(function: str, topk: int) -> None:
+    if function not in (*FUNCTIONS, *EXCHANGES):
+        raise UnknownName("collective", function, (*FUNCTIONS, *EXCHANGES))
+    if (topk > 0) != (function in EXCHANGES):
+        raise UsageError(
+            f"{function}: only dispatch and combine have experts per token, and need them",
+            hint="NAME:SIZE:EXPERTS, dispatch:14M:8",
+        )
 
 
 def _change(text: str) -> tuple[str, str, float]:

@@ -22,6 +22,7 @@ from wavecast.arch.links import GpuGroup
 from wavecast.errors import UsageError
 from wavecast.perfmodel.ops.collectives.algorithms import Known, link_rate, network_rate
 from wavecast.perfmodel.ops.collectives.problem import known_of
+from wavecast.systems.collectives.exchange import ExchangeSchedule
 from wavecast.systems.collectives.schedule import MessageSchedule, Phase
 
 _WATCHED = 24
@@ -63,7 +64,7 @@ class Cluster:
 class ScheduleTime:
     """A simulated schedule: `seconds`, and seconds that the links and NICs of a GPU send."""
 
-    schedule: MessageSchedule
+    schedule: MessageSchedule | ExchangeSchedule
     protocol: str
     pieces: int
     seconds: float
@@ -78,7 +79,7 @@ class ScheduleTime:
 
 
 @dataclass(frozen=True, slots=True)
-class _Round:
+class MessageRound:
     """Seconds that a round of one piece keeps its links busy, and its latency."""
 
     resource: str
@@ -99,13 +100,16 @@ def simulate(
         rounds = list(_rounds(phase, share * size / pieces, cluster, facts, protocol))
         for message_round in rounds:
             busy[message_round.resource] += pieces * message_round.busy
-        arrived = _run(rounds, arrived, free)
+        arrived = run_rounds(rounds, arrived, free)
     seconds = facts["start"] * cluster.latency + max(arrived)
     return ScheduleTime(schedule, protocol, pieces, seconds, busy["links"], busy["network"])
 
 
-def _run(rounds: Sequence[_Round], arrived: list[float], free: dict[str, float]) -> list[float]:
-    """When the last round of each piece has arrived; `free` is when links are next idle."""
+def run_rounds(
+    rounds: Sequence[MessageRound], arrived: list[float], free: dict[str, float]
+) -> list[float]:
+    """When the last round of each piece has arrived; `free` is when `links` and `network` are next
+    idle."""
     number, alike = 0, len(set(rounds)) == 1
     while number < len(rounds):
         message_round, before = rounds[number], arrived
@@ -125,7 +129,7 @@ def _run(rounds: Sequence[_Round], arrived: list[float], free: dict[str, float])
 
 def _rounds(
     phase: Phase, part: float, cluster: Cluster, facts: Known, protocol: str
-) -> Iterator[_Round]:
+) -> Iterator[MessageRound]:
     share = facts["flag_fraction"] if protocol == "flags" else 1.0
     group, name = cluster.group, protocol[:-1]
     near = phase.axis == "node"
@@ -144,8 +148,8 @@ def _rounds(
             factor = 1.0 if near else cluster.uplinks(step.partner)
             posted = 0.0 if near else cluster.latency * facts["flag_hop"]
             sent += max(len(step.parts) * part * factor / rate, posted)
-        message_round = _Round("links" if near else "network", sent, hop)
+        message_round = MessageRound("links" if near else "network", sent, hop)
         yield from [message_round] * (phase.rounds // different)
 
 
-__all__ = ["Cluster", "ScheduleTime", "simulate"]
+__all__ = ["Cluster", "MessageRound", "ScheduleTime", "run_rounds", "simulate"]

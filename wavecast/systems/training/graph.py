@@ -123,6 +123,7 @@ class TrainingGraph:
         profile = replace(
             engine(_FORWARD),
             fused_reduce_norm=False,
+            fused_products=False,
             fused_quantisation=SCALINGS,
             attention_quantisation=SCALINGS,
             attention_prefill=BEST,

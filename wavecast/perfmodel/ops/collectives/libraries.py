@@ -127,9 +127,16 @@ def own_reads(
     return variants[0], variants[1]
 
 
+def own_shots(size: float, group: GpuGroup, device: Device, constants: Known) -> int:
+    """The shots of an all-reduce of `size` bytes that are predicted to be faster, one or two."""
+    one_shot, two = own_reads(size, group, device, constants)
+    return 1 if one_shot.seconds <= two.seconds else 2
+
+
 def of_engine(name: str) -> str:
-    """The library of the all-reduces of an engine: its name if it has thresholds, else ""."""
-    return name if name in _tables() and name != _QUICK else ""
+    """The library of the all-reduces of an engine: its name if it has thresholds or kernels, else
+    ""."""
+    return name if name == OWN or (name in _tables() and name != _QUICK) else ""
 
 
 @cache
@@ -147,4 +154,5 @@ __all__ = [
     "of_engine",
     "own_kernels",
     "own_reads",
+    "own_shots",
 ]
