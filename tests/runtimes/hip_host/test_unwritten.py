@@ -56,6 +56,15 @@ def test_what_is_written_to_its_end_is_clean(program: Path, name: str) -> None:
     assert reports(program, name, "right") == []
 
 
+def test_a_pool_takes_the_memory_that_is_used(program: Path) -> None:
+    """128 GiB, of which a kernel reads some bytes; all of them were filled before."""
+    assert reports(program, "pooled", "right") == []
+    (report,) = reports(program, "pooled", "wrong")
+    assert report["kind"] == "uninitialised-global"
+    line = SOURCE.read_text().splitlines()[report["location"]["line"] - 1]
+    assert line.endswith("out[i] = x[i];")
+
+
 @pytest.mark.parametrize("name", ["padded", "pinned", "only_what_is_there"])
 def test_memory_that_is_read_as_it_was_written_is_clean(program: Path, name: str) -> None:
     assert reports(program, name, "right") == []

@@ -9,7 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.measure import Measurement
 from rich.table import Table
+from rich.text import Text
 
 from wavecast.report.kit import units
 from wavecast.report.kit.terminal import safe
@@ -19,6 +22,8 @@ if TYPE_CHECKING:
 
 _LEAST_SIZE = 1 << 20
 """Bytes of the smallest use of memory that text shows."""
+_UNLIMITED = 1 << 12
+"""Columns of a terminal in which every table fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,18 +75,63 @@ def kernels(
     with_counts: bool = True,
     assumed: bool = True,
     operation: bool = False,
-) -> Table:
+) -> KernelTable:
     """The first `most` rows (None: all) with their share of `total` seconds, and one row for the
     others. `with_counts` adds how often each runs and its time together, `assumed` the library,
-    `operation` the sizes."""
+    `operation` the sizes: a column, or lines after the table where the terminal is too narrow."""
+    shown = rows[:most]
+    others = [] if most is None else rows[most:]
+
+    def table(*, operation: bool) -> Table:
+        return _table(
+            shown, others, total, with_counts=with_counts, assumed=assumed, operation=operation
+        )
+
+    if not operation:
+        return KernelTable(table(operation=False))
+    return KernelTable(table(operation=True), (table(operation=False), _operations(shown)))
+
+
+@dataclass(frozen=True, slots=True)
+class KernelTable:
+    """A table for the terminal, and what is printed where it does not fit whole."""
+
+    wide: Table
+    narrow: tuple[Table, ...] = ()
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        needed = Measurement.get(console, options.update_width(_UNLIMITED), self.wide).maximum
+        if needed <= options.max_width or not self.narrow:
+            yield self.wide
+        else:
+            yield from self.narrow
+
+
+def _operations(rows: Sequence[KernelRow]) -> Table:
+    """The operation of every kernel, each once."""
+    table = columns(("  kernel", "wrap"), ("operation", "wrap"))
+    for name, text in dict.fromkeys((row.name, row.operation) for row in rows):
+        table.add_row(Text(f"  {safe(name)}"), Text(safe(text), overflow="fold"))
+    return table
+
+
+def _table(
+    rows: Sequence[KernelRow],
+    others: Sequence[KernelRow],
+    total: float,
+    *,
+    with_counts: bool,
+    assumed: bool,
+    operation: bool,
+) -> Table:
     titles = [("  kernel", "left" if assumed else "wrap")]
     titles += (
         [("times", "right")] * with_counts + [("each", "right")] + [("all", "right")] * with_counts
     )
-    titles += [("share", "right"), ("bound by", "left")]
-    titles += [("assumed", "left")] * assumed + [("operation", "wrap")] * operation
+    titles += [("share", "right"), ("bound by", "wrap")]
+    titles += [("assumed", "wrap")] * assumed + [("operation", "wrap")] * operation
     table = columns(*titles)
-    for row in rows[:most]:
+    for row in rows:
         table.add_row(
             f"  {safe(row.name)}",
             *([f"{round(row.count):,}"] * with_counts),
@@ -92,7 +142,6 @@ def kernels(
             *([safe(row.priced.kernel)] * assumed),
             *([safe(row.operation)] * operation),
         )
-    others = [] if most is None else rows[most:]
     if others:
         seconds = sum(row.seconds for row in others)
         cells = ["", "", units.seconds(seconds)] if with_counts else [""]
@@ -109,4 +158,4 @@ def memory(title: str, parts: Mapping[str, float], totals: Mapping[str, float]) 
     return table
 
 
-__all__ = ["KernelRow", "columns", "kernels", "memory", "merge_rows"]
+__all__ = ["KernelRow", "KernelTable", "columns", "kernels", "memory", "merge_rows"]
