@@ -215,7 +215,7 @@ function constants() {
       element.addEventListener("click", () => set(String(next)));
       return element;
     };
-    box.append(`${constant.name}:${constant.line}`, button("−", power ? value / 2 : Math.max(0, value - 1), "smaller"), input, button("+", power ? value * 2 : value + 1, "larger"));
+    box.append(`${constant.name}, line ${constant.line} `, button("−", power ? value / 2 : Math.max(0, value - 1), "smaller"), input, button("+", power ? value * 2 : value + 1, "larger"));
     return box;
   }));
 }
@@ -372,7 +372,7 @@ panel.addEventListener("click", (event) => {
 function findings() {
   const found = entry(current(), target).findings;
   panel.innerHTML = `<div class="inner">${priced ? "" : '<p class="dim">What the advice saves is being predicted …</p>'}${found.length ? "" : "No findings."}<ul class="findings">` + found.map((one) =>
-    `<li class="finding"${one.line ? ` data-line="${one.line}"` : ""}><span class="sev ${escape(one.severity)}">${escape(one.severity)}</span><div><p><strong>${escape(one.message)}</strong> ${one.lines.length ? `<span class="dim">line ${one.lines.join(", ")}</span>` : ""} ${one.gain ? `<span class="tag">saves ${(100 * one.gain).toFixed(1)} %</span>` : ""}<code class="rule">${escape(one.rule)}</code></p>${one.evidence ? `<p class="dim">${escape(one.evidence)}</p>` : ""}${one.advice && priced ? `<p class="advice">${escape(one.advice)}</p>` : ""}</div></li>`).join("") + "</ul></div>";
+    `<li class="finding"${one.line ? ` data-line="${one.line}"` : ""}><span class="sev ${escape(one.severity)}">${escape(one.severity)}</span><div><p><strong>${escape(one.message)}</strong> ${one.lines.length ? `<span class="dim">line ${one.lines.join(", ")}</span>` : ""} ${one.gain ? `<span class="tag">saves ${(100 * one.gain).toFixed(1)}%</span> ` : ""}<code class="rule">${escape(one.rule)}</code></p>${one.evidence ? `<p class="dim">${escape(one.evidence)}</p>` : ""}${one.advice && priced ? `<p class="advice">${escape(one.advice)}</p>` : ""}</div></li>`).join("") + "</ul></div>";
 }
 
 async function later(what, more, draw) {
