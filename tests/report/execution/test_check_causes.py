@@ -102,6 +102,10 @@ def test_races_of_an_update_that_is_lost_belong_to_it() -> None:
     (group, apart) = groups([stores, loads, elsewhere, update])
     assert (group.first, set(group.others)) == (update, {stores, loads})
     assert (apart.first, apart.others) == (elsewhere, ())
+    lanes = Report(Kind.LANE_RACE, "k", "gfx942", "stores", 9, "global_store_dword", _at(9))
+    (group, *apart) = groups([stores, lanes, loads])
+    assert (group.first, group.others) == (lanes, (stores,))
+    assert [one.first for one in apart] == [loads]  # of another line, too
 
 
 def test_text_and_sarif_have_one_entry_per_cause_and_json_all() -> None:

@@ -23,6 +23,8 @@ _SAME = {
     Kind.EXITED_WAVE: Kind.PARTIAL_BARRIER,
 }
 """Kinds that one mistake makes at the same lines."""
+_UPDATES = frozenset({Kind.LOST_UPDATE, Kind.LANE_RACE})
+"""Lanes of a wave that store to the same address."""
 _OF_UPDATES = _RACES | {Kind.REPLICATED_READ}
 """What a lost update is between other waves."""
 _Line = tuple[str, int]
@@ -57,7 +59,8 @@ def groups(reports: Sequence[Report]) -> list[ReportGroup]:
     barrier has, the write after the read its echo, so that comes later. In LDS all races with one
     line's stores are together: a barrier behind them orders every read. Waves of a workgroup and
     workgroups that race between two lines are one mistake, which orders neither. Races between the
-    lines of an update that is lost belong to it: one atomic operation mends them. A barrier that
+    lines of an update that is lost, or at a store of which lanes race, belong to it: one atomic
+    operation mends them. A barrier that
     lanes or waves do not reach is one, at its line. An infinity makes NaNs in what its line
     computes with it, so both are together. Reads of LDS that nothing has written belong to the race
     at their line: the barrier that orders it orders them. Reports without a line are alone.
@@ -111,12 +114,13 @@ def _adopt_unwritten(members_by_key: dict[object, list[Report]]) -> None:
 
 
 def _adopt_updates(members_by_key: dict[object, list[Report]]) -> None:
-    """Move races between the lines of an update that is lost to it, in its kernel."""
+    """Move races between the lines of an update that is lost, or of a store of which lanes race, to
+    it, in its kernel: the other waves do the same."""
     updates = {
         (report.kernel, report.target, line): members
         for members in members_by_key.values()
         for report in members
-        if report.kind is Kind.LOST_UPDATE and (line := _line(report.location)) is not None
+        if report.kind in _UPDATES and (line := _line(report.location)) is not None
     }
     for key, members in list(members_by_key.items()):
         first = members[0]
@@ -134,7 +138,7 @@ def _lines(report: Report) -> set[_Line | None]:
 
 
 def _likelihood(report: Report) -> tuple[int, bool, bool, int]:
-    rank = 0 if report.kind is Kind.LOST_UPDATE else 1 if report.kind in _RACES else 2
+    rank = 0 if report.kind in _UPDATES else 1 if report.kind in _RACES else 2
     return rank, _echo(report), report.kind is Kind.GLOBAL_RACE, report.instruction
 
 
