@@ -120,11 +120,12 @@ def _adopt_updates(members_by_key: dict[object, list[Report]]) -> None:
         (report.kernel, report.target, line): members
         for members in members_by_key.values()
         for report in members
-        if report.kind in _UPDATES and (line := _line(report.location)) is not None
+        if report.kind in _UPDATES
+        for line in (_line(report.location),)
     }
     for key, members in list(members_by_key.items()):
         first = members[0]
-        lines = {_line(first.location), _line(first.other_location)}
+        lines = _lines(first) - {None}
         for line in lines if first.kind in _OF_UPDATES else ():
             update = updates.get((first.kernel, first.target, line))
             if update is not None and lines <= _lines(update[0]):

@@ -9,21 +9,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from rich.console import Console, ConsoleOptions, RenderResult
-from rich.measure import Measurement
 from rich.table import Table
 from rich.text import Text
 
 from wavecast.report.kit import units
-from wavecast.report.kit.terminal import safe
+from wavecast.report.kit.terminal import print_fitting, safe
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from wavecast.systems.pricing import Priced
 
 _LEAST_SIZE = 1 << 20
 """Bytes of the smallest use of memory that text shows."""
-_UNLIMITED = 1 << 12
-"""Columns of a terminal in which every table fits."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,17 +65,18 @@ def merge_rows(rows: Iterable[KernelRow]) -> list[KernelRow]:
     return sorted(by_key.values(), key=lambda row: -row.seconds)
 
 
-def kernels(
+def print_kernels(
     rows: Sequence[KernelRow],
     total: float,
+    console: Console,
     *,
     most: int | None,
     with_counts: bool = True,
     assumed: bool = True,
     operation: bool = False,
-) -> KernelTable:
-    """The first `most` rows (None: all) with their share of `total` seconds, and one row for the
-    others. `with_counts` adds how often each runs and its time together, `assumed` the library,
+) -> None:
+    """Print the first `most` rows (None: all) with their share of `total` seconds, and one row for
+    the others. `with_counts` adds how often each runs and its time together, `assumed` the library,
     `operation` the sizes: a column, or lines after the table where the terminal is too narrow."""
     shown = rows[:most]
     others = [] if most is None else rows[most:]
@@ -87,24 +86,10 @@ def kernels(
             shown, others, total, with_counts=with_counts, assumed=assumed, operation=operation
         )
 
-    if not operation:
-        return KernelTable(table(operation=False))
-    return KernelTable(table(operation=True), (table(operation=False), _operations(shown)))
-
-
-@dataclass(frozen=True, slots=True)
-class KernelTable:
-    """A table for the terminal, and what is printed where it does not fit whole."""
-
-    wide: Table
-    narrow: tuple[Table, ...] = ()
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        needed = Measurement.get(console, options.update_width(_UNLIMITED), self.wide).maximum
-        if needed <= options.max_width or not self.narrow:
-            yield self.wide
-        else:
-            yield from self.narrow
+    if operation:
+        print_fitting(console, table(operation=True), table(operation=False), _operations(shown))
+    else:
+        console.print(table(operation=False))
 
 
 def _operations(rows: Sequence[KernelRow]) -> Table:
@@ -158,4 +143,4 @@ def memory(title: str, parts: Mapping[str, float], totals: Mapping[str, float]) 
     return table
 
 
-__all__ = ["KernelRow", "KernelTable", "columns", "kernels", "memory", "merge_rows"]
+__all__ = ["KernelRow", "columns", "memory", "merge_rows", "print_kernels"]

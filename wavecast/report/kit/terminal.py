@@ -8,6 +8,8 @@ from io import StringIO
 from typing import IO
 
 from rich.console import Console
+from rich.measure import Measurement
+from rich.table import Table
 from rich.text import Text
 
 SEVERITY_STYLE = {"error": "bold red", "warning": "yellow", "note": "cyan"}
@@ -46,6 +48,18 @@ def plain(render: Callable[[Console], object], width: int = 100) -> str:
     out = StringIO()
     render(Console(file=out, width=width))
     return _PADDING.sub("", out.getvalue())
+
+
+_UNLIMITED = 1 << 12
+"""Columns of a terminal in which every table fits."""
+
+
+def print_fitting(console: Console, wide: Table, *narrow: Table | Text) -> None:
+    """Print a table, or `narrow` where a cell of it would not fit on its line."""
+    options = console.options.update_width(_UNLIMITED)
+    needed = Measurement.get(console, options, wide).maximum
+    for shown in (wide,) if needed <= console.width else narrow:
+        console.print(shown)
 
 
 def heading(text: str, note: str = "") -> Text:
