@@ -125,8 +125,8 @@ def _adopt_updates(members_by_key: dict[object, list[Report]]) -> None:
     }
     for key, members in list(members_by_key.items()):
         first = members[0]
-        lines = _lines(first) - {None}
-        for line in lines if first.kind in _OF_UPDATES else ():
+        lines = {line for line in _lines(first) if line is not None}
+        for line in sorted(lines) if first.kind in _OF_UPDATES else ():
             update = updates.get((first.kernel, first.target, line))
             if update is not None and lines <= _lines(update[0]):
                 update += members

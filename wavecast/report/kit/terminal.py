@@ -7,9 +7,8 @@ from collections.abc import Callable
 from io import StringIO
 from typing import IO
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.measure import Measurement
-from rich.table import Table
 from rich.text import Text
 
 SEVERITY_STYLE = {"error": "bold red", "warning": "yellow", "note": "cyan"}
@@ -54,11 +53,15 @@ _UNLIMITED = 1 << 12
 """Columns of a terminal in which every table fits."""
 
 
-def print_fitting(console: Console, wide: Table, *narrow: Table | Text) -> None:
-    """Print a table, or `narrow` where a cell of it would not fit on its line."""
+def fits(console: Console, shown: RenderableType) -> bool:
+    """Whether every cell of a table fits on its line."""
     options = console.options.update_width(_UNLIMITED)
-    needed = Measurement.get(console, options, wide).maximum
-    for shown in (wide,) if needed <= console.width else narrow:
+    return Measurement.get(console, options, shown).maximum <= console.width
+
+
+def print_fitting(console: Console, wide: RenderableType, *narrow: RenderableType) -> None:
+    """Print a table, or `narrow` where a cell of it would not fit on its line."""
+    for shown in (wide,) if fits(console, wide) else narrow:
         console.print(shown)
 
 
