@@ -278,7 +278,8 @@ def test_the_page_explains_links_and_edits(address: str) -> None:
         assert page.run("document.documentElement.scrollWidth") == 400
         assert (
             page.run(
-                "Math.max(...[...document.querySelectorAll('#tabs button, .choice select')]"
+                "Math.max(..."
+                "[...document.querySelectorAll('#tabs button, .choice select, #targets td')]"
                 ".map(one => one.getBoundingClientRect().right))"
             )
             <= 400

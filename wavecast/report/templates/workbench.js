@@ -173,7 +173,7 @@ function render() {
 }
 
 function targets() {
-  const one = current();
+  const one = current(), heads = document.querySelectorAll("#targets th");
   const rows = one.targets.map((_, index) => {
     const k = entry(one, index), p = k.prediction, row = document.createElement("tr");
     const then = before?.[known(result, launch)]?.[k.device_id];
@@ -184,6 +184,11 @@ function targets() {
         : `<td class="n dim" colspan="4" title="${escape(k.prediction_why_not)}">no predicted time</td>`)
       + `<td class="n">${k.registers.vgpr}${k.registers.agpr ? `+${k.registers.agpr}` : ""}</td><td class="n">${k.registers.sgpr || ""}</td><td class="n">${size(k.lds_bytes)}</td>`
       + `<td class="n">${k.occupancy.waves_per_simd}/${k.occupancy.max_waves_per_simd}</td><td class="n${k.registers.spilled ? " bad" : ""}">${k.registers.spilled}</td><td class="n">${k.findings.length}</td>`;
+    let column = 0;
+    for (const cell of row.cells) {
+      cell.dataset.label = heads[column].textContent;
+      column += cell.colSpan;
+    }
     const select = () => { target = index; targets(); paint(); tabs(); };
     row.addEventListener("click", select);
     row.addEventListener("keydown", (event) => { if (event.key === "Enter") select(); });
