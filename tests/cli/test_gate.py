@@ -104,7 +104,8 @@ def test_reports(slower: Project) -> None:
 def test_reports_of_a_gate_that_cannot_judge(slower: Project) -> None:
     """The same files, with the reason: a build shows it where it shows verdicts."""
     (slower.root / "wavecast-baseline.json").unlink()
-    assert slower.gate("--junit", "a.xml", "--sarif", "a.sarif", "--summary", "a.md") == 2
+    files = ("--junit", "a.xml", "--sarif", "a.sarif", "--summary", "a.md")
+    assert slower.gate(*files, "--annotations") == 2
     root = ElementTree.parse(slower.root / "a.xml").getroot()
     (error,) = root.iter("error")
     assert "baseline" in error.get("message", "")
@@ -113,6 +114,10 @@ def test_reports_of_a_gate_that_cannot_judge(slower: Project) -> None:
     assert result["level"] == "error"
     assert result["message"]["text"] == error.text
     assert error.text in (slower.root / "a.md").read_text()
+    place = "file=pyproject.toml,title=wavecast gate,line=1"
+    assert f"::error {place}::{error.text}" in slower.err
+    assert slower.gate() == 2
+    assert "::error" not in slower.err
 
 
 def test_on_github(slower: Project, monkeypatch: pytest.MonkeyPatch) -> None:

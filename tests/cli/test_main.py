@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import signal
 import subprocess
 import sys
@@ -14,10 +15,13 @@ import pytest
 
 from tests.waiting import until
 from tests.warm_python import run_python
+from wavecast import extras
 from wavecast.api.doctor import doctor
 from wavecast.cli.commands import COMMANDS
 from wavecast.cli.main import run
 from wavecast.emulate.matrix.detection import detect
+from wavecast.pipeline import capabilities
+from wavecast.report import capabilities as report
 
 TYPO = b"""
 	.text
@@ -197,6 +201,25 @@ def test_doctor_from_python_gives_the_document_of_the_command(
     code, out, _ = call(capsys, "doctor", "-f", "json")
     assert (code, json.loads(out)) == (0, doctor().to_dict())
     assert "targets that work" in str(doctor())
+
+
+def test_doctor_says_of_each_extra_what_is_true(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """nvcc may be there without the extra that brings one; commands are lines, never cut."""
+    monkeypatch.setenv("COLUMNS", "60")
+    missing = tuple(extras.Extra(one, "", ("package",)) for one in ("cuda", "jax"))
+    monkeypatch.setattr(report, "extras", lambda: missing)
+    for nvcc, expected in (("nvcc 13.0.88", False), ("", True)):
+        tool = capabilities.Tool("nvcc", nvcc, "CUDA", extras.install_hint("cuda"))
+        host = capabilities.HostSupport((tool,), (), "cpu", ())
+        monkeypatch.setattr(capabilities, "examine", lambda host=host: host)
+        code, out, _ = call(capsys, "doctor")
+        assert code == 0
+        after = out[out.index("instead of it") :]
+        assert (f"cuda: {extras.install_hint('cuda')}" in after) is expected
+        assert bool(re.search(r"no +cuda +nvcc 13.0.88", after)) is not expected
+        assert f"jax: {extras.install_hint('jax')}" in after
 
 
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="levels of x86-64")

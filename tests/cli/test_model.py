@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import jsonschema
 import pytest
@@ -23,6 +24,23 @@ def test_text_fits_a_narrow_terminal(capsys, monkeypatch) -> None:
     assert "decode attention" in out
     assert "…" not in out
     assert max(map(len, out.splitlines())) <= 80
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_all_figures_and_operations_fit_a_terminal(width: int, capsys, monkeypatch) -> None:
+    """At 80 columns the operations are lines after the table."""
+    monkeypatch.setenv("COLUMNS", str(width))
+    options = ("--system", "mi300x", "--concurrency", "4", "--detail", "full")
+    code, out, _ = call(capsys, "model", "Llama-3.1-8B", *options)
+    assert code == 0
+    assert "…" not in out
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= width
+    (times, *_) = [line for line in lines if line.startswith("  gate_up_proj")]
+    (*_, operation) = [line for line in lines if line.startswith("  gate_up_proj")]
+    assert re.search(r" [\d.]+ µs +[\d.]+ ms +\d+% +memory +blas", times)
+    assert operation.endswith("  gemm 4x28672x4096 bf16")
+    assert (times == operation) is (width == 160)
 
 
 def test_json_follows_its_schema(capsys) -> None:

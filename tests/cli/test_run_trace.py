@@ -104,6 +104,26 @@ extern "C" __global__ void quotient(float* x, int* y) {
     assert report.to_dict()["traces"] is not None
 
 
+def test_kernels_of_cpp_have_readable_names(capsys, tmp_path: Path) -> None:
+    source = tmp_path / "names.hip"
+    source.write_text(
+        """#include <hip/hip_runtime.h>
+namespace lib { template <typename T> __global__ void twice(T* x) { x[threadIdx.x] *= 2; } }
+template __global__ void lib::twice<float>(float*);
+"""
+    )
+    launch = ("--arg", "1=f32[64]:ones", "--grid", "1", "--block", "64", "--arch", "gfx942")
+    timeline = tmp_path / "waves.perfetto.json"
+    files = ("--trace", timeline, "--trace-streams", "1")
+    for options in (("--fidelity",), files):
+        code, _, err = call(capsys, "run", str(source), *launch, *map(str, options))
+        assert code == 0
+        assert "lib::twice<…>" in err
+        assert "_ZN" not in err
+    events = json.loads(timeline.read_text())["traceEvents"]
+    assert any(" lib::twice<…> " in event.get("args", {}).get("name", "") for event in events)
+
+
 @pytest.mark.torch
 def test_an_interrupted_script_has_its_traces(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path

@@ -13,7 +13,7 @@ from wavecast.emulate.check.counters import Progress
 from wavecast.emulate.check.gpus.memory import GpuMemory
 from wavecast.emulate.check.record_arrays import guarded_slice
 from wavecast.emulate.check.registers.undefined import Undefined
-from wavecast.emulate.hostmemory import APART, PAGE, fits_large_pages, sparse_zeros, zeros
+from wavecast.emulate.hostmemory import APART, PAGE, fits_large_pages, nonzero, sparse_zeros, zeros
 from wavecast.emulate.trace.layout import TracePlan
 
 
@@ -71,3 +71,21 @@ def test_arrays_with_large_pages_do_not_overlap() -> None:
         array[:] = number
     assert [set(array.tolist()) for array in arrays] == [{1}, {2}, {3}]
     assert not fits_large_pages(1 << 40, 1 << 40)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint64])
+def test_what_is_not_zero_of_the_memory_of_a_gpu(dtype: type) -> None:
+    """192 GiB: reading all of it would take minutes, and the pages of a page table per byte."""
+    count = (192 << 30) // np.dtype(dtype).itemsize
+    array = sparse_zeros(count, dtype)[3:]
+    indices = [0, 511, 4096, 4097, count // 2, count // 2 + 1, len(array) - 1]
+    array[indices] = 1
+    array[count // 3] = 0  # touched, and 0
+    assert nonzero(array).tolist() == indices
+
+
+def test_what_is_not_zero_of_a_small_array() -> None:
+    array = sparse_zeros(1 << 21, np.uint8)
+    assert nonzero(array).tolist() == []
+    array[[5, 1 << 20]] = 2
+    assert nonzero(array).tolist() == [5, 1 << 20]

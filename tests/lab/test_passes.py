@@ -132,6 +132,7 @@ def test_a_hip_file_and_llvm_ir(tmp_path: Path) -> None:
     report = lab_passes.passes(path, "-DFACTOR=2.0f", without=False, arch="gfx1100")
     assert report.to_dict() == json.loads(output.read_text())
     assert "twice.hip:3" in str(report)
+    assert "\ntwice on " in str(report)
     if not shutil.which("llc-22"):
         return
     module = tmp_path / "twice.ll"

@@ -13,6 +13,7 @@ from click.testing import CliRunner
 from rich.console import Console
 
 from tests.warm_python import finished
+from wavecast.api.learn import check as check_goals
 from wavecast.api.learn import course
 from wavecast.cli.learn import command
 from wavecast.errors import InputError, UnknownName
@@ -53,6 +54,18 @@ def test_the_solution_reaches_all_goals_and_the_start_is_only_right(one: Chapter
     begun = list(check(one, one.start))
     assert all(goal.reached for goal in begun if goal.goal.startswith("right"))
     assert not all(goal.reached for goal in begun)
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "right"), [("3", "mine.py", "mine.hip"), ("1", "mine.hip", "mine.py")]
+)
+def test_a_file_of_another_language_is_one_error(
+    number: str, name: str, right: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    path.write_text(chapter(number).solution.read_text())
+    with pytest.raises(InputError, match=rf"save it as {right}"):
+        check_goals(number, path)
 
 
 @pytest.mark.torch

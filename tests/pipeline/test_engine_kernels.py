@@ -21,6 +21,7 @@ from wavecast.kernels import registry
 from wavecast.pipeline.library.library import KernelFacts, Surveyed
 from wavecast.pipeline.models import engine_kernels as engine
 from wavecast.pipeline.models.engine_layers import LAYERS, Uncovered, layer_of, library_calls
+from wavecast.report.kit.terminal import plain
 from wavecast.report.systems import engine as report
 from wavecast.systems import huggingface
 
@@ -218,6 +219,10 @@ def test_formats_of_the_report(
         line = next(line for line in shown["text"].splitlines() if one["name"] in line)
         assert one["layer"] in line
         assert f"| {one['name']} | {one['layer']} |" in shown["markdown"]
+    narrow = plain(lambda console: report.render(console), 80)
+    assert "…" not in narrow
+    assert max(map(len, narrow.splitlines())) <= 80
+    assert {one["layer"] for one in kernels} <= {*narrow.split()}
     assert "rope: rope: too large" in shown["text"]
     assert "- rope: rope: too large" in shown["markdown"]
 

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from wavecast.profiles.critical import HOST as HOST_PART
-from wavecast.profiles.critical import critical_path
+from wavecast.profiles.critical import WAIT, critical_path
 from wavecast.profiles.findings import findings
 from wavecast.profiles.profile import Profile
 from wavecast.profiles.reading import read
@@ -99,7 +99,9 @@ def test_launches_without_kernels_are_counted_and_the_host_is_not_blamed(tmp_pat
     assert note.startswith("4 of 6 launches without a kernel in the file")
     assert set(_device(profile).idle) == {"not known"}
     assert _about_host(profile) == set()
-    assert not critical_path(profile, 0).parts[HOST_PART]
+    parts = critical_path(profile, 0).parts
+    assert not {HOST_PART, WAIT} & {*parts}
+    assert parts["not known"] == 800_000  # from the end of the first kernel to the fourth
     times = [duration * 1e-9 for duration in profile.launches.duration]
     assert replay(profile, times, graphs=True).span == measured_timeline(profile).span
 

@@ -55,6 +55,16 @@ def test_no_page_needs_a_release() -> None:
         assert re.search(r"'\.\[torch|@ git\+https://", line), f"{name}: {line}"
 
 
+def test_no_page_begins_without_a_source() -> None:
+    """Where wavecast is not installed yet, next to other installations, its source is named."""
+    texts = {path.name: path.read_text(encoding="utf-8") for path in (ROOT / "docs").rglob("*.md")}
+    lines = [line for text in texts.values() for line in shell_commands(text)]
+    whole = [line for line in lines if re.search(r"pip install .*wavecast(\[\w+-cpu\])?\b", line)]
+    begun = [line for line in whole if "--no-deps" in line or "-cpu]" in line]
+    assert len(begun) >= 2
+    assert [line for line in begun if " @ git+https://" not in line] == []
+
+
 def test_the_documented_commands_make_an_environment() -> None:
     assert [command.split()[0] for command in install_commands()][:2] == ["python", "pip"]
     commands = script("torch==1.0").splitlines()

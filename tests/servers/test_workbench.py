@@ -274,6 +274,17 @@ def test_the_page_explains_links_and_edits(address: str) -> None:
                     break
                 page.wait(50)
             assert page.run("panel.childElementCount") > 0
+        page.show(width=400)
+        assert page.run("document.documentElement.scrollWidth") == 400
+        assert (
+            page.run(
+                "Math.max(..."
+                "[...document.querySelectorAll('#tabs button, .choice select, #targets td')]"
+                ".map(one => one.getBoundingClientRect().right))"
+            )
+            <= 400
+        )
+        page.show(width=1200)
         page.run("edit('import torch\\n1/0\\n'); explain()")
         _settled(page)
         failure = "document.querySelector('#failure').textContent"

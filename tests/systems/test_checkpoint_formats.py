@@ -7,10 +7,11 @@ from typing import Any
 import pytest
 
 from tests.systems.test_huggingface import LLAMA
+from wavecast import arch
 from wavecast.errors import UsageError
 from wavecast.systems.huggingface import config_of
 from wavecast.systems.precision import precision
-from wavecast.systems.weight_formats import Precision, WeightFormat
+from wavecast.systems.weight_formats import Precision, WeightFormat, weight_format
 
 SPARSE = {
     "model_type": "deepseek_v3",
@@ -187,3 +188,18 @@ def test_formats_of_a_nested_configuration() -> None:
 def test_what_is_not_read_is_named(quantisation, message) -> None:
     with pytest.raises(UsageError, match=message):
         formats(quantisation)
+
+
+@pytest.mark.parametrize("name", ["mxfp4", "nvfp4", "fp8", "int8"])
+def test_a_note_names_the_format_that_a_chip_lacks(name: str) -> None:
+    """nvfp4 is priced at the rate of mxfp4, and is not called so."""
+    form = weight_format(name)
+    head = weight_format("bf16")
+    precision = Precision(form, form, form, head, "bf16")
+    device = arch.load("mi210")
+    formats, notes = precision.on_device(device)
+    if name == "int8":
+        assert (formats, notes) == (precision, ())
+    else:
+        assert notes == (f"mi210 does not multiply {name}: weights are widened to bf16",)
+        assert (formats.dense.weights, formats.dense.activations) == (name, "bf16")

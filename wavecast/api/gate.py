@@ -60,6 +60,13 @@ class GateOptions(Options):
         values=Flag(),
     )
 
+    @property
+    def annotates(self) -> bool:
+        """Whether what breaks the gate is annotated."""
+        if self.annotations is None:
+            return bool(os.environ.get("GITHUB_ACTIONS"))
+        return self.annotations
+
 
 @dataclass(frozen=True, slots=True)
 class BaselineUpdate:
@@ -186,7 +193,7 @@ def _judge(subjects: Sequence[str], stated: GateOptions, progress: Progress) -> 
         update = BaselineUpdate(path, len(new.entries), session.interrupted)
     elif stated.update:
         update = BaselineUpdate(None)
-    elif stated.annotations or (stated.annotations is None and os.environ.get("GITHUB_ACTIONS")):
+    elif stated.annotates:
         annotations = gate_files.workflow_commands(placed)
     return GateReport(placed, annotations, update, unwritten)
 

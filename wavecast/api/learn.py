@@ -157,6 +157,12 @@ def check(
     path = Path(file or Path(checked.name) / checked.file)
     if not path.is_file():
         raise InputError(f"no such file: {path}", hint=f"wavecast learn start {checked.number}")
+    if (path.suffix == ".py") != (Path(checked.file).suffix == ".py"):
+        wanted = Path(checked.file).suffix
+        raise InputError(
+            f"{path} is not a {wanted} file as the {checked.file} of chapter {checked.number} is",
+            hint=f"save it as {path.with_suffix(wanted).name}",
+        )
     progress(f"executing and predicting {path}")
     results: list[Reached] = []
     with partial(lambda: GoalChecks(checked, results)):

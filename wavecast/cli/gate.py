@@ -2,14 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import click
 
-from wavecast.api.gate import GateOptions, gate
+from wavecast.api.gate import GateOptions, GateReport, gate
 from wavecast.cli.verb import Show, Verb
+from wavecast.errors import WavecastError
+
+
+def _gate(*subjects: str, **options: Any) -> GateReport:
+    """What `gate` returns and raises; an error is an annotation, too."""
+    try:
+        return gate(*subjects, **options)
+    except WavecastError as error:
+        stated = {name: value for name, value in options.items() if name != "progress"}
+        if GateOptions.of(stated).annotates:
+            from wavecast.report.bench.gate_files import workflow_command_of_error
+
+            click.echo(workflow_command_of_error(str(error), "pyproject.toml"), err=True)
+        raise
+
 
 command = Verb(
     name="gate",
-    function=gate,
+    function=_gate,
     options=GateOptions,
     show=Show(formats=("text", "json", "markdown", "html"), output=True, width=200, highlight=True),
     arguments=(click.Argument(["subjects"], nargs=-1, metavar="[SUBJECT]..."),),

@@ -111,7 +111,8 @@ def run(arguments: list[str] | None = None, command: click.Command = cli) -> NoR
         if debug:
             raise
         if isinstance(error, ModuleNotFoundError) and (hint := hint_for(error.name or "")):
-            streams.fail(f"this needs {error.name}, which is not installed ({hint})")
+            module = (error.name or "").partition(".")[0]
+            streams.fail(f"this needs {module}, which is not installed ({hint})")
         streams.fail(
             f"internal error, a bug in wavecast: {type(error).__name__}: {error} "
             "(run with --debug for the traceback)",

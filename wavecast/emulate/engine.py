@@ -23,7 +23,7 @@ from wavecast.compile.codeobject import Launch
 from wavecast.compile.names import readable
 from wavecast.emulate import clusters, hostmemory, initial
 from wavecast.emulate.compiled import NativeKernel
-from wavecast.emulate.errors import ExecutionError, Unsupported
+from wavecast.emulate.errors import AddressFault, ExecutionError, Unsupported
 from wavecast.emulate.host_calls import HostCallBuffer
 from wavecast.emulate.job import LoopResult
 from wavecast.emulate.mode import LaunchWatch, Mode
@@ -139,6 +139,8 @@ def run(
         team.on_end()
         error = next((worker.error for worker in workers if worker.error is not None), None)
         if watch is not None:
+            if isinstance(error, AddressFault) and error.report is not None:
+                watch.on_fault(error.report)
             watch.close(failed=not success or error is not None)
     if error is not None:
         raise error

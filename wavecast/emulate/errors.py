@@ -43,13 +43,19 @@ class ExecutionError(WavecastError):
 
 class AddressFault(ExecutionError):
     """Instruction `instruction` of `kernel` (-1 and "" where that is not known) touches memory that
-    the launch does not have."""
+    the launch does not have. `report` is that as one of a check."""
 
     def __init__(
-        self, message: str, *, hint: str = "", kernel: str = "", instruction: int = -1
+        self,
+        message: str,
+        *,
+        hint: str = "",
+        kernel: str = "",
+        instruction: int = -1,
+        report: Report | None = None,
     ) -> None:
         super().__init__(message, hint=hint)
-        self.kernel, self.instruction = kernel, instruction
+        self.kernel, self.instruction, self.report = kernel, instruction, report
 
 
 class ChecksFailed(WavecastError):

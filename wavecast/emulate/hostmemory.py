@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import contextlib
 import mmap
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -26,6 +27,10 @@ _DENSE: Final = 1 << 26
 """Bytes up to which an array may have large pages."""
 _LARGE_PAGE: Final = 1 << 21
 """Bytes of a large page of x86-64, and of AArch64 with small ones of 4 KiB."""
+_SCANNED: Final = 1 << 28
+"""Bytes up to which an array is read whole."""
+_ENTRIES: Final = 1 << 20
+"""Pages whose entries are read at once."""
 _NO_RESERVE: Final = 0x4000
 """MAP_NORESERVE of Linux on x86-64 and AArch64."""
 
@@ -66,4 +71,32 @@ def sparse_zeros(count: int, dtype: type, *, huge: bool = False) -> np.ndarray:
     return memory[start : start + size].view(dtype)
 
 
-__all__ = ["APART", "PAGE", "fits_large_pages", "sparse_zeros", "zeros"]
+def nonzero(array: np.ndarray) -> np.ndarray:
+    """The indices (int64) of the elements of a 1-D contiguous array that are not 0. Of a large
+    one only the pages that have been touched are read: it may record the memory of a GPU."""
+    if array.nbytes < _SCANNED:
+        return np.flatnonzero(array)
+    indices = [np.flatnonzero(array[first:end]) + first for first, end in _touched(array)]
+    return np.concatenate(indices) if indices else np.zeros(0, np.int64)
+
+
+def _touched(array: np.ndarray) -> Iterator[tuple[int, int]]:
+    """The runs of elements, first and end, in pages that memory or swap has: Linux's
+    Documentation/admin-guide/mm/pagemap.rst, bits 63 and 62 of an entry."""
+    page, size = mmap.PAGESIZE, array.itemsize
+    address = array.ctypes.data
+    first_page, end_page = address // page, -(-(address + array.nbytes) // page)
+    with open("/proc/self/pagemap", "rb", buffering=0) as file:
+        for start in range(first_page, end_page, _ENTRIES):
+            file.seek(8 * start)
+            count = min(_ENTRIES, end_page - start)
+            entries = np.frombuffer(file.read(8 * count), np.uint64)
+            there = np.flatnonzero(entries >> np.uint64(62))
+            for run in np.split(there, np.flatnonzero(np.diff(there) != 1) + 1):
+                if len(run):
+                    first = (start + int(run[0])) * page - address
+                    end = (start + int(run[-1]) + 1) * page - address
+                    yield max(0, first // size), min(len(array), -(-end // size))
+
+
+__all__ = ["APART", "PAGE", "fits_large_pages", "nonzero", "sparse_zeros", "zeros"]

@@ -14,6 +14,7 @@ import numpy as np
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.lower.observer import Observer, Observers
+from wavecast.emulate.reports import Report
 from wavecast.isa.program import Kernel
 
 
@@ -42,6 +43,9 @@ class LaunchWatch(Protocol):
 
     def attach(self, context: np.ndarray) -> None:
         """Fill the words of a host thread's context (uint64) that the mode's code reads."""
+
+    def on_fault(self, report: Report) -> None:
+        """The launch has ended at an access to memory that it does not have."""
 
     def close(self, *, failed: bool) -> None:
         """The launch has ended; `failed` when it broke off."""
@@ -116,6 +120,10 @@ class Watches(LaunchWatch):
     def attach(self, context: np.ndarray) -> None:
         for watch in self.watches:
             watch.attach(context)
+
+    def on_fault(self, report: Report) -> None:
+        for watch in self.watches:
+            watch.on_fault(report)
 
     def close(self, *, failed: bool) -> None:
         for watch in self.watches:

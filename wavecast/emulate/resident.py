@@ -26,6 +26,7 @@ from wavecast.emulate.hostmemory import zeros
 from wavecast.emulate.job import JobWord, LoopResult, with_numbers
 from wavecast.emulate.lower import runtime, state
 from wavecast.emulate.lower.tensor_descriptor import REFUSALS, Refusal
+from wavecast.emulate.reports import Kind, Report
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind
 
@@ -366,9 +367,26 @@ class Resident:
             else:
                 ranges = [(first, end) for first, end in self.grid.ranges[1:].tolist()]
                 kernel = self.grid.native.kernel
-                what += fault.describe(kernel, self.grid.launch, instruction.index, address, ranges)
+                launch = self.grid.launch
+                where = fault.describe(kernel, launch, instruction.index, address, ranges)
+                report = Report(
+                    kind=Kind.OUT_OF_BOUNDS,
+                    kernel=kernel.program.name,
+                    target=launch.code.target,
+                    message=f"touches {where}; the launch ended here",
+                    instruction=instruction.index,
+                    text=instruction.decoded.text,
+                    location=instruction.location,
+                    workgroup=launch.workgroup(group),
+                    wave=wave,
+                    lanes=(lane,),
+                    addresses=(address,),
+                )
                 return AddressFault(
-                    text + what, kernel=kernel.program.name, instruction=instruction.index
+                    text + what + where,
+                    kernel=report.kernel,
+                    instruction=report.instruction,
+                    report=report,
                 )
         elif status == state.ENDLESS:
             what = (

@@ -2,8 +2,8 @@
 
 From the end of the last kernel backwards: a kernel that started when another one ended waited for
 it; else it waited for its call, and the host was what the device waited for until the kernel before
-it had ended, unless the file lacks what may have run in that time. Every nanosecond of the span is
-in exactly one part.
+it had ended. What it waited for is not known where the file lacks the call, or what may have run in
+that time. Every nanosecond of the span is in exactly one part.
 """
 
 from __future__ import annotations
@@ -19,14 +19,15 @@ from wavecast.profiles.kernel_names import recognise
 from wavecast.profiles.profile import NONE, Profile
 
 HOST, WAIT, COPY = "host", "launch or wait of a stream", "copy"
+UNKNOWN: Final = "not known"
 _TOGETHER: Final = 1_000
 """Nanoseconds between the end of one kernel and the start of the next that it had waited for."""
 
 
 @dataclass(frozen=True, slots=True)
 class CriticalPath:
-    """Nanoseconds of the path of one device by part: categories of kernels, `COPY`, `HOST`, and
-    `WAIT`; `kernels` counts those on the path."""
+    """Nanoseconds of the path of one device by part: categories of kernels, `COPY`, `HOST`, `WAIT`
+    and `UNKNOWN`; `kernels` counts those on the path."""
 
     device: int
     parts: Mapping[str, int]
@@ -72,11 +73,13 @@ def critical_path(profile: Profile, device: int) -> CriticalPath:
             break
         end = int(sorted_ends[before])
         if cursor - end > _TOGETHER:
-            call = call_ends.get(int(correlations[at]))
-            call_end = call if cursor <= unknown_from else None
-            late = 0 if call_end is None else max(0, min(call_end, cursor) - end)
-            times[HOST] += late
-            times[WAIT] += cursor - end - late
+            call_end = call_ends.get(int(correlations[at]))
+            if call_end is None or cursor > unknown_from:
+                times[UNKNOWN] += cursor - end
+            else:
+                late = max(0, min(call_end, cursor) - end)
+                times[HOST] += late
+                times[WAIT] += cursor - end - late
         else:
             times[WAIT] += cursor - end
         cursor, at = end, int(order[before])
@@ -98,4 +101,4 @@ def _activities(
     return np.array(starts, np.int64), np.array(ends, np.int64), parts, np.array(correlations)
 
 
-__all__ = ["COPY", "HOST", "WAIT", "CriticalPath", "critical_path"]
+__all__ = ["COPY", "HOST", "UNKNOWN", "WAIT", "CriticalPath", "critical_path"]

@@ -64,9 +64,8 @@ class Precision:
             if not form.quantised_activations:
                 return form
             if device.peak_flops(dtypes.lookup(form.activations).rate) is None:
-                why = (
-                    f"{device.id} does not multiply {form.activations}: weights are widened to bf16"
-                )
+                multiplied = form.activations if form.stored else form.weights
+                why = f"{device.id} does not multiply {multiplied}: weights are widened to bf16"
                 notes[why] = None
                 return replace(form, activations="bf16", scaling="none")
             return form

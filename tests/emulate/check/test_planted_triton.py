@@ -75,6 +75,27 @@ def overlap(x, out, RIGHT: tl.constexpr, N: tl.constexpr):
 
 
 @triton.jit
+def cleared_by_one(x, out, RIGHT: tl.constexpr, N: tl.constexpr):
+    pid = tl.program_id(0)
+    offs = tl.arange(0, N)
+    if not RIGHT:  # noqa: SIM102
+        if pid == 0:
+            tl.store(out + offs, tl.zeros((N,), tl.float32))  # PLANTED
+    tl.atomic_add(out + offs, tl.load(x + pid * N + offs))
+
+
+@triton.jit
+def read_while_summed(x, total, out, RIGHT: tl.constexpr, N: tl.constexpr):
+    pid = tl.program_id(0)
+    part = tl.sum(tl.load(x + pid * N + tl.arange(0, N)))
+    tl.atomic_add(total, part)
+    if RIGHT:
+        tl.store(out + pid, part)
+    else:
+        tl.store(out + pid, part / tl.load(total))  # PLANTED
+
+
+@triton.jit
 def update_in_place(x, STEPS: tl.constexpr, N: tl.constexpr):
     offs = tl.arange(0, N)
     for _ in range(STEPS):
@@ -101,14 +122,30 @@ def of_overlap(right: bool) -> None:
     overlap[(4,)](torch.rand(256, device="cuda"), torch.zeros(1024, device="cuda"), right, 256)
 
 
+def of_cleared_by_one(right: bool) -> None:
+    x, out = torch.rand(1024, device="cuda"), torch.ones(128, device="cuda")
+    cleared_by_one[(8,)](x, out, right, 128)
+
+
+def of_read_while_summed(right: bool) -> None:
+    x, total = torch.rand(512, device="cuda"), torch.zeros(1, device="cuda")
+    read_while_summed[(8,)](x, total, torch.zeros(8, device="cuda"), right, 64)
+
+
 CASES: dict[str, tuple[Any, Callable[[bool], None]]] = {
     "hand_over": (hand_over, of_hand_over),
     "last_program": (last_program, of_last_program),
     "accumulate": (accumulate, of_accumulate),
     "overlap": (overlap, of_overlap),
+    "cleared_by_one": (cleared_by_one, of_cleared_by_one),
+    "read_while_summed": (read_while_summed, of_read_while_summed),
 }
+ACQUIRING = ("gfx90a", "cleared_by_one")
+"""Floats are added by a loop around compare-and-swap, which acquires what the first program has
+released: nothing is unordered when that program runs first."""
 SWEPT = thorough_beyond(
-    [("gfx942", name) for name in CASES], [(target, name) for target in TARGETS for name in CASES]
+    [("gfx942", name) for name in CASES],
+    [(target, name) for target in TARGETS for name in CASES if (target, name) != ACQUIRING],
 )
 
 

@@ -67,6 +67,47 @@ def test_a_nan_behind_an_infinity_of_its_line_is_no_other_mistake() -> None:
     assert (apart.first, apart.others) == (other, ())
 
 
+def _global_race(kind: Kind, here: int, there: int, *, echo: bool = False) -> Report:
+    message = "overwrites what was written" if echo else "reads what was written"
+    return Report(
+        kind, "k", "gfx942", message, here, "global_load_dword", _at(here),
+        other=there, other_text="global_store_dword", other_location=_at(there),
+    )  # fmt: skip
+
+
+def test_waves_and_workgroups_that_race_at_the_same_lines_are_one_mistake() -> None:
+    waves = _global_race(Kind.GLOBAL_RACE, 7, 6, echo=True)
+    workgroups = _global_race(Kind.WORKGROUP_RACE, 7, 6, echo=True)
+    (group,) = groups([waves, workgroups])
+    assert (group.first, group.others) == (workgroups, (waves,))
+    assert len(groups([waves, _global_race(Kind.WORKGROUP_RACE, 8, 6, echo=True)])) == 2
+
+
+def test_a_barrier_that_lanes_and_waves_miss_is_one_mistake() -> None:
+    lanes = Report(Kind.PARTIAL_BARRIER, "k", "gfx942", "masked", 4, "s_barrier", _at(9))
+    waves = Report(
+        Kind.EXITED_WAVE, "k", "gfx942", "ended", 4, "s_barrier", _at(9),
+        other=9, other_text="s_endpgm", other_location=_at(11),
+    )  # fmt: skip
+    (group,) = groups([waves, lanes])
+    assert {group.first, *group.others} == {lanes, waves}
+
+
+def test_races_of_an_update_that_is_lost_belong_to_it() -> None:
+    """`old = load(p); store(p, old + v)` in lines 8 and 9."""
+    update = _global_race(Kind.LOST_UPDATE, 9, 8)
+    stores = _global_race(Kind.GLOBAL_RACE, 9, 9, echo=True)
+    loads = _global_race(Kind.REPLICATED_READ, 8, 9)
+    elsewhere = _global_race(Kind.GLOBAL_RACE, 12, 9)
+    (group, apart) = groups([stores, loads, elsewhere, update])
+    assert (group.first, set(group.others)) == (update, {stores, loads})
+    assert (apart.first, apart.others) == (elsewhere, ())
+    lanes = Report(Kind.LANE_RACE, "k", "gfx942", "stores", 9, "global_store_dword", _at(9))
+    (group, *apart) = groups([stores, lanes, loads])
+    assert (group.first, group.others) == (lanes, (stores,))
+    assert [one.first for one in apart] == [loads]  # of another line, too
+
+
 def test_text_and_sarif_have_one_entry_per_cause_and_json_all() -> None:
     out = io.StringIO()
     checks.render(ONE_BARRIER, Console(file=out, width=120))

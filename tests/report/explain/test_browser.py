@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import struct
 import zlib
 from collections.abc import Iterator
@@ -197,6 +198,28 @@ def test_text_of_plots_has_one_size_on_every_screen(resized: Page, tmp_path: Pat
     assert sizes
     assert 10 <= min(sizes) <= max(sizes) <= 13
     assert page.run("document.documentElement.scrollWidth") <= width
+
+
+@pytest.mark.parametrize("width", [400, 500, 800])
+def test_the_points_of_a_roofline_are_in_sight_and_its_labels_apart(
+    resized: Page, tmp_path: Path, width: int
+):
+    resized.show(width, 700)
+    page = opened(resized, tmp_path, sample.report())
+    points = page.run(
+        "[...document.querySelectorAll('.roofline circle')].map(e => e.getBoundingClientRect())"
+        ".map(r => [r.left, r.right])"
+    )
+    assert points
+    assert all(0 < left < right < width for left, right in points)
+    boxes = page.run(
+        "[...document.querySelector('.roofline').querySelectorAll('text')]"
+        ".map(e => e.getBoundingClientRect()).map(r => [r.left, r.top, r.right, r.bottom])"
+    )
+    assert all(right <= width for _, _, right, _ in boxes)
+    for (left, top, right, bottom), other in itertools.combinations(boxes, 2):
+        apart = right <= other[0] or other[2] <= left or bottom <= other[1] or other[3] <= top
+        assert apart, (width, left, top, other)
 
 
 def png_statistics(image: bytes) -> tuple[tuple[int, int], int]:

@@ -25,9 +25,9 @@ def _result(block: int, **known) -> tuple[TuningProblem, Result]:
     return PROBLEM, Result(Configuration.of({"BLOCK": block, "num_warps": 4}), **known)
 
 
-def _text(tuned: TuneResult, top: int = 10) -> str:
+def _text(tuned: TuneResult, top: int = 10, width: int = 160) -> str:
     out = io.StringIO()
-    tuning.render(tuned, Console(file=out, width=160), top=top)
+    tuning.render(tuned, Console(file=out, width=width), top=top)
     return out.getvalue()
 
 
@@ -56,6 +56,11 @@ def test_a_ranking_shows_times_resources_and_why_others_were_refused() -> None:
     ) in lines
     assert "2 refused: takes … bytes of LDS, a workgroup can have …" in lines
     assert "40 µs" not in _text(TuneResult(table, (), ()), top=1)
+    narrow = _text(TuneResult(table, (), ()), width=80)
+    assert "predicted" in narrow
+    shown = [line.strip() for line in narrow.splitlines()]
+    assert shown.count("1  BLOCK=64, num_warps=4") == shown.count("2  BLOCK=32, num_warps=4") == 1
+    assert max(map(len, narrow.splitlines())) <= 80
 
 
 def test_choices_mark_the_one_that_is_explained() -> None:

@@ -56,6 +56,25 @@ def test_what_is_written_to_its_end_is_clean(program: Path, name: str) -> None:
     assert reports(program, name, "right") == []
 
 
+def test_the_access_that_ends_a_launch_is_reported(program: Path) -> None:
+    """Nothing says how far a pointer to memory that was freed reaches."""
+    assert reports(program, "freed", "right") == []
+    (report,) = reports(program, "freed", "wrong")
+    assert report["kind"] == "out-of-bounds"
+    assert "where the launch has no memory; the launch ended here" in report["message"]
+    line = SOURCE.read_text().splitlines()[report["location"]["line"] - 1]
+    assert line.endswith("= x[i] * 3;  // bytes")
+
+
+def test_a_pool_takes_the_memory_that_is_used(program: Path) -> None:
+    """128 GiB, of which a kernel reads some bytes; all of them were filled before."""
+    assert reports(program, "pooled", "right") == []
+    (report,) = reports(program, "pooled", "wrong")
+    assert report["kind"] == "uninitialised-global"
+    line = SOURCE.read_text().splitlines()[report["location"]["line"] - 1]
+    assert line.endswith("out[i] = x[i];")
+
+
 @pytest.mark.parametrize("name", ["padded", "pinned", "only_what_is_there"])
 def test_memory_that_is_read_as_it_was_written_is_clean(program: Path, name: str) -> None:
     assert reports(program, name, "right") == []

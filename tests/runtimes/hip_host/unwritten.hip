@@ -64,6 +64,21 @@ static void padded() {
     make_padded<<<1, 64>>>((Padded*)x, 64);
     copy_padded<<<1, 64>>>((const Padded*)x, (Padded*)y, 64);
 }
+static void freed() {
+    hipMemset(x, 1, N);
+    if (part == WRITTEN) hipFree(x);
+    read_bytes();
+}
+// A pool as frameworks reserve it, and a second stream: works are compared.
+static void pooled() {
+    void* pool;
+    hipStream_t stream;
+    hipStreamCreate(&stream);
+    hipMalloc(&pool, (size_t)128 << 30);
+    hipMemset(pool, 1, part == N ? 64 * sizeof(Padded) : 60 * sizeof(Padded));
+    hipDeviceSynchronize();
+    copy_padded<<<1, 64, 0, stream>>>((const Padded*)pool, (Padded*)y, 64);
+}
 static void pinned() {
     u8* both;
     hipHostMalloc((void**)&both, N, 0);
@@ -84,7 +99,7 @@ int main(int count, char** arguments) {
     hipMalloc((void**)&out, 4 * N);
 #define CASE(of) if (!strcmp(name, #of)) of();
     CASE(set) CASE(copied) CASE(filled) CASE(cleared) CASE(set_halves) CASE(copied_halves)
-    CASE(rows) CASE(again) CASE(padded) CASE(pinned) CASE(only_what_is_there)
+    CASE(rows) CASE(again) CASE(padded) CASE(freed) CASE(pooled) CASE(pinned) CASE(only_what_is_there)
     hipDeviceSynchronize();
     return 0;
 }

@@ -121,6 +121,7 @@ class CheckWatch:
         self.residency = code.residency(launch, native.descriptor, session.device)
         self.residents = self.residency.workgroups if self.residency is not None else None
         self._crowded: list[Report] = []
+        self._fault: Report | None = None
         self.owners = Owners(self.tensors, ranges)
         self.tag_words = origins.total
         self.numbers = (
@@ -213,6 +214,9 @@ class CheckWatch:
             scratch,
         ]
 
+    def on_fault(self, report: Report) -> None:
+        self._fault = report
+
     def close(self, *, failed: bool) -> None:
         """Report what was seen, also when the launch broke off: it may say why."""
         session, code, gpus = self.session, self.code, self.session.gpus
@@ -255,8 +259,16 @@ class CheckWatch:
             reports += self.arrivals.reports(
                 session.unreset, kernel.program, self.launch, self.shadows, where
             )
+        reports += self._unreported_fault(reports)
         if reports:
             session.report(reports)
+
+    def _unreported_fault(self, reports: Sequence[Report]) -> list[Report]:
+        """The access that ended the launch, of which no bounds are known."""
+        there = {(one.kind, one.instruction) for one in reports}
+        fault = self._fault
+        unreported = fault is not None and (fault.kind, fault.instruction) not in there
+        return [fault] if fault is not None and unreported else []
 
 
 __all__ = ["CheckWatch"]

@@ -62,6 +62,7 @@ def junit(verdict: GateVerdict) -> str:
             )  # fmt: skip
             if judgement.location.file:
                 case.set("file", _clean(judgement.location.file))
+            if judgement.location.file and judgement.location.line:
                 case.set("line", str(judgement.location.line))
             if verdict.breaks(judgement):
                 text = _clean(line(judgement))
@@ -153,6 +154,13 @@ def workflow_commands(verdict: GateVerdict) -> list[str]:
         parameters = ",".join(f"{name}={_property(text)}" for name, text in properties.items())
         commands.append(f"::{_level(judgement)} {parameters}::{_data(line(judgement))}")
     return commands
+
+
+def workflow_command_of_error(text: str, file: str) -> str:
+    """The workflow command that shows why the gate could not judge; `file` has its settings."""
+    return (
+        f"::error file={_property(file)},title={_property('wavecast gate')},line=1::{_data(text)}"
+    )
 
 
 def _level(judgement: Judged) -> str:

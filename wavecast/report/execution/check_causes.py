@@ -17,7 +17,16 @@ _SEVERITY = {"error": 0, "warning": 1, "note": 2}
 _RACES = frozenset(
     {Kind.LDS_RACE, Kind.GLOBAL_RACE, Kind.WORKGROUP_RACE, Kind.GPU_RACE, Kind.LAUNCH_RACE}
 )
-_SPECIAL = frozenset({Kind.INFINITY, Kind.NOT_A_NUMBER})
+_SAME = {
+    Kind.NOT_A_NUMBER: Kind.INFINITY,
+    Kind.GLOBAL_RACE: Kind.WORKGROUP_RACE,
+    Kind.EXITED_WAVE: Kind.PARTIAL_BARRIER,
+}
+"""Kinds that one mistake makes at the same lines."""
+_UPDATES = frozenset({Kind.LOST_UPDATE, Kind.LANE_RACE})
+"""Lanes of a wave that store to the same address."""
+_OF_UPDATES = _RACES | {Kind.REPLICATED_READ}
+"""What a lost update is between other waves."""
 _Line = tuple[str, int]
 
 
@@ -48,15 +57,19 @@ def groups(reports: Sequence[Report]) -> list[ReportGroup]:
 
     A race between two lines has both orders: a read after a write is the cause that a missing
     barrier has, the write after the read its echo, so that comes later. In LDS all races with one
-    line's stores are together: a barrier behind them orders every read. An infinity makes NaNs
-    in what its line computes with it, so both are together. Reads of LDS that nothing
-    has written belong to the race at their line: the barrier that orders it orders them. Reports
-    without a line are alone.
+    line's stores are together: a barrier behind them orders every read. Waves of a workgroup and
+    workgroups that race between two lines are one mistake, which orders neither. Races between the
+    lines of an update that is lost, or at a store of which lanes race, belong to it: one atomic
+    operation mends them. A barrier that
+    lanes or waves do not reach is one, at its line. An infinity makes NaNs in what its line
+    computes with it, so both are together. Reads of LDS that nothing has written belong to the race
+    at their line: the barrier that orders it orders them. Reports without a line are alone.
     """
     members_by_key: dict[object, list[Report]] = {}
     for report in sort_reports(reports):
         members_by_key.setdefault(_key(report), []).append(report)
     _adopt_unwritten(members_by_key)
+    _adopt_updates(members_by_key)
     report_groups = []
     for members in members_by_key.values():
         first, *others = sorted(members, key=_likelihood)
@@ -76,9 +89,10 @@ def _key(report: Report) -> object:
         lines = here if _echo(report) else there
     elif report.kind in _RACES and there:
         lines = frozenset((here, there))
+    elif report.kind is Kind.EXITED_WAVE:
+        lines = here, None
     whole = (report.kernel, report.target, report.gpu, report.other_kernel)
-    kind = Kind.INFINITY if report.kind in _SPECIAL else report.kind
-    return kind, report.severity, lines, whole
+    return _SAME.get(report.kind, report.kind), report.severity, lines, whole
 
 
 def _adopt_unwritten(members_by_key: dict[object, list[Report]]) -> None:
@@ -99,8 +113,34 @@ def _adopt_unwritten(members_by_key: dict[object, list[Report]]) -> None:
             del members_by_key[key]
 
 
-def _likelihood(report: Report) -> tuple[bool, bool, int]:
-    return report.kind not in _RACES, _echo(report), report.instruction
+def _adopt_updates(members_by_key: dict[object, list[Report]]) -> None:
+    """Move races between the lines of an update that is lost, or of a store of which lanes race, to
+    it, in its kernel: the other waves do the same."""
+    updates = {
+        (report.kernel, report.target, line): members
+        for members in members_by_key.values()
+        for report in members
+        if report.kind in _UPDATES
+        for line in (_line(report.location),)
+    }
+    for key, members in list(members_by_key.items()):
+        first = members[0]
+        lines = {line for line in _lines(first) if line is not None}
+        for line in sorted(lines) if first.kind in _OF_UPDATES else ():
+            update = updates.get((first.kernel, first.target, line))
+            if update is not None and lines <= _lines(update[0]):
+                update += members
+                del members_by_key[key]
+                break
+
+
+def _lines(report: Report) -> set[_Line | None]:
+    return {_line(report.location), _line(report.other_location)}
+
+
+def _likelihood(report: Report) -> tuple[int, bool, bool, int]:
+    rank = 0 if report.kind in _UPDATES else 1 if report.kind in _RACES else 2
+    return rank, _echo(report), report.kind is Kind.GLOBAL_RACE, report.instruction
 
 
 def _echo(report: Report) -> bool:

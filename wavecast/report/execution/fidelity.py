@@ -9,6 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
+from wavecast.compile.names import readable
 from wavecast.documents.fidelity import DecisionJson, KernelFidelityJson, OpenInstructionJson
 from wavecast.emulate.trace.fidelity import OpenInstruction, open_instructions
 from wavecast.emulate.trace.result import Trace
@@ -87,7 +88,7 @@ def render(traces: Sequence[Trace], console: Console) -> None:
             f"{kernel.target}, {units.si(kernel.instructions)} wave-instructions, "
             f"{share} with a documented result"
         )
-        console.print(heading(safe(kernel.kernel), title), soft_wrap=True)
+        console.print(heading(safe(readable(kernel.kernel)), title), soft_wrap=True)
         if kernel.open:
             console.print(Padding(_table(kernel), (0, 0, 0, 2)))
         for text in _remarks(kernel):

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
+from wavecast.compile.names import readable
 from wavecast.emulate.trace.result import Stream, Trace
 from wavecast.isa.waits import awaits
 from wavecast.report.explain import source
@@ -31,7 +32,8 @@ def document(traces: Sequence[Trace]) -> dict[str, Any]:
     for launch, trace in enumerate(traces):
         for workgroup, streams in groupby(trace.streams, key=lambda stream: stream.workgroup):
             number += 1
-            name = f"launch {launch}: {trace.program.name} {workgroup} (instructions, not time)"
+            kernel = readable(trace.program.name)
+            name = f"launch {launch}: {kernel} {workgroup} (instructions, not time)"
             events.append(name_event("process_name", number, 0, name))
             cut = _workgroup(trace, list(streams), number, events) or cut
     return {

@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from wavecast.arch import resolve
+from wavecast.compile.names import readable
 from wavecast.emulate.trace.result import Trace
 from wavecast.report.execution import traces
 from wavecast.report.explain import source
@@ -31,7 +32,7 @@ def render(launch_traces: Sequence[Trace], console: Console) -> None:
     """
     heaviest = sorted(launch_traces, key=lambda trace: -trace.instructions)
     for trace in heaviest[:_MOST_LAUNCHES]:
-        console.print(heading(safe(trace.program.name), _totals(trace)), soft_wrap=True)
+        console.print(heading(safe(readable(trace.program.name)), _totals(trace)), soft_wrap=True)
         console.print(Padding(_table(trace), (0, 0, 0, 2)))
     if len(launch_traces) > _MOST_LAUNCHES:
         rest = units.plural(len(launch_traces) - _MOST_LAUNCHES, "launch").replace(

@@ -10,11 +10,14 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from rich.table import Table
+from rich.text import Text
 
 from wavecast.report.kit import units
-from wavecast.report.kit.terminal import safe
+from wavecast.report.kit.terminal import print_fitting, safe
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from wavecast.systems.pricing import Priced
 
 _LEAST_SIZE = 1 << 20
@@ -62,26 +65,58 @@ def merge_rows(rows: Iterable[KernelRow]) -> list[KernelRow]:
     return sorted(by_key.values(), key=lambda row: -row.seconds)
 
 
-def kernels(
+def print_kernels(
     rows: Sequence[KernelRow],
     total: float,
+    console: Console,
     *,
     most: int | None,
     with_counts: bool = True,
     assumed: bool = True,
     operation: bool = False,
+) -> None:
+    """Print the first `most` rows (None: all) with their share of `total` seconds, and one row for
+    the others. `with_counts` adds how often each runs and its time together, `assumed` the library,
+    `operation` the sizes: a column, or lines after the table where the terminal is too narrow."""
+    shown = rows[:most]
+    others = [] if most is None else rows[most:]
+
+    def table(*, operation: bool) -> Table:
+        return _table(
+            shown, others, total, with_counts=with_counts, assumed=assumed, operation=operation
+        )
+
+    if operation:
+        print_fitting(console, table(operation=True), table(operation=False), _operations(shown))
+    else:
+        console.print(table(operation=False))
+
+
+def _operations(rows: Sequence[KernelRow]) -> Table:
+    """The operation of every kernel, each once."""
+    table = columns(("  kernel", "wrap"), ("operation", "wrap"))
+    for name, text in dict.fromkeys((row.name, row.operation) for row in rows):
+        table.add_row(Text(f"  {safe(name)}"), Text(safe(text), overflow="fold"))
+    return table
+
+
+def _table(
+    rows: Sequence[KernelRow],
+    others: Sequence[KernelRow],
+    total: float,
+    *,
+    with_counts: bool,
+    assumed: bool,
+    operation: bool,
 ) -> Table:
-    """The first `most` rows (None: all) with their share of `total` seconds, and one row for the
-    others. `with_counts` adds how often each runs and its time together, `assumed` the library,
-    `operation` the sizes."""
     titles = [("  kernel", "left" if assumed else "wrap")]
     titles += (
         [("times", "right")] * with_counts + [("each", "right")] + [("all", "right")] * with_counts
     )
-    titles += [("share", "right"), ("bound by", "left")]
-    titles += [("assumed", "left")] * assumed + [("operation", "wrap")] * operation
+    titles += [("share", "right"), ("bound by", "wrap")]
+    titles += [("assumed", "wrap")] * assumed + [("operation", "wrap")] * operation
     table = columns(*titles)
-    for row in rows[:most]:
+    for row in rows:
         table.add_row(
             f"  {safe(row.name)}",
             *([f"{round(row.count):,}"] * with_counts),
@@ -92,7 +127,6 @@ def kernels(
             *([safe(row.priced.kernel)] * assumed),
             *([safe(row.operation)] * operation),
         )
-    others = [] if most is None else rows[most:]
     if others:
         seconds = sum(row.seconds for row in others)
         cells = ["", "", units.seconds(seconds)] if with_counts else [""]
@@ -109,4 +143,4 @@ def memory(title: str, parts: Mapping[str, float], totals: Mapping[str, float]) 
     return table
 
 
-__all__ = ["KernelRow", "columns", "kernels", "memory", "merge_rows"]
+__all__ = ["KernelRow", "columns", "memory", "merge_rows", "print_kernels"]

@@ -7,7 +7,8 @@ from collections.abc import Callable
 from io import StringIO
 from typing import IO
 
-from rich.console import Console
+from rich.console import Console, RenderableType
+from rich.measure import Measurement
 from rich.text import Text
 
 SEVERITY_STYLE = {"error": "bold red", "warning": "yellow", "note": "cyan"}
@@ -46,6 +47,22 @@ def plain(render: Callable[[Console], object], width: int = 100) -> str:
     out = StringIO()
     render(Console(file=out, width=width))
     return _PADDING.sub("", out.getvalue())
+
+
+_UNLIMITED = 1 << 12
+"""Columns of a terminal in which every table fits."""
+
+
+def fits(console: Console, shown: RenderableType) -> bool:
+    """Whether every cell of a table fits on its line."""
+    options = console.options.update_width(_UNLIMITED)
+    return Measurement.get(console, options, shown).maximum <= console.width
+
+
+def print_fitting(console: Console, wide: RenderableType, *narrow: RenderableType) -> None:
+    """Print a table, or `narrow` where a cell of it would not fit on its line."""
+    for shown in (wide,) if fits(console, wide) else narrow:
+        console.print(shown)
 
 
 def heading(text: str, note: str = "") -> Text:

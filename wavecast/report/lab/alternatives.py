@@ -31,7 +31,7 @@ def document(tuning: LabTuning) -> LabTuneDocument:
         __version__,
         list(tuning.notes),
         [
-            f"{failure.kernel} for {failure.target}: {failure.message}"
+            f"{readable(failure.kernel)} for {failure.target}: {failure.message}"
             for failure in tuning.failures
         ],
         [_entry_document(entry) for entry in tuning.entries],
@@ -69,7 +69,9 @@ def render(tuning: LabTuning, console: Console, *, top: int = 10) -> None:
     for note in tuning.notes:
         console.print(Text.assemble(("note ", "cyan"), safe(note)))
     for failure in tuning.failures:
-        line = f"{failure.kernel} for {failure.target} ({failure.stage}): {failure.message}"
+        line = (
+            f"{readable(failure.kernel)} for {failure.target} ({failure.stage}): {failure.message}"
+        )
         console.print(Text.assemble(("failed ", "bold red"), safe(line)))
     for entry in tuning.entries:
         for part in _entry(entry, top):

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.text import Text
 
+from wavecast.compile.names import readable
 from wavecast.documents.lab import (
     BisectionJson,
     CompilerComparisonJson,
@@ -63,7 +64,9 @@ def render(
     for note in notes:
         console.print(Text.assemble(("note ", "cyan"), safe(note)))
     for comparison in comparisons:
-        console.print(heading(f"{safe(comparison.kernel)} on {comparison.device}", "one LLVM IR"))
+        console.print(
+            heading(f"{safe(readable(comparison.kernel))} on {comparison.device}", "one LLVM IR")
+        )
         console.print(Padding(_table(comparison), (0, 0, 0, 2)))
         for bisection in comparison.bisections:
             _render_bisection(bisection, console)

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.text import Text
 
+from wavecast.compile.names import readable
 from wavecast.documents.lab import (
     LabPassesDocument,
     LabPassesJson,
@@ -71,7 +72,7 @@ def render(reports: Sequence[PassReport], notes: Sequence[str], console: Console
 
 
 def _parts(report: PassReport) -> Iterator[RenderableType]:
-    yield heading(f"{safe(report.kernel)} on {report.device}", safe(report.compiler))
+    yield heading(f"{safe(readable(report.kernel))} on {report.device}", safe(report.compiler))
     same = report.shown.digest == report.final.digest
     text = f"{count(len(report.steps), 'pass', 'passes')} changed it, {report.unchanged} did not"
     yield Text(f"  {text}", style="dim")

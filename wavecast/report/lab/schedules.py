@@ -30,7 +30,10 @@ def document(run: ScheduleRun) -> LabScheduleDocument:
     return LabScheduleDocument(
         __version__,
         list(run.notes),
-        [f"{failure.kernel} for {failure.target}: {failure.message}" for failure in run.failures],
+        [
+            f"{readable(failure.kernel)} for {failure.target}: {failure.message}"
+            for failure in run.failures
+        ],
         [_kernel(problem, schedule) for problem, schedule in run.results],
     )
 
@@ -54,7 +57,9 @@ def render(run: ScheduleRun, console: Console) -> None:
     for note in run.notes:
         console.print(Text.assemble(("note ", "cyan"), safe(note)))
     for failure in run.failures:
-        line = f"{failure.kernel} for {failure.target} ({failure.stage}): {failure.message}"
+        line = (
+            f"{readable(failure.kernel)} for {failure.target} ({failure.stage}): {failure.message}"
+        )
         console.print(Text.assemble(("failed ", "bold red"), safe(line)))
     if not run.results:
         return
@@ -70,7 +75,7 @@ def _parts(run: ScheduleRun) -> Iterator[RenderableType]:
     yield heading("loops", "simulated clocks per iteration, in the steady state")
     yield Padding(_loops(run), (0, 0, 0, 2))
     for problem, schedule in wrong:
-        line = f"{problem.kernel} on {problem.device}: {schedule.wrong}"
+        line = f"{readable(problem.kernel)} on {problem.device}: {schedule.wrong}"
         yield Text.assemble(("discarded ", "bold red"), safe(line))
 
 

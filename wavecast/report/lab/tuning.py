@@ -12,7 +12,7 @@ from rich.text import Text
 
 from wavecast.report.explain.terminal_tables import plain_table
 from wavecast.report.kit import units
-from wavecast.report.kit.terminal import heading, safe
+from wavecast.report.kit.terminal import fits, heading, safe
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -36,7 +36,7 @@ def render(tuned: TuneResult, console: Console, *, top: int = 10) -> None:
     for failure in tuned.failures:
         console.print(_failure(failure))
     for entry in tuned.table.entries:
-        for part in _entry(entry, top):
+        for part in _entry(entry, top, console):
             console.print(part)
 
 
@@ -47,7 +47,7 @@ def _failure(failure: CaptureFailure) -> Text:
     return line.append(safe(f" ({failure.stage}): {failure.message}"))
 
 
-def _entry(entry: TableEntry, top: int) -> Iterator[RenderableType]:
+def _entry(entry: TableEntry, top: int, console: Console) -> Iterator[RenderableType]:
     problem = entry.problem
     key = ", ".join(f"{name}={value}" for name, value in problem.key.items())
     dtypes = {text.partition(":")[0] for text in problem.arguments.values()}
@@ -59,7 +59,13 @@ def _entry(entry: TableEntry, top: int) -> Iterator[RenderableType]:
     total = f"  {units.plural(count, 'configuration')} tried"
     yield Text(f"{total}, {len(entry.refused)} of them refused", style="dim")
     if entry.results:
-        yield Padding(_table(entry.results[:top]), (0, 0, 0, 2))
+        wide = Padding(_table(entry.results[:top], configurations=True), (0, 0, 0, 2))
+        if fits(console, wide):
+            yield wide
+        else:
+            yield Padding(_table(entry.results[:top], configurations=False), (0, 0, 0, 2))
+            for rank, result in enumerate(entry.results[:top], 1):
+                yield Padding(Text(safe(f"{rank:>2}  {result.configuration}")), (0, 0, 0, 2))
         if any(_is_sampled(result) for result in entry.results[:top]):
             yield Text(_SAMPLED, style="dim")
     reasons = Counter(_kind(result.reason) for result in entry.refused)
@@ -69,11 +75,11 @@ def _entry(entry: TableEntry, top: int) -> Iterator[RenderableType]:
         yield Text(f"  and {len(reasons) - _MOST_REASONS} more reasons", style="dim")
 
 
-def _table(results: Sequence[Result]) -> RenderableType:
+def _table(results: Sequence[Result], *, configurations: bool) -> RenderableType:
     table = plain_table(
         ("", True), ("predicted", True), ("interval", True), ("from", False), ("bound by", False),
         ("registers", True), ("spills", True), ("LDS", True), ("waves/SIMD", True),
-        ("configuration", False),
+        *([("configuration", False)] * configurations),
     )  # fmt: skip
     for rank, result in enumerate(results, 1):
         table.add_row(
@@ -86,7 +92,7 @@ def _table(results: Sequence[Result]) -> RenderableType:
             units.count(result.spills),
             units.size(result.lds_bytes),
             units.count(result.waves),
-            safe(str(result.configuration)),
+            *([safe(str(result.configuration))] * configurations),
         )
     return table
 

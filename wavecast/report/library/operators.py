@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Mapping, Sequence
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from wavecast import json_objects
 from wavecast.documents.ops import OperatorCallJson, OperatorKernelJson, OpsDocument
@@ -15,27 +17,62 @@ from wavecast.errors import InputError
 from wavecast.json_schema import name_of
 from wavecast.kernels.operator import Operator, Sizes
 from wavecast.pipeline.library.library import KernelFacts, Surveyed
+from wavecast.report.kit.terminal import print_fitting
 from wavecast.report.kit.units import seconds, size
 
 _SCHEMA = name_of(OpsDocument)
 
 
+_FIGURES = ("VGPR", "spills", "LDS", "waves", "predicted", "bound by", "of bound")
+
+
 def render(surveys: Iterable[Surveyed], console: Console) -> None:
-    """What calls launch on devices, one line per kernel."""
-    table = Table(box=None, pad_edge=False)
-    for name in ("call", "device", "kernel", "configuration"):
-        table.add_column(name, overflow="fold")
-    for name in ("VGPR", "spills", "LDS", "waves", "predicted", "bound by", "of bound"):
-        table.add_column(name, justify="right")
+    """What calls launch on devices, one line per kernel; in a narrow terminal a table per call,
+    with a line for the configuration."""
+    surveys = list(surveys)
+    wide = _of_figures("call", "device", "kernel", "configuration")
     for survey in surveys:
         call = f"{survey.operator} {_sizes(survey.sizes)}"
         if survey.failure:
-            table.add_row(call, survey.device, survey.failure)
+            wide.add_row(call, survey.device, survey.failure)
         for number, kernel in enumerate(survey.kernels):
             head = (call, survey.device) if number == 0 else ("", "")
-            share = f"{survey.share:.0%}" if number == 0 and survey.share else ""
-            table.add_row(*head, kernel.kernel, kernel.configuration, *_cells(kernel), share)
-    console.print(table)
+            names = kernel.kernel, kernel.configuration
+            wide.add_row(*head, *names, *_cells(kernel), _share(survey, number))
+    print_fitting(console, wide, *_by_call(surveys))
+
+
+def _by_call(surveys: Sequence[Surveyed]) -> Iterator[Table | Text]:
+    calls = itertools.groupby(surveys, lambda survey: (survey.operator, _sizes(survey.sizes)))
+    for (operator, sizes), devices in calls:
+        yield Text(f"{operator} {sizes}", "bold")
+        table = _of_figures("  device")
+        configurations: list[str] = []
+        for survey in devices:
+            if survey.failure:
+                configurations.append(f"  {survey.device}: {survey.failure}")
+            for number, kernel in enumerate(survey.kernels):
+                head = f"  {survey.device}" if number == 0 else ""
+                table.add_row(head, *_cells(kernel), _share(survey, number))
+                text = f"{kernel.kernel} {kernel.configuration}".rstrip()
+                configurations.append(f"  {survey.device}: {text}")
+        if table.row_count:
+            yield table
+        yield Text("\n".join(configurations), "dim")
+
+
+def _of_figures(*names: str) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for name in names:
+        table.add_column(name, overflow="fold")
+    for name in _FIGURES:
+        table.add_column(name, justify="right")
+    return table
+
+
+def _share(survey: Surveyed, number: int) -> str:
+    """The bound over the time of a call, at its first kernel."""
+    return f"{survey.share:.0%}" if number == 0 and survey.share else ""
 
 
 def _cells(kernel: KernelFacts) -> tuple[str, ...]:

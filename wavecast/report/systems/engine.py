@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from wavecast import json_objects
@@ -13,7 +14,7 @@ from wavecast.documents.engine import EngineDocument, ServedKernelJson, ServedSt
 from wavecast.pipeline.models.engine_kernels import EngineReport, ServedKernel, ServedStep
 from wavecast.report.kit import units
 from wavecast.report.kit.kernel_tables import columns
-from wavecast.report.kit.terminal import safe
+from wavecast.report.kit.terminal import print_fitting, safe
 from wavecast.report.profiles.markdown import table as markdown_table
 from wavecast.version import __version__
 
@@ -21,6 +22,9 @@ _TITLES: Final = (
     "kernel", "layer", "dtype", ">launches", "default", ">default time", "operators", ">time",
 )  # fmt: skip
 """Columns of both tables; `>` is right-aligned."""
+_FIGURES: Final = ("kernel", ">launches", "default", ">default time", ">time")
+_NAMES: Final = ("kernel", "layer", "dtype", "operators")
+"""The columns of two tables, where the terminal is too narrow for one."""
 
 
 def render(report: EngineReport, console: Console) -> None:
@@ -29,17 +33,23 @@ def render(report: EngineReport, console: Console) -> None:
     for step in report.steps:
         console.print()
         console.print(Text(_step(step)))
-        sides = [(title.lstrip(">"), "right" if title[0] == ">" else "left") for title in _TITLES]
-        table = columns(*((f"  {title}" if not n else title, side)
-                          for n, (title, side) in enumerate(sides)))  # fmt: skip
-        for kernel in step.kernels:
-            first, *others = map(safe, _cells(kernel))
-            table.add_row(f"  {first}", *others, style="dim" if kernel.why_not else "")
-        console.print(table)
+        print_fitting(console, _table(step, _TITLES), _table(step, _FIGURES), _table(step, _NAMES))
         for why, names in _names_by_reason(step).items():
             console.print(Text(f"  {safe(', '.join(names))}: {safe(why)}", style="yellow"))
     for note in report.notes:
         console.print(Text.assemble(("note ", "cyan"), safe(note)))
+
+
+def _table(step: ServedStep, titles: Sequence[str]) -> Table:
+    sides = [(title.lstrip(">"), "right" if title[0] == ">" else "left") for title in titles]
+    (first, side), *others = sides
+    table = columns((f"  {first}", side), *others)
+    shown = [_TITLES.index(title) for title in titles]
+    for kernel in step.kernels:
+        cells = _cells(kernel)
+        first, *rest = (safe(cells[index]) for index in shown)
+        table.add_row(f"  {first}", *rest, style="dim" if kernel.why_not else "")
+    return table
 
 
 def markdown(report: EngineReport) -> str:

@@ -104,11 +104,10 @@ def _kernels(answer: ModuleAnswer, console: Console, *, full: bool) -> None:
     ordered = full and answer.framework.compiled
     rows = module_words.in_order(answer) if ordered else module_words.rows(answer)
     most = None if full else _ROWS
-    table = kernel_tables.kernels(
-        rows, answer.time.device, most=most, assumed=False, operation=True
-    )
     console.print()
-    console.print(table)
+    kernel_tables.print_kernels(
+        rows, answer.time.device, console, most=most, assumed=False, operation=True
+    )
 
 
 def _modules(answer: ModuleAnswer, console: Console, *, full: bool) -> None:

@@ -147,7 +147,7 @@ def _step(serving: ServingAnswer, console: Console, *, full: bool) -> None:
     )
     rows = serving_words.rows(serving.kernels)
     most = None if full else _KERNELS
-    console.print(kernel_tables.kernels(rows, step.device, most=most, operation=full))
+    kernel_tables.print_kernels(rows, step.device, console, most=most, operation=full)
 
 
 # --- JSON -------------------------------------------------------------------------------------

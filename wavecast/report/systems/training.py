@@ -97,7 +97,7 @@ def _kernels(figures: TrainingFigures, console: Console, *, full: bool) -> None:
     total = sum(row.seconds for row in rows)
     most = None if full else _KERNELS
     console.print()
-    console.print(kernel_tables.kernels(rows, total, most=most, with_counts=False, operation=full))
+    kernel_tables.print_kernels(rows, total, console, most=most, with_counts=False, operation=full)
     modules = training_words.modules(figures)
     words = (f"{name} {units.percent(seconds, total)}" for name, seconds in modules.items())
     console.print(Text("  " + " · ".join(words), style="dim"))

@@ -173,7 +173,7 @@ function render() {
 }
 
 function targets() {
-  const one = current();
+  const one = current(), heads = document.querySelectorAll("#targets th");
   const rows = one.targets.map((_, index) => {
     const k = entry(one, index), p = k.prediction, row = document.createElement("tr");
     const then = before?.[known(result, launch)]?.[k.device_id];
@@ -184,6 +184,11 @@ function targets() {
         : `<td class="n dim" colspan="4" title="${escape(k.prediction_why_not)}">no predicted time</td>`)
       + `<td class="n">${k.registers.vgpr}${k.registers.agpr ? `+${k.registers.agpr}` : ""}</td><td class="n">${k.registers.sgpr || ""}</td><td class="n">${size(k.lds_bytes)}</td>`
       + `<td class="n">${k.occupancy.waves_per_simd}/${k.occupancy.max_waves_per_simd}</td><td class="n${k.registers.spilled ? " bad" : ""}">${k.registers.spilled}</td><td class="n">${k.findings.length}</td>`;
+    let column = 0;
+    for (const cell of row.cells) {
+      cell.dataset.label = heads[column].textContent;
+      column += cell.colSpan;
+    }
     const select = () => { target = index; targets(); paint(); tabs(); };
     row.addEventListener("click", select);
     row.addEventListener("keydown", (event) => { if (event.key === "Enter") select(); });
@@ -215,7 +220,7 @@ function constants() {
       element.addEventListener("click", () => set(String(next)));
       return element;
     };
-    box.append(`${constant.name}:${constant.line}`, button("−", power ? value / 2 : Math.max(0, value - 1), "smaller"), input, button("+", power ? value * 2 : value + 1, "larger"));
+    box.append(`${constant.name}, line ${constant.line} `, button("−", power ? value / 2 : Math.max(0, value - 1), "smaller"), input, button("+", power ? value * 2 : value + 1, "larger"));
     return box;
   }));
 }
@@ -372,7 +377,7 @@ panel.addEventListener("click", (event) => {
 function findings() {
   const found = entry(current(), target).findings;
   panel.innerHTML = `<div class="inner">${priced ? "" : '<p class="dim">What the advice saves is being predicted …</p>'}${found.length ? "" : "No findings."}<ul class="findings">` + found.map((one) =>
-    `<li class="finding"${one.line ? ` data-line="${one.line}"` : ""}><span class="sev ${escape(one.severity)}">${escape(one.severity)}</span><div><p><strong>${escape(one.message)}</strong> ${one.lines.length ? `<span class="dim">line ${one.lines.join(", ")}</span>` : ""} ${one.gain ? `<span class="tag">saves ${(100 * one.gain).toFixed(1)} %</span>` : ""}<code class="rule">${escape(one.rule)}</code></p>${one.evidence ? `<p class="dim">${escape(one.evidence)}</p>` : ""}${one.advice && priced ? `<p class="advice">${escape(one.advice)}</p>` : ""}</div></li>`).join("") + "</ul></div>";
+    `<li class="finding"${one.line ? ` data-line="${one.line}"` : ""}><span class="sev ${escape(one.severity)}">${escape(one.severity)}</span><div><p><strong>${escape(one.message)}</strong> ${one.lines.length ? `<span class="dim">line ${one.lines.join(", ")}</span>` : ""} ${one.gain ? `<span class="tag">saves ${(100 * one.gain).toFixed(1)}%</span> ` : ""}<code class="rule">${escape(one.rule)}</code></p>${one.evidence ? `<p class="dim">${escape(one.evidence)}</p>` : ""}${one.advice && priced ? `<p class="advice">${escape(one.advice)}</p>` : ""}</div></li>`).join("") + "</ul></div>";
 }
 
 async function later(what, more, draw) {

@@ -16,7 +16,7 @@ from wavecast.emulate.check.clocks.atomicity import ATOMIC
 from wavecast.emulate.check.clocks.records import ATOMICITY, BYTES, INSTRUCTION
 from wavecast.emulate.check.gpus.stream_order import Before
 from wavecast.emulate.check.gpus.work_order import StreamWork, WorkOrder
-from wavecast.emulate.hostmemory import sparse_zeros
+from wavecast.emulate.hostmemory import nonzero, sparse_zeros
 from wavecast.emulate.reports import Kind, Report
 from wavecast.emulate.tensors import AddressInterval
 from wavecast.isa.instruction import SourceLocation
@@ -138,7 +138,7 @@ class WorkMemory:
                 continue
             accesses = []
             for stores, records in ((True, arrays[0]), (False, arrays[2])):
-                dwords = np.flatnonzero(records)
+                dwords = nonzero(records)
                 if len(dwords):
                     accesses.append((stores, dwords, _sites(records[dwords])))
             if accesses:

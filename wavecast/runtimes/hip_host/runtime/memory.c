@@ -9,6 +9,7 @@
 #define PAGE ((size_t)4096)
 #define APART PAGE  // unused addresses between allocations: an overrun hits none of the next
 #define PITCH ((size_t)256)
+#define FILLED ((size_t)1 << 30)  // of an allocation: pools reserve the memory of a whole GPU
 
 static Allocation *live;
 static size_t count, room;
@@ -99,6 +100,7 @@ static size_t free_offset(size_t bytes) {
 }
 
 static void fill(char *address, size_t bytes) {
+    if (bytes > FILLED) bytes = FILLED;
     for (size_t offset = 0; offset < bytes; offset += 8)
         memcpy(address + offset, &session.canary, bytes - offset < 8 ? bytes - offset : 8);
 }
