@@ -359,7 +359,8 @@ class _Worker:
         if member is None:
             return [line for resident in residents for line in resident.waits()]
         polled = [line for resident in residents for line in resident.polls(member.memory)]
-        return [f"{member.name}: {_first(polled)}"]
+        launched = f" (launched{member.location})" if member.location else ""
+        return [f"{member.name}{launched}: {_first(polled)}"]
 
     def _deadlock(self, lines: list[str]) -> str:
         text = "; ".join(lines) if self.member is not None else _first(lines)

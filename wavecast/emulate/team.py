@@ -18,11 +18,13 @@ Waits = Callable[[], list[str]]
 
 @dataclass(frozen=True, slots=True)
 class TeamMember:
-    """What a launch is in messages about several: the `name` of its GPU, and whose memory an
-    address is (`memory of GPU 1`, "" where nothing is known)."""
+    """What a launch is in messages about several: the `name` of its GPU, whose memory an address is
+    (`memory of GPU 1`, "" where nothing is known), and `location`, where the host launches it
+    (` at train.py:12`)."""
 
     name: str
     memory: Callable[[int], str]
+    location: str = ""
 
 
 class Team:

@@ -45,7 +45,7 @@ from wavecast.emulate.values import I1, I32, I64, PTR, context_word, element, lo
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind, OpcodeFlag, Role, Space
 from wavecast.isa.program import Program
-from wavecast.isa.scopes import Scope, scope_of
+from wavecast.isa.scopes import Scope, is_system, scope_of
 from wavecast.isa.waits import arrives, awaits, is_of_cluster
 
 _MOVES = {"load", "store", "tolds"}
@@ -168,8 +168,11 @@ class MemoryChecks(Observer):
         if memory is None or memory.kind is not MemoryKind.LOAD:
             return
         builder, lanes = emitter.builder, emitter.layout.lanes
-        traits = str(int(self.found.atomicity[instruction.index]))
+        atomicity = self.found.atomicity[instruction.index]
+        traits = str(int(atomicity))
         traits += clocks.ORDERS if self.found.ordered else ""
+        if self.across and self._reaches_all_gpus(instruction, atomicity):
+            traits += global_access.SYSTEM_TRAIT
         traits += self._with_atomics() + self.across
         access = MemoryAccess("shadow", global_access.SCALAR, lanes, min(size, 4), f"load.{traits}")
         # it has no number in a stream of vector memory: that of the last vector load does
@@ -213,7 +216,16 @@ class MemoryChecks(Observer):
             if instruction.index in self.found.observing:
                 traits += global_access.OBSERVES
         traits += self._with_atomics() + self._deciding(instruction)
+        if self.across and self._reaches_all_gpus(instruction, atomicity):
+            traits += global_access.SYSTEM_TRAIT
         return traits + self.across + lds
+
+    def _reaches_all_gpus(self, instruction: Instruction, atomicity: Atomicity) -> bool:
+        """Whether an access is of system scope. A plain load that counts as atomic, because a
+        compare-and-swap compares with it, needs no scope."""
+        target, decoded = self.counters.target, instruction.decoded
+        compared = atomicity is Atomicity.AGENT and scope_of(decoded, target) < Scope.AGENT
+        return compared or is_system(decoded, target)
 
     def _deciding(self, instruction: Instruction) -> str:
         return DECIDES_TRAIT if instruction.index in self.found.deciding else ""

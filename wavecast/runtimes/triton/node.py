@@ -14,6 +14,7 @@ from wavecast.emulate.node import GpuNode
 from wavecast.emulate.team import TeamMember
 from wavecast.errors import LaunchError, UsageError, WavecastError
 from wavecast.launch import recording
+from wavecast.launch.script_lines import location_suffix, script_line
 from wavecast.runtimes.hip_host.arena import Arena
 from wavecast.runtimes.triton.execute import ExecutingHooks, LoadedKernel
 from wavecast.runtimes.triton.hip_modules import ExecutingLauncher
@@ -127,7 +128,7 @@ class NodeHooks(ExecutingHooks):
             ranges,
             threads=self.threads,
             team=self.node.team,
-            member=TeamMember(f"GPU {here}", memory_of),
+            member=TeamMember(f"GPU {here}", memory_of, location_suffix(script_line())),
         )
         references = [values]
 

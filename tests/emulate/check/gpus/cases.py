@@ -178,6 +178,17 @@ def _lost_update(bench: Bench, mistake: bool) -> None:
     bench.each(lambda _: memory.lost_update[(1,)](counter, WRONG=mistake, **ONE))
 
 
+def _narrow_counter(bench: Bench, mistake: bool) -> None:
+    counter, scope = bench.zeros(1), "gpu" if mistake else "sys"
+    bench.each(lambda _: memory.narrow_counter[(1,)](counter, SCOPE=scope, **ONE))
+
+
+def _one_narrow(bench: Bench, mistake: bool) -> None:
+    counter = bench.zeros(1)
+    narrow = memory.one_narrow[(1,)]
+    bench.each(lambda rank: narrow(counter, rank, WRONG=mistake, **ONE))
+
+
 def _atomic_sum(bench: Bench, mistake: bool) -> None:
     total, counter = bench.zeros(N, dtype=torch.float32), bench.zeros(1)
     out = bench.empty(N, dtype=torch.float32)
@@ -314,6 +325,10 @@ CASES: Final = (
          memory.through_table, ("load",)),
     Case("lost update", "both GPUs load, add and store", RACE, _lost_update, memory.lost_update,
          ("store",)),
+    Case("counter of the GPU", "two GPUs add to a counter at agent scope", RACE, _narrow_counter,
+         memory.narrow_counter, ("add",)),
+    Case("one of the GPU", "one of two GPUs takes the largest at agent scope", RACE, _one_narrow,
+         memory.one_narrow, ("largest",)),
     Case("sum read early", "a sum is read while the peer adds to it", RACE, _atomic_sum,
          memory.atomic_sum, ("load",)),
     Case("both store", "two ranks store different results to one place", RACE, _both_store,

@@ -105,6 +105,15 @@ def narrow_counter(counter, SCOPE: tl.constexpr):
 
 
 @triton.jit
+def one_narrow(counter, rank, WRONG: tl.constexpr):
+    """The largest of all ranks."""
+    if rank == 0 or not WRONG:
+        tl.atomic_max(counter, rank + 1, sem="relaxed", scope="sys")
+    else:
+        tl.atomic_max(counter, rank + 1, sem="relaxed", scope="gpu")  # planted: largest
+
+
+@triton.jit
 def atomic_sum(total, counter, out, rank, WRONG: tl.constexpr, N: tl.constexpr):
     """Both GPUs add to a sum that is read once both have."""
     offs = tl.arange(0, N)

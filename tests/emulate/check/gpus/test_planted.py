@@ -64,6 +64,8 @@ def test_a_mistake_is_found_at_its_line(case: Case) -> None:
         assert case.kind in error
         assert re.search(r"GPU \d|rank \d", error)
         assert "\n" not in error.split("hint:")[0].strip()
+        named_places = {place for place in case.places if re.search(rf"{place}\b", error)}
+        assert named_places == case.places
         return
     found = [report for report in reports if report.kind.rule == case.kind]
     assert found

@@ -25,6 +25,8 @@ GROUP, WAVE = ShadowField(0, 27), ShadowField(27, 6)
 """Workgroup + 1 and wave + 1."""
 BYTES, ATOMICITY, STREAM = ShadowField(33, 4), ShadowField(37, 3), ShadowField(40, 2)
 VOLATILE, DECIDES = ShadowField(42, 1), ShadowField(43, 1)
+SYSTEM = ShadowField(44, 1)
+"""Whether an access is of system scope; only where launches of several GPUs are compared."""
 INSTRUCTION = ShadowField(48, 16)
 NUMBER, LOADER = ShadowField(0, NUMBER_BITS), ShadowField(32, 16)
 LAUNCH = ShadowField(48, 16)
@@ -49,7 +51,7 @@ ASIDE_RECORDS = 4
 @dataclass(frozen=True, slots=True)
 class MemoryRecord:
     """A record outside native code. `group` is None for several; `wave` counts from 0. `launch` is
-    0 where launches are not compared."""
+    0 where launches are not compared; `system` is not set there."""
 
     group: int | None
     wave: int
@@ -58,6 +60,7 @@ class MemoryRecord:
     instruction: int
     number: int
     launch: int = 0
+    system: bool = False
 
     @classmethod
     def of(cls, who: int, number: int) -> MemoryRecord:
@@ -75,6 +78,7 @@ class MemoryRecord:
             instruction=field(INSTRUCTION, who),
             number=field(NUMBER, number),
             launch=field(LAUNCH, number),
+            system=bool(field(SYSTEM, who)),
         )
 
 
@@ -101,6 +105,7 @@ __all__ = [
     "READ_NUMBERS",
     "RELEASES",
     "STREAM",
+    "SYSTEM",
     "TABLE_WORDS",
     "VOLATILE",
     "WAVE",

@@ -27,13 +27,14 @@ from wavecast.emulate.check.clocks.records import (
     READ_NUMBERS,
     READS,
     RELEASES,
+    SYSTEM,
     VOLATILE,
     WAVE,
     WRITE_NUMBERS,
     WRITES,
 )
 from wavecast.emulate.check.global_memory import order
-from wavecast.emulate.check.global_memory.access import ZERO, GlobalAccess
+from wavecast.emulate.check.global_memory.access import SYSTEM_TRAIT, ZERO, GlobalAccess
 from wavecast.emulate.check.global_memory.aside import AsideRecords
 from wavecast.emulate.check.log import LAUNCH_SHIFT
 from wavecast.emulate.check.shadow import (
@@ -291,7 +292,8 @@ class GlobalRaces:
                         mixed = builder.and_(mixed, builder.not_(before))
                         detail = self._detail(group, number, order_)
                         self.between.when(mixed, lane, dword_address, other, detail)
-                    with builder.if_then(able):
+                    narrow = builder.and_(self._is_narrow(who, number), builder.not_(able))
+                    with builder.if_then(builder.or_(able, narrow)):
                         race = builder.not_(
                             order.has_acquired(
                                 self.access.watched,
@@ -299,6 +301,7 @@ class GlobalRaces:
                                 number,
                                 mine,
                                 dword_address,
+                                narrow,
                                 stored=order_ != WRITE_AFTER_READ,
                             )
                         )
@@ -314,6 +317,19 @@ class GlobalRaces:
         if not self.access.across:
             return detail
         return builder.or_(detail, builder.shl(LAUNCH.of(builder, number), I64(LAUNCH_SHIFT)))
+
+    def _is_narrow(self, who: Any, number: Any) -> Any:
+        """Whether a record is of another launch, and not both accesses are of system scope (i1):
+        they are atomic to each other only if the launches are of one GPU."""
+        builder = self.out.builder
+        if not self.access.across:
+            return I1(0)
+        launch = builder.shl(LAUNCH.of(builder, number), I64(LAUNCH.first))
+        here = self.access.watched.word(log.LAUNCH_BITS)
+        foreign = builder.icmp_unsigned("!=", launch, here)
+        if SYSTEM_TRAIT not in self.access.watched.traits:
+            return foreign
+        return builder.and_(foreign, builder.icmp_unsigned("==", SYSTEM.of(builder, who), I64(0)))
 
     def _mixes_volatile(self, theirs: Any, order_: int) -> Any:
         """Whether of a volatile store and another access only one is volatile (i1). A volatile load

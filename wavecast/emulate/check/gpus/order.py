@@ -160,6 +160,10 @@ class GpuOrder:
         """A launch by its number."""
         return self._launches[number]
 
+    def gpu_of(self, launch: int) -> int:
+        """The GPU of a launch by its number."""
+        return self._launches[launch].gpu
+
     def is_before(self, number: int, before: Before) -> bool:
         """Whether a launch has ended before."""
         return self._ended_by(before, self._launches[number])
