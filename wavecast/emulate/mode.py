@@ -14,6 +14,7 @@ import numpy as np
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.lower.observer import Observer, Observers
+from wavecast.emulate.team import Team
 from wavecast.isa.program import Kernel
 
 
@@ -40,8 +41,14 @@ class LaunchWatch(Protocol):
         """A host thread is between two slices. Raises UsageError where what the mode records does
         not fit into memory, which ends the launch."""
 
+    def follow(self, team: Team) -> None:
+        """Launches of a team run at once with this one."""
+
     def attach(self, context: np.ndarray) -> None:
         """Fill the words of a host thread's context (uint64) that the mode's code reads."""
+
+    def on_worker_end(self) -> None:
+        """A host thread has run its last workgroup; others of the team wait for none of it."""
 
     def close(self, *, failed: bool) -> None:
         """The launch has ended; `failed` when it broke off."""
@@ -113,9 +120,17 @@ class Watches(LaunchWatch):
         for watch in self.watches:
             watch.check_memory()
 
+    def follow(self, team: Team) -> None:
+        for watch in self.watches:
+            watch.follow(team)
+
     def attach(self, context: np.ndarray) -> None:
         for watch in self.watches:
             watch.attach(context)
+
+    def on_worker_end(self) -> None:
+        for watch in self.watches:
+            watch.on_worker_end()
 
     def close(self, *, failed: bool) -> None:
         for watch in self.watches:

@@ -11,7 +11,10 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
+_LOOK: Final = 0.0002
+"""Seconds between looks of a worker that lets others react."""
 Waits = Callable[[], list[str]]
 """Where the waves of a worker's workgroups wait, one line each."""
 
@@ -46,10 +49,17 @@ class Team:
         """Set when every worker is to end with an error at its next step."""
         self._more, self._absent = more, absent
         self._running: set[int] = set()
-        self._idle: set[int] = set()
+        self._idle: dict[int, int] = {}
+        """By worker that only waits: `publications` when it began the look after which it still
+        waits."""
+        self.publications = 0
+        """How often workers have let others react to what they had stored."""
+        self._reacting: list[int] = []
+        """Host threads that let others react, the first one first."""
         self._stuck: dict[int, Waits] = {}
         self._dead: list[str] = []
         self._lock = threading.Lock()
+        self._published = threading.Condition(self._lock)
 
     def enter(self, workers: int) -> None:
         """The calling host thread runs a launch with some workers from now on."""
@@ -81,22 +91,61 @@ class Team:
             self._dead = []
         self.on_change()
 
-    def idle(self, worker: int, *, idle: bool) -> None:
-        """A worker's workgroups only wait, or do so no longer."""
+    def idle(self, worker: int, publications: int) -> None:
+        """A worker's workgroups only wait, since a look that began after some `publications`."""
         with self._lock:
-            (self._idle.add if idle else self._idle.discard)(worker)
+            self._idle[worker] = publications
+
+    def on_move(self, worker: int) -> None:
+        """A worker's workgroups do not only wait."""
+        with self._lock:
+            self._idle.pop(worker, None)
+
+    def rest(self, publications: int, seconds: float) -> None:
+        """Sleep, at most until another worker lets those that wait react."""
+        with self._lock:
+            self._published.wait_for(lambda: self.publications != publications, seconds)
+
+    def let_others_react(self, seconds: float) -> bool:
+        """Wait until no other worker does anything but wait, and has looked at memory since, and
+        nothing can start. False if that took longer than some `seconds`.
+
+        Of several workers that let others react the last one continues first.
+        """
+        me, end = threading.get_ident(), time.monotonic() + seconds
+        self.on_change()
+        with self._lock:
+            self.publications += 1
+            publication = self.publications
+            self._reacting.append(me)
+            self._published.notify_all()
+        try:
+            while not self._have_reacted(me, publication):
+                if self.stopped or time.monotonic() > end:
+                    return False
+                time.sleep(_LOOK)
+            return True
+        finally:
+            with self._lock:
+                self._reacting.remove(me)
+
+    def _have_reacted(self, me: int, publication: int) -> bool:
+        with self._lock:
+            earlier = self._reacting.index(me)
+            idle = sum(looked >= publication for looked in self._idle.values())
+            return idle + earlier >= self.working - 1 and not self._expects_more()
 
     def others_idle(self, worker: int) -> bool:
         """Whether nothing but a worker may change memory."""
         with self._lock:
-            others = len(self._idle - {worker})
+            others = len(self._idle.keys() - {worker})
             return others >= self.working - 1 and not self._expects_more()
 
     def left(self, worker: int) -> None:
         """A worker has ended."""
         with self._lock:
             self.working -= 1
-            self._idle.discard(worker)
+            self._idle.pop(worker, None)
             if not self.working:
                 self._dead = []
         self.on_change()

@@ -48,6 +48,7 @@ from wavecast.emulate.check.workgroups.residency import starvation_report
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.lower import state
 from wavecast.emulate.reports import Kind, Report
+from wavecast.emulate.team import Team
 from wavecast.emulate.tensors import element_at, tensors_of
 
 _SIGNALLING = frozenset({Atomicity.AGENT, Atomicity.UPDATE, Atomicity.STORED})
@@ -168,6 +169,15 @@ class CheckWatch:
     def check_memory(self) -> None:
         if self.reserve is not None:
             self.reserve.check()
+
+    def follow(self, team: Team) -> None:
+        gpus = self.session.gpus
+        if gpus is not None:
+            kernel = self.native.kernel.program.name
+            self.clocks.reactions = gpus.reactions.of_launch(kernel, team.let_others_react)
+
+    def on_worker_end(self) -> None:
+        self.clocks.on_worker_end()
 
     def attach(self, context: np.ndarray) -> None:
         self.log.attach(context)

@@ -77,6 +77,37 @@ def _not_reset(bench: Bench, mistake: bool) -> None:
     call(0, second, 2)
 
 
+def _steps(buffers: int, count: int) -> Callable[[Bench, bool], None]:
+    """`count` short launches by each rank, one behind the other."""
+
+    def run(bench: Bench, mistake: bool) -> None:
+        data, flag, ack = bench.zeros(2 * N), bench.zeros(1, gpu=1), bench.zeros(1)
+        out, launch = bench.empty(N, gpu=1), signals.one_step[(1,)]
+
+        def rank_steps(rank: int) -> None:
+            for epoch in range(1, count + 1):
+                launch(
+                    data, flag, ack, out, rank, epoch, BUFFERS=buffers, WRONG=mistake, N=N, **ONE
+                )
+
+        bench.each(rank_steps)
+
+    return run
+
+
+def _steps_of_one_thread(bench: Bench, mistake: bool) -> None:
+    """The same by one host thread; an event orders the store behind the load."""
+    call, done = _calls(bench), torch.cuda.Event()
+    for epoch in (1, 2):
+        if epoch == 2 and not mistake:
+            with torch.cuda.device(0):
+                torch.cuda.current_stream().wait_event(done)
+        call(0, epoch, epoch)
+        call(1, epoch, epoch)
+        with torch.cuda.device(1):
+            done.record()
+
+
 def _stale_epoch(bench: Bench, mistake: bool) -> None:
     call = _calls(bench)
     call(1, 0 if mistake else 1, 1)
@@ -286,6 +317,12 @@ CASES: Final = (
          signals.chunks, ("wait", "load")),
     Case("buffer reused", "the next data overwrite what the peer reads", RACE,
          _acknowledged(signals.reused), signals.reused, ("store",)),
+    Case("buffer reused by a launch", "the next launch overwrites what the peer reads", RACE,
+         _steps(1, 2), signals.one_step, ("store", "load")),
+    Case("two buffers reused", "a launch overwrites what the peer reads two steps later", RACE,
+         _steps(2, 3), signals.one_step, ("store", "load")),
+    Case("launch not awaited", "the next launch does not wait for the event of the peer", RACE,
+         _steps_of_one_thread, signals.epoch_call, ("store", "load")),
     Case("parity", "two steps use the same half of a double buffer", RACE,
          _acknowledged(signals.parity), signals.parity, ("half", "store")),
     Case("flag not reset", "the next launch finds the signal of the last", RACE, _not_reset,

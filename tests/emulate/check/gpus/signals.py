@@ -190,6 +190,25 @@ def epoch_call(data, flag, out, rank, epoch, value, N: tl.constexpr):
         tl.store(out + offs, found)
 
 
+@triton.jit(do_not_specialize=["epoch", "rank"])
+def one_step(
+    data, flag, ack, out, rank, epoch,
+    BUFFERS: tl.constexpr, WRONG: tl.constexpr, N: tl.constexpr,
+):  # fmt: skip
+    """One step of many, each a launch of both ranks; `BUFFERS` are used in turns."""
+    offs = tl.arange(0, N)
+    half = data + epoch % BUFFERS * N + offs
+    if rank == 0:
+        if not WRONG:
+            wait(ack, epoch - BUFFERS)
+        tl.store(half, offs + epoch)  # planted: store
+        signal(flag, epoch)
+    else:
+        wait(flag, epoch)
+        tl.store(out + offs, tl.load(half))  # planted: load
+        signal(ack, epoch)
+
+
 @triton.jit
 def part(data, counter, out, number, SIGNALS: tl.constexpr, N: tl.constexpr):
     """Parts 0 and 1 are sent by launches of GPU 0, number 2 is the receiver."""

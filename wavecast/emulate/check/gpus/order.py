@@ -18,6 +18,7 @@ import numpy as np
 
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.check.clocks.missing_order import RaceSide
+from wavecast.emulate.check.clocks.reactions import Reactions
 from wavecast.emulate.check.clocks.records import MOST_GROUPS, MOST_LAUNCHES, MemoryRecord
 from wavecast.emulate.check.clocks.vector_clock import Clock, Rows, all_rows, joined_rows
 from wavecast.emulate.check.gpus.memory import GpuMemory, LinkTraffic
@@ -58,6 +59,7 @@ class GpuOrder:
         self.lock = threading.Lock()
         self.streams = StreamOrder()
         self.memory = GpuMemory(count)
+        self.reactions = Reactions()
         self._launches: dict[int, CheckedLaunch] = {}
         self._firsts: list[int] = []
         self._numbers: list[int] = []
