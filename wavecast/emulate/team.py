@@ -33,12 +33,14 @@ class TeamMember:
 class Team:
     """Workers of one or several launches. `more` tells whether something outside of them may still
     start work: the host, for a node. Without it nothing can. `absent` describes those that run
-    nothing, for the message of a deadlock."""
+    nothing, for the message of a deadlock. `soon` tells the same as `more`, without hosts that wait
+    for what launches do next."""
 
     def __init__(
         self,
         more: Callable[[], bool] | None = None,
         absent: Callable[[], list[str]] | None = None,
+        soon: Callable[[], bool] | None = None,
     ) -> None:
         self.working = 0
         self.epoch = 0
@@ -48,6 +50,7 @@ class Team:
         self.stopped = False
         """Set when every worker is to end with an error at its next step."""
         self._more, self._absent = more, absent
+        self._soon = more if soon is None else soon
         self._running: set[int] = set()
         self._idle: dict[int, int] = {}
         """By worker that only waits: `publications` when it began the look after which it still
@@ -133,13 +136,19 @@ class Team:
         with self._lock:
             earlier = self._reacting.index(me)
             idle = sum(looked >= publication for looked in self._idle.values())
-            return idle + earlier >= self.working - 1 and not self._expects_more()
+            more = self._soon is not None and self._soon()
+            return idle + earlier >= self.working - 1 and not more
 
     def others_idle(self, worker: int) -> bool:
         """Whether nothing but a worker may change memory."""
         with self._lock:
             others = len(self._idle.keys() - {worker})
             return others >= self.working - 1 and not self._expects_more()
+
+    def only_waits(self) -> bool:
+        """Whether no worker does anything but wait."""
+        with self._lock:
+            return len(self._idle) >= self.working
 
     def left(self, worker: int) -> None:
         """A worker has ended."""

@@ -72,6 +72,7 @@ def device(
     programs that know their tensors are the CPU's.
     """
     from wavecast.emulate.check.collected import Reports, gathering
+    from wavecast.emulate.check.gpus.host_accesses import HostAccesses
     from wavecast.emulate.checked_emulator import checked_emulator
     from wavecast.emulate.node import GpuNode
     from wavecast.emulate.trace.mode import TraceMode
@@ -118,6 +119,10 @@ def device(
     else:
         hooks = NodeHooks(node, emulator, facts, predicted, reports=reports, kernels=kernels)
         hooks.checks = node_checks
+        if node_checks is not None:
+            node_checks.accesses = HostAccesses(
+                node_checks.order, facts.target, reports.add, node.settle
+            )
     if tracing is not None:
         hooks.traces = tracing.traces
     real = has_gpu()
@@ -140,6 +145,10 @@ def device(
                 )
                 if isinstance(hooks, NodeHooks):
                     hooks.gpus = gpus
+                    if node_checks is not None:
+                        from wavecast.runtimes.torch_cpu.host_watch import HostWatch
+
+                        gpus.mode.watch = HostWatch(gpus, node_checks.accesses)
                     hooks.rank_threads = modes.enter_context(emulated_ranks(gpus))
             if checked:
                 modes.enter_context(session(written))

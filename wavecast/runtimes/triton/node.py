@@ -131,12 +131,16 @@ class NodeHooks(ExecutingHooks):
             member=TeamMember(f"GPU {here}", memory_of, location_suffix(script_line())),
         )
         references = [values]
+        accesses = None if self.checks is None else self.checks.accesses
+        submission = 0 if accesses is None else accesses.on_submit(ranges)
 
         def execute() -> None:
             try:
                 run()
             finally:
                 references.clear()
+                if accesses is not None:
+                    accesses.on_end(submission)
 
         self.gpus.queue().submit(execute)
 

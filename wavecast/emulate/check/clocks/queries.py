@@ -78,7 +78,7 @@ class ClockQueries:
             return int(not clock)
         if record.group is not None:
             rows = clock.rows(record.group)
-            if rows is not None and _reaches(rows, record, stored):
+            if rows is not None and reaches(rows, record, stored):
                 self._keep(thread, record, rows, shared=clock is thread.group.shared)
                 return 0
         if foreign and self._behind(thread, clock, record, stored):
@@ -87,7 +87,7 @@ class ClockQueries:
         coherent = (mine in ATOMIC if loads else record.atomicity in ATOMIC) and not narrow
         if coherent and record.group is not None:
             rows = self.events.observable(thread).far.rows(record.group)
-            if rows is not None and _reaches(rows, record, stored):
+            if rows is not None and reaches(rows, record, stored):
                 return 0
         if self._is_synchronised(thread.group, record, address & ~3, coherent=coherent):
             return 0
@@ -125,7 +125,7 @@ class ClockQueries:
             return False
         if record.group is None:
             rows = _EVERYTHING
-        elif not _reaches(rows, record, stored):
+        elif not reaches(rows, record, stored):
             return False
         self._keep(thread, record, rows, shared=clock is thread.group.shared)
         return True
@@ -188,7 +188,7 @@ class ClockQueries:
         return best
 
 
-def _reaches(rows: np.ndarray, record: MemoryRecord, stored: bool) -> bool:
+def reaches(rows: np.ndarray, record: MemoryRecord, stored: bool) -> bool:
     return rows[record.wave, column(record, stored=stored)] >= record.number
 
 
@@ -208,4 +208,4 @@ def _lack(release: Release, record: MemoryRecord, stored: bool, gpu: int) -> Lac
     return Lack.WRITE_BACK if stored and is_complete else Lack.WAIT
 
 
-__all__ = ["ClockQueries", "LaunchHistory"]
+__all__ = ["ClockQueries", "LaunchHistory", "reaches"]
