@@ -41,6 +41,7 @@ from wavecast.emulate.check.record_arrays import (
 from wavecast.emulate.check.record_filters import is_by_hand, is_of_compiler, without_consequences
 from wavecast.emulate.check.registers.undefined import Undefined
 from wavecast.emulate.check.session import CheckSession
+from wavecast.emulate.check.shadow import DWORD_BYTES
 from wavecast.emulate.check.updates.lost_updates import UPDATE_WORDS
 from wavecast.emulate.check.updates.unreset import LaunchArrivals
 from wavecast.emulate.check.workgroups.exits import Exits
@@ -104,7 +105,8 @@ class CheckWatch:
             )
         else:
             atomics = self.bounds.accessed_ranges(code.accesses.atomic, ranges)
-            self.shadows = launch_records(ranges, stored, observed, atomics)
+            parted = self.bounds.accessed_ranges(code.partial_stores, ranges)
+            self.shadows = launch_records(ranges, stored, observed, atomics, parted)
         self.reserve = memory_reserve(kernel, self.shadows)
         self.table = np.zeros((len(ranges), records.TABLE_WORDS), np.uint64)
         for row, arrays in zip(self.table, self.shadows, strict=True):
@@ -192,6 +194,8 @@ class CheckWatch:
         aside = hostmemory.zeros(ASIDE_WORDS * dwords, np.uint64)
         context[log.LDS_WRITES], context[log.LDS_READS] = writes.ctypes.data, reads.ctypes.data
         context[log.LDS_ASIDE] = aside.ctypes.data
+        parts = hostmemory.zeros(DWORD_BYTES * (dwords + 1), np.uint64)
+        context[log.LDS_PARTS] = parts.ctypes.data
         tags_of_lds = TagMemory(dwords, self.waves)
         tags_of_lds.attach(context)
         context[log.SHADOWS] = self.table.ctypes.data
@@ -219,6 +223,7 @@ class CheckWatch:
             writes,
             reads,
             aside,
+            parts,
             tags,
             scratch,
         ]

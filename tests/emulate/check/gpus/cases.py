@@ -244,6 +244,22 @@ def _freed(bench: Bench, mistake: bool) -> None:
     torch.cuda.synchronize(1)
 
 
+def _hidden_half(bench: Bench, mistake: bool) -> None:
+    """GPU 0 stores one half of each dword, GPU 1 the other one, and then it loads the first."""
+    x, out = (bench.zeros(2 * N, dtype=torch.int16) for _ in range(2))
+    launch, event = memory.every_other[(1,)], torch.cuda.Event()
+    for gpu in range(2):
+        with torch.cuda.device(gpu):
+            launch(x, out, gpu, STORES=True, N=N, **ONE)
+            if not gpu:
+                event.record()
+        bench.settle(gpu)
+    with torch.cuda.device(1):
+        if not mistake:
+            torch.cuda.current_stream().wait_event(event)
+        launch(x, out, 0, STORES=False, N=N, **ONE)
+
+
 def _no_event(bench: Bench, mistake: bool) -> None:
     x, out = bench.zeros(N), bench.empty(N, gpu=1)
     event = torch.cuda.Event()
@@ -370,6 +386,8 @@ CASES: Final = (
          memory.atomic_sum, ("load",)),
     Case("both store", "two ranks store different results to one place", RACE, _both_store,
          memory.both_store, ("store",)),
+    Case("hidden half", "a half of a dword is loaded of which the reader has stored the other",
+         RACE, _hidden_half, memory.every_other, ("load",)),
     Case("no event", "a launch does not wait for the other GPU's stream", RACE, _no_event,
          memory.copy, ("load",)),
     Case("early event", "the event is recorded before the launch", RACE, _early_event,

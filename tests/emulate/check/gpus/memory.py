@@ -142,6 +142,16 @@ def through_table(heaps, counter, out, rank, N: tl.constexpr):
 
 
 @triton.jit
+def every_other(x, out, first, STORES: tl.constexpr, N: tl.constexpr):
+    """Every other element, from the first one or the second one on."""
+    offs = 2 * tl.arange(0, N) + first
+    if STORES:
+        tl.store(x + offs, offs.to(tl.int16))  # planted: store
+    else:
+        tl.store(out + tl.arange(0, N), tl.load(x + offs))  # planted: load
+
+
+@triton.jit
 def fill(x, value, N: tl.constexpr):
     offs = tl.arange(0, N)
     tl.store(x + offs, offs + value)  # planted: store

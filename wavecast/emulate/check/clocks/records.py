@@ -24,6 +24,8 @@ from wavecast.emulate.check.shadow import ShadowField
 GROUP, WAVE = ShadowField(0, 27), ShadowField(27, 6)
 """Workgroup + 1 and wave + 1."""
 BYTES, ATOMICITY, STREAM = ShadowField(33, 4), ShadowField(37, 3), ShadowField(40, 2)
+HIDES = ShadowField(45, 1)
+"""Whether a store hides others of bytes of the dword that it has not stored (`PARTS`)."""
 VOLATILE, DECIDES = ShadowField(42, 1), ShadowField(43, 1)
 SYSTEM = ShadowField(44, 1)
 """Whether an access is of system scope; only where launches of several GPUs are compared."""
@@ -46,6 +48,11 @@ PLAIN_WRITE, PLAIN_READ, OTHER_GROUP, OTHER_WAVE = range(4)
 """The last store before atomic ones; the last load before atomic ones; the last atomic store of
 another workgroup than that of the last store; of another wave of its workgroup."""
 ASIDE_RECORDS = 4
+PARTS = ASIDE + 1
+"""An array of `PART_WORDS` words per dword: of the bytes that its last store has not stored, the
+last stores. 0 for none."""
+PART_WORDS = 8
+assert PARTS < TABLE_WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +96,7 @@ __all__ = [
     "BYTES",
     "DECIDES",
     "GROUP",
+    "HIDES",
     "INSTRUCTION",
     "LAUNCH",
     "LOADER",
@@ -98,6 +106,8 @@ __all__ = [
     "NUMBER",
     "OTHER_GROUP",
     "OTHER_WAVE",
+    "PARTS",
+    "PART_WORDS",
     "PEERS",
     "PLAIN_READ",
     "PLAIN_WRITE",

@@ -45,7 +45,7 @@ SCALAR = "scalar"
 """Mode of scalar loads. Compilers widen them, so what else they read is not compared with anything
 but records."""
 COUNTED_AS_STORE, RELEASES_TRAIT, OBSERVES, ZERO = "v", "r", "w", "z"
-SYSTEM_TRAIT = "y"
+SYSTEM_TRAIT, PARTS_TRAIT = "y", "m"
 
 
 class GlobalAccess:
@@ -184,6 +184,7 @@ def _peers(traits: str) -> int:
 __all__ = [
     "COUNTED_AS_STORE",
     "OBSERVES",
+    "PARTS_TRAIT",
     "RELEASES_TRAIT",
     "SCALAR",
     "SYSTEM_TRAIT",

@@ -17,9 +17,18 @@ import numpy as np
 
 from wavecast.emulate.check.clocks.atomicity import ATOMIC
 from wavecast.emulate.check.clocks.queries import reaches
-from wavecast.emulate.check.clocks.records import BYTES, LAUNCH, NUMBER, MemoryRecord
+from wavecast.emulate.check.clocks.records import (
+    BYTES,
+    HIDES,
+    LAUNCH,
+    NUMBER,
+    PART_WORDS,
+    MemoryRecord,
+)
+from wavecast.emulate.check.gpus.memory import MemoryRecords
 from wavecast.emulate.check.gpus.order import CheckedLaunch, GpuOrder
 from wavecast.emulate.check.gpus.stream_order import Before
+from wavecast.emulate.check.shadow import DWORD_BYTES
 from wavecast.emulate.reports import Kind, Report
 from wavecast.emulate.tensors import AddressInterval
 from wavecast.isa.instruction import SourceLocation
@@ -119,17 +128,12 @@ class HostAccesses:
         memory = self.order.memory.at(access.storage)
         if memory is None:
             return
-        arrays = [(memory.writes, True)]
-        if access.stores:
-            arrays += [(reads, False) for reads in memory.reads]
         seen: set[tuple[int, int, bool]] = set()
-        for (records, numbers), stored in arrays:
-            for first, end in access.rows:
-                start, stop = (first - access.storage[0]) // 4, (end - access.storage[0] + 3) // 4
-                touched = _bytes_touched(records[start:stop], first, end)
-                for record, dword in self._unordered(
-                    touched, numbers[start:stop], access, stored=stored
-                ):
+        for first, end in access.rows:
+            start, stop = (first - access.storage[0]) // 4, (end - access.storage[0] + 3) // 4
+            for records, numbers, stored in _records_of(memory, slice(start, stop), access.stores):
+                touched = _bytes_touched(records, first, end)
+                for record, dword in self._unordered(touched, numbers, access, stored=stored):
                     key = record.launch, record.instruction, stored
                     if key not in seen:
                         seen.add(key)
@@ -222,6 +226,27 @@ class HostAccesses:
             addresses=(address,),
             gpu=access.gpu,
         )
+
+
+def _records_of(
+    memory: MemoryRecords, dwords: slice, stores: bool
+) -> Iterator[tuple[np.ndarray, np.ndarray, bool]]:
+    """The records of some dwords that an access may race with, their second words, and whether they
+    are of stores."""
+    records, numbers = (array[dwords] for array in memory.writes)
+    yield records, numbers, True
+    if (records >> np.uint64(HIDES.first) & np.uint64(1)).any():
+        rows = memory.parts.reshape(-1, PART_WORDS)[dwords]
+        hides = records >> np.uint64(HIDES.first) & np.uint64(1) != 0
+        for byte in range(DWORD_BYTES):
+            bit = np.uint64(1 << BYTES.first + byte)
+            others = np.uint64(BYTES.mask << BYTES.first) ^ bit
+            hidden = hides & (records & bit == 0)
+            whose = np.where(hidden, rows[:, byte] & ~others, np.uint64(0))
+            yield whose, rows[:, DWORD_BYTES + byte], True
+    if stores:
+        for records, numbers in memory.reads:
+            yield records[dwords], numbers[dwords], False
 
 
 def _bytes_touched(records: np.ndarray, first: int, end: int) -> np.ndarray:

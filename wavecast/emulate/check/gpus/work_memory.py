@@ -13,9 +13,18 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from wavecast.emulate.check.clocks.atomicity import ATOMIC
-from wavecast.emulate.check.clocks.records import ATOMICITY, BYTES, INSTRUCTION
+from wavecast.emulate.check.clocks.records import (
+    ATOMICITY,
+    BYTES,
+    HIDES,
+    INSTRUCTION,
+    PART_WORDS,
+    PARTS,
+    WRITES,
+)
 from wavecast.emulate.check.gpus.stream_order import Before
 from wavecast.emulate.check.gpus.work_order import StreamWork, WorkOrder
+from wavecast.emulate.check.shadow import DWORD_BYTES
 from wavecast.emulate.hostmemory import sparse_zeros
 from wavecast.emulate.reports import Kind, Report
 from wavecast.emulate.tensors import AddressInterval
@@ -42,12 +51,15 @@ class PendingBytes:
 
 @dataclass(slots=True)
 class _Memory:
-    """The records of an allocation: two arrays per kind of access, works and sites."""
+    """The records of an allocation: two arrays per kind of access, works and sites. `parts` has the
+    last stores of each byte of dwords that the last store of the dword has not stored, once there
+    are any."""
 
     first: int
     end: int
     writers: tuple[np.ndarray, np.ndarray]
     readers: dict[int, tuple[np.ndarray, np.ndarray]] = field(default_factory=dict)
+    parts: list[tuple[np.ndarray, np.ndarray]] = field(default_factory=list)
 
     @classmethod
     def of(cls, memory: AddressInterval) -> _Memory:
@@ -57,6 +69,19 @@ class _Memory:
         if queue not in self.readers:
             self.readers[queue] = _arrays((self.first, self.end))
         return self.readers[queue]
+
+    def keep_parts(self, dwords: np.ndarray, sites: np.ndarray) -> None:
+        """Keep what stores of `sites` to some dwords are about to hide of the last stores."""
+        works, before = (array[dwords] for array in self.writers)
+        left = (before & ~sites) >> _BYTES
+        if not self.parts and left.any():
+            self.parts = [_arrays((self.first, self.end)) for _ in range(DWORD_BYTES)]
+        for byte, (part_works, part_sites) in enumerate(self.parts):
+            bit = np.uint32(1 << _BYTES + byte)
+            part_works[dwords[sites & bit != 0]] = 0
+            hidden = left >> np.uint32(byte) & np.uint32(1) != 0
+            part_works[dwords[hidden]] = works[hidden]
+            part_sites[dwords[hidden]] = before[hidden] & np.uint32((1 << _BYTES) - 1) | bit
 
 
 def _arrays(memory: AddressInterval) -> tuple[np.ndarray, np.ndarray]:
@@ -90,7 +115,7 @@ class WorkMemory:
             allocation = self._memory[memory[0]] = _Memory.of(memory)
         accesses = list(accesses)
         for stores, dwords, sites in accesses:
-            other = [(allocation.writers, True)]
+            other = [(arrays, True) for arrays in (allocation.writers, *allocation.parts)]
             if stores:
                 other += [(reader, False) for queue, reader in allocation.readers.items()]
             for (works, theirs), stored in other:
@@ -101,6 +126,8 @@ class WorkMemory:
                     report = self._report(work, mine, how, self.order.work(number), site)
                     reports.append(report(name_of(address), address))
         for stores, dwords, sites in accesses:
+            if stores:
+                allocation.keep_parts(dwords, sites)
             arrays = allocation.writers if stores else allocation.readers_of(work.queue)
             arrays[0][dwords], arrays[1][dwords] = work.number, sites
         self._keep_pending(work, memory, accesses)
@@ -136,7 +163,7 @@ class WorkMemory:
         for memory, arrays in zip(ranges, shadows, strict=True):
             if not arrays[0].size:
                 continue
-            accesses = []
+            accesses = [(True, *hidden) for hidden in _hidden_stores(arrays)]
             for stores, records in ((True, arrays[0]), (False, arrays[2])):
                 dwords = np.flatnonzero(records)
                 if len(dwords):
@@ -249,6 +276,20 @@ class WorkMemory:
             )
 
         return report_at
+
+
+def _hidden_stores(arrays: tuple[np.ndarray, ...]) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """The dwords of which a kernel's last store hides others, by byte, and the sites of these."""
+    if not arrays[PARTS].size:
+        return
+    hiding = np.flatnonzero(arrays[WRITES] >> np.uint64(HIDES.first) & np.uint64(1))
+    rows = arrays[PARTS].reshape(-1, PART_WORDS)[hiding]
+    for byte in range(DWORD_BYTES):
+        bit = np.uint64(1 << BYTES.first + byte)
+        hidden = (rows[:, byte] != 0) & (arrays[WRITES][hiding] & bit == 0)
+        if hidden.any():
+            others = np.uint64(BYTES.mask << BYTES.first) ^ bit
+            yield hiding[hidden], _sites(rows[hidden, byte] & ~others)
 
 
 def _sites(records: np.ndarray) -> np.ndarray:
