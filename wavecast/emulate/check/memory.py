@@ -228,7 +228,7 @@ class MemoryChecks(Observer):
             if instruction.index in self.found.observing:
                 traits += global_access.OBSERVES
         traits += self._with_records_aside() + self._deciding(instruction)
-        if self.across and self._reaches_all_gpus(instruction, atomicity):
+        if self._reaches_all_gpus(instruction, atomicity):
             traits += global_access.SYSTEM_TRAIT
         return traits + self.across + lds
 

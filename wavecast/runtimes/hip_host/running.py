@@ -91,7 +91,9 @@ class ProgramRun:
         if self.checking is None:
             return None
         session, written = self.checking.session, WrittenBytes()
-        order = ProgramOrder(self.device.target, session.report, Path(command[0]), written)
+        order = ProgramOrder(
+            self.device.target, session.report, Path(command[0]), written, self.devices
+        )
         session.bytes_written, session.works = written, order
         return order
 

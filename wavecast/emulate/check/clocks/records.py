@@ -28,7 +28,7 @@ HIDES = ShadowField(45, 1)
 """Whether a store hides others of bytes of the dword that it has not stored (`PARTS`)."""
 VOLATILE, DECIDES = ShadowField(42, 1), ShadowField(43, 1)
 SYSTEM = ShadowField(44, 1)
-"""Whether an access is of system scope; only where launches of several GPUs are compared."""
+"""Whether an access is of system scope."""
 INSTRUCTION = ShadowField(48, 16)
 NUMBER, LOADER = ShadowField(0, NUMBER_BITS), ShadowField(32, 16)
 LAUNCH = ShadowField(48, 16)
@@ -58,7 +58,7 @@ assert PARTS < TABLE_WORDS
 @dataclass(frozen=True, slots=True)
 class MemoryRecord:
     """A record outside native code. `group` is None for several; `wave` counts from 0. `launch` is
-    0 where launches are not compared; `system` is not set there."""
+    0 where launches are not compared."""
 
     group: int | None
     wave: int

@@ -20,6 +20,7 @@ from wavecast.emulate.check.clocks.records import (
     INSTRUCTION,
     PART_WORDS,
     PARTS,
+    SYSTEM,
     WRITES,
 )
 from wavecast.emulate.check.gpus.stream_order import Before
@@ -32,6 +33,8 @@ from wavecast.isa.instruction import SourceLocation
 
 _ATOMIC, _BYTES = 1 << 17, 18
 """Bits of a site: the instruction + 1 of a kernel below, the bytes of the dword above."""
+_SYSTEM = 1 << _BYTES + DWORD_BYTES
+"""Bit of a site of system scope."""
 _WHOLE = 0xF << _BYTES
 _MOST_RUNS = 1 << 10
 """Pieces of memory that a work has touched and the host must not: more are not followed."""
@@ -73,7 +76,7 @@ class _Memory:
     def keep_parts(self, dwords: np.ndarray, sites: np.ndarray) -> None:
         """Keep what stores of `sites` to some dwords are about to hide of the last stores."""
         works, before = (array[dwords] for array in self.writers)
-        left = (before & ~sites) >> _BYTES
+        left = (before & ~sites & _WHOLE) >> _BYTES
         if not self.parts and left.any():
             self.parts = [_arrays((self.first, self.end)) for _ in range(DWORD_BYTES)]
         for byte, (part_works, part_sites) in enumerate(self.parts):
@@ -81,7 +84,7 @@ class _Memory:
             part_works[dwords[sites & bit != 0]] = 0
             hidden = left >> np.uint32(byte) & np.uint32(1) != 0
             part_works[dwords[hidden]] = works[hidden]
-            part_sites[dwords[hidden]] = before[hidden] & np.uint32((1 << _BYTES) - 1) | bit
+            part_sites[dwords[hidden]] = before[hidden] & np.uint32(~_WHOLE & 0xFFFFFFFF) | bit
 
 
 def _arrays(memory: AddressInterval) -> tuple[np.ndarray, np.ndarray]:
@@ -98,7 +101,23 @@ class WorkMemory:
         self.shared: list[AddressInterval] = []
         """Memory that host and devices access."""
         self.pending: list[PendingBytes] = []
+        self._grains: dict[AddressInterval, bool] = {}
         self._memory: dict[int, _Memory] = {}
+
+    def set_grain(self, memory: AddressInterval, coarse: bool | None) -> None:
+        """Memory is coarse-grained or not, other than its kind; None as its kind is."""
+        self._grains.pop(memory, None)
+        if coarse is not None:
+            self._grains[memory] = coarse
+
+    def is_coarse(self, address: int) -> bool:
+        """Whether memory is coarse-grained: coherent between devices, and with the host, where
+        kernels end. That of `hipMalloc` is, that of the host is not (HIP programming guide,
+        "Coherence control")."""
+        for (first, end), coarse in reversed(self._grains.items()):
+            if first <= address < end:
+                return coarse
+        return not any(first <= address < end for first, end in self.shared)
 
     def touch(
         self,
@@ -119,7 +138,8 @@ class WorkMemory:
             if stores:
                 other += [(reader, False) for queue, reader in allocation.readers.items()]
             for (works, theirs), stored in other:
-                pairs = self._racing_pairs(work, works[dwords], theirs[dwords], sites)
+                coarse = self.is_coarse(memory[0])
+                pairs = self._racing_pairs(work, works[dwords], theirs[dwords], sites, coarse)
                 for at, number, site, mine in pairs:
                     address = memory[0] + 4 * int(dwords[at])
                     how = (stores, stored)
@@ -190,13 +210,19 @@ class WorkMemory:
             return []
         work, (text, there) = access.work, _site_of(access.work, access.site)
         did = "writes" if access.written else "reads"
+        how = "synchronise with the stream, an event behind it, or the device"
+        if access.site & _ATOMIC and self.is_coarse(address):
+            how += (
+                ". The memory is coarse-grained: what a kernel stores there may be seen when "
+                "it has ended; in hipHostMallocCoherent memory the host may wait for a flag"
+            )
         return [
             Report(
                 kind=Kind.HOST_RACE,
                 kernel="the host",
                 target=self.target,
                 message=f"touches memory at {address:#x} that {work.description} {did}, and has "
-                "not waited for it: synchronise with the stream, an event behind it, or the device",
+                f"not waited for it: {how}",
                 instruction=location.line if location is not None else 0,
                 text="access of the host",
                 location=location,
@@ -215,8 +241,9 @@ class WorkMemory:
     ) -> None:
         if not any(first <= memory[0] < end for first, end in self.shared):
             return
-        if any(stores and (sites & _ATOMIC).any() for stores, _, sites in accesses):
-            return  # a flag, for which the host may wait
+        is_flag = any(stores and (sites & _ATOMIC).any() for stores, _, sites in accesses)
+        if is_flag and not self.is_coarse(memory[0]):
+            return  # for which the host may wait
         for stores, dwords, sites in accesses:
             runs = np.split(np.arange(len(dwords)), np.flatnonzero(np.diff(dwords) != 1) + 1)
             if len(runs) <= _MOST_RUNS:
@@ -227,7 +254,12 @@ class WorkMemory:
                     self.pending.append(PendingBytes(first, end, stores, work, site))
 
     def _racing_pairs(
-        self, work: StreamWork, works: np.ndarray, sites: np.ndarray, mine: np.ndarray
+        self,
+        work: StreamWork,
+        works: np.ndarray,
+        sites: np.ndarray,
+        mine: np.ndarray,
+        coarse: bool,
     ) -> Iterator[tuple[int, int, int, int]]:
         """The first dword of each pair of sites that race: its index, the other work and site,
         and the site of this one."""
@@ -237,7 +269,11 @@ class WorkMemory:
         if not numbers:
             return
         atomic = (sites & mine & _ATOMIC) != 0
-        overlap = (sites >> _BYTES & mine >> _BYTES) != 0
+        others = [n for n in numbers if self.order.work(n).device != work.device]
+        if others:
+            narrow = coarse | ((sites & mine & _SYSTEM) == 0)
+            atomic &= ~(np.isin(works, others) & narrow)
+        overlap = (sites & mine & _WHOLE) != 0
         clash = np.isin(works, numbers) & overlap & ~atomic
         indices = np.flatnonzero(clash)
         keys = np.stack([works[indices], sites[indices], mine[indices]], axis=1)
@@ -257,14 +293,21 @@ class WorkMemory:
         other_text, other_location = _site_of(other, other_site)
         verb = work.verb or ("overwrites" if how[0] else "reads")
         did = "writes" if how[1] else "reads"
+        across = work.device != other.device
+        lack = "no event or wait of the host orders the two"
+        if site & other_site & _ATOMIC:
+            lack += (
+                ". Atomic operations of two GPUs are so at system scope (atomicAdd_system and its "
+                "like, __HIP_MEMORY_SCOPE_SYSTEM) and in memory that is not coarse-grained "
+                "(hipExtMallocWithFlags, hipMallocManaged, hipHostMalloc)"
+            )
 
         def report_at(where: str, address: int) -> Report:
             return Report(
-                kind=Kind.LAUNCH_RACE,
+                kind=Kind.GPU_RACE if across else Kind.LAUNCH_RACE,
                 kernel=work.name,
                 target=self.target,
-                message=f"in {work.where} {verb} what {other.description} {did} at {where}: no "
-                "event or wait of the host orders the two",
+                message=f"in {work.where} {verb} what {other.description} {did} at {where}: {lack}",
                 instruction=max(0, (site & 0xFFFF) - 1),
                 text=text,
                 location=location,
@@ -273,6 +316,8 @@ class WorkMemory:
                 other_text=other_text,
                 other_location=other_location,
                 other_kernel=other.name,
+                gpu=work.device if across else None,
+                other_gpu=other.device if across else None,
             )
 
         return report_at
@@ -298,7 +343,9 @@ def _sites(records: np.ndarray) -> np.ndarray:
     atomicity = records >> np.uint64(ATOMICITY.first) & np.uint64(ATOMICITY.mask)
     atomic = np.isin(atomicity, [int(kind) for kind in ATOMIC])
     bytes_ = records >> np.uint64(BYTES.first) & np.uint64(BYTES.mask)
+    system = records >> np.uint64(SYSTEM.first) & np.uint64(1)
     sites = instruction | bytes_ << np.uint64(_BYTES) | atomic * np.uint64(_ATOMIC)
+    sites |= system * np.uint64(_SYSTEM)
     return sites.astype(np.uint32)
 
 
