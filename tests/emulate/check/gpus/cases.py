@@ -31,6 +31,17 @@ def _hand_over(**wrong: str) -> Callable[[Bench, bool], None]:
     return run
 
 
+def _polled(**wrong: str) -> Callable[[Bench, bool], None]:
+    right = {"ACQUIRE": "acquire", "ACQUIRED": "sys"}
+
+    def run(bench: Bench, mistake: bool) -> None:
+        data, counter, out = bench.zeros(2 * N), bench.zeros(1), bench.empty(2 * N, gpu=1)
+        how, launch = right | (wrong if mistake else {}), signals.barrier_poll[(1,)]
+        bench.each(lambda rank: launch(data, counter, out, rank, **how, N=N, **ONE))
+
+    return run
+
+
 def _sent(kernel: Any, flags: int = 1) -> Callable[[Bench, bool], None]:
     """A kernel of data on GPU 0, a flag and a result on GPU 1."""
 
@@ -317,6 +328,10 @@ CASES: Final = (
          _hand_over(ACQUIRED="gpu"), signals.hand_over, ("acquire",)),
     Case("acquire of the workgroup", "the poll is of workgroup scope", RACE,
          _hand_over(ACQUIRED="cta"), signals.hand_over, ("acquire",)),
+    Case("relaxed barrier", "the poll of a barrier is relaxed, behind an arrival that is not", RACE,
+         _polled(ACQUIRE="relaxed"), signals.barrier_poll, ("arrival", "poll")),
+    Case("barrier of the GPU", "the poll of a barrier is of agent scope, the arrival is not", RACE,
+         _polled(ACQUIRED="gpu"), signals.barrier_poll, ("arrival", "poll")),
     Case("signal first", "the data are stored behind their signal", RACE,
          _sent(signals.signal_first), signals.signal_first, ("signal",)),
     Case("read early", "the data are loaded ahead of the poll", RACE,

@@ -39,6 +39,20 @@ def hand_over(
 
 
 @triton.jit
+def barrier_poll(
+    data, counter, out, rank, ACQUIRE: tl.constexpr, ACQUIRED: tl.constexpr, N: tl.constexpr
+):
+    """A barrier of two ranks: a rank arrives at system scope, and polls what it has added to. LLVM
+    gives the poll the line of the arrival."""
+    offs = tl.arange(0, N)
+    tl.store(data + rank * N + offs, offs + rank)
+    tl.atomic_add(counter, 1, sem="release", scope="sys")  # planted: arrival
+    while tl.atomic_add(counter, 0, sem=ACQUIRE, scope=ACQUIRED) < 2:  # planted: poll
+        pass
+    tl.store(out + rank * N + offs, tl.load(data + (1 - rank) * N + offs))
+
+
+@triton.jit
 def signal_first(data, flag, out, rank, WRONG: tl.constexpr, N: tl.constexpr):
     offs = tl.arange(0, N)
     if rank == 0:
