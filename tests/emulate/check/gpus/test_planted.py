@@ -27,6 +27,8 @@ KINDS = {kind.rule for kind in Kind}
 QUICK = (
     *("release missing", "acquire of the GPU", "read early", "buffer reused", "signal twice"),
     *("wrong flag", "rank number", "no event", "early event", "wrong device"),
+    *("counter of the GPU", "buffer reused by a launch", "both receive", "sizes of a collective"),
+    *("peer's stores read", "reset early", "copy not awaited", "staging buffer reused"),
 )
 DOCUMENT = Path(__file__).parents[4] / "docs" / "multi-gpu.md"
 
