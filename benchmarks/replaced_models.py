@@ -21,6 +21,7 @@ import transformers
 import wavecast
 from wavecast.arch.systems import system as find_system
 from wavecast.pipeline.explain.steps import Given, explain_launch
+from wavecast.pipeline.models.replacing import ReplacedModule
 from wavecast.runtimes.triton import capture
 
 TOKENS = 512
@@ -91,7 +92,7 @@ def _check(name: str, system: str) -> str:
     inputs = _inputs(model)
     account = wavecast.ops.replace(model, inputs=inputs, system=system)
     promise = account.predicted
-    assert promise is not None
+    assert isinstance(promise, ReplacedModule)
     device = find_system(system).device
     with torch.no_grad(), capture(device) as launches:
         model(inputs)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from types import SimpleNamespace
 from typing import Any
 
@@ -140,11 +139,12 @@ def test_a_fork_is_refused_instead_of_waiting_for_ever(node: GpuNode) -> None:
     assert ended[-1] == processes.Ended()
 
 
-def test_a_launch_that_has_waited_long_sleeps_no_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_launch_that_has_waited_long_sleeps_no_longer() -> None:
     slept: list[float] = []
-    monkeypatch.setattr(time, "sleep", slept.append)
-    team = SimpleNamespace(idle=lambda *_, **__: None)
+    team = SimpleNamespace(
+        idle=lambda *_: None, publications=0, rest=lambda _, seconds: slept.append(seconds)
+    )
     for idle in (2, 8, 100_000):
-        waiting: Any = SimpleNamespace(idle=idle, team=team)
+        waiting: Any = SimpleNamespace(idle=idle, team=team, publications=0)
         engine._Worker._leave_the_host(waiting, 1)
     assert slept[0] < slept[1] == slept[2] < 0.1

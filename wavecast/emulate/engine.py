@@ -128,6 +128,8 @@ def run(
     )
     attach = watch.attach if watch is not None else None
     team, shared = Team() if team is None else team, team is not None
+    if watch is not None and shared:
+        watch.follow(team)
     crowd = _Crowd(watch)
     workers = [_Worker(grid, team, attach, member, crowd, calls) for _ in range(threads)]
     success = False
@@ -243,6 +245,8 @@ class _Worker:
         self.current = self._resident()
         self.patience, self.slices = _PATIENCE, 0
         self.still, self.epoch = 0, 0
+        self.publications = 0
+        """Those of the team when the current round over the workgroups began."""
         self.idle = 0
         """Calls of the native loop since one of this worker's workgroups has moved."""
 
@@ -263,6 +267,8 @@ class _Worker:
                     raise ExecutionError(f"{self.grid.name}: stopped before its end")
                 if self.crowd.watch is not None:
                     self.crowd.watch.check_memory()
+            if self.crowd.watch is not None:
+                self.crowd.watch.on_worker_end()
         except BaseException as error:
             self.error = error
             self.grid.failed[0] = 1
@@ -342,12 +348,14 @@ class _Worker:
         rounds, rest = divmod(self.idle, residents)
         if rest or rounds < _EAGER_ROUNDS:
             return
-        self.team.idle(id(self), idle=True)
-        time.sleep(_PAUSE * 2 ** min(rounds - _EAGER_ROUNDS, _MOST_DOUBLINGS))
+        self.team.idle(id(self), self.publications)
+        seconds = _PAUSE * 2 ** min(rounds - _EAGER_ROUNDS, _MOST_DOUBLINGS)
+        self.team.rest(self.publications, seconds)
+        self.publications = self.team.publications
 
     def _reset_idle(self) -> None:
         if self.idle:
-            self.team.idle(id(self), idle=False)
+            self.team.on_move(id(self))
         self.still = self.idle = 0
         self.team.on_change()
 
@@ -361,7 +369,8 @@ class _Worker:
         if member is None:
             return [line for resident in residents for line in resident.waits()]
         polled = [line for resident in residents for line in resident.polls(member.memory)]
-        return [f"{member.name}: {_first(polled)}"]
+        launched = f" (launched{member.location})" if member.location else ""
+        return [f"{member.name}{launched}: {_first(polled)}"]
 
     def _deadlock(self, lines: list[str]) -> str:
         text = "; ".join(lines) if self.member is not None else _first(lines)

@@ -15,6 +15,7 @@ from wavecast.compile.codeobject import Launch
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.lower.observer import Observer, Observers
 from wavecast.emulate.reports import Report
+from wavecast.emulate.team import Team
 from wavecast.isa.program import Kernel
 
 
@@ -41,11 +42,17 @@ class LaunchWatch(Protocol):
         """A host thread is between two slices. Raises UsageError where what the mode records does
         not fit into memory, which ends the launch."""
 
+    def follow(self, team: Team) -> None:
+        """Launches of a team run at once with this one."""
+
     def attach(self, context: np.ndarray) -> None:
         """Fill the words of a host thread's context (uint64) that the mode's code reads."""
 
     def on_fault(self, report: Report) -> None:
         """The launch has ended at an access to memory that it does not have."""
+
+    def on_worker_end(self) -> None:
+        """A host thread has run its last workgroup; others of the team wait for none of it."""
 
     def close(self, *, failed: bool) -> None:
         """The launch has ended; `failed` when it broke off."""
@@ -117,6 +124,10 @@ class Watches(LaunchWatch):
         for watch in self.watches:
             watch.check_memory()
 
+    def follow(self, team: Team) -> None:
+        for watch in self.watches:
+            watch.follow(team)
+
     def attach(self, context: np.ndarray) -> None:
         for watch in self.watches:
             watch.attach(context)
@@ -124,6 +135,10 @@ class Watches(LaunchWatch):
     def on_fault(self, report: Report) -> None:
         for watch in self.watches:
             watch.on_fault(report)
+
+    def on_worker_end(self) -> None:
+        for watch in self.watches:
+            watch.on_worker_end()
 
     def close(self, *, failed: bool) -> None:
         for watch in self.watches:

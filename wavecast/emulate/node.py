@@ -35,6 +35,7 @@ MOST_GPUS: Final = 64
 and 64 per rack. Every one takes a host thread per stream."""
 THREAD_PREFIX: Final = "wavecast-"
 """What names of the emulator's own threads start with: they are not host threads of programs."""
+_SETTLING_LOOK: Final = 0.0002
 _LOOK: Final = 0.2
 """Seconds between looks of a host thread that waits, so that Ctrl-C works."""
 
@@ -68,6 +69,8 @@ class LaunchQueue:
         self.node, self.gpu, self.number = node, gpu, number
         self.submitted = self.ended = 0
         self.state = QueueState.IDLE
+        self._awaited: Marker | None = None
+        """What its host thread waits for."""
         self._work: deque[tuple[Callable[[], None], Before | None]] = deque()
         self._thread: threading.Thread | None = None
 
@@ -109,14 +112,17 @@ class LaunchQueue:
         """Whether its host thread will start something by itself. To be asked under `changed`."""
         if self.state is QueueState.IDLE:
             return bool(self._work)
+        if self._awaited is not None:
+            return self._awaited.is_reached
         thread = self._thread.ident if self._thread is not None else None
         return self.state is QueueState.BUSY and not self.node.team.runs(thread)
 
     def _wait(self, marker: Marker) -> None:
         node = self.node
         with node.changed:
-            self.state = QueueState.WAITING
+            self.state, self._awaited = QueueState.WAITING, marker
             node.changed.wait_for(lambda: marker.is_reached or node.closed)
+            self.state, self._awaited = QueueState.BUSY, None
         if node.order is not None:
             node.order.on_wait(self, marker)
 
@@ -162,7 +168,7 @@ class GpuNode:
         self.count, self.order = count, order
         self.board: RankBoard | None = None
         """Set where ranks may be other processes, forks of this one."""
-        self.team = Team(self._expects_more, self._absent, self._publish)
+        self.team = Team(self._expects_more, self._absent, self._expects_more_soon, self._publish)
         self.changed = threading.Condition(threading.RLock())
         self.closed = False
         self.processes = False
@@ -175,6 +181,7 @@ class GpuNode:
         self._raised: set[int] = set()
         """GPUs whose failure the program has been told of."""
         self._blocked: set[threading.Thread] = set()
+        self._settling: set[threading.Thread] = set()
         self._hosts: set[threading.Thread] = {threading.current_thread()}
 
     def queue(self, gpu: int, number: int = 0) -> LaunchQueue:
@@ -239,14 +246,15 @@ class GpuNode:
         for marker in markers:
             self.wait(marker)
 
-    def wait(self, marker: Marker) -> None:
-        """Wait for a marker. Raises what a launch of its GPU raised, and UsageError in a fork."""
+    def wait(self, marker: Marker, *, orders: bool = True) -> None:
+        """Wait for a marker, without `orders` in a call that does not wait on a GPU. Raises what a
+        launch of its GPU raised, and UsageError in a fork."""
         if not marker.is_reached:
             self.check_process()
             with self.blocking(), self.changed:
                 while not marker.is_reached and not self.closed:
                     self.changed.wait(_LOOK)
-        if self.order is not None:
+        if self.order is not None and orders:
             self.order.host_waited(marker)
         self.raise_failure(marker.queue.gpu)
 
@@ -312,13 +320,35 @@ class GpuNode:
             for queue in self._queues.values():
                 queue.join()
 
+    def settle(self, is_used: Callable[[], bool], seconds: float) -> None:
+        """Wait, at most some seconds, until no launch `is_used`, or all that run wait and none is
+        about to start by itself. The calling thread starts nothing meanwhile."""
+        me, end = threading.current_thread(), time.monotonic() + seconds
+        with self.changed:
+            self._settling.add(me)
+        try:
+            while is_used() and time.monotonic() < end and not self._only_waits():
+                time.sleep(_SETTLING_LOOK)
+        finally:
+            with self.changed:
+                self._settling.discard(me)
+
+    def _only_waits(self) -> bool:
+        return not self._starts_more(set()) and self.team.only_waits()
+
     def _expects_more(self) -> bool:
+        return self._starts_more(self._hosts - self._blocked)
+
+    def _expects_more_soon(self) -> bool:
+        return self._starts_more(self._hosts - self._blocked - self._settling)
+
+    def _starts_more(self, hosts: set[threading.Thread]) -> bool:
+        """Whether a queue starts something by itself, or one of some host threads may."""
         with self.changed:
             if any(queue.expects_more for queue in self._queues.values()):
                 return True
-            running = self._hosts - self._blocked
-        if running and time.monotonic() - self.team.since < PATIENCE:
-            return True
+            if hosts and time.monotonic() - self.team.since < PATIENCE:
+                return True
         return self.is_process and self.rank_board.may_change()
 
     def _publish(self, epoch: int) -> None:

@@ -11,29 +11,36 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
+_LOOK: Final = 0.0002
+"""Seconds between looks of a worker that lets others react."""
 Waits = Callable[[], list[str]]
 """Where the waves of a worker's workgroups wait, one line each."""
 
 
 @dataclass(frozen=True, slots=True)
 class TeamMember:
-    """What a launch is in messages about several: the `name` of its GPU, and whose memory an
-    address is (`memory of GPU 1`, "" where nothing is known)."""
+    """What a launch is in messages about several: the `name` of its GPU, whose memory an address is
+    (`memory of GPU 1`, "" where nothing is known), and `location`, where the host launches it
+    (` at train.py:12`)."""
 
     name: str
     memory: Callable[[int], str]
+    location: str = ""
 
 
 class Team:
     """Workers of one or several launches. `more` tells whether something outside of them may still
     start work: the host, for a node. Without it nothing can. `absent` describes those that run
-    nothing, for the message of a deadlock. `changed` is told the epoch when something changes."""
+    nothing, for the message of a deadlock. `soon` tells the same as `more`, without hosts that wait
+    for what launches do next. `changed` is told the epoch when something changes."""
 
     def __init__(
         self,
         more: Callable[[], bool] | None = None,
         absent: Callable[[], list[str]] | None = None,
+        soon: Callable[[], bool] | None = None,
         changed: Callable[[int], None] | None = None,
     ) -> None:
         self.working = 0
@@ -44,11 +51,19 @@ class Team:
         self.stopped = False
         """Set when every worker is to end with an error at its next step."""
         self._more, self._absent, self._changed = more, absent, changed
+        self._soon = more if soon is None else soon
         self._running: set[int] = set()
-        self._idle: set[int] = set()
+        self._idle: dict[int, int] = {}
+        """By worker that only waits: `publications` when it began the look after which it still
+        waits."""
+        self.publications = 0
+        """How often workers have let others react to what they had stored."""
+        self._reacting: list[int] = []
+        """Host threads that let others react, the first one first."""
         self._stuck: dict[int, Waits] = {}
         self._dead: list[str] = []
         self._lock = threading.Lock()
+        self._published = threading.Condition(self._lock)
 
     def enter(self, workers: int) -> None:
         """The calling host thread runs a launch with some workers from now on."""
@@ -82,22 +97,67 @@ class Team:
             self._dead = []
         self.on_change()
 
-    def idle(self, worker: int, *, idle: bool) -> None:
-        """A worker's workgroups only wait, or do so no longer."""
+    def idle(self, worker: int, publications: int) -> None:
+        """A worker's workgroups only wait, since a look that began after some `publications`."""
         with self._lock:
-            (self._idle.add if idle else self._idle.discard)(worker)
+            self._idle[worker] = publications
+
+    def on_move(self, worker: int) -> None:
+        """A worker's workgroups do not only wait."""
+        with self._lock:
+            self._idle.pop(worker, None)
+
+    def rest(self, publications: int, seconds: float) -> None:
+        """Sleep, at most until another worker lets those that wait react."""
+        with self._lock:
+            self._published.wait_for(lambda: self.publications != publications, seconds)
+
+    def let_others_react(self, seconds: float) -> bool:
+        """Wait until no other worker does anything but wait, and has looked at memory since, and
+        nothing can start. False if that took longer than some `seconds`.
+
+        Of several workers that let others react the last one continues first.
+        """
+        me, end = threading.get_ident(), time.monotonic() + seconds
+        self.on_change()
+        with self._lock:
+            self.publications += 1
+            publication = self.publications
+            self._reacting.append(me)
+            self._published.notify_all()
+        try:
+            while not self._have_reacted(me, publication):
+                if self.stopped or time.monotonic() > end:
+                    return False
+                time.sleep(_LOOK)
+            return True
+        finally:
+            with self._lock:
+                self._reacting.remove(me)
+
+    def _have_reacted(self, me: int, publication: int) -> bool:
+        with self._lock:
+            earlier = self._reacting.index(me)
+            idle = sum(looked >= publication for looked in self._idle.values())
+            more = self._soon is not None and self._soon()
+            return idle + earlier >= self.working - 1 and not more
 
     def others_idle(self, worker: int) -> bool:
         """Whether nothing but a worker may change memory."""
         with self._lock:
-            others = len(self._idle - {worker})
+            others = len(self._idle.keys() - {worker})
             return others >= self.working - 1 and not self._expects_more()
+
+    def only_waits(self) -> bool:
+        """Whether no worker does anything but wait."""
+        with self._lock:
+            return len(self._idle) >= self.working
 
     def left(self, worker: int) -> None:
         """A worker has ended."""
         with self._lock:
             self.working -= 1
-            self._idle.discard(worker)
+            self._idle.pop(worker, None)
             if not self.working:
                 self._dead = []
         self.on_change()

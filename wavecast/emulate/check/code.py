@@ -12,6 +12,7 @@ from wavecast.emulate.bounds import arrays_of, source_accesses, sources
 from wavecast.emulate.check.clocks.atomicity import ProgramAtomicity, accesses
 from wavecast.emulate.check.formats.uses import FormatUse, format_uses
 from wavecast.emulate.check.intermediate import intermediate_reports
+from wavecast.emulate.check.memory import partial_stores
 from wavecast.emulate.check.numbers.special import SpecialNumbers
 from wavecast.emulate.check.pointers.provenance import Provenance, provenance
 from wavecast.emulate.check.static import static_reports
@@ -49,6 +50,11 @@ class CodeFacts:
             for instruction in program.instructions
             if is_system(instruction.decoded, program.target)
         )
+
+    @cached_property
+    def partial_stores(self) -> frozenset[int]:
+        """The stores of global memory that store parts of dwords."""
+        return frozenset(partial_stores(self.kernel.program))
 
     @cached_property
     def sources(self) -> dict[int, tuple[str, ...]]:

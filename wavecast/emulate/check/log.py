@@ -47,7 +47,8 @@ TAGS: Final = state.MODE + 24  # owners of addresses, by wave: see pointer_tags.
 OWNERS: Final = state.MODE + 25  # the memory of every owner: see owners.py
 SCRATCH: Final = state.MODE + 26  # which bytes of scratch are written: see scratch_shadow.py
 LDS_TAGS: Final = state.MODE + 27  # accesses of LDS since the last barrier: see lds/tags.py
-assert LDS_TAGS < state.TRACE
+LDS_PARTS: Final = state.MODE + 28  # stores of bytes of LDS that others hide: see lds/parts.py
+assert LDS_PARTS < state.TRACE
 
 LAUNCH_SHIFT: Final = 40
 """Bits of a detail below the number of the other launch: the order of a race (`shadow.py`), and

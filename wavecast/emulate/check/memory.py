@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import partial
 from typing import Any
 
@@ -32,6 +33,7 @@ from wavecast.emulate.check.shadow import (
     COPIES,
     DECIDES_TRAIT,
     DEFERS,
+    DWORD_BYTES,
     WITH_ATOMICS,
     pack_numbers,
 )
@@ -45,7 +47,7 @@ from wavecast.emulate.values import I1, I32, I64, PTR, context_word, element, lo
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind, OpcodeFlag, Role, Space
 from wavecast.isa.program import Program
-from wavecast.isa.scopes import Scope, scope_of
+from wavecast.isa.scopes import Scope, is_system, scope_of
 from wavecast.isa.waits import arrives, awaits, is_of_cluster
 
 _MOVES = {"load", "store", "tolds"}
@@ -75,6 +77,16 @@ def _counts(program: Program) -> bool:
         and instruction.memory.kind is MemoryKind.ATOMIC
         for instruction in program.instructions
     )
+
+
+def partial_stores(program: Program) -> Iterator[int]:
+    """The stores of global memory that store parts of dwords, by index."""
+    for instruction in program.instructions:
+        memory = instruction.memory
+        if memory is None or memory.kind is not MemoryKind.STORE or memory.space is Space.LDS:
+            continue
+        if memory.bytes // instruction.opcode.memory_form.offsets % 4:
+            yield instruction.index
 
 
 def _fills(program: Program) -> bool:
@@ -168,9 +180,12 @@ class MemoryChecks(Observer):
         if memory is None or memory.kind is not MemoryKind.LOAD:
             return
         builder, lanes = emitter.builder, emitter.layout.lanes
-        traits = str(int(self.found.atomicity[instruction.index]))
+        atomicity = self.found.atomicity[instruction.index]
+        traits = str(int(atomicity))
         traits += clocks.ORDERS if self.found.ordered else ""
-        traits += self._with_atomics() + self.across
+        if self.across and self._reaches_all_gpus(instruction, atomicity):
+            traits += global_access.SYSTEM_TRAIT
+        traits += self._with_records_aside() + self.across
         access = MemoryAccess("shadow", global_access.SCALAR, lanes, min(size, 4), f"load.{traits}")
         # it has no number in a stream of vector memory: that of the last vector load does
         issued = self.counters.last_issued(emitter, LOAD)
@@ -212,15 +227,26 @@ class MemoryChecks(Observer):
                 traits += global_access.RELEASES_TRAIT
             if instruction.index in self.found.observing:
                 traits += global_access.OBSERVES
-        traits += self._with_atomics() + self._deciding(instruction)
+        traits += self._with_records_aside() + self._deciding(instruction)
+        if self._reaches_all_gpus(instruction, atomicity):
+            traits += global_access.SYSTEM_TRAIT
         return traits + self.across + lds
+
+    def _reaches_all_gpus(self, instruction: Instruction, atomicity: Atomicity) -> bool:
+        """Whether an access is of system scope. A plain load that counts as atomic, because a
+        compare-and-swap compares with it, needs no scope."""
+        target, decoded = self.counters.target, instruction.decoded
+        compared = atomicity is Atomicity.AGENT and scope_of(decoded, target) < Scope.AGENT
+        return compared or is_system(decoded, target)
 
     def _deciding(self, instruction: Instruction) -> str:
         return DECIDES_TRAIT if instruction.index in self.found.deciding else ""
 
-    def _with_atomics(self) -> str:
-        """The trait of accesses of memory that this or another launch may access atomically."""
-        return WITH_ATOMICS if self.found.atomic or self.across else ""
+    def _with_records_aside(self) -> str:
+        """The traits of accesses of memory that this or another launch may access atomically, and
+        that it may store parts of dwords of."""
+        atomics = WITH_ATOMICS if self.found.atomic or self.across else ""
+        return atomics + (global_access.PARTS_TRAIT if self._parted or self.across else "")
 
     def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
         """Cache control that acquires or releases at agent scope; a signal to the cluster."""
@@ -281,6 +307,7 @@ class MemoryChecks(Observer):
         self._filled = _fills(emitter.input.program)
         self._defers = masks_copies(emitter.input.program)
         self._counts = _counts(emitter.input.program)
+        self._parted = bool(list(partial_stores(emitter.input.program)))
         self._tagged = not self.found.polls and tags.uses_tags(emitter.input.program)
         self._sites = _sites(emitter.input.program)
         builder = emitter.builder
@@ -349,6 +376,12 @@ def _clear(emitter: WaveEmitter, *, atomics: bool, tagged: bool) -> None:
     with builder.if_then(recorded):
         for index, words in arrays:
             _zero(emitter, word(index, PTR), builder.mul(dwords, I64(8 * words)))
+    words_of_parts = builder.mul(dwords, I64(DWORD_BYTES))
+    used = element(builder, word(log.LDS_PARTS, PTR), words_of_parts, I64)
+    some = builder.icmp_unsigned("!=", load(builder, used, I64, 8), I64(0))
+    with builder.if_then(some, likely=False):
+        size = builder.mul(builder.add(words_of_parts, I64(1)), I64(8))
+        _zero(emitter, word(log.LDS_PARTS, PTR), size)
 
 
 def _zero(emitter: WaveEmitter, pointer: Any, size: Any) -> None:
@@ -360,4 +393,4 @@ def _zero(emitter: WaveEmitter, pointer: Any, size: Any) -> None:
     emitter.builder.call(function, [pointer, ir.IntType(8)(0), size, I1(0)])
 
 
-__all__ = ["MemoryChecks"]
+__all__ = ["MemoryChecks", "partial_stores"]

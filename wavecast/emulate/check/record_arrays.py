@@ -28,7 +28,7 @@ def lasting_records(
 ) -> list[tuple[np.ndarray, ...]]:
     """The arrays of records that launches of several GPUs share, for one of a GPU; none for the
     argument segment. What native code has pointers to goes to `keepalive`."""
-    nothing = (np.zeros(0, np.uint64),) * (records.ASIDE + 1)
+    nothing = (np.zeros(0, np.uint64),) * (records.PARTS + 1)
     with gpus.lock:  # launches of several GPUs begin at once
         memory_records = [
             gpus.memory.of(memory, tracked=number in observed)
@@ -39,15 +39,19 @@ def lasting_records(
 
 
 def launch_records(
-    ranges: Sequence[tuple[int, int]], written: set[int], observed: set[int], atomics: set[int]
+    ranges: Sequence[tuple[int, int]],
+    written: set[int],
+    observed: set[int],
+    atomics: set[int],
+    parted: set[int],
 ) -> list[tuple[np.ndarray, ...]]:
     """The arrays of records of each range, once per range; none for the first, which holds the
     arguments, and for those whose number is not in `written`. Releases are kept of those in
-    `observed`, and records next to atomic ones of those in `atomics`. Pages nobody touches take
-    no memory."""
+    `observed`, records next to atomic ones of those in `atomics`, and those of bytes of dwords of
+    those in `parted`. Pages nobody touches take no memory."""
     by_interval: dict[tuple[int, int], tuple[np.ndarray, ...]] = {}
     none = np.zeros(0, np.uint64)
-    nothing = (none,) * (records.ASIDE + 1)
+    nothing = (none,) * (records.PARTS + 1)
     shadows = [nothing]
     stored = {span for number, span in enumerate(ranges) if number in written}
     together = sum(_RECORD_BYTES * (end - first) // 4 for first, end in stored)
@@ -60,6 +64,7 @@ def launch_records(
             release_dwords = dwords if number in observed else 0
             huge = hostmemory.fits_large_pages(8 * dwords, together)
             aside = 2 * records.ASIDE_RECORDS * dwords if number in atomics else 0
+            parts = records.PART_WORDS * dwords if number in parted else 0
             by_interval[first, end] = (
                 *(
                     hostmemory.sparse_zeros(dwords, np.uint64, huge=huge)
@@ -68,6 +73,7 @@ def launch_records(
                 hostmemory.sparse_zeros(release_dwords, np.uint32),
                 none,
                 hostmemory.sparse_zeros(aside, np.uint64),
+                hostmemory.sparse_zeros(parts, np.uint64),
             )
         shadows.append(by_interval[first, end])
     return shadows

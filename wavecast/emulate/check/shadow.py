@@ -24,6 +24,7 @@ from wavecast.emulate.values import I1, I32, I64, context_word, element, load
 COMPARES = "c"
 """Trait of accesses of LDS in programs that compare and swap there."""
 WITH_ATOMICS, DECIDES_TRAIT = "b", "n"
+DWORD_BYTES = 4
 """Traits of accesses in programs with atomics, and of those that a jump depends on."""
 COPIES, DEFERS = "g", "u"
 """Traits of accesses of LDS that are half of a copy between it and global memory, and of those in
@@ -177,6 +178,13 @@ class Watched:
         return total
 
 
+def hidden_bytes(builder: ir.IRBuilder, last: Any, field: ShadowField, bytes_: Any) -> Any:
+    """Those of some bytes of a dword that its last store has not stored (i64), by its record, which
+    has its bytes in a `field`; none without a record."""
+    others = builder.and_(bytes_, builder.not_(field.of(builder, last)))
+    return builder.select(builder.icmp_unsigned("!=", last, I64(0)), others, I64(0))
+
+
 def unlike(builder: ir.IRBuilder, first: Any, other: Any) -> Any:
     """Whether two values are different (i1): not those that differ as normal floats of 32 bits by
     rounding alone. Compilers store a sum from every lane that has it, and lanes add in different
@@ -221,6 +229,7 @@ def lane_conflict(
 __all__ = [
     "COMPARES",
     "DECIDES_TRAIT",
+    "DWORD_BYTES",
     "READ_AFTER_WRITE",
     "WITH_ATOMICS",
     "WRITE_AFTER_READ",
@@ -228,6 +237,7 @@ __all__ = [
     "Findings",
     "ShadowField",
     "Watched",
+    "hidden_bytes",
     "lane_conflict",
     "pack_numbers",
     "together",

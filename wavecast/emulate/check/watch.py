@@ -41,6 +41,7 @@ from wavecast.emulate.check.record_arrays import (
 from wavecast.emulate.check.record_filters import is_by_hand, is_of_compiler, without_consequences
 from wavecast.emulate.check.registers.undefined import Undefined
 from wavecast.emulate.check.session import CheckSession
+from wavecast.emulate.check.shadow import DWORD_BYTES
 from wavecast.emulate.check.updates.lost_updates import UPDATE_WORDS
 from wavecast.emulate.check.updates.unreset import LaunchArrivals
 from wavecast.emulate.check.workgroups.exits import Exits
@@ -48,6 +49,7 @@ from wavecast.emulate.check.workgroups.residency import starvation_report
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.lower import state
 from wavecast.emulate.reports import Kind, Report
+from wavecast.emulate.team import Team
 from wavecast.emulate.tensors import element_at, tensors_of
 
 _SIGNALLING = frozenset({Atomicity.AGENT, Atomicity.UPDATE, Atomicity.STORED})
@@ -103,7 +105,8 @@ class CheckWatch:
             )
         else:
             atomics = self.bounds.accessed_ranges(code.accesses.atomic, ranges)
-            self.shadows = launch_records(ranges, stored, observed, atomics)
+            parted = self.bounds.accessed_ranges(code.partial_stores, ranges)
+            self.shadows = launch_records(ranges, stored, observed, atomics, parted)
         self.reserve = memory_reserve(kernel, self.shadows)
         self.table = np.zeros((len(ranges), records.TABLE_WORDS), np.uint64)
         for row, arrays in zip(self.table, self.shadows, strict=True):
@@ -170,6 +173,15 @@ class CheckWatch:
         if self.reserve is not None:
             self.reserve.check()
 
+    def follow(self, team: Team) -> None:
+        gpus = self.session.gpus
+        if gpus is not None:
+            kernel = self.native.kernel.program.name
+            self.clocks.reactions = gpus.reactions.of_launch(kernel, team.let_others_react)
+
+    def on_worker_end(self) -> None:
+        self.clocks.on_worker_end()
+
     def attach(self, context: np.ndarray) -> None:
         self.log.attach(context)
         progress, undefined, exits = Progress(), Undefined(WAVES), Exits()
@@ -183,6 +195,8 @@ class CheckWatch:
         aside = hostmemory.zeros(ASIDE_WORDS * dwords, np.uint64)
         context[log.LDS_WRITES], context[log.LDS_READS] = writes.ctypes.data, reads.ctypes.data
         context[log.LDS_ASIDE] = aside.ctypes.data
+        parts = hostmemory.zeros(DWORD_BYTES * (dwords + 1), np.uint64)
+        context[log.LDS_PARTS] = parts.ctypes.data
         tags_of_lds = TagMemory(dwords, self.waves)
         tags_of_lds.attach(context)
         context[log.SHADOWS] = self.table.ctypes.data
@@ -210,6 +224,7 @@ class CheckWatch:
             writes,
             reads,
             aside,
+            parts,
             tags,
             scratch,
         ]

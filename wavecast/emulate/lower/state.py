@@ -57,7 +57,7 @@ SIGNALLED: Final = 13  # workgroup + 1 and PHASE of the last signal with a resul
 CLUSTER: Final = 14  # pointer to the barrier of the cluster (`clusters.WORDS`), 0 without one
 CLUSTER_SIZE: Final = 15  # workgroups of a cluster
 MODE: Final = 16  # first word that belongs to the mode of execution: checks, or another
-TRACE: Final = 44  # first word that belongs to a trace, which may run with checks
+TRACE: Final = 48  # first word that belongs to a trace, which may run with checks
 CONTEXT_WORDS: Final = 64
 
 

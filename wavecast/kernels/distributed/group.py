@@ -20,6 +20,7 @@ from wavecast.errors import ArgumentError
 from wavecast.kernels.checks import FLOATS, require
 from wavecast.kernels.distributed.signals import pad_size
 from wavecast.launch.group_memory import memory_of
+from wavecast.launch.script_lines import location_suffix, script_line
 from wavecast.perfmodel.ops.collectives.libraries import OWN_HALF
 
 WAVES: Final = 8
@@ -79,6 +80,8 @@ class CallBoard:
 
     def __init__(self, rows: np.ndarray) -> None:
         self.rows = rows
+        self._lines: dict[tuple[int, int], str] = {}
+        """Where a rank's call comes from, by rank and slot."""
 
     @staticmethod
     def shape(world: int) -> tuple[int, int, int]:
@@ -89,14 +92,16 @@ class CallBoard:
         """Note a rank's call. Raises ArgumentError if a peer's call of that number is another."""
         row = (*call.numbers, number)
         slot = number % _RECENT
+        self._lines[rank, slot] = location_suffix(script_line())
         self.rows[rank, slot, : _FIELDS - 1] = row[:-1]
         self.rows[rank, slot, -1] = number
         for peer in range(len(self.rows)):
             other = tuple(self.rows[peer, slot].tolist())
             if other[-1] == number and other != row:
-                theirs = RankCall.of(other[:-1])
+                here, there = (self._lines.get((one, slot), "") for one in (rank, peer))
+                theirs = f"{RankCall.of(other[:-1])}{there}"
                 raise ArgumentError(
-                    f"collective {number}: rank {rank} calls {call}, rank {peer} {theirs}"
+                    f"collective {number}: rank {rank} calls {call}{here}, rank {peer} {theirs}"
                 )
 
 

@@ -34,13 +34,14 @@ _EXECUTABLE: Final = 2
 
 @dataclass
 class ProgramOrder:
-    """The order of one program's works. `add` takes reports; `executable` is its file, for source
-    lines; `written` has the bytes of its memory that have been written."""
+    """The order of one program's works on some `devices`. `add` takes reports; `executable` is its
+    file, for source lines; `written` has the bytes of its memory that have been written."""
 
     target: str
     add: Callable[[list[Report]], None]
     executable: Path
     written: WrittenBytes
+    devices: int = 1
     memory: WorkMemory = field(init=False)
     allocations: Sequence[AddressInterval] = ()
     """Those that the program has now."""
@@ -49,12 +50,14 @@ class ProgramOrder:
 
     def __post_init__(self) -> None:
         self.memory = WorkMemory(self._order, self.target)
+        self.memory.active = self.devices > 1
 
     def on_allocations(self, allocations: Sequence[AddressInterval]) -> None:
         """The program has these allocations now. New ones have the pattern of unwritten memory;
         what the host shares it may write without telling."""
-        for first, _ in set(self.allocations) - set(allocations):
+        for first, end in set(self.allocations) - set(allocations):
             self.written.forget(first)
+            self.memory.set_grain((first, end), None)
         for first, end in set(allocations) - set(self.allocations):
             if not any(start <= first < stop for start, stop in self.memory.shared):
                 self.written.follow(first, end - first)
@@ -113,6 +116,8 @@ class ProgramOrder:
         elif event is OrderEvent.HOST_MEMORY:
             memory.active = True
             memory.shared.append((words[0], words[0] + words[1]))
+        elif event is OrderEvent.GRAIN:
+            memory.set_grain((words[0], words[0] + words[1]), bool(words[2]))
         elif event is OrderEvent.HOST_ACCESS:
             self.add(memory.host_access(words[0], location))
         elif event is not OrderEvent.LAUNCHED:

@@ -75,6 +75,8 @@ class OrderEvent(IntEnum):
     """Address, bytes: memory that host and devices access."""
     HOST_ACCESS = 14
     """Address."""
+    GRAIN = 15
+    """Address, bytes, whether they are coarse-grained: not as memory of their kind is."""
 
 
 @dataclass(frozen=True)

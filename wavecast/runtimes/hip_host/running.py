@@ -180,7 +180,7 @@ class _HipProcesses:
             return None
         session, written = self._run.checking.session, WrittenBytes()
         target, program = self._run.device.target, Path(self._command[0])
-        order = ProgramOrder(target, session.report, program, written)
+        order = ProgramOrder(target, session.report, program, written, self._run.devices)
         session.bytes_written, session.works = written, order
         return order
 

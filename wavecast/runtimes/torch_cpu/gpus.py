@@ -141,11 +141,11 @@ class Gpus:
 
         patches.attribute(torch.UntypedStorage, "resize_", wait_and_resize)
 
-    def wait(self, owners: set[int]) -> None:
-        """Wait until the calling thread's streams on some GPUs have done what was launched on them.
-        Raises what a launch raised."""
+    def wait(self, owners: set[int], *, orders: bool = True) -> None:
+        """Wait until the calling thread's streams on some GPUs have done what was launched on them;
+        without `orders` for a call that would not wait on a GPU. Raises what a launch raised."""
         for gpu in sorted(owners - {HOST}):
-            self.node.wait(self.queue(gpu).marker())
+            self.node.wait(self.queue(gpu).marker(), orders=orders)
 
 
 def storage(tensor: Any) -> Any:

@@ -12,6 +12,7 @@ from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_leaves
 
 from wavecast.runtimes.torch_cpu.gpus import HOST, Gpus, assign, owner, storage
+from wavecast.runtimes.torch_cpu.host_watch import HostWatch, is_pinned, pin
 from wavecast.runtimes.torch_cpu.mode import CudaOnCpu, is_cuda
 
 _NO_DATA: Final = frozenset(
@@ -66,6 +67,8 @@ class SeveralGpus(CudaOnCpu):
     ) -> None:
         super().__init__(module, on_address)
         self.gpus = gpus
+        self.watch: HostWatch | None = None
+        """Where checks hear of what calls touch."""
         tensor: Any = torch.Tensor
         self._answers |= {
             tensor.device.__get__: lambda x, *_: _device(self._index(x)),
@@ -75,6 +78,8 @@ class SeveralGpus(CudaOnCpu):
             torch.get_device: self._index,
             tensor.cuda: self._cuda,
             tensor.cpu: lambda x, *_, **__: self._move(x, HOST),
+            tensor.pin_memory: lambda x, *_, **__: _pinned(x),
+            tensor.is_pinned: lambda x, *_, **__: is_pinned(x),
         }
 
     def __torch_function__(
@@ -92,7 +97,12 @@ class SeveralGpus(CudaOnCpu):
         reads = name not in _NO_DATA and not (name == "__getitem__" and _is_view(args))
         if tensors and reads:
             self._check_same(name, tensors)
+            if name == "copy_" and self._is_asynchronous(*args, **_renamed(keywords)):
+                return self._copy(*args, **_renamed(keywords))
             self.gpus.wait(owners)
+            if self.watch is not None:
+                passed = [x for x in _passed_tensors((args, keywords)) if not _is_wrapper(x)]
+                self.watch.on_call(name, func, args, keywords, passed)
         if name in _RANDOM:
             with self.gpus.drawing():
                 result = super().__torch_function__(func, types, args, keywords)
@@ -101,7 +111,31 @@ class SeveralGpus(CudaOnCpu):
         new = target if target is not None else max(owners, default=None)
         if new is not None:
             self._assign(result, new, tensors)
+        if keywords.get("pin_memory") and isinstance(result, torch.Tensor):
+            assign(result, HOST)
+            pin(result)
         return result
+
+    @staticmethod
+    def _is_asynchronous(target: Any, source: Any = None, non_blocking: bool = False) -> bool:
+        """Whether `target.copy_(source, …)` is between a GPU and pinned memory, and returns before
+        it is done."""
+        if not non_blocking or not isinstance(source, torch.Tensor):
+            return False
+        gpus = [owner(target), owner(source)]
+        return (
+            gpus.count(HOST) == 1 and None not in gpus and (is_pinned(target) or is_pinned(source))
+        )
+
+    def _copy(self, target: Any, source: Any = None, non_blocking: bool = False) -> Any:
+        """Such a copy, which the host does not wait for."""
+        self.gpus.wait(
+            {gpu for x in (target, source) if (gpu := owner(x)) is not None}, orders=False
+        )
+        target.copy_(source, non_blocking)
+        if self.watch is not None:
+            self.watch.on_copy(target, source)
+        return target
 
     def _index(self, tensor: Any) -> int:
         """The number that a tensor calls its device: where none was asked for, the current one."""
@@ -127,26 +161,47 @@ class SeveralGpus(CudaOnCpu):
     ) -> Any:
         tensor = args[0]
         before = owner(tensor)
-        self.gpus.wait({before, gpu} - {None})
+        asynchronous = bool(kwargs.get("non_blocking")) and _leaves_host(tensor, before, gpu)
+        self.gpus.wait({before, gpu} - {None}, orders=not asynchronous)
         result = super().__torch_function__(func, types, args, kwargs)
         if result.is_meta:
             return result
         if storage(result) is storage(tensor):
-            return self._move(result, gpu)
+            return self._move(result, gpu, asynchronous=asynchronous)
         assign(result, gpu)
+        if self.watch is not None and not asynchronous:
+            self.watch.on_call("to", func, args, kwargs, [tensor])
+        self._started(result, tensor, asynchronous)
         return result
 
-    def _cuda(self, tensor: Any, device: Any = None, *_: Any, **__: Any) -> Any:
-        return self._move(tensor, self.gpus.index(device))
+    def _started(self, copy: Any, tensor: Any, asynchronous: bool) -> None:
+        """A copy of a tensor on another device is under way: to the host it is pinned."""
+        if not asynchronous:
+            return
+        if owner(copy) == HOST:
+            pin(copy)
+        if self.watch is not None:
+            self.watch.on_copy(copy, tensor)
 
-    def _move(self, tensor: Any, gpu: int) -> Any:
-        """A tensor on another device: itself where it is there already, else a copy."""
+    def _cuda(
+        self, tensor: Any, device: Any = None, non_blocking: bool = False, *_: Any, **__: Any
+    ) -> Any:
+        gpu = self.gpus.index(device)
+        asynchronous = non_blocking and _leaves_host(tensor, owner(tensor), gpu)
+        return self._move(tensor, gpu, asynchronous=asynchronous)
+
+    def _move(self, tensor: Any, gpu: int, *, asynchronous: bool = False) -> Any:
+        """A tensor on another device: itself where it is there already, else a copy, which the host
+        does not wait for if it is `asynchronous`."""
         before = owner(tensor)
         if before == gpu or storage(tensor) is None:
             return tensor
-        self.gpus.wait({gpu} if before is None else {before, gpu})
+        self.gpus.wait({gpu} if before is None else {before, gpu}, orders=not asynchronous)
+        if self.watch is not None and not asynchronous:
+            self.watch.on_call("cpu" if gpu == HOST else "to", torch.clone, (), {}, [tensor])
         copy = tensor.clone()
         assign(copy, gpu)
+        self._started(copy, tensor, asynchronous)
         return copy
 
     def _check_same(self, name: str, tensors: list[Any]) -> None:
@@ -177,18 +232,50 @@ class SeveralGpus(CudaOnCpu):
 
 def _tensors(values: Any) -> list[torch.Tensor]:
     """The tensors in a call, those with memory that others wrap (DTensor) included."""
-    tensors = [values] if isinstance(values, torch.Tensor) else tree_leaves(values)
-    tensors = [leaf for leaf in tensors if isinstance(leaf, torch.Tensor)]
+    tensors = _passed_tensors(values)
     for tensor in tensors:
-        if type(tensor) not in _PLAIN and is_traceable_wrapper_subclass(tensor):
-            names, _ = tensor.__tensor_flatten__()
+        if _is_wrapper(tensor):
+            names, _ = tensor.__tensor_flatten__()  # pyright: ignore[reportAttributeAccessIssue]
             tensors += [
                 getattr(tensor, name) for name in names if hasattr(getattr(tensor, name), "dim")
             ]
     return [leaf for leaf in tensors if isinstance(leaf, torch.Tensor)]
 
 
+def _passed_tensors(values: Any) -> list[torch.Tensor]:
+    tensors = [values] if isinstance(values, torch.Tensor) else tree_leaves(values)
+    return [leaf for leaf in tensors if isinstance(leaf, torch.Tensor)]
+
+
+def _is_wrapper(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's memory is that of others. What reads it may wait for these first."""
+    return type(tensor) not in _PLAIN and is_traceable_wrapper_subclass(tensor)
+
+
 _PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
+
+
+def _renamed(keywords: dict[str, Any]) -> dict[str, Any]:
+    """Keywords of `copy_` as parameters."""
+    return {"source" if name in ("src", "other") else name: keywords[name] for name in keywords}
+
+
+def _leaves_host(tensor: Any, before: int | None, gpu: int) -> bool:
+    """Whether a copy between a GPU and the host may return before it is done: to new memory of the
+    host, which PyTorch pins, and from pinned memory."""
+    if storage(tensor) is None or before in (None, gpu):
+        return False
+    return gpu == HOST or (before == HOST and is_pinned(tensor))
+
+
+def _pinned(tensor: Any) -> Any:
+    """A tensor in pinned memory: itself if it is."""
+    if is_pinned(tensor) or storage(tensor) is None:
+        return tensor
+    copy = tensor.clone()
+    assign(copy, HOST)
+    pin(copy)
+    return copy
 
 
 def _device(index: int) -> torch.device:

@@ -70,7 +70,7 @@ class HostWrites:
             self._mark(args[0], args[1])
             return
         name = getattr(func, "__name__", "")
-        for tensor in _written_tensors(name, func, args, kwargs):
+        for tensor in written_tensors(name, func, args, kwargs):
             if name in _MOVES:
                 self.written.forget(tensor.untyped_storage().data_ptr())
             else:
@@ -93,7 +93,7 @@ class HostWrites:
         view[index] = int("01" * tensor.itemsize, 16)
 
 
-def _written_tensors(
+def written_tensors(
     name: str, func: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]
 ) -> Iterator[torch.Tensor]:
     """The tensors that a call of a name may write."""
@@ -114,4 +114,4 @@ def _tensors(values: Sequence[Any]) -> Iterator[torch.Tensor]:
             yield from _tensors(value)
 
 
-__all__ = ["HostWrites"]
+__all__ = ["HostWrites", "written_tensors"]

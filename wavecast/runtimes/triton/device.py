@@ -74,6 +74,7 @@ def device(
     programs that know their tensors are the CPU's.
     """
     from wavecast.emulate.check.collected import Reports, gathering
+    from wavecast.emulate.check.gpus.host_accesses import HostAccesses
     from wavecast.emulate.checked_emulator import checked_emulator
     from wavecast.emulate.node import PATIENCE, GpuNode
     from wavecast.emulate.rank_board import RankBoard
@@ -123,6 +124,10 @@ def device(
         hooks.checks = node_checks
         if not checked and sys.platform == "linux":
             node.board = RankBoard(count, PATIENCE)
+        if node_checks is not None:
+            node_checks.accesses = HostAccesses(
+                node_checks.order, facts.target, reports.add, node.settle
+            )
     if tracing is not None:
         hooks.traces = tracing.traces
     real = has_gpu()
@@ -145,6 +150,10 @@ def device(
                 )
                 if isinstance(hooks, NodeHooks):
                     hooks.gpus = gpus
+                    if node_checks is not None:
+                        from wavecast.runtimes.torch_cpu.host_watch import HostWatch
+
+                        gpus.mode.watch = HostWatch(gpus, node_checks.accesses)
                     hooks.rank_threads = modes.enter_context(emulated_ranks(gpus))
             if checked:
                 modes.enter_context(session(written))

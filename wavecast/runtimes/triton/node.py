@@ -16,6 +16,7 @@ from wavecast.emulate.node import GpuNode
 from wavecast.emulate.team import TeamMember
 from wavecast.errors import LaunchError, UsageError, WavecastError
 from wavecast.launch import recording
+from wavecast.launch.script_lines import location_suffix, script_line
 from wavecast.runtimes.hip_host.arena import ArenaPart
 from wavecast.runtimes.hip_host.in_process import HipInProcess
 from wavecast.runtimes.triton.execute import ExecutingHooks, LoadedKernel
@@ -178,15 +179,19 @@ class NodeHooks(ExecutingHooks):
             ranges,
             threads=self.threads,
             team=self.node.team,
-            member=TeamMember(f"GPU {here}", memory_of),
+            member=TeamMember(f"GPU {here}", memory_of, location_suffix(script_line())),
         )
         references = [values]
+        accesses = None if self.checks is None else self.checks.accesses
+        submission = 0 if accesses is None else accesses.on_submit(ranges)
 
         def execute() -> None:
             try:
                 run()
             finally:
                 references.clear()
+                if accesses is not None:
+                    accesses.on_end(submission)
 
         self.gpus.queue().submit(execute)
 

@@ -7,6 +7,7 @@ import threading
 import weakref
 from typing import TYPE_CHECKING, Any
 
+from wavecast.emulate.check.gpus.host_accesses import HostAccesses
 from wavecast.emulate.check.gpus.order import GpuOrder
 from wavecast.emulate.node import THREAD_PREFIX
 
@@ -22,7 +23,9 @@ class _Lifetime:
 
 
 class NodeChecks:
-    """The checks of a node with `count` GPUs."""
+    """The checks of a node with `count` GPUs. `accesses` is set once there is the node."""
+
+    accesses: HostAccesses
 
     def __init__(self, count: int) -> None:
         self.order = GpuOrder(count)

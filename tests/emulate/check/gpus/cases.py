@@ -31,6 +31,17 @@ def _hand_over(**wrong: str) -> Callable[[Bench, bool], None]:
     return run
 
 
+def _polled(**wrong: str) -> Callable[[Bench, bool], None]:
+    right = {"ACQUIRE": "acquire", "ACQUIRED": "sys"}
+
+    def run(bench: Bench, mistake: bool) -> None:
+        data, counter, out = bench.zeros(2 * N), bench.zeros(1), bench.empty(2 * N, gpu=1)
+        how, launch = right | (wrong if mistake else {}), signals.barrier_poll[(1,)]
+        bench.each(lambda rank: launch(data, counter, out, rank, **how, N=N, **ONE))
+
+    return run
+
+
 def _sent(kernel: Any, flags: int = 1) -> Callable[[Bench, bool], None]:
     """A kernel of data on GPU 0, a flag and a result on GPU 1."""
 
@@ -75,6 +86,37 @@ def _not_reset(bench: Bench, mistake: bool) -> None:
     if mistake:
         bench.settle(1)
     call(0, second, 2)
+
+
+def _steps(buffers: int, count: int) -> Callable[[Bench, bool], None]:
+    """`count` short launches by each rank, one behind the other."""
+
+    def run(bench: Bench, mistake: bool) -> None:
+        data, flag, ack = bench.zeros(2 * N), bench.zeros(1, gpu=1), bench.zeros(1)
+        out, launch = bench.empty(N, gpu=1), signals.one_step[(1,)]
+
+        def rank_steps(rank: int) -> None:
+            for epoch in range(1, count + 1):
+                launch(
+                    data, flag, ack, out, rank, epoch, BUFFERS=buffers, WRONG=mistake, N=N, **ONE
+                )
+
+        bench.each(rank_steps)
+
+    return run
+
+
+def _steps_of_one_thread(bench: Bench, mistake: bool) -> None:
+    """The same by one host thread; an event orders the store behind the load."""
+    call, done = _calls(bench), torch.cuda.Event()
+    for epoch in (1, 2):
+        if epoch == 2 and not mistake:
+            with torch.cuda.device(0):
+                torch.cuda.current_stream().wait_event(done)
+        call(0, epoch, epoch)
+        call(1, epoch, epoch)
+        with torch.cuda.device(1):
+            done.record()
 
 
 def _stale_epoch(bench: Bench, mistake: bool) -> None:
@@ -178,6 +220,17 @@ def _lost_update(bench: Bench, mistake: bool) -> None:
     bench.each(lambda _: memory.lost_update[(1,)](counter, WRONG=mistake, **ONE))
 
 
+def _narrow_counter(bench: Bench, mistake: bool) -> None:
+    counter, scope = bench.zeros(1), "gpu" if mistake else "sys"
+    bench.each(lambda _: memory.narrow_counter[(1,)](counter, SCOPE=scope, **ONE))
+
+
+def _one_narrow(bench: Bench, mistake: bool) -> None:
+    counter = bench.zeros(1)
+    narrow = memory.one_narrow[(1,)]
+    bench.each(lambda rank: narrow(counter, rank, WRONG=mistake, **ONE))
+
+
 def _atomic_sum(bench: Bench, mistake: bool) -> None:
     total, counter = bench.zeros(N, dtype=torch.float32), bench.zeros(1)
     out = bench.empty(N, dtype=torch.float32)
@@ -200,6 +253,22 @@ def _freed(bench: Bench, mistake: bool) -> None:
         del data
     bench.on(1, lambda: memory.through_table[(1,)](heaps, counter, out, 1, N=N, **ONE))
     torch.cuda.synchronize(1)
+
+
+def _hidden_half(bench: Bench, mistake: bool) -> None:
+    """GPU 0 stores one half of each dword, GPU 1 the other one, and then it loads the first."""
+    x, out = (bench.zeros(2 * N, dtype=torch.int16) for _ in range(2))
+    launch, event = memory.every_other[(1,)], torch.cuda.Event()
+    for gpu in range(2):
+        with torch.cuda.device(gpu):
+            launch(x, out, gpu, STORES=True, N=N, **ONE)
+            if not gpu:
+                event.record()
+        bench.settle(gpu)
+    with torch.cuda.device(1):
+        if not mistake:
+            torch.cuda.current_stream().wait_event(event)
+        launch(x, out, 0, STORES=False, N=N, **ONE)
 
 
 def _no_event(bench: Bench, mistake: bool) -> None:
@@ -259,6 +328,10 @@ CASES: Final = (
          _hand_over(ACQUIRED="gpu"), signals.hand_over, ("acquire",)),
     Case("acquire of the workgroup", "the poll is of workgroup scope", RACE,
          _hand_over(ACQUIRED="cta"), signals.hand_over, ("acquire",)),
+    Case("relaxed barrier", "the poll of a barrier is relaxed, behind an arrival that is not", RACE,
+         _polled(ACQUIRE="relaxed"), signals.barrier_poll, ("arrival", "poll")),
+    Case("barrier of the GPU", "the poll of a barrier is of agent scope, the arrival is not", RACE,
+         _polled(ACQUIRED="gpu"), signals.barrier_poll, ("arrival", "poll")),
     Case("signal first", "the data are stored behind their signal", RACE,
          _sent(signals.signal_first), signals.signal_first, ("signal",)),
     Case("read early", "the data are loaded ahead of the poll", RACE,
@@ -275,6 +348,12 @@ CASES: Final = (
          signals.chunks, ("wait", "load")),
     Case("buffer reused", "the next data overwrite what the peer reads", RACE,
          _acknowledged(signals.reused), signals.reused, ("store",)),
+    Case("buffer reused by a launch", "the next launch overwrites what the peer reads", RACE,
+         _steps(1, 2), signals.one_step, ("store", "load")),
+    Case("two buffers reused", "a launch overwrites what the peer reads two steps later", RACE,
+         _steps(2, 3), signals.one_step, ("store", "load")),
+    Case("launch not awaited", "the next launch does not wait for the event of the peer", RACE,
+         _steps_of_one_thread, signals.epoch_call, ("store", "load")),
     Case("parity", "two steps use the same half of a double buffer", RACE,
          _acknowledged(signals.parity), signals.parity, ("half", "store")),
     Case("flag not reset", "the next launch finds the signal of the last", RACE, _not_reset,
@@ -314,10 +393,16 @@ CASES: Final = (
          memory.through_table, ("load",)),
     Case("lost update", "both GPUs load, add and store", RACE, _lost_update, memory.lost_update,
          ("store",)),
+    Case("counter of the GPU", "two GPUs add to a counter at agent scope", RACE, _narrow_counter,
+         memory.narrow_counter, ("add",)),
+    Case("one of the GPU", "one of two GPUs takes the largest at agent scope", RACE, _one_narrow,
+         memory.one_narrow, ("largest",)),
     Case("sum read early", "a sum is read while the peer adds to it", RACE, _atomic_sum,
          memory.atomic_sum, ("load",)),
     Case("both store", "two ranks store different results to one place", RACE, _both_store,
          memory.both_store, ("store",)),
+    Case("hidden half", "a half of a dword is loaded of which the reader has stored the other",
+         RACE, _hidden_half, memory.every_other, ("load",)),
     Case("no event", "a launch does not wait for the other GPU's stream", RACE, _no_event,
          memory.copy, ("load",)),
     Case("early event", "the event is recorded before the launch", RACE, _early_event,

@@ -31,47 +31,76 @@ def _ones(count: int = 4, dtype: Any = torch.float32) -> Any:
 
 
 def _order(rank: int, mistake: bool) -> None:
-    calls = [lambda: dist.all_reduce(_ones()), lambda: dist.broadcast(_ones(), 0)]
-    for call in reversed(calls) if rank and mistake else calls:
-        call()
+    x = _ones()
+    if rank and mistake:
+        dist.broadcast(x, 0)  # planted: call
+    dist.all_reduce(x)  # planted: call
+    if not (rank and mistake):
+        dist.broadcast(x, 0)
 
 
 def _shape(rank: int, mistake: bool) -> None:
-    dist.all_reduce(_ones(4 + rank * mistake))
+    dist.all_reduce(_ones(4 + rank * mistake))  # planted: call
 
 
 def _dtype(rank: int, mistake: bool) -> None:
-    dist.all_reduce(_ones(dtype=torch.float16 if rank and mistake else torch.float32))
+    dtype = torch.float16 if rank and mistake else torch.float32
+    dist.all_reduce(_ones(dtype=dtype))  # planted: call
 
 
 def _operation(rank: int, mistake: bool) -> None:
     wrong = rank and mistake
-    dist.all_reduce(_ones(), dist.ReduceOp.MAX if wrong else dist.ReduceOp.SUM)
+    op = dist.ReduceOp.MAX if wrong else dist.ReduceOp.SUM
+    dist.all_reduce(_ones(), op)  # planted: call
 
 
 def _root(rank: int, mistake: bool) -> None:
-    dist.broadcast(_ones(), rank if mistake else 0)
+    dist.broadcast(_ones(), rank if mistake else 0)  # planted: call
 
 
 def _absent(rank: int, mistake: bool) -> None:
     if not (rank and mistake):
-        dist.all_reduce(_ones())
+        dist.all_reduce(_ones())  # planted: call
+
+
+def _receive(rank: int, mistake: bool) -> None:
+    x = _ones()
+    if rank and not mistake:
+        dist.send(x, 0)
+    else:
+        dist.recv(x, 1 - rank)  # planted: call
+
+
+def _wrong_sender(rank: int, mistake: bool) -> None:
+    """Rank 0 receives from itself one behind: a message that nobody sends."""
+    x = _ones()
+    if rank:
+        dist.send(x, 0)
+        dist.send(x, 0)
+    else:
+        for _ in range(3 if mistake else 2):
+            dist.recv(x, 1)  # planted: call
 
 
 DIFFERENT: Final = "collective 1: rank"
 """How the error begins that names the calls of two ranks."""
 CASES: Final = (
     Case("order of collectives", "two ranks call them in different orders", DIFFERENT,
-         _collectives(_order)),
+         _collectives(_order), _order, ("call",)),
     Case("sizes of a collective", "two ranks pass different sizes", DIFFERENT,
-         _collectives(_shape)),
+         _collectives(_shape), _shape, ("call",)),
     Case("dtypes of a collective", "two ranks pass different dtypes",
-         DIFFERENT, _collectives(_dtype)),
+         DIFFERENT, _collectives(_dtype), _dtype, ("call",)),
     Case("reductions of a collective", "two ranks reduce differently",
-         DIFFERENT, _collectives(_operation)),
+         DIFFERENT, _collectives(_operation), _operation, ("call",)),
     Case("roots of a broadcast", "two ranks name different roots", DIFFERENT,
-         _collectives(_root)),
-    Case("absent rank", "a rank does not call", DEADLOCK, _collectives(_absent)),
+         _collectives(_root), _root, ("call",)),
+    Case("absent rank", "a rank does not call", DEADLOCK, _collectives(_absent), _absent,
+         ("call",)),
+    Case("both receive", "two ranks receive, and none sends", DEADLOCK, _collectives(_receive),
+         _receive, ("call",)),
+    Case("message not sent", "a rank receives once more than the other sends", DEADLOCK,
+         _collectives(_wrong_sender), _wrong_sender, ("call",)),
 )  # fmt: skip
 
 __all__ = ["CASES"]

@@ -105,6 +105,15 @@ def narrow_counter(counter, SCOPE: tl.constexpr):
 
 
 @triton.jit
+def one_narrow(counter, rank, WRONG: tl.constexpr):
+    """The largest of all ranks."""
+    if rank == 0 or not WRONG:
+        tl.atomic_max(counter, rank + 1, sem="relaxed", scope="sys")
+    else:
+        tl.atomic_max(counter, rank + 1, sem="relaxed", scope="gpu")  # planted: largest
+
+
+@triton.jit
 def atomic_sum(total, counter, out, rank, WRONG: tl.constexpr, N: tl.constexpr):
     """Both GPUs add to a sum that is read once both have."""
     offs = tl.arange(0, N)
@@ -130,6 +139,16 @@ def through_table(heaps, counter, out, rank, N: tl.constexpr):
     offs = tl.arange(0, N)
     theirs = tl.load(heaps).to(tl.pointer_type(tl.int32))
     tl.store(out + rank * N + offs, tl.load(theirs + offs))  # planted: load
+
+
+@triton.jit
+def every_other(x, out, first, STORES: tl.constexpr, N: tl.constexpr):
+    """Every other element, from the first one or the second one on."""
+    offs = 2 * tl.arange(0, N) + first
+    if STORES:
+        tl.store(x + offs, offs.to(tl.int16))  # planted: store
+    else:
+        tl.store(out + tl.arange(0, N), tl.load(x + offs))  # planted: load
 
 
 @triton.jit

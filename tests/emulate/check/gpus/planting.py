@@ -46,7 +46,7 @@ class Bench:
 @dataclass(frozen=True)
 class Case:
     """A mistake: `kind` is that of the reports, `DEADLOCK`, or the text of an error. `marks` are
-    the lines of `kernel` that are marked as planted, () where the host makes the mistake."""
+    the lines of `kernel`, or of a function of the host, that are marked as planted."""
 
     name: str
     what: str
@@ -56,21 +56,29 @@ class Case:
     marks: tuple[str, ...] = ()
 
     @property
+    def places(self) -> set[str]:
+        """The planted lines as messages name them: `cases.py:12`."""
+        if self.kernel is None:
+            return set()
+        path = Path(getattr(self.kernel, "fn", self.kernel).__code__.co_filename)
+        return {f"{path.name}:{line}" for line in self.lines}
+
+    @property
     def lines(self) -> set[int]:
         """The numbers of the planted lines."""
         return planted_lines(self.kernel, self.marks)
 
 
 def planted_lines(kernel: Any, marks: tuple[str, ...]) -> set[int]:
-    """The lines of a kernel marked `# planted: <mark>`."""
+    """The lines of a kernel or a function marked `# planted: <mark>`."""
     if kernel is None:
         return set()
-    code = kernel.fn.__code__
+    code = getattr(kernel, "fn", kernel).__code__
     text = Path(code.co_filename).read_text().splitlines()
     found = set()
     for number in range(code.co_firstlineno, len(text) + 1):
         line = text[number - 1]
-        if number > code.co_firstlineno and line.startswith("@triton.jit"):
+        if number > code.co_firstlineno + 1 and line.startswith(("@triton.jit", "def ")):
             break
         mark = re.search(r"# planted: (\w+)", line)
         if mark is not None and mark[1] in marks:

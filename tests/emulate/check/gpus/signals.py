@@ -39,6 +39,20 @@ def hand_over(
 
 
 @triton.jit
+def barrier_poll(
+    data, counter, out, rank, ACQUIRE: tl.constexpr, ACQUIRED: tl.constexpr, N: tl.constexpr
+):
+    """A barrier of two ranks: a rank arrives at system scope, and polls what it has added to. LLVM
+    gives the poll the line of the arrival."""
+    offs = tl.arange(0, N)
+    tl.store(data + rank * N + offs, offs + rank)
+    tl.atomic_add(counter, 1, sem="release", scope="sys")  # planted: arrival
+    while tl.atomic_add(counter, 0, sem=ACQUIRE, scope=ACQUIRED) < 2:  # planted: poll
+        pass
+    tl.store(out + rank * N + offs, tl.load(data + (1 - rank) * N + offs))
+
+
+@triton.jit
 def signal_first(data, flag, out, rank, WRONG: tl.constexpr, N: tl.constexpr):
     offs = tl.arange(0, N)
     if rank == 0:
@@ -188,6 +202,25 @@ def epoch_call(data, flag, out, rank, epoch, value, N: tl.constexpr):
         wait(flag, epoch)  # planted: wait
         found = tl.load(data + offs)  # planted: load
         tl.store(out + offs, found)
+
+
+@triton.jit(do_not_specialize=["epoch", "rank"])
+def one_step(
+    data, flag, ack, out, rank, epoch,
+    BUFFERS: tl.constexpr, WRONG: tl.constexpr, N: tl.constexpr,
+):  # fmt: skip
+    """One step of many, each a launch of both ranks; `BUFFERS` are used in turns."""
+    offs = tl.arange(0, N)
+    half = data + epoch % BUFFERS * N + offs
+    if rank == 0:
+        if not WRONG:
+            wait(ack, epoch - BUFFERS)
+        tl.store(half, offs + epoch)  # planted: store
+        signal(flag, epoch)
+    else:
+        wait(flag, epoch)
+        tl.store(out + offs, tl.load(half))  # planted: load
+        signal(ack, epoch)
 
 
 @triton.jit

@@ -13,7 +13,7 @@ pytest.importorskip("triton", reason="needs Triton")
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast
-from tests.emulate.check.gpus import cases, collectives
+from tests.emulate.check.gpus import cases, collectives, host
 from tests.emulate.check.gpus.cases import RACE
 from tests.emulate.check.gpus.planting import DEADLOCK, Bench, Case
 from wavecast.emulate.check.collected import Reports
@@ -21,11 +21,14 @@ from wavecast.emulate.reports import Kind, Report
 from wavecast.errors import WavecastError
 
 pytestmark = pytest.mark.torch
-CASES = (*cases.CASES, *collectives.CASES)
+CASES = (*cases.CASES, *collectives.CASES, *host.CASES)
+HOST_RACE = "host-race"
 KINDS = {kind.rule for kind in Kind}
 QUICK = (
     *("release missing", "acquire of the GPU", "read early", "buffer reused", "signal twice"),
     *("wrong flag", "rank number", "no event", "early event", "wrong device"),
+    *("counter of the GPU", "buffer reused by a launch", "both receive", "sizes of a collective"),
+    *("peer's stores read", "reset early", "copy not awaited", "staging buffer reused"),
 )
 DOCUMENT = Path(__file__).parents[4] / "docs" / "multi-gpu.md"
 
@@ -64,10 +67,14 @@ def test_a_mistake_is_found_at_its_line(case: Case) -> None:
         assert case.kind in error
         assert re.search(r"GPU \d|rank \d", error)
         assert "\n" not in error.split("hint:")[0].strip()
+        named_places = {place for place in case.places if re.search(rf"{place}\b", error)}
+        assert named_places == case.places
         return
     found = [report for report in reports if report.kind.rule == case.kind]
     assert found
     assert any(_named(report) & case.lines for report in found)
+    if case.kind == HOST_RACE:
+        return
     for report in found:
         assert report.gpu is not None
         assert report.workgroup is not None

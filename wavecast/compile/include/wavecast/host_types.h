@@ -500,6 +500,11 @@ typedef enum hipDriverProcAddressQueryResult {
 #define hipHostMallocNumaUser 0x20000000
 #define hipHostMallocCoherent 0x40000000
 #define hipHostMallocNonCoherent 0x80000000u
+#define hipDeviceMallocDefault 0
+#define hipDeviceMallocFinegrained 1
+#define hipMallocSignalMemory 2
+#define hipDeviceMallocUncached 3
+#define hipDeviceMallocContiguous 4
 #define hipHostRegisterDefault 0
 #define hipHostRegisterPortable 1
 #define hipHostRegisterMapped 2

@@ -49,7 +49,8 @@ BEHIND: Final = SEEN + WAVES * WAVES  # by wave, launches it has acquired the en
 LANES: Final = 64
 KEY_SLOTS: Final = BEHIND + SLOTS * WAVES  # by wave and lane, pointers to versions of the dwords
 KEY_VERSIONS: Final = KEY_SLOTS + LANES * WAVES  # by wave and lane, what those were then
-CLOCK_WORDS: Final = KEY_VERSIONS + LANES * WAVES
+KEY_READER: Final = KEY_VERSIONS + LANES * WAVES  # by wave, the instruction of that later load
+CLOCK_WORDS: Final = KEY_READER + WAVES
 ORDERS: Final = "o"
 """Trait of accesses in programs that can order workgroups."""
 ACROSS: Final = "x"
@@ -191,6 +192,7 @@ __all__ = [
     "COLUMNS",
     "KEY",
     "KEY_READ",
+    "KEY_READER",
     "KEY_SLOTS",
     "KEY_VERSIONS",
     "LANES",

@@ -25,6 +25,7 @@ from wavecast.emulate.check.clocks.clocks import (
     CLEAN,
     KEY,
     KEY_READ,
+    KEY_READER,
     KEY_SLOTS,
     KEY_VERSIONS,
     LANES,
@@ -184,7 +185,9 @@ class ClockEvents:
             dwords = key.dwords
             pending = thread.group.pending.setdefault(wave, {})
             before = pending.get(dwords)
-            system = self._is_system(thread.group.observed[dwords[0]])
+            instruction = int(thread.words[KEY_READER + wave])
+            thread.group.observed.update(dict.fromkeys(dwords, instruction))
+            system = self._is_system(instruction)
             released = self._visible_releases(dwords, system) if before is None else before.released
             phase = int(thread.context[state.PHASE])
             pending[dwords] = Observation(phase, number, released, system)

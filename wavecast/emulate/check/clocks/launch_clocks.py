@@ -16,10 +16,19 @@ import numpy as np
 
 from wavecast.emulate import hostmemory
 from wavecast.emulate.check import log
-from wavecast.emulate.check.clocks.clocks import CLOCK_WORDS, ResidentClock, WorkgroupClock
+from wavecast.emulate.check.clocks.clocks import (
+    ACQUIRE,
+    CLOCK_WORDS,
+    OBSERVE,
+    RELEASE,
+    UPDATE,
+    ResidentClock,
+    WorkgroupClock,
+)
 from wavecast.emulate.check.clocks.events import ClockEvents, ClockLaunch
 from wavecast.emulate.check.clocks.missing_order import Unordered
 from wavecast.emulate.check.clocks.queries import ClockQueries, LaunchHistory
+from wavecast.emulate.check.clocks.reactions import LaunchReactions
 from wavecast.emulate.check.clocks.records import MemoryRecord
 from wavecast.emulate.check.clocks.release_memory import ReleaseMemory
 from wavecast.emulate.check.clocks.vector_clock import Clock
@@ -36,7 +45,8 @@ _QUERY = ctypes.CFUNCTYPE(
 
 class Clocks:
     """The clocks of one launch, with the releases of `memory`. Launches that run at once share the
-    memory, a `lock` and a `history`. `error` is the first exception of a callback."""
+    memory, a `lock` and a `history`, and may have `reactions`. `error` is the first exception of a
+    callback."""
 
     def __init__(
         self,
@@ -48,6 +58,8 @@ class Clocks:
         lock: threading.Lock | None = None,
     ) -> None:
         self.error: BaseException | None = None
+        self.reactions: LaunchReactions | None = None
+        """Where other launches may react to what this one releases."""
         self._launch = ClockLaunch() if launch is None else launch
         self._events = ClockEvents(target, waves, memory, self._launch)
         self._queries = ClockQueries(self._events, history)
@@ -79,6 +91,12 @@ class Clocks:
 
     def _event(self, context: int, what: int, addresses: int, lanes: int, number: int) -> None:
         try:
+            if self.reactions is not None:
+                event, instruction = what & 0xFF, what >> 8
+                if event not in (OBSERVE, ACQUIRE):
+                    self.reactions.on_step()
+                if event in (RELEASE, UPDATE) and instruction in self._launch.system:
+                    self.reactions.on_release()
             with self._lock:
                 self._events.record(self._thread(context), what, addresses, lanes, number)
         except BaseException as error:  # nobody to raise it to
@@ -92,6 +110,11 @@ class Clocks:
         except BaseException as error:
             self.error = self.error or error
             return 0
+
+    def on_worker_end(self) -> None:
+        """The calling host thread has run its last workgroup."""
+        if self.reactions is not None:
+            self.reactions.on_step()
 
     def acquired_clocks(self) -> list[Clock]:
         """What each workgroup of the launch has acquired, once it has ended."""

@@ -54,6 +54,9 @@ class Lack(IntEnum):
     OBSERVER_SCOPE = 7
     ACQUIRE = 8
     ACQUIRE_SCOPE = 9
+    ATOMIC_SCOPE = 10
+    """Both are atomic, and one of them not for other GPUs: the `release` that an `Unordered` names
+    is the earlier access if it is that one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +97,13 @@ def explanation(
     target, scope = program.target, "agent" if mine.gpu == theirs.gpu else "system"
     if reason.lack is Lack.NOTHING_SHARED:
         return _missing_order(mine, theirs, access, other, scope)
+    if reason.lack is Lack.ATOMIC_SCOPE:
+        side, index = (mine, access) if reason.release < 0 else (theirs, other)
+        narrow_access = _instruction_text(side.program.instructions[index])
+        return (
+            f"the {narrow_access} is of agent scope, which is atomic on its GPU alone; use system "
+            "scope (scope='sys', __HIP_MEMORY_SCOPE_SYSTEM, or atomicAdd_system and its like)"
+        )
     able = capabilities(isa_target(target))
     release = _instruction_text(program.instructions[reason.release])
     earlier = _instruction_text(program.instructions[other])

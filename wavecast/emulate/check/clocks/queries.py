@@ -42,6 +42,10 @@ class LaunchHistory(Protocol):
         """Whether a launch ended before a wave of `launch` with a clock continues."""
         ...
 
+    def gpu_of(self, launch: int) -> int:
+        """The GPU of a launch."""
+        ...
+
     def rows(self, launch: int, clock: Clock, record: MemoryRecord) -> np.ndarray | None:
         """The rows of the workgroup of a record that such a wave knows from what its launch, or
         those in its clock, knew when they started."""
@@ -65,29 +69,40 @@ class ClockQueries:
         self.events.catch_up(thread)
         clock = self.events.acquired_clock(thread)
         foreign = self.history is not None and record.launch != self.events.launch.number
+        narrow = bool(access >> 5 & 1)
+        if narrow and self._is_of_this_gpu(record):
+            return 0
         if foreign and self._launch_has_ended(thread, clock, record):
             return 0
         if record.group is None and not foreign:
             return int(not clock)
         if record.group is not None:
             rows = clock.rows(record.group)
-            if rows is not None and _reaches(rows, record, stored):
+            if rows is not None and reaches(rows, record, stored):
                 self._keep(thread, record, rows, shared=clock is thread.group.shared)
                 return 0
         if foreign and self._behind(thread, clock, record, stored):
             return 0
         # atomic accesses of one dword are in one order without an acquire
-        coherent = mine in ATOMIC if loads else record.atomicity in ATOMIC
+        coherent = (mine in ATOMIC if loads else record.atomicity in ATOMIC) and not narrow
         if coherent and record.group is not None:
             rows = self.events.observable(thread).far.rows(record.group)
-            if rows is not None and _reaches(rows, record, stored):
+            if rows is not None and reaches(rows, record, stored):
                 return 0
         if self._is_synchronised(thread.group, record, address & ~3, coherent=coherent):
             return 0
         key = instruction, record.instruction, record.launch
         if key not in self.unordered:
-            self.unordered[key] = self._explain(thread, record, stored)
+            self.unordered[key] = (
+                Unordered(Lack.ATOMIC_SCOPE, -1 if record.system else record.instruction)
+                if narrow
+                else self._explain(thread, record, stored)
+            )
         return 1
+
+    def _is_of_this_gpu(self, record: MemoryRecord) -> bool:
+        history, launch = self.history, self.events.launch
+        return history is None or history.gpu_of(record.launch) == launch.gpu
 
     def _launch_has_ended(self, thread: ResidentClock, clock: Clock, record: MemoryRecord) -> bool:
         """Whether the launch of a record ended before the wave at hand continues."""
@@ -110,7 +125,7 @@ class ClockQueries:
             return False
         if record.group is None:
             rows = _EVERYTHING
-        elif not _reaches(rows, record, stored):
+        elif not reaches(rows, record, stored):
             return False
         self._keep(thread, record, rows, shared=clock is thread.group.shared)
         return True
@@ -173,7 +188,7 @@ class ClockQueries:
         return best
 
 
-def _reaches(rows: np.ndarray, record: MemoryRecord, stored: bool) -> bool:
+def reaches(rows: np.ndarray, record: MemoryRecord, stored: bool) -> bool:
     return rows[record.wave, column(record, stored=stored)] >= record.number
 
 
@@ -193,4 +208,4 @@ def _lack(release: Release, record: MemoryRecord, stored: bool, gpu: int) -> Lac
     return Lack.WRITE_BACK if stored and is_complete else Lack.WAIT
 
 
-__all__ = ["ClockQueries", "LaunchHistory"]
+__all__ = ["ClockQueries", "LaunchHistory", "reaches"]

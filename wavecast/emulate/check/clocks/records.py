@@ -24,7 +24,11 @@ from wavecast.emulate.check.shadow import ShadowField
 GROUP, WAVE = ShadowField(0, 27), ShadowField(27, 6)
 """Workgroup + 1 and wave + 1."""
 BYTES, ATOMICITY, STREAM = ShadowField(33, 4), ShadowField(37, 3), ShadowField(40, 2)
+HIDES = ShadowField(45, 1)
+"""Whether a store hides others of bytes of the dword that it has not stored (`PARTS`)."""
 VOLATILE, DECIDES = ShadowField(42, 1), ShadowField(43, 1)
+SYSTEM = ShadowField(44, 1)
+"""Whether an access is of system scope."""
 INSTRUCTION = ShadowField(48, 16)
 NUMBER, LOADER = ShadowField(0, NUMBER_BITS), ShadowField(32, 16)
 LAUNCH = ShadowField(48, 16)
@@ -44,6 +48,11 @@ PLAIN_WRITE, PLAIN_READ, OTHER_GROUP, OTHER_WAVE = range(4)
 """The last store before atomic ones; the last load before atomic ones; the last atomic store of
 another workgroup than that of the last store; of another wave of its workgroup."""
 ASIDE_RECORDS = 4
+PARTS = ASIDE + 1
+"""An array of `PART_WORDS` words per dword: of the bytes that its last store has not stored, the
+last stores. 0 for none."""
+PART_WORDS = 8
+assert PARTS < TABLE_WORDS
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +67,7 @@ class MemoryRecord:
     instruction: int
     number: int
     launch: int = 0
+    system: bool = False
 
     @classmethod
     def of(cls, who: int, number: int) -> MemoryRecord:
@@ -75,6 +85,7 @@ class MemoryRecord:
             instruction=field(INSTRUCTION, who),
             number=field(NUMBER, number),
             launch=field(LAUNCH, number),
+            system=bool(field(SYSTEM, who)),
         )
 
 
@@ -85,6 +96,7 @@ __all__ = [
     "BYTES",
     "DECIDES",
     "GROUP",
+    "HIDES",
     "INSTRUCTION",
     "LAUNCH",
     "LOADER",
@@ -94,6 +106,8 @@ __all__ = [
     "NUMBER",
     "OTHER_GROUP",
     "OTHER_WAVE",
+    "PARTS",
+    "PART_WORDS",
     "PEERS",
     "PLAIN_READ",
     "PLAIN_WRITE",
@@ -101,6 +115,7 @@ __all__ = [
     "READ_NUMBERS",
     "RELEASES",
     "STREAM",
+    "SYSTEM",
     "TABLE_WORDS",
     "VOLATILE",
     "WAVE",

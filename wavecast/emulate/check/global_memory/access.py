@@ -28,6 +28,7 @@ from wavecast.emulate.check.clocks.records import (
     NUMBER,
     RELEASES,
     STREAM,
+    SYSTEM,
     TABLE_WORDS,
     VOLATILE,
     WAVE,
@@ -44,6 +45,7 @@ SCALAR = "scalar"
 """Mode of scalar loads. Compilers widen them, so what else they read is not compared with anything
 but records."""
 COUNTED_AS_STORE, RELEASES_TRAIT, OBSERVES, ZERO = "v", "r", "w", "z"
+SYSTEM_TRAIT, PARTS_TRAIT = "y", "m"
 
 
 class GlobalAccess:
@@ -161,6 +163,7 @@ class GlobalAccess:
             builder, self.me, WAVE.at(builder, self.wave), BYTES.at(builder, bytes_),
             ATOMICITY.at(builder, self.atomicity if atomicity is None else atomicity),
             I64(stream << STREAM.first | int(DECIDES_TRAIT in shadow.traits) << DECIDES.first),
+            I64(int(SYSTEM_TRAIT in shadow.traits) << SYSTEM.first),
             VOLATILE.at(builder, self.volatile), INSTRUCTION.at(builder, shadow.instruction),
         )  # fmt: skip
 
@@ -181,8 +184,10 @@ def _peers(traits: str) -> int:
 __all__ = [
     "COUNTED_AS_STORE",
     "OBSERVES",
+    "PARTS_TRAIT",
     "RELEASES_TRAIT",
     "SCALAR",
+    "SYSTEM_TRAIT",
     "ZERO",
     "GlobalAccess",
 ]

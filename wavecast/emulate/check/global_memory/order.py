@@ -56,10 +56,11 @@ def barrier_orders(shadow: Watched, who: Any, number: Any) -> Any:
 
 
 def has_acquired(
-    shadow: Watched, who: Any, number: Any, mine: Any, address: Any, *, stored: bool
+    shadow: Watched, who: Any, number: Any, mine: Any, address: Any, narrow: Any, *, stored: bool
 ) -> Any:
     """Whether this wave has acquired what a record tells of (i1); `stored`: it is one of a store.
-    `mine` is the atomicity of the access at hand (i64)."""
+    `mine` is the atomicity of the access at hand (i64). `narrow`: only the scope of the two makes
+    them a race, if they are of two GPUs (i1)."""
     if clocks.ORDERS not in shadow.traits:
         return I1(0)
     out, builder = shadow.out, shadow.out.builder
@@ -79,6 +80,7 @@ def has_acquired(
             builder.shl(shadow.instruction, I64(8)), I64(int(stored) | int(shadow.loads) << 1)
         )
         access = builder.or_(access, builder.shl(mine, I64(2)))
+        access = builder.or_(access, builder.shl(builder.zext(narrow, I64), I64(5)))
         answer = builder.call(query, [out.context, who, number, access, address])
         builder.store(builder.icmp_unsigned("==", answer, I64(0)), flag)
     return out.get(flag, I1)

@@ -17,6 +17,7 @@ from wavecast.emulate.check.clocks.records import (
     ATOMICITY,
     BYTES,
     GROUP,
+    HIDES,
     LAUNCH,
     LOADER,
     MANY,
@@ -133,12 +134,14 @@ class QuickRecords:
         return self.out.get(self.every, I1)
 
     def _hides_nothing(self, written: Any) -> Any:
-        """Whether no record of a store is of an atomic one, which may hide others (i1)."""
+        """Whether no record of a store is of an atomic one, or of one of parts of a dword, which
+        may hide others (i1)."""
         builder, count = self.out.builder, written.type.count
         fields = builder.lshr(written, splat(builder, I64(ATOMICITY.first), count))
         atomicity = builder.and_(fields, splat(builder, I64(ATOMICITY.mask), count))
         bits = builder.lshr(splat(builder, I64(ATOMICS), count), atomicity)
-        odd = builder.and_(bits, splat(builder, I64(1), count))
+        hides = builder.lshr(written, splat(builder, I64(HIDES.first), count))
+        odd = builder.and_(builder.or_(bits, hides), splat(builder, I64(1), count))
         return builder.icmp_unsigned("==", self._any(odd), I64(0))
 
     def _is_ordered(self, which: Any, who: Any, numbers: Any, *, stored: bool) -> Any:

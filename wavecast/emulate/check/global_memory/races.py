@@ -18,23 +18,27 @@ from wavecast.emulate.check.clocks.records import (
     ATOMICITY,
     BYTES,
     GROUP,
+    HIDES,
     INSTRUCTION,
     LAUNCH,
     LOADER,
     MANY,
     NUMBER,
+    PARTS,
     PEERS,
     READ_NUMBERS,
     READS,
     RELEASES,
+    SYSTEM,
     VOLATILE,
     WAVE,
     WRITE_NUMBERS,
     WRITES,
 )
 from wavecast.emulate.check.global_memory import order
-from wavecast.emulate.check.global_memory.access import ZERO, GlobalAccess
+from wavecast.emulate.check.global_memory.access import SYSTEM_TRAIT, ZERO, GlobalAccess
 from wavecast.emulate.check.global_memory.aside import AsideRecords
+from wavecast.emulate.check.global_memory.parts import PartRecords
 from wavecast.emulate.check.log import LAUNCH_SHIFT
 from wavecast.emulate.check.shadow import (
     READ_AFTER_WRITE,
@@ -70,7 +74,7 @@ class GlobalRaces:
         with builder.if_then(in_range, likely=True):
             start = load(builder, self.access.bound(index, 0), I64, 8)
             stop = load(builder, self.access.bound(index, 1), I64, 8)
-            arrays = [load(builder, self.access.array(index, n), PTR, 8) for n in range(ASIDE + 1)]
+            arrays = [load(builder, self.access.array(index, n), PTR, 8) for n in range(PARTS + 1)]
             inset = builder.sub(address, start)
             first = builder.lshr(inset, I64(2))
             bytes_ = self.access.watched.bytes_of(address)
@@ -94,6 +98,8 @@ class GlobalRaces:
         aside = AsideRecords(self.access, builder.ptrtoint(arrays[ASIDE], I64), dword)
         self._check_last_store(lane, dword_address, last, read, bytes_, changes, mine)
         self._compare_aside(aside, lane, dword_address, last, bytes_, changes, mine)
+        parts = PartRecords(self.access, builder.ptrtoint(arrays[PARTS], I64), dword)
+        self._compare_parts(parts, lane, dword_address, last, bytes_, changes, mine)
         if not shadow.stores:
             aside.replace_load((read, read_number), mine)
             every = self._with_lanes(read, read_number, bytes_)
@@ -121,10 +127,10 @@ class GlobalRaces:
                     self._read(slots, (read, read_number), every, bytes_, I64(Atomicity.AGENT))
                 with stores:
                     aside.replace_store(last, mine)
-                    self._store(slots, last, (read, read_number), bytes_)
+                    self._store(slots, last, (read, read_number), bytes_, parts)
         else:
             aside.replace_store(last, mine)
-            self._store(slots, last, (read, read_number), bytes_)
+            self._store(slots, last, (read, read_number), bytes_, parts)
         if shadow.plain_store and clocks.ORDERS in shadow.traits:
             has_releases = builder.icmp_unsigned(
                 "!=", builder.ptrtoint(arrays[RELEASES], I64), I64(0)
@@ -149,15 +155,40 @@ class GlobalRaces:
 
         aside.compare(judge, last, mine, bytes_)
 
+    def _compare_parts(
+        self,
+        parts: PartRecords,
+        lane: Any,
+        dword_address: Any,
+        last: tuple[Any, Any],
+        bytes_: Any,
+        changes: Any,
+        mine: Any,
+    ) -> None:
+        def judge(record: tuple[Any, Any], clash: Any, order_: int) -> None:
+            nothing = I64(0)
+            changed = changes if order_ == WRITE_AFTER_WRITE else None
+            self._judge(lane, dword_address, record, clash, order_, mine, nothing, nothing, changed)
+
+        parts.compare(judge, last, bytes_)
+
     def _store(
-        self, slots: list[Any], written: tuple[Any, Any], read: tuple[Any, Any], bytes_: Any
+        self,
+        slots: list[Any],
+        written: tuple[Any, Any],
+        read: tuple[Any, Any],
+        bytes_: Any,
+        parts: PartRecords,
     ) -> None:
         """Record a store of `bytes_` over the records of the dword."""
         builder = self.out.builder
+        again = self._again(*written) if parts.active else I1(0)
+        hides = parts.replace_store(written, again, bytes_)
         same_group = builder.icmp_unsigned("==", GROUP.of(builder, read[0]), self.access.me)
         loader = builder.select(same_group, LOADER.of(builder, read[1]), I64(0))
         stored = self._with_lanes(*written, bytes_)
-        builder.store(self.access.who(stored), slots[WRITES], align=8)
+        who = builder.or_(self.access.who(stored), hides)
+        builder.store(who, slots[WRITES], align=8)
         builder.store(self.access.numbers(loader), slots[WRITE_NUMBERS], align=8)
 
     def _peers(
@@ -225,7 +256,7 @@ class GlobalRaces:
     def _again(self, who: Any, number: Any) -> Any:
         """Whether a record is of this very access (i1)."""
         shadow, builder = self.access.watched, self.out.builder
-        apart = I64(BYTES.mask << BYTES.first ^ _ONES)
+        apart = I64((BYTES.mask << BYTES.first | HIDES.mask << HIDES.first) ^ _ONES)
         author = self.access.who(I64(0))
         mine = NUMBER.at(builder, shadow.memory_number)
         return shadow.all_of(
@@ -291,7 +322,8 @@ class GlobalRaces:
                         mixed = builder.and_(mixed, builder.not_(before))
                         detail = self._detail(group, number, order_)
                         self.between.when(mixed, lane, dword_address, other, detail)
-                    with builder.if_then(able):
+                    narrow = builder.and_(self._is_narrow(who, number), builder.not_(able))
+                    with builder.if_then(builder.or_(able, narrow)):
                         race = builder.not_(
                             order.has_acquired(
                                 self.access.watched,
@@ -299,6 +331,7 @@ class GlobalRaces:
                                 number,
                                 mine,
                                 dword_address,
+                                narrow,
                                 stored=order_ != WRITE_AFTER_READ,
                             )
                         )
@@ -314,6 +347,19 @@ class GlobalRaces:
         if not self.access.across:
             return detail
         return builder.or_(detail, builder.shl(LAUNCH.of(builder, number), I64(LAUNCH_SHIFT)))
+
+    def _is_narrow(self, who: Any, number: Any) -> Any:
+        """Whether a record is of another launch, and not both accesses are of system scope (i1):
+        they are atomic to each other only if the launches are of one GPU."""
+        builder = self.out.builder
+        if not self.access.across:
+            return I1(0)
+        launch = builder.shl(LAUNCH.of(builder, number), I64(LAUNCH.first))
+        here = self.access.watched.word(log.LAUNCH_BITS)
+        foreign = builder.icmp_unsigned("!=", launch, here)
+        if SYSTEM_TRAIT not in self.access.watched.traits:
+            return foreign
+        return builder.and_(foreign, builder.icmp_unsigned("==", SYSTEM.of(builder, who), I64(0)))
 
     def _mixes_volatile(self, theirs: Any, order_: int) -> Any:
         """Whether of a volatile store and another access only one is volatile (i1). A volatile load

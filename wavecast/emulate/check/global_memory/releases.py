@@ -125,6 +125,7 @@ def _is_repeated_poll(access: GlobalAccess) -> Any:
                 builder.store(I1(0), flag)
         with builder.if_then(out.get(flag, I1)):
             builder.store(shadow.memory_number, _word(access, clocks.KEY_READ), align=8)
+            builder.store(shadow.instruction, _word(access, clocks.KEY_READER), align=8)
     return out.get(flag, I1)
 
 

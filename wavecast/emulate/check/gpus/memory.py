@@ -12,6 +12,7 @@ from wavecast.emulate.check.clocks.records import (
     ASIDE_RECORDS,
     LAUNCH,
     MOST_LAUNCHES,
+    PART_WORDS,
     READ_NUMBERS,
     READS,
     RELEASES,
@@ -25,11 +26,12 @@ from wavecast.json_objects import Count, JsonObject, doc
 @dataclass(slots=True)
 class MemoryRecords:
     """The records of some memory, one word per dword: `writes` (two arrays), `reads` of each GPU
-    (two arrays), those of `aside`, and `versions` where releases are kept."""
+    (two arrays), those of `aside` and of `parts`, and `versions` where releases are kept."""
 
     writes: tuple[np.ndarray, ...]
     reads: tuple[tuple[np.ndarray, ...], ...]
     aside: np.ndarray
+    parts: np.ndarray
     versions: np.ndarray | None = None
 
     def row(self, gpu: int) -> tuple[np.ndarray, ...]:
@@ -37,7 +39,7 @@ class MemoryRecords:
         peers = [array for other, pair in enumerate(self.reads) if other != gpu for array in pair]
         pointers = np.array([array.ctypes.data for array in peers], np.uint64)
         versions = np.zeros(0, np.uint32) if self.versions is None else self.versions
-        return (*self.writes, *self.reads[gpu], versions, pointers, self.aside)
+        return (*self.writes, *self.reads[gpu], versions, pointers, self.aside, self.parts)
 
 
 assert (READS, READ_NUMBERS, RELEASES) == (2, 3, 4)
@@ -131,7 +133,10 @@ class GpuMemory:
                 for _ in range(self._gpus + 1)
             ]
             memory_records = self._known[memory] = MemoryRecords(
-                pairs[0], tuple(pairs[1:]), sparse_zeros(2 * ASIDE_RECORDS * dwords, np.uint64)
+                pairs[0],
+                tuple(pairs[1:]),
+                sparse_zeros(2 * ASIDE_RECORDS * dwords, np.uint64),
+                sparse_zeros(PART_WORDS * dwords, np.uint64),
             )
         if tracked and memory_records.versions is None:
             memory_records.versions = sparse_zeros(dwords, np.uint32)

@@ -18,6 +18,7 @@ import numpy as np
 
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.check.clocks.missing_order import RaceSide
+from wavecast.emulate.check.clocks.reactions import Reactions
 from wavecast.emulate.check.clocks.records import MOST_GROUPS, MOST_LAUNCHES, MemoryRecord
 from wavecast.emulate.check.clocks.vector_clock import Clock, Rows, all_rows, joined_rows
 from wavecast.emulate.check.gpus.memory import GpuMemory, LinkTraffic
@@ -58,6 +59,7 @@ class GpuOrder:
         self.lock = threading.Lock()
         self.streams = StreamOrder()
         self.memory = GpuMemory(count)
+        self.reactions = Reactions()
         self._launches: dict[int, CheckedLaunch] = {}
         self._firsts: list[int] = []
         self._numbers: list[int] = []
@@ -159,6 +161,10 @@ class GpuOrder:
     def launch(self, number: int) -> CheckedLaunch:
         """A launch by its number."""
         return self._launches[number]
+
+    def gpu_of(self, launch: int) -> int:
+        """The GPU of a launch by its number."""
+        return self._launches[launch].gpu
 
     def is_before(self, number: int, before: Before) -> bool:
         """Whether a launch has ended before."""

@@ -198,6 +198,11 @@ class StreamOrder:
         with self._lock:
             self._join(self._end(marker))
 
+    def has_ended(self, marker: QueueMarker, before: Before) -> bool:
+        """Whether all before a marker has ended before."""
+        with self._lock:
+            return before.ended.get(self._order(marker.queue).number, 0) >= marker.count
+
     def stream(self, queue: WorkQueue) -> Before:
         """What has happened before a call on the host that waits for a queue."""
         with self._lock:

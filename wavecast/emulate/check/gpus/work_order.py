@@ -24,7 +24,7 @@ FREE = "the free"
 @dataclass(frozen=True, slots=True)
 class StreamWork:
     """A work: its number among all (from 1), `name`, the `position` in its queue, what has ended
-    `before`, and where the host submits it. `program` is a kernel's."""
+    `before`, and where the host submits it. `program` is a kernel's, `device` the GPU."""
 
     number: int
     name: str
@@ -34,6 +34,7 @@ class StreamWork:
     before: Before
     location: SourceLocation | None = None
     program: Program | None = None
+    device: int = 0
 
     def is_before(self, before: Before) -> bool:
         """Whether the work has ended before."""
@@ -98,7 +99,7 @@ class WorkOrder:
         queue.position += 1
         work = StreamWork(
             len(self.works) + 1, name, queue.name, queue.number, queue.position, before, location,
-            program,
+            program, queue.device,
         )  # fmt: skip
         queue.before = Before({**before.ended, queue.number: queue.position})
         self.works.append(work)

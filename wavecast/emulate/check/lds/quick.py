@@ -26,6 +26,11 @@ from wavecast.emulate.check.lds.records import (
 )
 from wavecast.emulate.values import I1, I32, I64, splat
 
+_BYTES = BYTES.mask << BYTES.first
+_WHOLE = _BYTES | WRITTEN.mask << WRITTEN.first
+"""What records of dwords have that one store has written whole: others hide those of their bytes
+(`parts.py`)."""
+
 
 class QuickLdsRecords:
     """The quick path of one access."""
@@ -65,16 +70,20 @@ class QuickLdsRecords:
         loads = [builder.load(slot, align=8, typ=LOAD_RECORD) for slot in slots]
         if self.records.stores:
             good = builder.and_(good, builder.not_(self.records.again(first_record)))
+            none = builder.icmp_unsigned("==", wave, I64(0))
+            good = builder.and_(good, builder.or_(none, self._have_all(written, _BYTES)))
             return self._store(good, loads, write_slot, kind)
-        full = builder.xor(written, _all(WRITTEN.mask << WRITTEN.first, count))
-        missing = builder.and_(full, _all(WRITTEN.mask << WRITTEN.first, count))
-        good = builder.and_(
-            good, builder.icmp_unsigned("==", self.records.any_bit(missing), I64(0))
-        )
+        good = builder.and_(good, self._have_all(written, _WHOLE))
         with builder.if_then(good, likely=True):
             for slot, record in zip(slots, loads, strict=True):
                 builder.store(self.records.with_reader(record), slot, align=8)
         return good
+
+    def _have_all(self, written: Any, bits: int) -> Any:
+        """Whether all records have some bits (i1)."""
+        builder, every = self.out.builder, _all(bits, written.type.count)
+        missing = builder.and_(builder.xor(written, every), every)
+        return builder.icmp_unsigned("==", self.records.any_bit(missing), I64(0))
 
     def _store(self, good: Any, loads: list[Any], write_slot: Any, kind: Any) -> Any:
         shadow, builder = self.watched, self.out.builder

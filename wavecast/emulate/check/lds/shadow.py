@@ -14,6 +14,7 @@ from llvmlite import ir
 
 from wavecast.emulate.check.lds.aside import LdsAside
 from wavecast.emulate.check.lds.order import POLLS, LdsOrder
+from wavecast.emulate.check.lds.parts import LdsParts
 from wavecast.emulate.check.lds.quick import QuickLdsRecords
 from wavecast.emulate.check.lds.records import (
     ATOMIC,
@@ -104,6 +105,7 @@ class Dwords:
         self.order = LdsOrder(self.records)
         self.quick = QuickLdsRecords(self.records, self.order)
         self.aside = LdsAside(self.records)
+        self.parts = LdsParts(self.records)
         self.races = Findings(self.out, Kind.LDS_RACE)
         self.empty = Findings(self.out, Kind.UNINITIALISED_LDS)
         self.lane_races = Findings(self.out, Kind.LANE_RACE)
@@ -187,32 +189,31 @@ class Dwords:
         address = builder.shl(dword, I64(2))
         wave = WAVE.of(builder, written)
         overlap = builder.and_(BYTES.of(builder, written), bytes_)
-        foreign = shadow.all_of(
-            builder.icmp_unsigned("!=", wave, I64(0)),
-            builder.icmp_unsigned("!=", wave, self.records.me),
-            builder.icmp_unsigned("!=", overlap, I64(0)),
-        )
+        some = builder.icmp_unsigned("!=", overlap, I64(0))
         if self.order.fills:
-            some = builder.icmp_unsigned("!=", overlap, I64(0))
             early = builder.and_(some, self.order.outstanding(written, wave))
             other = builder.add(INSTRUCTION.of(builder, written), I64(1))
             self.unwaited.when(early, lane, address, other)
         if POLLS in shadow.traits:
-            self.order.poll(foreign, wave, written)
+            self.order.poll(self._is_foreign(wave, some), wave, written)
             return
-        if self.records.stores:
-            foreign = builder.and_(foreign, changes)
-        if shadow.atomic or (shadow.compares and not self.records.stores):
-            plain = builder.icmp_unsigned("==", ATOMIC.of(builder, written), I64(0))
-            foreign = builder.and_(foreign, plain)
-        self._judge(foreign, lane, address, written)
+        self._judge(self._conflicts(written, some, changes), lane, address, written)
         if self.aside.active and (shadow.atomic or self.records.stores or not shadow.compares):
             hidden, foreign = self.aside.hidden_record(dword, bytes_)
             if self.records.stores:
                 foreign = builder.and_(foreign, changes)
             self._judge(foreign, lane, address, hidden)
+        self.parts.compare(
+            lambda record, overlaps: self._judge(
+                self._conflicts(record, overlaps, changes), lane, address, record
+            ),
+            dword,
+            written,
+            bytes_,
+        )
         if self.records.stores:
             self.aside.replace(dword, written)
+            self.parts.replace(dword, written, bytes_)
             self._store(lane, address, written, read_slot, write_slot, bytes_, changes)
         if shadow.atomic or not self.records.stores:
             missing = builder.and_(bytes_, builder.not_(WRITTEN.of(builder, written)))
@@ -220,6 +221,24 @@ class Dwords:
                 self.empty.when(builder.icmp_unsigned("!=", missing, I64(0)), lane, address)
         if not self.records.stores:
             self._load(read_slot, bytes_)
+
+    def _is_foreign(self, wave: Any, overlaps: Any) -> Any:
+        return self.watched.all_of(
+            self.out.builder.icmp_unsigned("!=", wave, I64(0)),
+            self.out.builder.icmp_unsigned("!=", wave, self.records.me),
+            overlaps,
+        )
+
+    def _conflicts(self, written: Any, overlaps: Any, changes: Any) -> Any:
+        """Whether a store that `overlaps` is of another wave, and may race with this one (i1)."""
+        shadow, builder = self.watched, self.out.builder
+        foreign = self._is_foreign(WAVE.of(builder, written), overlaps)
+        if self.records.stores:
+            foreign = builder.and_(foreign, changes)
+        if shadow.atomic or (shadow.compares and not self.records.stores):
+            plain = builder.icmp_unsigned("==", ATOMIC.of(builder, written), I64(0))
+            foreign = builder.and_(foreign, plain)
+        return foreign
 
     def _judge(self, foreign: Any, lane: Any, address: Any, written: Any) -> None:
         """A race with a store of another wave, where that is `foreign`."""

@@ -137,6 +137,10 @@ hipError_t allocate(void **pointer, size_t bytes, hipMemoryType type, unsigned f
     if (!address) return hipErrorOutOfMemory;
     insert_allocation((Allocation){address, bytes, type, current_device, flags, NULL});
     if (!on_device) tell(HOST_MEMORY, 0, (size_t)address, bytes, 0, 0, 0);
+    if (type == hipMemoryTypeHost && flags & hipHostMallocNonCoherent)
+        tell(GRAIN, 0, (size_t)address, bytes, 1, 0, 0);
+    if (on_device && flags & hipDeviceMallocUncached)  // or fine-grained: a bit of it
+        tell(GRAIN, 0, (size_t)address, bytes, 0, 0, 0);
     if (session.canary) fill(address, bytes);
     *pointer = address;
     return hipSuccess;
@@ -409,7 +413,8 @@ API hipError_t hipMemPrefetchAsync(const void *pointer, size_t bytes, int device
 }
 
 API hipError_t hipMemAdvise(const void *pointer, size_t bytes, hipMemoryAdvise advice, int device) {
-    (void)advice;
+    if (advice == hipMemAdviseSetCoarseGrain || advice == hipMemAdviseUnsetCoarseGrain)
+        tell(GRAIN, 0, (size_t)pointer, bytes, advice == hipMemAdviseSetCoarseGrain, 0, 0);
     return hipMemPrefetchAsync(pointer, bytes, device, NULL);
 }
 
