@@ -158,7 +158,7 @@ class HipInProcess:
 
 
 _starting: Final = threading.RLock()
-"""Held while the runtime is started: ranks that are threads load it at once."""
+"""Locked while the runtime starts: ranks that are threads load it at once."""
 _serving: list[tuple[HipInProcess, _Server]] = []
 _modules: dict[int, Any] = {}
 """Modules outlive a GPU: programs keep them in caches."""
