@@ -13,7 +13,6 @@ pytest.importorskip("triton", reason="needs Triton")
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast
-from wavecast.errors import UsageError
 
 pytestmark = [pytest.mark.torch, pytest.mark.hip]
 
@@ -61,7 +60,7 @@ put[(1,)](heap, tables, rank, peer, 128)
 torch.cuda.synchronize()
 dist.barrier()
 assert (heap.cpu() == torch.arange(128) + (rank - 1) % world).all(), heap
-print(f"rank {rank}")
+print(f"rank {rank}\\n", end="")  # threads may write between a line and its end
 """
 
 
@@ -76,21 +75,3 @@ def test_kernels_reach_peers_by_handles_of_tensors(
     done = wavecast.run(script, arch="gfx942", gpus=3)
     assert (done.code, done.traceback) == (0, "")
     assert sorted(capfd.readouterr().out.splitlines()) == [f"rank {r}" for r in range(3)]
-
-
-def test_launches_of_hip_modules_are_refused() -> None:
-    import torch
-
-    from wavecast.runtimes.hip_host.in_process import serving
-
-    with wavecast.device("gfx942", count=2):
-        import ctypes
-
-        hip = ctypes.CDLL("libamdhip64.so")
-        assert hip.hipSetDevice(1) == 0
-        assert torch.cuda.current_device() == 1
-        runtime = serving()
-        assert runtime is not None
-        assert runtime.launcher is not None
-        with pytest.raises(UsageError, match="run on one emulated GPU"):
-            runtime.launcher.launch(None, None, (1,), (1,), 0, b"", [])  # type: ignore[arg-type]

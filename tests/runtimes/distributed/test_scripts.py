@@ -26,7 +26,7 @@ for x in (a, b):
     dist.all_reduce(low, dist.ReduceOp.MIN)
     dist.all_reduce(high, dist.ReduceOp.MAX)
     assert torch.equal(low, high), "one seed, other numbers"
-print(f"rank {rank} of {dist.get_world_size()}")
+print(f"rank {rank} of {dist.get_world_size()}\\n", end="")
 """
 SPAWN = """
 import torch, torch.distributed as dist, torch.multiprocessing as mp
@@ -35,7 +35,7 @@ def work(rank, world):
     dist.init_process_group("nccl", rank=rank, world_size=world)
     x = torch.ones(3, device="cuda")
     dist.all_reduce(x)
-    print(rank, x.tolist())
+    print(f"{rank} {x.tolist()}\\n", end="")
 if __name__ == "__main__":
     mp.spawn(work, args=(torch.cuda.device_count(),), nprocs=torch.cuda.device_count())
 """

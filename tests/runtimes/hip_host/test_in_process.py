@@ -253,12 +253,14 @@ def test_code_for_another_gpu_is_refused(images: dict[str, bytes]) -> None:
             library.hipModuleLoadData(ctypes.byref(module), images["gfx942"])
 
 
-def test_several_gpus_are_refused(images: dict[str, bytes]) -> None:
-    module = ctypes.c_void_p()
+def test_launches_of_several_gpus_are_refused(images: dict[str, bytes]) -> None:
     with wavecast.device("gfx942", count=2):
-        library = ctypes.CDLL("libamdhip64.so.7")
+        hip, x = Hip(images["gfx942"]), torch.ones(64)
+        values = pointer(x), pointer(x), ctypes.c_int(64), ctypes.c_float(2.0)
+        assert hip.library.hipSetDevice(1) == 0
+        assert torch.cuda.current_device() == 1
         with pytest.raises(UsageError, match="one emulated GPU"):
-            library.hipModuleLoadData(ctypes.byref(module), images["gfx942"])
+            hip.launch("scale", 1, 64, *values)
 
 
 def test_threads_launch_at_once(images: dict[str, bytes]) -> None:
