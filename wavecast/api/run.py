@@ -261,10 +261,11 @@ def run(
     """
     from wavecast.pipeline.execute.options import ExecutionOptions
 
-    stated, path, arguments = _ranked(RunOptions.of(options), Path(path), arguments)
+    launcher = Path(path)
+    stated, path, arguments = _ranked(RunOptions.of(options), launcher, arguments)
     if not path.exists():
         raise InputError(f"no such file: {path}")
-    execute = _executor(path, arguments, stated)
+    execute = _executor(path, arguments, stated, ranked=path != launcher)
     reports, mode = stated.reports(), stated.trace_mode()
     stated.check_writable()
     checks = None if reports is None else CheckReport(reports)
@@ -296,8 +297,11 @@ def _ranked(
 _Execute = Callable[[RunReport, "ExecutionOptions"], RunReport]
 
 
-def _executor(path: Path, arguments: tuple[str, ...], options: RunOptions) -> _Execute:
-    """The function that executes a file, by what it is. Raises UsageError for options of another
+def _executor(
+    path: Path, arguments: tuple[str, ...], options: RunOptions, *, ranked: bool
+) -> _Execute:
+    """The function that executes a file, by what it is; `ranked` says that it is a script that is
+    started once per rank, whatever it imports. Raises UsageError for options of another
     kind of file, and as `RunOptions.plan`."""
     if path.suffix == ".py" and (options.states_launch() or options.compiler_options):
         raise UsageError(f"{path} is a script: it makes its own launches and arguments")
@@ -305,7 +309,7 @@ def _executor(path: Path, arguments: tuple[str, ...], options: RunOptions) -> _E
     names = options.described().keys() - kind.described().keys()
     options.check_unstated(names, f"{path}: it is {kind.SUBJECT}")
     if kind is ScriptRunOptions:
-        return lambda report, settings: _script(report, arguments, settings)
+        return lambda report, settings: _script(report, arguments, settings, ranked)
     if kind is ProgramRunOptions:
         return lambda report, settings: _program(report, arguments, settings)
     if arguments:
@@ -360,7 +364,9 @@ def _partial_report(report: RunReport) -> RunReport:
     return report
 
 
-def _script(report: RunReport, arguments: tuple[str, ...], settings: ExecutionOptions) -> RunReport:
+def _script(
+    report: RunReport, arguments: tuple[str, ...], settings: ExecutionOptions, ranked: bool
+) -> RunReport:
     from wavecast.runtimes.triton import run_script
 
     streams = sys.stdout, sys.stderr
@@ -375,7 +381,7 @@ def _script(report: RunReport, arguments: tuple[str, ...], settings: ExecutionOp
             check=False if settings.check is None else settings.check,
             kernels=report.options.kernels,
             count=report.options.gpus,
-            once=report.options.once,
+            once=report.options.once or (False if ranked else None),
             rank_processes=report.options.processes,
         )
     finally:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -137,6 +138,14 @@ if rank == 1:
         case "kill": os.kill(os.getpid(), signal.SIGKILL)
         case "exit": os._exit(3)
         case "sys": sys.exit(5)
+        case "large": raise ValueError("z" * 300_000)
+        case "interrupt": raise KeyboardInterrupt
+        case "child":  # lives longer than the rank, and has its files
+            import time
+            if not os.fork():
+                time.sleep(20)
+                os._exit(0)
+            raise ValueError("has a child")
         case "leave": sys.exit(0)
         case "size": x = torch.ones(500, device="cuda")
 dist.all_reduce(x)
@@ -198,6 +207,34 @@ def test_what_a_rank_raises_or_exits_with_is_that_of_the_run(program) -> None:
     assert done.traceback.endswith("ValueError: rank one breaks\nraised by rank 1\n")
     done = wavecast.run(path, "sys", arch="gfx942", gpus=2, processes=True)
     assert (done.code, done.traceback) == (5, "")
+
+
+@pytest.mark.parametrize(
+    ("ending", "last"),
+    [
+        ("large", "z" * 300_000),
+        ("interrupt", "KeyboardInterrupt"),
+        ("child", "ValueError: has a child"),
+    ],
+)
+def test_a_rank_may_raise_anything(program, ending: str, last: str) -> None:
+    before = time.monotonic()
+    done = wavecast.run(program(ENDINGS), ending, arch="gfx942", gpus=2, processes=True)
+    assert done.code == 1
+    assert done.traceback.endswith(f"{last}\nraised by rank 1\n")
+    assert time.monotonic() - before < 15
+
+
+def test_torchrun_starts_ranks_whatever_a_script_imports(
+    program, capfd: pytest.CaptureFixture[str]
+) -> None:
+    path = program(f"import multiprocessing\n{COLLECTIVES}")
+    done = wavecast.run("torchrun", "--nproc-per-node", 2, path, arch="gfx942")
+    assert (done.code, done.traceback) == (0, "")
+    assert sorted(capfd.readouterr().out.splitlines()) == [f"rank {r} of 2" for r in range(2)]
+    path = program(f"import multiprocessing\n{ENDINGS}")
+    done = wavecast.run("torchrun", "--nproc-per-node=2", path, "none", check=True)
+    assert (done.code, done.traceback) == (0, "")
 
 
 def test_checks_follow_threads_only(program) -> None:

@@ -54,6 +54,10 @@ static void child_writes(int pipe_end, int number) {
     CHECK(hipSetDevice(number + 1));
     CHECK(hipIpcOpenMemHandle(&flag, handles.flag, hipIpcMemLazyEnablePeerAccess));
     CHECK(hipIpcOpenMemHandle(&x, handles.x, hipIpcMemLazyEnablePeerAccess));
+    void *again;
+    CHECK(hipIpcOpenMemHandle(&again, handles.x, hipIpcMemLazyEnablePeerAccess));
+    if (again != x) _exit(3);
+    CHECK(hipIpcCloseMemHandle(again));
     float *own;
     CHECK(hipMalloc(&own, COUNT * sizeof(float)));
     produce<<<BLOCKS, COUNT / BLOCKS>>>((int *)flag, (float *)x, number + 2.0f);

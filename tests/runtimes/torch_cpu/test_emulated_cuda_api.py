@@ -19,6 +19,15 @@ from wavecast.runtimes.triton.driver import CaptureUtils  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
+LOADER = """
+import torch
+from torch.utils.data import DataLoader, TensorDataset
+
+values = TensorDataset(torch.arange(8.0))
+batches = DataLoader(values, batch_size=4, num_workers=1, multiprocessing_context="fork")
+print(sum(batch.cuda().sum().item() for (batch,) in batches))
+"""
+
 
 @pytest.fixture
 def cuda() -> Iterator[None]:
@@ -140,3 +149,13 @@ def test_fake_tensors_are_of_the_gpu() -> None:
         fake = mode.from_tensor(torch.empty(3, device="cuda"))
         assert fake.device == torch.full_like(fake, 2.0).device == torch.device("cuda", 0)
         assert torch.empty(2, device="meta").device.type == "meta"
+
+
+def test_workers_of_a_data_loader_send_batches(tmp_path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "loader.py"
+    path.write_text(LOADER)
+    for gpus in (1, 2):
+        done = wavecast.run(path, gpus=gpus, once=gpus > 1)
+        assert (done.code, done.traceback) == (0, "")
+        assert capfd.readouterr().out == "28.0\n"
+    assert "_new_shared" not in vars(torch.UntypedStorage)

@@ -69,6 +69,15 @@ def install(
         init(self, "cpu" if device_type == "cuda" else device_type, *args, **kwargs)
 
     patches.attribute(autocast, "__init__", on_cpu_instead)
+    bound: Any = torch.UntypedStorage._new_shared
+    new_shared = bound.__func__
+
+    def shared_on_host(cls: Any, size: int, *, device: Any = "cpu") -> Any:
+        """Batches that the workers of a DataLoader send: their device is a name of the host's."""
+        stated = torch.device(device)
+        return new_shared(cls, size, device="cpu" if stated.type == "cuda" else stated)
+
+    patches.attribute(torch.UntypedStorage, "_new_shared", classmethod(shared_on_host))
 
 
 def properties(facts: DeviceFacts) -> SimpleNamespace:

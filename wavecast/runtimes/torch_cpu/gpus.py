@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import torch
 
-from wavecast.emulate.node import GpuNode, LaunchQueue
+from wavecast.emulate.node import GpuNode, LaunchQueue, Marker
 from wavecast.runtimes.patching import Patches
 
 HOST: Final = -1
@@ -146,6 +146,14 @@ class Gpus:
         without `orders` for a call that would not wait on a GPU. Raises what a launch raised."""
         for gpu in sorted(owners - {HOST}):
             self.node.wait(self.queue(gpu).marker(), orders=orders)
+
+    def has_reached(self, marker: Marker) -> bool:
+        """Whether a marker is reached, without waiting; what comes after a True comes after it.
+        Raises what a launch of its GPU raised."""
+        if not marker.is_reached:  # asked once: it may be reached meanwhile
+            return False
+        self.node.wait(marker)
+        return True
 
 
 def storage(tensor: Any) -> Any:

@@ -101,7 +101,7 @@ def _kinds(gpus: Gpus) -> dict[str, type]:
             return event
 
         def query(self) -> bool:
-            return self.queue.marker().is_reached
+            return gpus.has_reached(self.queue.marker())
 
         def is_capturing(self) -> bool:
             return False
@@ -152,7 +152,7 @@ def _kinds(gpus: Gpus) -> dict[str, type]:
                 queue.wait_for(self._marker)
 
         def query(self) -> bool:
-            return self._marker is None or self._marker.is_reached
+            return self._marker is None or gpus.has_reached(self._marker)
 
         def synchronize(self) -> None:
             if self._marker is not None:

@@ -204,15 +204,15 @@ def run_script(
     arguments: Sequence[str],
     arch: str,
     *,
-    once: bool = False,
+    once: bool | None = None,
     rank_processes: bool = False,
     **options: Any,
 ) -> ScriptExit:
     """Run a script as `__main__` in this process with its launches executed; `options` are those of
     `device`. With a `count` of 2 or more it is run once per GPU, in threads with the variables that
-    `torchrun` sets, unless `once` is set or it imports `multiprocessing`, whose `spawn` starts
-    threads then. With `rank_processes` ranks are processes, forks of this one: those that the
-    script starts, else one per GPU.
+    `torchrun` sets, unless `once` is True, or None and it imports `multiprocessing`, whose `spawn`
+    starts threads then. With `rank_processes` ranks are processes, forks of this one: those that
+    the script starts, else one per GPU.
 
     What the emulator cannot do is raised as it is; anything else the script raises is described.
     """
@@ -229,7 +229,11 @@ def _notes(ended: ScriptExit, hooks: ExecutingHooks) -> Iterator[str]:
 
 
 def _run(
-    path: Path, arguments: Sequence[str], hooks: ExecutingHooks, once: bool, rank_processes: bool
+    path: Path,
+    arguments: Sequence[str],
+    hooks: ExecutingHooks,
+    once: bool | None,
+    rank_processes: bool,
 ) -> ScriptExit:
     from wavecast.runtimes.triton.node import NodeHooks
 
@@ -237,25 +241,31 @@ def _run(
         return _ended(lambda: run_as_main(path, arguments), path, hooks)
     if rank_processes:
         hooks.use_processes()
-    if once or starts_processes(path):
+    if once if once is not None else starts_processes(path):
         return _ended(lambda: run_as_main(path, arguments), path, hooks)
     run = program_of(path, arguments)
     if rank_processes:
-        return run_ranks(
-            hooks.node.count, lambda rank: _ended(lambda: hooks.as_rank(rank, run), path, hooks)
-        )
+
+        def run_rank(rank: int) -> ScriptExit:
+            return _ended(lambda: hooks.as_rank(rank, run), path, hooks, in_fork=True)
+
+        return run_ranks(hooks.node.count, run_rank)
     return _ended(lambda: hooks.ranks(lambda _: run()), path, hooks)
 
 
-def _ended(run: Callable[[], object], path: Path, hooks: ExecutingHooks) -> ScriptExit:
-    """How a script that `run` runs has ended."""
+def _ended(
+    run: Callable[[], object], path: Path, hooks: ExecutingHooks, *, in_fork: bool = False
+) -> ScriptExit:
+    """How a script that `run` runs has ended, in this process or in a fork of it."""
     try:
         run()
     except WavecastError:
         raise
     except SystemExit as error:
         return _script_exit(error, hooks.executed)
-    except Exception as error:
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt) and not in_fork:  # Ctrl-C ends a fork by itself
+            raise
         return ScriptExit(1, hooks.executed, own_traceback(error, path))
     return ScriptExit(0, hooks.executed)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import pickle
 import select
@@ -9,7 +10,7 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Final
 
 from wavecast import processes
@@ -35,11 +36,13 @@ class ScriptExit:
 
 @dataclass(slots=True)
 class _RankProcess:
-    """A process, the pipe that it answers through, how the script ended there (or the error that it
-    raised; None: unknown), and how the process ended."""
+    """A process, the pipe that it answers through (None: all of it is read), what was read from it,
+    how the script ended there (or the error that it raised; None: unknown), and how the process
+    ended."""
 
     process: int
-    pipe: IO[bytes]
+    pipe: IO[bytes] | None
+    content: bytearray = field(default_factory=bytearray)
     result: ScriptExit | WavecastError | None = None
     ended: processes.Ended | None = None
 
@@ -47,11 +50,25 @@ class _RankProcess:
         """Whether it has ended."""
         if self.ended is None:
             self.ended = processes.poll(self.process)
+            self._read()
             if self.ended is not None:
-                with self.pipe:
-                    content = self.pipe.read()
-                self.result = pickle.loads(content) if content else None  # of our own fork
+                self._close()
+                with contextlib.suppress(EOFError, pickle.UnpicklingError):  # killed as it wrote
+                    self.result = pickle.loads(self.content)  # of our own fork
         return self.ended is not None
+
+    def _read(self) -> None:
+        """Read what is there. More than a pipe holds is written only while it is read, and what a
+        rank has forked keeps the pipe open after the rank."""
+        while self.pipe is not None and (part := self.pipe.read()) is not None:
+            self.content += part
+            if not part:
+                self._close()
+
+    def _close(self) -> None:
+        if self.pipe is not None:
+            self.pipe.close()
+            self.pipe = None
 
     @property
     def has_failed(self) -> bool:
@@ -114,14 +131,16 @@ def _start(number: int, run: Callable[[int], ScriptExit]) -> _RankProcess:
         raise ExecutionError(f"no process for rank {number}: {error.strerror}") from error
     finally:
         os.close(writer)
-    return _RankProcess(process, os.fdopen(reader, "rb"))
+    os.set_blocking(reader, False)
+    return _RankProcess(process, os.fdopen(reader, "rb", buffering=0))
 
 
 def _wait(ranks: Sequence[_RankProcess]) -> int | None:
     """Wait for all ranks, or for the first that fails: its number."""
     running = dict(enumerate(ranks))
     while running:
-        select.select([rank.pipe for rank in running.values()], [], [], _LOOK)
+        pipes = [rank.pipe for rank in running.values() if rank.pipe is not None]
+        select.select(pipes, [], [], _LOOK)
         for number, rank in list(running.items()):
             if rank.look():
                 del running[number]

@@ -25,6 +25,19 @@ def other_stream(bench: Bench, mistake: bool) -> None:
     x.cpu()  # planted: read
 
 
+def queried(bench: Bench, mistake: bool) -> None:
+    x, side, done = bench.zeros(N), torch.cuda.Stream(0), torch.cuda.Event()
+    with torch.cuda.stream(side):
+        if mistake:
+            done.record()
+        memory.fill[(1,)](x, 1, N=N, **ONE)
+        if not mistake:
+            done.record()
+    while not done.query():
+        pass
+    x.cpu()  # planted: read
+
+
 def operator(bench: Bench, mistake: bool) -> None:
     x, y, side = bench.zeros(N), bench.zeros(N), torch.cuda.Stream(0)
     with torch.cuda.stream(side):
@@ -130,6 +143,8 @@ RACE: Final = "host-race"
 CASES: Final = (
     Case("other stream read", "the host reads what a kernel in another stream stores", RACE,
          other_stream, other_stream, ("read",)),
+    Case("early event queried", "the event that the host asks for is recorded before the launch",
+         RACE, queried, queried, ("read",)),
     Case("other stream in an operator", "an operator reads what another stream stores", RACE,
          operator, operator, ("read",)),
     Case("peer's stores read", "the host waits for the memory's GPU, not for the one that stores",

@@ -391,16 +391,19 @@ API hipError_t hipIpcOpenMemHandle(void **pointer, hipIpcMemHandle_t handle, uns
     if (!pointer || content.magic != IPC_MAGIC) return leave(hipErrorInvalidValue);
     if (is_in_process() && content.process != getpid())
         fail("hipIpcOpenMemHandle: memory of another process cannot be opened");
-    if (of_other_process(address) && !allocation_of(address))
-        insert_allocation((Allocation){address, content.bytes, hipMemoryTypeDevice,
-                                       current_device, 0, NULL});
+    if (of_other_process(address)) {  // opened again it is the same memory, to be closed as often
+        if (!allocation_of(address))
+            insert_allocation((Allocation){address, content.bytes, hipMemoryTypeDevice,
+                                           current_device, 0, NULL});
+        allocation_of(address)->opened++;
+    }
     *pointer = address;
     return leave(hipSuccess);
 }
 API hipError_t hipIpcCloseMemHandle(void *pointer) {
     enter();
     Allocation *memory = pointer ? allocation_of(pointer) : NULL;
-    if (memory && of_other_process(memory->address)) remove_at(memory - live);
+    if (memory && of_other_process(memory->address) && !--memory->opened) remove_at(memory - live);
     return leave(pointer ? hipSuccess : hipErrorInvalidValue);
 }
 

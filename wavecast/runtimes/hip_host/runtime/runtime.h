@@ -66,6 +66,7 @@ typedef struct {
     int device;
     unsigned flags;
     char *registered;  // host memory that hipHostRegister made an alias of, or NULL
+    unsigned opened;   // how often this process has opened memory of another
 } Allocation;
 
 hipError_t allocate(void **pointer, size_t bytes, hipMemoryType type, unsigned flags);
