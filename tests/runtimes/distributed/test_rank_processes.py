@@ -259,6 +259,8 @@ def test_arguments_of_torchrun() -> None:
         ("--nnodes 2 train.py", 1, "--nnodes 2: one node is emulated"),
         ("--nproc-per-node auto train.py", 1, "--nproc-per-node auto needs --gpus N"),
         ("--nproc-per-node 2 train.py", 4, "--nproc-per-node 2 is not --gpus 4"),
+        ("--nproc-per-node 1 train.py", 1, "emulated from two ranks on"),
+        ("--nproc-per-node=-1 train.py", 1, "--nproc-per-node -1 is not a number"),
         ("--no-python --nproc-per-node 2 ls", 1, "only Python scripts"),
         ("--nproc-per-node 2", 1, "torchrun: the following arguments are required"),
         ("--nproc-per-node 2 -m no.such.module", 1, "no such module: no.such.module"),

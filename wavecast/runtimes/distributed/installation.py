@@ -7,11 +7,8 @@ import functools
 import inspect
 import os
 import sys
-import tempfile
 import threading
-import uuid
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, Final
 
 import torch
@@ -48,8 +45,11 @@ def install(patches: Patches, gpus: Gpus) -> RankThreads:
 
         patches.attribute(group_memory, "shared", memory)
     thread_store: Any = vars(dist)["HashStore"]()
-    store_file = Path(tempfile.gettempdir(), f"wavecast-ranks-{uuid.uuid4().hex}")
-    patches.callback(lambda: node.is_fork or store_file.unlink(missing_ok=True))
+    store_path = ""
+    if node.board is not None:
+        store_file = os.memfd_create("wavecast-store")  # nothing is left of it
+        store_path = f"/proc/{os.getpid()}/fd/{store_file}"
+        patches.callback(os.close, store_file)
     ranks.install(patches)
     patches.attribute(distributed_c10d, "_world", RankWorlds(ranks))
     patches.attribute(sys, "excepthook", sys.excepthook)  # a process group puts another over it
@@ -83,7 +83,7 @@ def install(patches: Patches, gpus: Gpus) -> RankThreads:
         if node.is_fork:
             if not node.is_process:
                 node.become_rank(rank, world)
-            store = vars(dist)["FileStore"](str(store_file), world)
+            store = vars(dist)["FileStore"](store_path, world)
         arguments |= {
             "backend": _backend(arguments.get("backend")),
             "rank": rank,

@@ -19,6 +19,7 @@ from wavecast import processes
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.check.mode import CheckMode
+from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.emulate.node import PATIENCE
 from wavecast.emulate.rank_board import is_alive
@@ -66,7 +67,8 @@ class ProgramRun:
 
     def run(self, command: Sequence[str]) -> ProgramExit:
         """Run the program to its end. Raises InputError where it cannot start, MissingFact for a
-        device of which programs may ask what is not known, and as `runtime_folder`."""
+        device of which programs may ask what is not known, Unsupported where more of its
+        processes use HIP than can, and as `runtime_folder`."""
         facts = properties(self.device, self.devices)
         library = runtime_folder()
         arena = Arena()
@@ -81,6 +83,11 @@ class ProgramRun:
         finally:
             hip.close()
             arena.close()
+        if hip.refused:
+            raise Unsupported(
+                f"{command[0]}: more of its processes use HIP at once than can: {PROCESSES}, and "
+                "one with --check, --predict or --trace; the program was stopped"
+            )
         return ProgramExit(status, tuple(hip.kernels.values()), hip.connected)
 
     @property
@@ -106,15 +113,19 @@ class _HipProcesses:
         self.program = 0
         """The process of the program."""
         self.kernels: dict[tuple[str, Grid, Grid], LaunchedKernel] = {}
-        self.connected = False
+        self.connected = self.refused = False
 
     def accept(self, connection: socket.socket) -> None:
-        """Answer a process that has connected, or refuse it where as many use HIP as can."""
+        """Answer a process that has connected, or refuse it where as many use HIP as can, and stop
+        the program: others may wait for it."""
         with self._lock:
             free = [number for number in range(len(self._parts)) if number not in self._live]
             if not free:
+                self.refused = True
                 with connection:
                     connection.sendall(_BUSY)
+                for process in (*_descendants(self.program), self.program):
+                    processes.kill(process)
                 return
             number = free[0]
             peer = connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size)
@@ -202,11 +213,16 @@ class _ProcessLauncher(Launcher):
 
 def _has_children(process: int) -> bool:
     """Whether a process has started others that live."""
-    children: list[str] = []
+    return any(map(is_alive, _descendants(process)))
+
+
+def _descendants(process: int) -> list[int]:
+    """The processes that a process has started, and those that these have."""
+    children: list[int] = []
     with contextlib.suppress(OSError):  # it has ended
         for task in Path(f"/proc/{process}/task").iterdir():
-            children += (task / "children").read_text().split()
-    return any(is_alive(int(child)) for child in children)
+            children += map(int, (task / "children").read_text().split())
+    return [each for child in children for each in (child, *_descendants(child))]
 
 
 def _environment(library: Path, path: Path) -> dict[str, str]:

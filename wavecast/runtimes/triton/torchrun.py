@@ -14,6 +14,8 @@ from wavecast.errors import InputError, MissingTool, UsageError
 from wavecast.extras import hint_for
 
 NAME: Final = "torchrun"
+_OPEN: Final = ("auto", "gpu", "cpu")
+"""What its number of ranks may be instead of a number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +52,14 @@ def read_torchrun(arguments: Sequence[str], gpus: int) -> RankedScript:
     if stated.no_python:
         raise UsageError(f"{NAME}: --no-python: only Python scripts can be emulated as ranks")
     text = str(stated.nproc_per_node)
+    if not text.isdecimal() and text not in _OPEN:
+        raise UsageError(f"{NAME}: --nproc-per-node {text} is not a number")
     ranks = int(text) if text.isdecimal() else gpus
+    if text.isdecimal() and ranks < 2:
+        raise UsageError(
+            f"{NAME}: --nproc-per-node {text}: process groups are emulated from two ranks on",
+            hint="run the script without torchrun",
+        )
     if not text.isdecimal() and gpus == 1:
         raise UsageError(f"{NAME}: --nproc-per-node {text} needs --gpus N")
     if gpus not in (1, ranks):
