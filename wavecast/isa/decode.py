@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import combinations
+from typing import Final
 
 from wavecast.arch import capabilities
 from wavecast.errors import nearest_names
@@ -98,6 +100,10 @@ class Decoder:
         except OperandError as error:
             raise DecodeError(f"{error} in {text!r}") from None
         opcode, roles = _match(rows, operands, text)
+        if opcode.memory is not None or opcode.form.startswith("S"):
+            for role, operand in zip(roles, operands, strict=True):
+                if operand.kind in _NEVER.get(role.kind, ()):
+                    raise DecodeError(f"{operand.text} cannot be this operand in {text!r}")
         return self._build(text, opcode, mnemonic, encoding, operands, roles, modifiers)
 
     def _lookup(self, mnemonic: str) -> tuple[tuple[Opcode, ...], str]:
@@ -229,6 +235,20 @@ def _modifiers(words: list[str]) -> dict[str, str]:
         name, _, value = word.partition(":")
         modifiers[name] = value
     return modifiers
+
+
+_VECTORS = frozenset({OperandClass.VGPR, OperandClass.AGPR})
+_NEVER: Final[Mapping[OperandKind, frozenset[OperandClass]]] = {
+    OperandKind.VECTOR: frozenset({OperandClass.SGPR, OperandClass.LABEL}),
+    OperandKind.ADDRESS: frozenset({OperandClass.SGPR, OperandClass.LABEL}),
+    OperandKind.SCALAR: _VECTORS,
+    OperandKind.SCALAR_SOURCE: _VECTORS,
+    OperandKind.SCALAR_ADDRESS: _VECTORS,
+    OperandKind.RESOURCE: _VECTORS,
+    OperandKind.OFFSET: _VECTORS,
+}
+"""Registers of the other file, which scalar and memory instructions have no code for. Those that
+compute on vectors have one for any register, and LLVM prints it."""
 
 
 def _match(
