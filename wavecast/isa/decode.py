@@ -100,10 +100,8 @@ class Decoder:
         except OperandError as error:
             raise DecodeError(f"{error} in {text!r}") from None
         opcode, roles = _match(rows, operands, text)
-        if opcode.memory is not None or opcode.form.startswith("S"):
-            for role, operand in zip(roles, operands, strict=True):
-                if operand.kind in _NEVER.get(role.kind, ()):
-                    raise DecodeError(f"{operand.text} cannot be this operand in {text!r}")
+        for role, operand in zip(roles, operands, strict=True):
+            _check_registers(opcode, role, operand, text)
         return self._build(text, opcode, mnemonic, encoding, operands, roles, modifiers)
 
     def _lookup(self, mnemonic: str) -> tuple[tuple[Opcode, ...], str]:
@@ -239,8 +237,8 @@ def _modifiers(words: list[str]) -> dict[str, str]:
 
 _VECTORS = frozenset({OperandClass.VGPR, OperandClass.AGPR})
 _NEVER: Final[Mapping[OperandKind, frozenset[OperandClass]]] = {
-    OperandKind.VECTOR: frozenset({OperandClass.SGPR, OperandClass.LABEL}),
-    OperandKind.ADDRESS: frozenset({OperandClass.SGPR, OperandClass.LABEL}),
+    OperandKind.VECTOR: frozenset({OperandClass.SGPR}),
+    OperandKind.ADDRESS: frozenset({OperandClass.SGPR}),
     OperandKind.SCALAR: _VECTORS,
     OperandKind.SCALAR_SOURCE: _VECTORS,
     OperandKind.SCALAR_ADDRESS: _VECTORS,
@@ -249,6 +247,18 @@ _NEVER: Final[Mapping[OperandKind, frozenset[OperandClass]]] = {
 }
 """Registers of the other file, which scalar and memory instructions have no code for. Those that
 compute on vectors have one for any register, and LLVM prints it."""
+
+
+def _check_registers(opcode: Opcode, role: OperandRole, operand: Operand, text: str) -> None:
+    """Raises DecodeError for registers that no code of the instruction can name, and for as many
+    as it has no use for. What memory instructions load depends on their modifiers."""
+    if not operand.count or operand.kind is OperandClass.SPECIAL:
+        return
+    other_file = opcode.memory is not None or opcode.form.startswith("S")
+    if other_file and operand.kind in _NEVER.get(role.kind, ()):
+        raise DecodeError(f"{operand.text} cannot be this operand in {text!r}")
+    if opcode.memory is None and role.dwords not in (0, operand.count):
+        raise DecodeError(f"{operand.text} is not {role.dwords} wide, in {text!r}")
 
 
 def _match(
