@@ -56,7 +56,7 @@ def checked_object(
     """The dataclass or `JsonObject` `kind` of values of JSON, each of the type that its field has.
 
     Raises ValueError for a value of another type, a field that is missing and, if they are to be
-    `finite`, numbers that are not; TypeError for a name that is no field and for what is no object.
+    `finite`, numbers that are not; TypeError for other names and for values that are not an object.
     """
     if finite and not _is_finite([*attributes.values()]):
         raise ValueError(f"a number of {kind.__name__} is not finite")

@@ -93,7 +93,7 @@ def read(path: Path) -> Baseline:
     try:
         for subject, devices in document["subjects"].items():
             if len(subject.split(" ")) < 2:
-                raise ValueError(f"{subject!r} is no kind and name of a subject")
+                raise ValueError(f"{subject!r} lacks the kind and name of a subject")
             for device, entry in devices.items():
                 entries[subject, device] = _entry(entry)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
