@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping
+from dataclasses import fields
 from enum import Enum
-from typing import Annotated, Any, Self, dataclass_transform
+from typing import Annotated, Any, Self, TypeVar, dataclass_transform
 
-from msgspec import UNSET, Meta, Struct, field
+from msgspec import UNSET, Meta, Struct, ValidationError, convert, field
 
 Count = Annotated[int, Meta(ge=0)]
 Positive = Annotated[int, Meta(ge=1)]
@@ -46,6 +47,30 @@ class JsonObject(Struct, forbid_unknown_fields=True, frozen=True):
         return cls(**attributes, **fields)
 
 
+Kind = TypeVar("Kind")
+
+
+def checked_object(
+    kind: type[Kind], attributes: Mapping[str, Any], *, finite: bool = False
+) -> Kind:
+    """The dataclass or `JsonObject` `kind` of values of JSON, each of the type that its field has.
+
+    Raises ValueError for a value of another type, a field that is missing and, if they are to be
+    `finite`, numbers that are not; TypeError for other names and for values that are not an object.
+    """
+    if finite and not _is_finite([*attributes.values()]):
+        raise ValueError(f"a number of {kind.__name__} is not finite")
+    named: Any = kind
+    names = getattr(kind, "__struct_fields__", None) or [field.name for field in fields(named)]
+    unknown = {*attributes} - {*names}
+    if unknown:
+        raise TypeError(f"{kind.__name__} has no {min(map(str, unknown))!r}")
+    try:
+        return convert(attributes, kind)
+    except (ValidationError, RecursionError) as error:
+        raise ValueError(str(error)) from None
+
+
 def values(value: Any) -> Any:
     """A `JsonObject`, container or scalar as dicts, lists, strings and numbers.
 
@@ -70,6 +95,17 @@ def values(value: Any) -> Any:
     if isinstance(value, tuple | list):
         return [values(item) for item in value]
     raise TypeError(f"{type(value).__name__} has no JSON form")
+
+
+def _is_finite(value: Any) -> bool:
+    match value:
+        case float():
+            return math.isfinite(value)
+        case list() | tuple():
+            return all(map(_is_finite, value))
+        case Mapping():
+            return all(map(_is_finite, value.values()))
+    return True
 
 
 def plain(value: object) -> Any:

@@ -112,6 +112,38 @@ def test_an_error_is_shown_with_its_line_and_fails_the_run(capsys):
     assert err.endswith("check: 1 error\n")
 
 
+ZEROS = """
+#include <hip/hip_runtime.h>
+extern "C" __global__ void last_wave(const float *x, float *y) {
+  __shared__ float place[64];
+  int i = threadIdx.x;
+  if (i < 64) place[i] = 0;
+  __syncthreads();
+  place[i % 64] = x[i];
+  __syncthreads();
+  if (i < 64) y[i] = place[i];
+}
+"""
+
+
+@pytest.mark.hip
+def test_a_race_of_zeros_is_not_seen_and_a_note_says_so(capsys, tmp_path):
+    path = tmp_path / "zeros.hip"
+    path.write_text(ZEROS)
+    launch = ("run", str(path), "--grid", "1", "--block", "256", "--arg", "y=f32[64]")
+    code, _, err = call(capsys, *launch, "--arg", "x=f32[256]", "--check")
+    note = (
+        "wavecast: x, y are zeros: races whose stores change nothing are not found; give contents "
+        "such as x=f32[4096]:random(1)"
+    )
+    assert (code, err.splitlines()) == (0, ["check: nothing found", note])
+    assert call(capsys, *launch, "--arg", "x=f32[256]")[2] == ""
+    code, _, err = call(capsys, *launch, "--arg", "x=f32[256]:random(1)", "--check")
+    assert code == 1
+    assert "error[lds-race]" in err
+    assert "are zeros" not in err
+
+
 @pytest.mark.hip
 def test_an_access_out_of_bounds_is_shown_once(capsys):
     far = ("--arg", f"far={1 << 20}")

@@ -7,12 +7,12 @@ keep it as it is. Times are seconds, sizes bytes.
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, Self
 
 from wavecast import files
+from wavecast.json_objects import checked_object
 
 Scalar = str | int | float | bool
 
@@ -129,22 +129,25 @@ class BenchRecord:
         """What `to_json` was called on. Raises KeyError, TypeError, ValueError for anything else.
         Entries of newer versions that are not known here are dropped by the caller's choice, not
         here: they are a TypeError."""
-        document: dict[str, Any] = files.parse_json(text)
-        figures = {
-            name: Figure(**{**figure, "samples": tuple(figure.get("samples", ()))})
-            for name, figure in document.pop("figures").items()
+        document = files.parse_json(text)
+        if not isinstance(document, dict):
+            raise TypeError("it is not an object")
+        kinds = {"subject": BenchSubject, "environment": Environment, "conditions": Conditions}
+        parts: dict[str, Any] = {
+            name: checked_object(kind, _object(document[name]), finite=True)
+            for name, kind in kinds.items()
         }
-        for figure in figures.values():
-            if not math.isfinite(figure.value):
-                raise ValueError("a figure is not finite")
-        return cls(
-            subject=BenchSubject(**document.pop("subject")),
-            environment=Environment(**document.pop("environment")),
-            conditions=Conditions(**document.pop("conditions")),
-            figures=figures,
-            notes=tuple(document.pop("notes", ())),
-            **document,
-        )
+        parts["figures"] = {
+            name: checked_object(Figure, _object(figure), finite=True)
+            for name, figure in _object(document["figures"]).items()
+        }
+        return checked_object(cls, {**document, **parts}, finite=True)
+
+
+def _object(value: Any) -> Mapping[str, Any]:
+    if not isinstance(value, dict):
+        raise TypeError(f"{value!r:.40} is not an object")
+    return value
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from itertools import combinations
+from typing import Final
 
 from wavecast.arch import capabilities
 from wavecast.errors import nearest_names
@@ -98,6 +100,8 @@ class Decoder:
         except OperandError as error:
             raise DecodeError(f"{error} in {text!r}") from None
         opcode, roles = _match(rows, operands, text)
+        for role, operand in zip(roles, operands, strict=True):
+            _check_registers(opcode, role, operand, text)
         return self._build(text, opcode, mnemonic, encoding, operands, roles, modifiers)
 
     def _lookup(self, mnemonic: str) -> tuple[tuple[Opcode, ...], str]:
@@ -229,6 +233,32 @@ def _modifiers(words: list[str]) -> dict[str, str]:
         name, _, value = word.partition(":")
         modifiers[name] = value
     return modifiers
+
+
+_VECTORS = frozenset({OperandClass.VGPR, OperandClass.AGPR})
+_NEVER: Final[Mapping[OperandKind, frozenset[OperandClass]]] = {
+    OperandKind.VECTOR: frozenset({OperandClass.SGPR}),
+    OperandKind.ADDRESS: frozenset({OperandClass.SGPR}),
+    OperandKind.SCALAR: _VECTORS,
+    OperandKind.SCALAR_SOURCE: _VECTORS,
+    OperandKind.SCALAR_ADDRESS: _VECTORS,
+    OperandKind.RESOURCE: _VECTORS,
+    OperandKind.OFFSET: _VECTORS,
+}
+"""Registers of the other file, which scalar and memory instructions have no code for. Those that
+compute on vectors have one for any register, and LLVM prints it."""
+
+
+def _check_registers(opcode: Opcode, role: OperandRole, operand: Operand, text: str) -> None:
+    """Raises DecodeError for registers that no code of the instruction can name, and for as many
+    as it has no use for. What memory instructions load depends on their modifiers."""
+    if not operand.count or operand.kind is OperandClass.SPECIAL:
+        return
+    other_file = opcode.memory is not None or opcode.form.startswith("S")
+    if other_file and operand.kind in _NEVER.get(role.kind, ()):
+        raise DecodeError(f"{operand.text} cannot be this operand in {text!r}")
+    if opcode.memory is None and role.dwords not in (0, operand.count):
+        raise DecodeError(f"{operand.text} is not {role.dwords} wide, in {text!r}")
 
 
 def _match(

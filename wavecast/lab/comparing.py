@@ -29,6 +29,7 @@ from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.launch import AddressRange
 from wavecast.emulate.native import native_kernel
 from wavecast.errors import WavecastError
+from wavecast.json_objects import checked_object
 from wavecast.lab import elements
 from wavecast.pipeline.explain.recompiling import with_scalars
 from wavecast.runtimes.module.types import scalar_dtype
@@ -71,9 +72,8 @@ class ExecutionResult:
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> ExecutionResult:
-        """The result that `dataclasses.asdict` made values of. Raises KeyError, TypeError."""
-        lists = {name: tuple(document[name]) for name in ("cases", "reports")}
-        return ExecutionResult(**{**document, **lists})
+        """The result that `dataclasses.asdict` made values of. Raises TypeError, ValueError."""
+        return checked_object(ExecutionResult, document)
 
 
 def compare_launches(

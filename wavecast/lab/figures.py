@@ -13,7 +13,7 @@ from wavecast.compile import digest
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.check.static import static_reports
 from wavecast.isa.program import Kernel, Program
-from wavecast.json_objects import Count, JsonObject, NonNegative, doc
+from wavecast.json_objects import Count, JsonObject, NonNegative, checked_object, doc
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.pipeline.explain.prediction import predict_launch
 from wavecast.pipeline.explain.reading import ReadLaunch, read_launch
@@ -63,8 +63,8 @@ class CodeFigures(JsonObject):
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> CodeFigures:
-        """The figures that `to_json` was called on. Raises TypeError."""
-        return CodeFigures(**{**document, "faults": tuple(document["faults"])})
+        """The figures that `to_json` was called on. Raises TypeError, ValueError."""
+        return checked_object(CodeFigures, document)
 
 
 def figures_of(launch: Launch, device: Device, *, predicted: bool = True) -> CodeFigures:

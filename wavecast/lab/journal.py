@@ -12,6 +12,7 @@ from wavecast.arch import Device
 from wavecast.compile import digest
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import InputError
+from wavecast.json_objects import checked_object
 from wavecast.lab.comparing import ExecutionResult
 from wavecast.lab.figures import CodeFigures
 from wavecast.lab.setting import Setting
@@ -84,18 +85,16 @@ class LabResult:
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> LabResult:
-        """The result that `to_json` was called on. Raises KeyError, TypeError."""
+        """The result that `to_json` was called on. Raises KeyError, TypeError, ValueError."""
         figures, execution = document["figures"], document["execution"]
-        return LabResult(
-            Setting.of(document["setting"]),
-            document["stage"],
-            CodeFigures.from_json(figures) if figures else None,
-            document["refused"],
-            ExecutionResult.from_json(execution) if execution else None,
-            document["options"],
-            document["llir"],
-            tuple(document.get("words", ())),
-        )
+        setting = Setting.of(document["setting"])
+        hash(setting)  # values that are lists or tables are none of a setting
+        parts = {
+            "setting": setting,
+            "figures": CodeFigures.from_json(figures) if figures else None,
+            "execution": ExecutionResult.from_json(execution) if execution else None,
+        }
+        return checked_object(LabResult, {**document, **parts})
 
 
 class JournalResult(Protocol):
@@ -129,9 +128,8 @@ def records(
         try:
             document = files.parse_json(line)
             problem = document["problem"]
-            lab_problem = LabProblem(**{**problem, "grid": tuple(problem["grid"])})
-            yield lab_problem, convert(document["result"])
-        except (ValueError, KeyError, TypeError) as error:
+            yield checked_object(LabProblem, problem), convert(document["result"])
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{path}:{number}: not a journal of wavecast lab ({error})") from None
 
 

@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from wavecast import files, processes
 from wavecast.errors import InputError, MissingFact, Unpredictable, UsageError
+from wavecast.json_objects import checked_object
 from wavecast.systems.answer import ModelOnSystem, ServingAnswer
 from wavecast.systems.huggingface import ModelConfig
 from wavecast.tuning.model_space import ModelConfiguration, Objective
@@ -258,10 +259,10 @@ def _read_state(state: Path, keys: set[str]) -> dict[str, SearchedModel]:
             if set(values) != names:
                 continue
             whole += 1
+            if key in keys:
+                results[key] = checked_object(SearchedModel, values)
         except (ValueError, KeyError, TypeError):
             continue  # torn by a kill
-        if key in keys:
-            results[key] = SearchedModel(**values)
     if lines and not whole:
         raise InputError(f"{state} is not the state of a search", hint="name another file")
     return results

@@ -11,6 +11,7 @@ from typing import Any
 from wavecast import files
 from wavecast.compile.configuration import Configuration
 from wavecast.errors import InputError
+from wavecast.json_objects import checked_object
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,9 +72,10 @@ class Result:
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> Result:
-        """The result that `to_json` was called on. Raises KeyError, TypeError."""
-        rest = {name: value for name, value in document.items() if name != "configuration"}
-        return Result(Configuration.of(document["configuration"]), **rest)
+        """The result that `to_json` was called on. Raises KeyError, TypeError, ValueError."""
+        configuration = Configuration.of(document["configuration"])
+        hash(configuration)  # values that are lists or tables are none of a configuration
+        return checked_object(Result, {**document, "configuration": configuration})
 
 
 class Journal(files.AppendedLines):
@@ -92,8 +94,11 @@ def read(path: Path) -> Iterator[tuple[TuningProblem, Result]]:
     for number, line in enumerate(files.read_text(path).split("\n")[:-1], 1):
         try:
             document = files.parse_json(line)
-            yield TuningProblem(**document["problem"]), Result.from_json(document["result"])
-        except (ValueError, KeyError, TypeError) as error:
+            yield (
+                checked_object(TuningProblem, document["problem"]),
+                Result.from_json(document["result"]),
+            )
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise InputError(f"{path}:{number}: not a journal of wavecast tune ({error})") from None
 
 

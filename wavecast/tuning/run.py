@@ -78,6 +78,8 @@ def _prepare(journal: Path, *, resume: bool) -> None:
         journal.open("a").close()
     except OSError as error:
         raise InputError(f"cannot write {journal}: {error.strerror}") from None
+    for _ in records.read(journal):  # a damaged one is refused before the script runs
+        pass
 
 
 def _run_tuning(

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from wavecast import files
 from wavecast.errors import InputError, UsageError
-from wavecast.json_objects import values
+from wavecast.json_objects import checked_object, values
 from wavecast.json_schema import name_of
 from wavecast.tuning.document import (
     RefusedConfigurationJson,
@@ -68,7 +68,7 @@ class TuningTable:
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> TuningTable:
-        """The table that `to_json` was called on. Raises KeyError, TypeError."""
+        """The table that `to_json` was called on. Raises KeyError, TypeError, ValueError."""
         entries = []
         for item in document["entries"]:
             rest = dict(item)
@@ -77,7 +77,9 @@ class TuningTable:
                 for row in rest.pop("configurations")
             ]
             refusals = [Result.from_json(row) for row in rest.pop("refused")]
-            entries.append(TableEntry(TuningProblem(**rest), tuple(ranked), tuple(refusals)))
+            entries.append(
+                TableEntry(checked_object(TuningProblem, rest), tuple(ranked), tuple(refusals))
+            )
         return TuningTable(tuple(entries))
 
     def find(self, kernel: Any, *args: Any, device: str = "", **kwargs: Any) -> TableEntry | None:
@@ -154,7 +156,7 @@ def load(path: str | Path) -> TuningTable:
         raise InputError(f"{path} is not a table of wavecast tune ({SCHEMA})")
     try:
         return TuningTable.from_json(document)
-    except (KeyError, TypeError, AttributeError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise InputError(f"{path} is a damaged table ({error!r})") from None
 
 

@@ -44,8 +44,9 @@ def test_a_baseline_comes_back(tmp_path: Path) -> None:
         ("[]", "not a baseline of wavecast gate"),
         ('{\n<<<<<<< HEAD\n "a": 1}', "baseline.json:2.*conflict markers"),
         ('{"schema": "wavecast.baseline/1", "subjects": {"a": {"b": 3}}}', "is not a baseline: "),
+        ('{"schema": "wavecast.baseline/1", "subjects": {"a": {}}}', "'a' lacks the kind and name"),
         (
-            '{"schema": "wavecast.baseline/1", "subjects": {"a": {"b": {"figures": {"c": 3}}}}}',
+            '{"schema": "wavecast.baseline/1", "subjects": {"f a": {"b": {"figures": {"c": 3}}}}}',
             "unknown KPI 'c'",
         ),
     ],

@@ -92,6 +92,8 @@ def read(path: Path) -> Baseline:
     entries: dict[Key, BaselineEntry] = {}
     try:
         for subject, devices in document["subjects"].items():
+            if len(subject.split(" ")) < 2:
+                raise ValueError(f"{subject!r} lacks the kind and name of a subject")
             for device, entry in devices.items():
                 entries[subject, device] = _entry(entry)
     except (AttributeError, KeyError, TypeError, ValueError) as error:

@@ -20,6 +20,7 @@ from wavecast.benchmarking.records import (
     Figure,
 )
 from wavecast.errors import InputError
+from wavecast.json_objects import checked_object
 
 Kind = Literal["text", "flag", "whole", "number", "object", "texts", "numbers"]
 Row = dict[str, Any]
@@ -115,13 +116,14 @@ def from_rows(table: Iterable[Row]) -> list[tuple[BenchRun, list[BenchRecord]]]:
 
 def _record(row: Row, figures: dict[str, Figure]) -> BenchRecord:
     try:
-        return BenchRecord(
-            subject=_part("subject_", BenchSubject, row),
-            environment=_part("environment_", Environment, row),
-            conditions=_part("conditions_", Conditions, row),
-            figures=figures,
-            **_fields_of("record_", BenchRecord, row),
-        )
+        parts = {
+            "subject": _part("subject_", BenchSubject, row),
+            "environment": _part("environment_", Environment, row),
+            "conditions": _part("conditions_", Conditions, row),
+            "figures": figures,
+        }
+        whole = {**_fields_of("record_", BenchRecord, row), **parts}
+        return checked_object(BenchRecord, whole, finite=True)
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(f"a record is not a measurement: {_error_text(error)}") from None
 
@@ -139,7 +141,7 @@ def _complete(row: Row) -> Row:
 
 
 def _part(prefix: str, kind: type, row: Row) -> Any:
-    return kind(**_fields_of(prefix, kind, row))
+    return checked_object(kind, _fields_of(prefix, kind, row), finite=True)
 
 
 def _fields_of(prefix: str, kind: type, row: Row) -> Row:

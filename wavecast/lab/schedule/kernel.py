@@ -17,6 +17,7 @@ from wavecast.isa.liveness import liveness
 from wavecast.isa.opcode import OpcodeFlag
 from wavecast.isa.program import Kernel, Program
 from wavecast.isa.targets import isa_target
+from wavecast.json_objects import checked_object
 from wavecast.lab.comparing import ExecutionResult, compare_launches
 from wavecast.lab.figures import CodeFigures, figures_of_code
 from wavecast.lab.schedule.arranging import BlockArranger
@@ -84,16 +85,15 @@ class KernelSchedule:
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> KernelSchedule:
-        """The schedule that `to_json` was called on. Raises KeyError, TypeError."""
+        """The schedule that `to_json` was called on. Raises KeyError, TypeError, ValueError."""
         execution, after = document["execution"], document["after"]
-        return KernelSchedule(
-            tuple(LoopSchedule(**loop) for loop in document["loops"]),
-            CodeFigures.from_json(document["before"]),
-            CodeFigures.from_json(after) if after else None,
-            ExecutionResult.from_json(execution) if execution else None,
-            document["wrong"],
-            document["assembly"],
-        )
+        parts = {
+            "loops": tuple(checked_object(LoopSchedule, loop) for loop in document["loops"]),
+            "before": CodeFigures.from_json(document["before"]),
+            "after": CodeFigures.from_json(after) if after else None,
+            "execution": ExecutionResult.from_json(execution) if execution else None,
+        }
+        return checked_object(KernelSchedule, {**document, **parts})
 
 
 def schedule(

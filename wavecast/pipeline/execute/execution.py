@@ -46,13 +46,14 @@ class Comparison:
 @dataclass(frozen=True, slots=True)
 class ArrayResult:
     """What became of one array argument: an array or a tensor. `changed` counts elements that are
-    not what they were."""
+    not what they were; `stated` says whether they were what the user says, else they were zeros."""
 
     name: str
     array: Any
     changed: int
     comparison: Comparison | None = None
     saved: Path | None = None
+    stated: bool = True
 
     @property
     def dtype(self) -> str:
@@ -85,6 +86,11 @@ class Execution:
     @property
     def as_expected(self) -> bool:
         return not any(o.comparison and o.comparison.different for o in self.outcomes)
+
+    @property
+    def zeros(self) -> tuple[str, ...]:
+        """Arrays of zeros before and after the launch, of which nobody has stated the contents."""
+        return tuple(o.name for o in self.outcomes if not o.stated and not o.changed)
 
 
 def execute_code(
@@ -245,7 +251,7 @@ def _outcome(
     pairs = zip(blocks_of(value), before.blocks(), strict=True)
     changed = sum(int(np.count_nonzero(~_same(now, was))) for now, was in pairs)
     comparison = _compare_array(value, expected, planned) if planned.expect else None
-    return ArrayResult(name, value, changed, comparison, planned.save)
+    return ArrayResult(name, value, changed, comparison, planned.save, before.stated)
 
 
 def _save(path: Path, array: Any) -> None:

@@ -135,7 +135,7 @@ def value(name: str, number: float | None) -> str:
             return seconds(number)
         case "B":
             return size(number) if number >= 1 << 20 else f"{count(number)} B"
-    return count(number) if number.is_integer() else significant(number, 4)
+    return count(number) if float(number).is_integer() else significant(number, 4)
 
 
 def _cells(judgement: Judged) -> list[str]:

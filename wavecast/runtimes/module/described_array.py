@@ -32,13 +32,15 @@ Content = Callable[[np.dtype, int, Numbers], Blocks]
 @dataclass(frozen=True, slots=True)
 class DescribedArray:
     """An array by its `dtype` (a name), `shape` and bytes. `blocks` makes its elements in order,
-    in what numpy has for the dtype, or in float32; `zero` says whether all are 0."""
+    in what numpy has for the dtype, or in float32; `zero` says whether all are 0, `stated` whether
+    a text or file says what they are."""
 
     dtype: str
     shape: tuple[int, ...]
     nbytes: int
     blocks: Callable[[], Blocks]
     zero: bool = False
+    stated: bool = True
 
     def array(self) -> Any:
         """A new array, or a tensor where numpy lacks the dtype."""

@@ -13,6 +13,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
@@ -74,7 +75,8 @@ def read(text: str, folder: Path = Path()) -> Any:
             raise UsageError(f"{text!r} is not a sequence of pairs of hex digits") from None
     array = _ARRAY.fullmatch(text)
     if array is not None:
-        return _array(array["dtype"], array["shape"], array["content"] or "zeros")
+        described = _array(array["dtype"], array["shape"], array["content"] or "zeros")
+        return described if array["content"] else replace(described, stated=False)
     typed = _TYPED.fullmatch(text)
     if typed is not None:
         (value,) = _array(typed["dtype"], "1", f"values({typed['number']})").array()

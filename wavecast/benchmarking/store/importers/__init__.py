@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 from typing import Final
 
+from wavecast.benchmarking.records import BenchRecord
 from wavecast.benchmarking.store.importers.source import Imported, ImportedFile, ImportLabels
 from wavecast.errors import InputError, UnknownName
 
@@ -46,11 +48,19 @@ def read_file(path: Path, name: str = "", labels: ImportLabels | None = None) ->
         hint = f"known: {', '.join(FORMATS)}; see wavecast store import --formats"
         raise InputError(f"{path} is in no known format{what}", hint=hint)
     try:
-        return _module(name).read(source, labels)
+        imported: Imported = _module(name).read(source, labels)
+        runs = [(run, [_checked(record) for record in records]) for run, records in imported.runs]
+        return replace(imported, runs=tuple((run, tuple(records)) for run, records in runs))
     except _OTHER_CONTENT as error:
         raise InputError(
             f"{path} is not a valid {name} file: {type(error).__name__}: {error}"
         ) from None
+
+
+def _checked(record: BenchRecord) -> BenchRecord:
+    """A record as a store gives it back. Raises TypeError and ValueError for values of types that
+    no record has."""
+    return BenchRecord.from_json(record.to_json())
 
 
 def _matches_format(name: str, source: ImportedFile) -> bool:
