@@ -251,13 +251,15 @@ compute on vectors have one for any register, and LLVM prints it."""
 
 def _check_registers(opcode: Opcode, role: OperandRole, operand: Operand, text: str) -> None:
     """Raises DecodeError for registers that no code of the instruction can name, and for as many
-    as it has no use for. What memory instructions load depends on their modifiers."""
+    as it has no use for. How wide operands of memory and matrix instructions are depends on
+    modifiers."""
     if not operand.count or operand.kind is OperandClass.SPECIAL:
         return
     other_file = opcode.memory is not None or opcode.form.startswith("S")
     if other_file and operand.kind in _NEVER.get(role.kind, ()):
         raise DecodeError(f"{operand.text} cannot be this operand in {text!r}")
-    if opcode.memory is None and role.dwords not in (0, operand.count):
+    by_modifiers = opcode.memory is not None or opcode.matrix is not None
+    if not by_modifiers and role.dwords not in (0, operand.count):
         raise DecodeError(f"{operand.text} is not {role.dwords} wide, in {text!r}")
 
 
