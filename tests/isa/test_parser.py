@@ -174,6 +174,16 @@ def test_source_lines_with_inlining() -> None:
     assert third is None
 
 
+def test_operands_of_matrix_instructions_are_as_wide_as_their_format() -> None:
+    wide = (
+        "v_mfma_scale_f32_16x16x128_f8f6f4 a[0:3], v[72:79], v[8:15], a[0:3], v1, v2 cbsz:0 blgp:0"
+    )
+    narrow = wide.replace("v[72:79], v[8:15]", "v[72:75], v[8:11]")
+    narrow = narrow.replace("cbsz:0 blgp:0", "op_sel_hi:[0,0,0] cbsz:4 blgp:4")
+    assert [operand.count for operand in one(wide, "gfx950").operands] == [4, 8, 8, 4, 1, 1]
+    assert [operand.count for operand in one(narrow, "gfx950").operands] == [4, 4, 4, 4, 1, 1]
+
+
 def test_operands_know_their_class() -> None:
     operands = one("v_fma_f32 v1, s2, -1, 0.5").operands
     assert [operand.kind for operand in operands] == [
