@@ -71,12 +71,14 @@ class ShuffleSites:
         if self._mixes_groups(exchange):
             yield LaneAssumption(Assumption.OTHER_HALF, exchange.position, certain)
         for user, _ in self.flow.users.get(exchange.result, ()):
-            combined = self._final(user, exchange)
+            combined = self._combined(user, exchange)
             if combined is None:
                 continue
-            if self._is_window(combined):
+            read_lanes = self.demand.exchanged.get(combined, 0)
+            # A later shuffle that only broadcasts one lane does not widen the window.
+            if read_lanes.bit_count() <= 1 and self._is_window(combined):
                 yield LaneAssumption(Assumption.WINDOW, exchange.position, certain)
-            elif self._is_row(combined):
+            elif not read_lanes and self._is_row(combined):
                 yield LaneAssumption(Assumption.ROW, exchange.position, certain)
 
     def _joined_with(self, exchange: IrInstruction) -> str:
@@ -192,9 +194,8 @@ class ShuffleSites:
                 return False
         return any(made_of[n] in HALVES for n in range(LANES) if lane_mask >> n & 1)
 
-    def _final(self, user: IrInstruction, exchange: IrInstruction) -> str | None:
-        """The value in which a shuffled value meets the one it was shuffled from, where no further
-        shuffle follows."""
+    def _combined(self, user: IrInstruction, exchange: IrInstruction) -> str | None:
+        """The value in which a shuffled value meets the one it was shuffled from."""
         flow, value = self.flow, self._value(exchange)
         while user.opcode == "select" or user.opcode in COPIES:
             following = [u for u, _ in flow.users.get(user.result, ())]
@@ -203,7 +204,7 @@ class ShuffleSites:
             user = following[0]
         if value not in user.operands and user.opcode != "phi":
             return None
-        return None if self.demand.exchanged.get(user.result) else user.result
+        return user.result
 
     def _is_window(self, value: str) -> bool:
         """Whether a value is made of 32 consecutive lanes that lie in both halves."""

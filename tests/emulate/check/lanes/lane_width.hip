@@ -125,6 +125,18 @@ KERNEL scan_of_a_wave(ARGUMENTS) {
     out[threadIdx.x] = x;
 }
 
+KERNEL total_of_a_scan(ARGUMENTS) {
+    int lane = threadIdx.x % warpSize;
+    int x = in[threadIdx.x];
+    for (int step = 1; step < 32; step *= 2) {
+        int before = __shfl_up(x, step);  // WINDOW
+        if (lane >= step) x += before;
+    }
+    out[threadIdx.x] = x;
+    int total = __shfl(x, 31);
+    if (lane % 32 == 0) out[128 + threadIdx.x / 32] = total;
+}
+
 KERNEL neighbour_in_a_group(ARGUMENTS) {
     int lane = threadIdx.x & 31;
     out[threadIdx.x] = __shfl(in[threadIdx.x], (lane + 1) & 31);  // OTHER_HALF
@@ -270,6 +282,16 @@ KERNEL right_scan(ARGUMENTS) {
     int lower = __shfl(x, 31);
     if (lane >= 32) x += lower;
     out[threadIdx.x] = x;
+}
+
+KERNEL right_scan_of_64(ARGUMENTS) {
+    int lane = threadIdx.x % 64;
+    int x = in[threadIdx.x];
+    for (int step = 1; step < 64; step *= 2) {
+        int before = __shfl_up(x, step);
+        if (lane >= step) x += before;
+    }
+    out[threadIdx.x] = x - __shfl(x, 31) + __shfl(x, 63);
 }
 
 KERNEL right_second_step(ARGUMENTS) {
