@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 
 from wavecast.isa.counters import LIMITS, counter_set
-from wavecast.isa.instruction import Instruction
-from wavecast.isa.opcode import Opcode, OpcodeFlag
+from wavecast.isa.instruction import Instruction, OperandClass
+from wavecast.isa.opcode import Opcode, OpcodeFlag, Role
 
 _CLUSTER = (-3, 0xFFFD, 0xFFFFFFFD)
 """The barrier of the cluster as operands say it. Source: LLVM, "User Guide for AMDGPU Backend"."""
+_LARGEST_NAME = 63
+"""Source: six bits of M0."""
 _SYMBOLIC = re.compile(r"(\w+?)(_sat)?\((0x[0-9a-fA-F]+|\d+)\)")
 
 
@@ -30,6 +32,16 @@ def awaits(opcode: Opcode) -> bool:
 def is_of_cluster(instruction: Instruction) -> bool:
     """True for a signal at the barrier of the cluster (-3), and for a wait for it."""
     return any(operand.value in _CLUSTER for operand in instruction.operands)
+
+
+def is_named(instruction: Instruction) -> bool:
+    """True for an instruction of a barrier that a number from 1, or M0, names."""
+    if instruction.opcode.role is not Role.BARRIER:
+        return False
+    return any(
+        operand.kind is OperandClass.SPECIAL or 0 < (operand.value or 0) <= _LARGEST_NAME
+        for operand in instruction.operands
+    )
 
 
 def sets_priority(opcode: Opcode) -> bool:

@@ -34,6 +34,7 @@ from wavecast.emulate.lower.observer import Observer, Observers
 from wavecast.emulate.reports import Report
 from wavecast.emulate.written_bytes import WrittenBytes
 from wavecast.isa.program import Kernel
+from wavecast.isa.waits import is_named
 
 _LONGEST = 1 << 16
 """Instructions a record's field can name."""
@@ -63,7 +64,9 @@ class CheckMode:
         return f"check{several}{'+numbers' if numbers else ''}"
 
     def observer(self, kernel: Kernel) -> Observer:
-        """Raises Unsupported for a program too long for the records."""
+        """Raises Unsupported for a program too long for the records, or with named barriers."""
+        if any(map(is_named, kernel.program.instructions)):
+            raise Unsupported(f"{kernel.name}: checks of named barriers")
         if len(kernel.program.instructions) >= _LONGEST:
             raise Unsupported(f"{kernel.name}: checks of more than {_LONGEST} instructions")
         counters, gpus = Counters(kernel), self.session.gpus

@@ -14,18 +14,21 @@ from typing import Any
 from llvmlite import ir
 
 from wavecast.emulate.errors import Unsupported
-from wavecast.emulate.lower import state
+from wavecast.emulate.lower import named_barriers, state
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.values import I32, I64, PTR, context_word, element, load
 from wavecast.isa.instruction import Instruction, OperandClass
-from wavecast.isa.waits import arrives, awaits, is_of_cluster
+from wavecast.isa.waits import arrives, awaits, is_named, is_of_cluster
 
 _WORKGROUP = (-1, 0xFFFF, 0xFFFFFFFF)
 
 
 def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
-    """Lower a barrier. Raises Unsupported for named ones, and for joining or leaving one."""
+    """Lower a barrier. Raises Unsupported for leaving one, and for what asks for its state."""
     opcode = instruction.opcode
+    if is_named(instruction):
+        named_barriers.lower(emitter, instruction)
+        return
     if not arrives(opcode) and not awaits(opcode):
         raise Unsupported("this barrier")
     if is_of_cluster(instruction):
@@ -33,7 +36,7 @@ def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
         return
     for operand in instruction.operands:
         if operand.kind is not OperandClass.CONSTANT or operand.value not in _WORKGROUP:
-            raise Unsupported("a named barrier")
+            raise Unsupported(f"the barrier {operand.text}")
     if not awaits(opcode):
         if opcode.implicit_writes:
             _tell(emitter)

@@ -17,6 +17,8 @@ ENTRY: Final = 0  # where the wave resumes: 0 at the start, then the number of a
 ERROR_INSTRUCTION: Final = 1
 SIGNALLED_OWN: Final = 2  # 1 between this wave's signal at a split barrier and its wait
 CLUSTER_PASSED: Final = 3  # barriers of the cluster that this wave has passed
+JOINED: Final = 4  # the named barrier that this wave has joined, 0 for none
+NAMED_PASSED: Final = 5  # how often that had opened when this wave joined or passed it
 FIRST_EXEC: Final = 6  # EXEC the wave started with, low and high half (check mode)
 SCALARS: Final = 16
 VECTORS: Final = 256
@@ -58,7 +60,10 @@ CLUSTER: Final = 14  # pointer to the barrier of the cluster (`clusters.WORDS`),
 CLUSTER_SIZE: Final = 15  # workgroups of a cluster
 MODE: Final = 16  # first word that belongs to the mode of execution: checks, or another
 TRACE: Final = 48  # first word that belongs to a trace, which may run with checks
-CONTEXT_WORDS: Final = 64
+NAMED_OWNER: Final = 64  # workgroup + 1 whose named barriers the words after this one are
+NAMED: Final = 65  # a word of numbers that no barrier has, then the named barriers
+NAMED_BARRIERS: Final = 16
+CONTEXT_WORDS: Final = NAMED + NAMED_BARRIERS + 1
 
 
 @dataclass(frozen=True, slots=True)

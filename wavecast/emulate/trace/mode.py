@@ -13,6 +13,7 @@ from wavecast.arch import resolve
 from wavecast.compile.codeobject import Launch
 from wavecast.compile.digest import digest
 from wavecast.emulate.compiled import NativeKernel
+from wavecast.emulate.errors import Unsupported
 from wavecast.emulate.mode import LaunchWatch
 from wavecast.emulate.trace import layout, selection
 from wavecast.emulate.trace.layout import TracePlan
@@ -23,6 +24,7 @@ from wavecast.emulate.trace.selection import Workgroup
 from wavecast.errors import UsageError
 from wavecast.isa.opcode import Space
 from wavecast.isa.program import Kernel, Program
+from wavecast.isa.waits import is_named
 
 _WIDTHS: Final = (1, 2, 4, 8, 12, 16)
 """Bytes per lane an LDS access may have."""
@@ -104,6 +106,9 @@ class TraceMode:
         self.traces.append(trace)
 
     def observer(self, kernel: Kernel) -> TraceObserver:
+        """Raises Unsupported where waves would wait at named barriers, which no replay knows."""
+        if self.streams and any(map(is_named, kernel.program.instructions)):
+            raise Unsupported(f"{kernel.name}: a sample of a kernel with named barriers")
         return TraceObserver(
             kernel.program,
             memory=self.memory,

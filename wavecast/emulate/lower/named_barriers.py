@@ -1,0 +1,140 @@
+"""Named barriers of a workgroup (gfx1250): 16, each with the waves that it expects.
+
+`s_barrier_init` gives a barrier its number of members, `s_barrier_join` makes a wave wait for it,
+and the last of as many signals opens it for all that have joined. M0 has the barrier in bits 5:0,
+the members in 21:16; a signal with members sets their number. Source: LLVM, SIISelLowering.cpp,
+`lowerWithM0` of `s_barrier_init` and `s_barrier_signal_var`; IntrinsicsAMDGPU.td. A wait sees only
+barriers that open after the wave has joined or last waited.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from wavecast.arch import capabilities
+from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower import state
+from wavecast.emulate.lower.emitter import WaveEmitter
+from wavecast.emulate.values import I32, I64, context_word, element, load
+from wavecast.isa.instruction import Instruction, OperandClass
+from wavecast.isa.targets import isa_target
+from wavecast.isa.waits import awaits
+
+_ARRIVAL = 1 << 16
+_OPENING = 1 << 32
+"""A barrier is a 64-bit word: members in 16 bits, arrivals in 16, then how often it has opened."""
+_FIELD = _ARRIVAL - 1
+
+
+def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
+    """Lower an instruction of a named barrier. Raises Unsupported for those that leave one, ask
+    for its state or for the first signal, or wake its waves."""
+    name, target = instruction.opcode.name, emitter.input.program.target
+    if not capabilities(isa_target(target)).named_barriers:
+        raise Unsupported(f"named barriers of {target}")
+    if awaits(instruction.opcode):
+        _wait(emitter, instruction)
+    elif name == "s_barrier_init":
+        _clear_of_other_workgroup(emitter)
+        barrier = _barrier(emitter, _number(emitter, instruction))
+        openings = emitter.builder.and_(load(emitter.builder, barrier, I64, 8), I64(-_OPENING))
+        members = emitter.builder.zext(_members(emitter), I64)
+        emitter.builder.store(emitter.builder.or_(openings, members), barrier)
+    elif name == "s_barrier_join":
+        _clear_of_other_workgroup(emitter)
+        number = _number(emitter, instruction)
+        emitter.builder.store(number, element(emitter.builder, emitter.state, state.JOINED, I32))
+        _remember_openings(emitter, number)
+    elif name == "s_barrier_signal":
+        _clear_of_other_workgroup(emitter)
+        _signal(emitter, instruction)
+    else:
+        raise Unsupported(f"{instruction.mnemonic} of a named barrier")
+
+
+def _number(emitter: WaveEmitter, instruction: Instruction) -> Any:
+    """The number of the barrier that an operand names, 1 to 16 (i32)."""
+    operand = instruction.operands[0]
+    if operand.kind is not OperandClass.CONSTANT or operand.value is None:
+        return emitter.builder.and_(emitter.special("m0", 32), I32(0x3F))
+    if not 1 <= operand.value <= state.NAMED_BARRIERS:
+        raise Unsupported(f"barrier {operand.text}")
+    return I32(operand.value)
+
+
+def _members(emitter: WaveEmitter) -> Any:
+    """M0[21:16] (i32)."""
+    builder = emitter.builder
+    return builder.and_(builder.lshr(emitter.special("m0", 32), I32(16)), I32(0x3F))
+
+
+def _barrier(emitter: WaveEmitter, number: Any) -> Any:
+    """A pointer to the word of a barrier; numbers that no barrier has share the first word."""
+    builder = emitter.builder
+    exists = builder.icmp_unsigned("<=", number, I32(state.NAMED_BARRIERS))
+    index = builder.add(builder.select(exists, number, I32(0)), I32(state.NAMED))
+    return element(builder, emitter.context, builder.zext(index, I64), I64)
+
+
+def _clear_of_other_workgroup(emitter: WaveEmitter) -> None:
+    """Clear the barriers where the workgroup before this one has left its own."""
+    builder = emitter.builder
+    owner = element(builder, emitter.context, state.NAMED_OWNER, I64)
+    group = builder.add(context_word(builder, emitter.context, state.WORKGROUP), I64(1))
+    with builder.if_then(builder.icmp_unsigned("!=", load(builder, owner, I64, 8), group)):
+        for word in range(state.NAMED, state.NAMED + state.NAMED_BARRIERS + 1):
+            builder.store(I64(0), element(builder, emitter.context, word, I64), align=8)
+        builder.store(group, owner, align=8)
+
+
+def _openings(emitter: WaveEmitter, number: Any) -> Any:
+    builder = emitter.builder
+    word = load(builder, _barrier(emitter, number), I64, 8)
+    return builder.trunc(builder.lshr(word, I64(32)), I32)
+
+
+def _remember_openings(emitter: WaveEmitter, number: Any) -> None:
+    word = element(emitter.builder, emitter.state, state.NAMED_PASSED, I32)
+    emitter.builder.store(_openings(emitter, number), word)
+
+
+def _signal(emitter: WaveEmitter, instruction: Instruction) -> None:
+    """Count an arrival; the last one opens the barrier."""
+    builder = emitter.builder
+    barrier = _barrier(emitter, _number(emitter, instruction))
+    word = load(builder, barrier, I64, 8)
+    if instruction.operands[0].kind is not OperandClass.CONSTANT:
+        members = builder.zext(_members(emitter), I64)
+        others = builder.or_(builder.and_(word, I64(~_FIELD)), members)
+        word = builder.select(builder.icmp_unsigned("!=", members, I64(0)), others, word)
+    word = builder.add(word, I64(_ARRIVAL))
+    arrivals = builder.and_(builder.lshr(word, I64(16)), I64(_FIELD))
+    expected = builder.and_(word, I64(_FIELD))
+    without = builder.and_(word, I64(~(_FIELD * _ARRIVAL)))
+    opened = builder.add(without, I64(_OPENING))
+    last = builder.icmp_unsigned("==", arrivals, expected)
+    builder.store(builder.select(last, opened, word), barrier, align=8)
+
+
+def _wait(emitter: WaveEmitter, instruction: Instruction) -> None:
+    """Pause until the barrier that this wave has joined opens. The end of the launch says of a
+    wave that waits without having joined one that nobody can release it."""
+    builder = emitter.builder
+    look, stay, over = (
+        emitter.function.append_basic_block(name) for name in ("look", "stay", "over")
+    )
+    builder.branch(look)
+    builder.position_at_end(look)
+    joined = load(builder, element(builder, emitter.state, state.JOINED, I32), I32)
+    passed = load(builder, element(builder, emitter.state, state.NAMED_PASSED, I32), I32)
+    is_open = builder.icmp_unsigned("!=", _openings(emitter, joined), passed)
+    is_member = builder.icmp_unsigned("!=", joined, I32(0))
+    builder.cbranch(builder.and_(is_member, is_open), over, stay)
+    builder.position_at_end(stay)
+    emitter.resume_at(look)
+    emitter.stop(state.PAUSED, instruction.index)
+    builder.position_at_end(over)
+    _remember_openings(emitter, joined)
+
+
+__all__ = ["lower"]
