@@ -56,6 +56,22 @@ def test_clamp_keeps_nan_without_dx10_clamp(bit: int, wanted: int) -> None:
     assert _results("gfx942", body) == [wanted, 0, 0x3F800000]
 
 
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("operand", ["hwreg(1, 4, 4)", "0x1901", "6401"])
+def test_inline_assembly_may_give_the_register_as_a_number(target: str, operand: str) -> None:
+    # 0x1901: width - 1 = 3 in bits 15:11, first bit 4 in 10:6, register 1 (MODE) in 5:0
+    assert _results(target, f"\ts_setreg_imm32_b32 {operand}, 3\n{_ADD}")[:2] == [TINY, 0]
+
+
+def test_zero_may_be_written_next_to_fp16_overflow() -> None:
+    # 0xdc1: two bits from 23, as the quick all-reduce of vLLM and AITER sets FP16_OVFL
+    body = (
+        "\tv_mov_b32_e32 v3, 0x7bff\n\tv_add_f16_e32 v4, v3, v3\n\ts_setreg_imm32_b32 0xdc1, 1\n"
+        "\tv_add_f16_e32 v5, v3, v3\n\ts_setreg_imm32_b32 0xdc1, 0\n\tv_add_f16_e32 v6, v3, v3\n"
+    )
+    assert _results("gfx942", body) == [0x7C00, 0x7BFF, 0x7C00]
+
+
 def test_each_instruction_has_the_mode_it_stands_in() -> None:
     body = (
         "\ts_setreg_imm32_b32 hwreg(HW_REG_MODE, 4, 2), 0\n\tv_add_f32_e32 v4, 0, v2\n"
@@ -106,6 +122,8 @@ def test_one_way_changes_mode() -> None:
         ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 0, 4), 5", "rounding"),
         ("s_setreg_b32 hwreg(HW_REG_MODE, 0, 8), s2", "computed value of MODE"),
         ("s_setreg_imm32_b32 hwreg(HW_REG_STATUS, 0, 1), 0", "a write of STATUS"),
+        ("s_setreg_imm32_b32 0x802, 0", "a write of 2"),
+        ("s_setreg_imm32_b32 0xdc1, 3", "a write of MODE bits 0x1000000"),
         ("s_setreg_imm32_b32 hwreg(HW_REG_MODE, 27, 1), 1", "a write of MODE bits"),
         ("s_getreg_b32 s4, hwreg(HW_REG_TRAPSTS)", "a read of TRAPSTS"),
     ],

@@ -142,6 +142,9 @@ def test_command_line_and_errors() -> None:
     ):
         with pytest.raises(error):
             parse("64x128x256", {**options, **change})
+    either = _product(buffer=64).predict(arch.load("mi300x"))
+    assert either.assumed["kernels"] == "separate"
+    assert "too small" in either.notes[-1]
     with pytest.raises(Unpredictable, match="too small"):
         _product(kernels="fused", buffer=64).predict(arch.load("mi300x"))
     with pytest.raises(MissingFact, match="links"):

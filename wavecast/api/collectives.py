@@ -29,7 +29,7 @@ class CollectivesOptions(MachineOptions):
 
     collectives: str = option(
         "",
-        "Simulate collectives instead of a model: all_reduce:64M,all_gather:1G, or exchanges of "
+        "Simulate collectives instead of a model: all_reduce:64M,all_to_all:1G, or exchanges of "
         "tokens with their experts, by the bytes of a GPU's tokens: dispatch:14M:8.",
         metavar="NAME:SIZE[:EXPERTS][,…]",
     )

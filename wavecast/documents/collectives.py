@@ -44,7 +44,9 @@ class CollectiveChangeJson(JsonObject):
 class CollectiveJson(JsonObject):
     """A collective on a system."""
 
-    function: Annotated[str, doc("all_reduce, reduce_scatter, all_gather, dispatch or combine")]
+    function: Annotated[
+        str, doc("all_reduce, reduce_scatter, all_gather, all_to_all, dispatch or combine")
+    ]
     bytes: Annotated[Positive, doc("bytes as nccl-tests counts them; tokens of a GPU")]
     topk: Annotated[Count, doc("experts of a token; 0 where there are none")]
     system: Annotated[str, doc("the system")]

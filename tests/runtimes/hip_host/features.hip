@@ -325,6 +325,15 @@ static int launches() {
     NEED(blocks == 2);
     OK(hipOccupancyMaxPotentialBlockSize(&grid_size, &block_size, with_lds, 0, 0));
     NEED(block_size == 1024 && grid_size == 608);
+    hipFunction_t handle = nullptr;
+    OK(hipGetFuncBySymbol(&handle, (const void *)with_lds));
+    OK(hipMemset(out, 0, 256));
+    void *handed[] = {&out};
+    OK(hipModuleLaunchKernel(handle, 1, 1, 1, 64, 1, 1, 256, nullptr, handed, nullptr));
+    OK(hipMemcpy(back, out, 256, hipMemcpyDeviceToHost));
+    NEED(back[0] == 63);
+    NEED(hipGetFuncBySymbol(&handle, &blocks) == hipErrorInvalidDeviceFunction);
+    (void)hipGetLastError();
     hipFuncAttributes attributes;
     OK(hipFuncGetAttributes(&attributes, (const void *)with_lds));
     NEED(attributes.maxThreadsPerBlock == 1024 && attributes.numRegs > 0);

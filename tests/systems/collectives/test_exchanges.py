@@ -13,6 +13,7 @@ from wavecast.errors import UnknownName, UsageError
 from wavecast.perfmodel.ops.collectives import Collective
 from wavecast.report.systems.msccl import msccl_xml
 from wavecast.systems.collectives.exchange import (
+    ALL_TO_ALL,
     COPIES,
     EXCHANGES,
     ExchangeSchedule,
@@ -148,11 +149,60 @@ def test_oversubscribed_uplinks_and_pieces() -> None:
     assert times[1] < times[0] < times[2]
 
 
+@pytest.mark.parametrize(("local", "nodes"), SHAPES)
+def test_every_rank_gets_its_part_of_every_buffer(local: int, nodes: int) -> None:
+    """Parts (source, target) reach their target by ranks that have them; the bytes that are
+    simulated are those that a rank sends."""
+    ranks = local * nodes
+    homes = [[(target,) for target in range(ranks)] for _ in range(ranks)]
+    for schedule in exchange_schedules(ALL_TO_ALL, local, nodes):
+        present = [{(rank, part) for part in range(ranks)} for rank in range(ranks)]
+        sent = Counter[str]()
+        for messages in rounds_of(schedule, homes):
+            before = [set(parts) for parts in present]
+            for message in messages:
+                parts = {copy[:2] for copy in message.copies}
+                assert len(parts) == len(message.copies)
+                assert parts <= before[message.source], schedule.name
+                present[message.target] |= parts
+                sent[schedule.phases[message.round].axis] += len(parts)
+        for rank in range(ranks):
+            assert {(source, rank) for source in range(ranks)} <= present[rank], schedule.name
+        peers = {"all": ranks - 1, "node": local - 1, "rail": nodes - 1}
+        for axis, share in schedule.shares(0).items():
+            assert sent[axis] == pytest.approx(ranks * ranks * peers[axis] * share)
+
+
+@pytest.mark.parametrize("machine", ["8xMI300X", "2x8xMI300X", "4x8xH100"])
+def test_an_all_to_all_at_once_takes_what_the_formula_says(machine: str) -> None:
+    on = system(machine)
+    cluster = Cluster(on.device, on.group(on.gpus))
+    for size in (1 << 24, 1 << 30):
+        found = {time.schedule.copies: time for time in search(ALL_TO_ALL, size, cluster)}  # type: ignore[union-attr]
+        problem = Collective(ALL_TO_ALL, size, on.gpus, group=cluster.group)
+        formula = problem.predict(on.device).seconds
+        assert found["gpu"].seconds == pytest.approx(formula, rel=0.01)
+        if on.nodes > 1:  # a node's part crosses the network once, whichever way it goes
+            parts = {copies: time.network for copies, time in found.items()}
+            assert parts["rail"] == parts["node"] == pytest.approx(parts["gpu"], rel=0.01)
+
+
+def test_small_all_to_alls_of_many_nodes_go_by_rail() -> None:
+    """A GPU posts 63 messages instead of 504, and forwards over the links."""
+    on = system("64x8xMI300X")
+    cluster = Cluster(on.device, on.group(on.gpus))
+    small, large = (search(ALL_TO_ALL, size, cluster)[0] for size in (1 << 16, 1 << 30))
+    assert small.schedule.copies in ("rail", "node")  # type: ignore[union-attr]
+    slow = Cluster(on.device, cluster.group, 4.0)
+    assert search(ALL_TO_ALL, 1 << 30, slow)[0].seconds > large.seconds
+
+
 def test_errors() -> None:
     on = system("2x8xMI300X")
     for function, topk, error in (
         ("dispatch", 0, UsageError),
         ("all_reduce", 8, UsageError),
+        ("all_to_all", 8, UsageError),
         ("scatter", 8, UnknownName),
     ):
         with pytest.raises(error):

@@ -10,10 +10,13 @@ import pytest
 from wavecast.arch.systems import system
 from wavecast.errors import UsageError
 from wavecast.perfmodel.ops.collectives import price
+from wavecast.perfmodel.ops.collectives.algorithms import network_rate
+from wavecast.perfmodel.ops.collectives.problem import known_of
 from wavecast.report.systems.msccl import msccl_xml
 from wavecast.systems.collectives.schedule import MessageSchedule, messages, schedules
 from wavecast.systems.collectives.search import answer, search
 from wavecast.systems.collectives.simulate import Cluster, simulate
+from wavecast.systems.collectives.tree import TREES, binary_tree, rank_of, relabel
 
 SHAPES = [(4, 1), (1, 4), (3, 1), (1, 5), (4, 2), (2, 3), (4, 4), (3, 2)]
 
@@ -134,6 +137,55 @@ def test_what_has_no_xml():
 def cluster(selector: str, **more: float) -> Cluster:
     machine = system(selector)
     return Cluster(machine.device, machine.group(machine.gpus), **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("size", [2, 3, 4, 5, 6, 16, 29, 64])
+def test_trees_reach_all_ranks_and_no_rank_is_inside_of_both(size: int) -> None:
+    shape = binary_tree(size)
+    assert shape.parents.count(-1) == 1
+    assert max(map(len, shape.children)) <= 2
+    assert shape.rounds <= size.bit_length()
+    inside = [
+        {rank_of(tree, label, size) for label, below in enumerate(shape.children) if below}
+        for tree in range(TREES)
+    ]
+    for tree in range(TREES):
+        labels = [relabel(tree, rank, size) for rank in range(size)]
+        assert [rank_of(tree, label, size) for label in labels] == list(range(size))
+    assert size % 2 or not inside[0] & inside[1]
+
+
+def test_a_tree_of_two_nodes_takes_two_halves_and_two_hops() -> None:
+    on = cluster("2x1xMI300X")
+    (tree,) = [one for one in schedules("all_reduce", 1, 2) if one.phases[0].algorithm == "tree"]
+    facts, size = known_of(on.device), 1 << 26
+    rate = network_rate(on.group, facts)
+    wanted = facts["start"] + 2 * (size / 2 / rate + facts["slice_network_hop"])
+    assert simulate(tree, on, size, "slices", 1).seconds == pytest.approx(wanted)
+
+
+@pytest.mark.parametrize("nodes", [5, 8, 13])
+def test_the_time_of_a_tree_lies_between_its_bounds(nodes: int) -> None:
+    """At least its busiest NIC by the messages, and its hops; in pieces at most twice that."""
+    on = cluster(f"{nodes}x8xMI300X")
+    (tree,) = [
+        one
+        for one in schedules("all_reduce", 8, nodes)
+        if [phase.algorithm for phase in one.phases] == ["direct", "tree", "direct"]
+    ]
+    facts, size = known_of(on.device), 1 << 28
+    sent = Counter[int]()
+    for message in messages(tree):
+        if message.source // 8 != message.target // 8:
+            sent[message.source] += len(message.chunks)
+    network = max(sent.values()) / tree.ranks * size / network_rate(on.group, facts)
+    whole, pieces = (simulate(tree, on, size, "slices", number) for number in (1, 16))
+    assert [whole.network, pieces.network] == pytest.approx([network, network])
+    hops = 2 * binary_tree(nodes).rounds * facts["slice_network_hop"]
+    assert network + hops < pieces.seconds < whole.seconds
+    assert pieces.seconds < 2 * (pieces.network + pieces.links)
+    slow = cluster(f"{nodes}x8xMI300X", oversubscription=4.0, leaf=2)
+    assert simulate(tree, slow, size, "slices", 16).seconds > pieces.seconds
 
 
 def test_a_ring_in_a_node_takes_what_the_formula_says():

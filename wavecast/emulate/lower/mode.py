@@ -45,6 +45,9 @@ _IMMEDIATES: Final = {OpcodeFlag.ROUND_MODE: 0, OpcodeFlag.DENORM_MODE: 4}
 """Flags of rows that write four bits of MODE -> the first one."""
 _INERT = ("SCHED_MODE",)
 """Registers that steer how a wave is issued."""
+_MODE_NUMBER: Final = "1"
+"""MODE on every target (LLVM's SIDefines.h, ID_MODE)."""
+_NUMBER = re.compile(r"0[xX][0-9a-fA-F]+|\d+")
 _HARDWARE = re.compile(r"hwreg\((?P<name>\w+)(?:,\s*(?P<first>\d+),\s*(?P<width>\d+))?\)")
 
 
@@ -63,11 +66,21 @@ class RegisterField:
 
 
 def field_of(text: str) -> RegisterField:
-    """The field an operand names, its register without HW_REG_ and WAVE_. Raises Unsupported."""
+    """The field an operand names, its register without HW_REG_ and WAVE_; a register that has a
+    number only keeps it, except MODE. Inline assembly may give the whole operand as a number:
+    register in bits 5:0, first bit in 10:6, width - 1 in 15:11. Raises Unsupported."""
+    if _NUMBER.fullmatch(text):
+        code = int(text, 16 if text[:2] in ("0x", "0X") else 10)
+        if code >= 1 << 16:
+            raise Unsupported(f"the operand {text!r}")
+        name, first, width = str(code & 63), code >> 6 & 31, (code >> 11) + 1
+        return RegisterField("MODE" if name == _MODE_NUMBER else name, first, width)
     match = _HARDWARE.fullmatch(text)
     if match is None:
         raise Unsupported(f"the operand {text!r}")
     name = match["name"].removeprefix("HW_REG_").removeprefix("WAVE_")
+    if name == _MODE_NUMBER:
+        name = "MODE"
     return RegisterField(name, int(match["first"] or 0), int(match["width"] or 32))
 
 
@@ -154,8 +167,8 @@ def mode_after(machine: FloatMode, decoded: Decoded) -> FloatMode:
     mask, value = _mode_write(decoded)
     able = capabilities(isa_target(machine.target))
     writable = _STATIC | _SILENT | 1 << OVERFLOW_BIT
-    if able.mode_issue_bits:
-        writable |= _ISSUE
+    if able.mode_issue_bits or (value is not None and not value & mask & _ISSUE):
+        writable |= _ISSUE  # zero is what a wave starts with, on targets without these bits too
     if able.vgpr_msb:
         writable &= ~_REGISTER_BANKS
     if mask & ~writable:

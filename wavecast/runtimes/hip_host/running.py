@@ -122,7 +122,7 @@ class _HipProcesses:
             free = [number for number in range(len(self._parts)) if number not in self._live]
             if not free:
                 self.refused = True
-                with connection:
+                with connection, contextlib.suppress(ConnectionError):  # stopped with another
                     connection.sendall(_BUSY)
                 for process in (*_descendants(self.program), self.program):
                     processes.kill(process)

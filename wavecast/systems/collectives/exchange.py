@@ -1,4 +1,4 @@
-"""Schedules that exchange tokens with the GPUs of their experts, on several nodes.
+"""Schedules of all-to-alls and of exchanges of tokens with the GPUs of their experts, on nodes.
 
 Ranks are numbered as in `schedule`. A token goes to the ranks that have one of its experts
 (dispatch), and what these made of it comes back and is added up (combine): the same messages the
@@ -10,6 +10,9 @@ other way round, last round first. `COPIES` says which copies a dispatch sends:
              there, and in the own node, one for each rank: two rounds
     rail     to the GPU of the node that has the number of the target; from there to the target's
              node: two rounds, fewer and longer messages between nodes
+
+An all-to-all is a dispatch of what every rank has for each rank, itself too: per GPU all at once,
+per node and by rail in two rounds with fewer messages between nodes (the hierarchical forms).
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from typing import Final
 from wavecast.perfmodel.ops.collectives.algorithms import EXCHANGES
 from wavecast.systems.collectives.schedule import Phase
 
+ALL_TO_ALL: Final = "all_to_all"
 COPIES: Final = ("expert", "gpu", "node", "rail")
 
 TokenCopy = tuple[int, int, int]
@@ -30,7 +34,7 @@ TokenCopy = tuple[int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class ExchangeSchedule:
-    """`function` (of `EXCHANGES`) by `copies`, on `nodes` nodes of `local` GPUs."""
+    """`function` (of `EXCHANGES`, or `ALL_TO_ALL`) by `copies`, on `nodes` of `local` GPUs."""
 
     function: str
     copies: str
@@ -50,7 +54,7 @@ class ExchangeSchedule:
         sizes = {"rail": self.nodes, "node": self.local}
         order = ("rail", "node") if self.copies == "node" else ("node", "rail")
         phases = tuple(Phase(self.function, axis, "direct", sizes[axis]) for axis in order)
-        return phases if self.function == "dispatch" else phases[::-1]
+        return phases[::-1] if self.function == "combine" else phases
 
     @property
     def rounds(self) -> int:
@@ -65,8 +69,12 @@ class ExchangeSchedule:
     def shares(self, topk: int) -> dict[str, float]:
         """What a rank sends to each other along an axis (`all`, `rail`, `node`), as a share of the
         bytes of its tokens, each of which has `topk` experts that are equally likely on every
-        rank; the same in both directions."""
+        rank; the same in both directions. Of an all-to-all as a share of the rank's buffer."""
         ranks = self.ranks
+        if self.function == ALL_TO_ALL:
+            if self.copies == "gpu":
+                return {"all": 1 / ranks}
+            return {"rail": 1 / self.nodes, "node": 1 / self.local}
         if self.copies == "expert":
             return {"all": topk / ranks}
         each = _chance(ranks, topk)
@@ -90,7 +98,7 @@ class TokenMessage:
 
 def exchange_schedules(function: str, local: int, nodes: int) -> Iterator[ExchangeSchedule]:
     """Schedules that fit the numbers of GPUs and nodes."""
-    for copies in COPIES:
+    for copies in COPIES[1:] if function == ALL_TO_ALL else COPIES:
         if copies in ("expert", "gpu") or (local > 1 and nodes > 1):
             yield ExchangeSchedule(function, copies, local, nodes)
 
@@ -136,6 +144,7 @@ def _chance(parts: int, topk: int) -> float:
 
 
 __all__ = [
+    "ALL_TO_ALL",
     "COPIES",
     "EXCHANGES",
     "ExchangeSchedule",

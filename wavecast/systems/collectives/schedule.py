@@ -4,12 +4,13 @@ Ranks are numbered node by node: rank = node · L + local, on M nodes of L GPUs.
 chunks; chunk (a, b) ends, where a collective scatters, on the GPU a of node b. A schedule is a
 sequence of phases. A phase works along one axis: between the GPUs of a node (`node`), or between
 the GPUs of one number on all nodes (`rail`). Ranks are alike but for their numbers, so one rank's
-messages tell the time of all.
+messages tell the time of all, except in trees.
 
     ring       P - 1 rounds; a part to the next rank
     direct     one round; a part to every other rank
     halving    log2 P rounds; half, a quarter … of the data to a partner (P a power of two)
     doubling   log2 P rounds; all data to a partner, which adds (all-reduce; P a power of two)
+    tree       halves of the data up two binary trees and down (`tree`; all-reduce between nodes)
 
 A reduce-scatter leaves a rank with the chunks of that number on the axis; an all-gather is the
 reverse.
@@ -21,8 +22,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from wavecast.systems.collectives.tree import binary_tree, tree_sends
+
 AXES: Final = ("node", "rail")
-ALGORITHMS: Final = ("ring", "direct", "halving", "doubling")
+ALGORITHMS: Final = ("ring", "direct", "halving", "doubling", "tree")
+_WHOLE: Final = ("doubling", "tree")
+"""Algorithms that reduce without a scatter and a gather."""
 FUNCTIONS: Final = ("all_reduce", "reduce_scatter", "all_gather")
 
 
@@ -50,6 +55,8 @@ class Phase:
         """Rounds, each of which needs the one before."""
         if self.algorithm == "direct":
             return 1
+        if self.algorithm == "tree":
+            return 2 * binary_tree(self.size).rounds
         return self.size - 1 if self.algorithm == "ring" else (self.size - 1).bit_length()
 
     def steps(self, position: int, number: int) -> Iterator[RankSends]:
@@ -67,6 +74,10 @@ class Phase:
             partner = position ^ (1 << bit)
             first = (partner if scatter else position) >> bit << bit
             yield RankSends(partner, range(first, first + (1 << bit)), scatter)
+        elif self.algorithm == "tree":
+            halves = range((size + 1) // 2), range((size + 1) // 2, size)
+            for partner, tree, adds in tree_sends(size, position, number):
+                yield RankSends(partner, halves[tree], adds)
         else:
             yield RankSends(position ^ (1 << number), range(size), True)
 
@@ -155,7 +166,8 @@ def messages(schedule: MessageSchedule) -> Iterator[Message]:
 
 def schedules(function: str, local: int, nodes: int) -> Iterator[MessageSchedule]:
     """Schedules of a function that fit the numbers of GPUs and nodes."""
-    near = [name for name in ALGORITHMS if _fits(name, local)] if local > 1 else [""]
+    within = [name for name in ALGORITHMS if name != "tree"]
+    near = [name for name in within if _fits(name, local)] if local > 1 else [""]
     far = [name for name in ALGORITHMS if _fits(name, nodes)] if nodes > 1 else [""]
     for inner in near:
         for outer in far:
@@ -165,7 +177,7 @@ def schedules(function: str, local: int, nodes: int) -> Iterator[MessageSchedule
 
 
 def _fits(algorithm: str, size: int) -> bool:
-    return algorithm in ("ring", "direct") or size & (size - 1) == 0
+    return algorithm in ("ring", "direct", "tree") or size & (size - 1) == 0
 
 
 def _phases(
@@ -180,13 +192,13 @@ def _phases(
         return [Phase(name, axis, algorithm, size) for axis, size, algorithm in order]
 
     if function != "all_reduce":
-        return None if "doubling" in (inner, outer) else tuple(along(function))
+        return None if inner in _WHOLE or outer in _WHOLE else tuple(along(function))
     if inner == "doubling":  # all data of a node first, and then over nodes
-        if outer and outer != "doubling":
+        if outer and outer not in _WHOLE:
             return None
         phases = [Phase(function, "node", inner, local)]
         return tuple(phases + ([Phase(function, "rail", outer, nodes)] if outer else []))
-    if outer == "doubling":
+    if outer in _WHOLE:
         whole = Phase(function, "rail", outer, nodes)
         if not inner:
             return (whole,)

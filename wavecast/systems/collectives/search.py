@@ -11,7 +11,7 @@ from wavecast.errors import UnknownName, UsageError
 from wavecast.perfmodel.ops.collectives import Collective
 from wavecast.perfmodel.ops.collectives.algorithms import PROTOCOLS
 from wavecast.perfmodel.prediction import Prediction
-from wavecast.systems.collectives.exchange import EXCHANGES, exchange_schedules
+from wavecast.systems.collectives.exchange import ALL_TO_ALL, EXCHANGES, exchange_schedules
 from wavecast.systems.collectives.exchange_time import exchange_time
 from wavecast.systems.collectives.schedule import FUNCTIONS, schedules
 from wavecast.systems.collectives.simulate import Cluster, ScheduleTime, simulate
@@ -55,7 +55,7 @@ def search(function: str, size: float, cluster: Cluster, topk: int = 0) -> tuple
     group = cluster.group
     if group.ranks < 2:
         raise UsageError("a collective needs two GPUs or more")
-    if function in EXCHANGES:
+    if function in (*EXCHANGES, ALL_TO_ALL):
         times = [
             min(
                 (
@@ -111,8 +111,9 @@ def answer(
 
 
 def _check(function: str, topk: int) -> None:
-    if function not in (*FUNCTIONS, *EXCHANGES):
-        raise UnknownName("collective", function, (*FUNCTIONS, *EXCHANGES))
+    names = (*FUNCTIONS, ALL_TO_ALL, *EXCHANGES)
+    if function not in names:
+        raise UnknownName("collective", function, names)
     if (topk > 0) != (function in EXCHANGES):
         raise UsageError(
             f"{function}: only dispatch and combine have experts per token, and need them",

@@ -1,10 +1,11 @@
 """The time of a schedule: messages over the links of nodes, NICs and the uplinks of switches.
 
-One rank's messages are simulated, since all ranks send alike. The data are cut into pieces, so that
-a piece is on the network while another is on the links of the node: a round of a piece starts when
-its round before has arrived and the links it needs have sent what came earlier. A message arrives
-`hop` after it was sent. A NIC takes one message of a GPU at a time, and `flag_hop` at least for
-each: an assumption that keeps thousands of small messages from being free. Where the increments of
+One rank's messages are simulated, since all ranks send alike; in trees those of all ranks. The data
+are cut into pieces, so that a piece is on the network while another is on the links of the node: a
+round of a piece starts when its round before has arrived and the links it needs have sent what came
+earlier. A message arrives `hop` after it was sent. A NIC takes one message of a GPU at a time, and
+`flag_hop` at least for each: an assumption that keeps thousands of small messages from being free.
+Where the increments of
 all pieces repeat, the rest of a phase follows from them, so 10,000 GPUs take as long as few.
 
 A leaf switch links `leaf` nodes: of one rail where the network has rails. Its uplinks carry 1 /
@@ -16,6 +17,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from heapq import heappop, heappush
 
 from wavecast.arch import Device
 from wavecast.arch.links import GpuGroup
@@ -24,6 +26,7 @@ from wavecast.perfmodel.ops.collectives.algorithms import Known, link_rate, netw
 from wavecast.perfmodel.ops.collectives.problem import known_of
 from wavecast.systems.collectives.exchange import ExchangeSchedule
 from wavecast.systems.collectives.schedule import MessageSchedule, Phase
+from wavecast.systems.collectives.tree import TREES, binary_tree, rank_of
 
 _WATCHED = 24
 """Rounds of a phase that are simulated before its increments count as those of all others."""
@@ -97,12 +100,66 @@ def simulate(
     free = {"links": 0.0, "network": 0.0}
     busy = dict.fromkeys(free, 0.0)
     for phase, share in schedule.shares():
+        if phase.algorithm == "tree":
+            part = share * size / pieces
+            arrived, sent = _tree(phase, part, cluster, facts, protocol, arrived)
+            busy["network"] += sent
+            free["network"] = max(arrived)
+            continue
         rounds = list(_rounds(phase, share * size / pieces, cluster, facts, protocol))
         for message_round in rounds:
             busy[message_round.resource] += pieces * message_round.busy
         arrived = run_rounds(rounds, arrived, free)
     seconds = facts["start"] * cluster.latency + max(arrived)
     return ScheduleTime(schedule, protocol, pieces, seconds, busy["links"], busy["network"])
+
+
+def _tree(
+    phase: Phase, part: float, cluster: Cluster, facts: Known, protocol: str, starts: list[float]
+) -> tuple[list[float], float]:
+    """When each piece has arrived everywhere, and seconds that the busiest NIC sends.
+
+    Ranks of a tree differ, so all of an axis are simulated: a rank sends a piece up when it has
+    that of its children, down when it has the sum, and its NIC sends what is ready first.
+    """
+    size, shape = phase.size, binary_tree(phase.size)
+    rate = network_rate(cluster.group, facts)
+    rate *= facts["flag_fraction"] if protocol == "flags" else 1.0
+    hop = cluster.latency * facts[f"{protocol[:-1]}_network_hop"]
+    posted = cluster.latency * facts["flag_hop"]
+    halves = ((size + 1) // 2 * part, size // 2 * part)
+    nics, total, arrived = [0.0] * size, [0.0] * size, list(starts)
+    ready: list[tuple[float, int, int, int, int]] = []  # time, piece, tree, from, to
+
+    def send(time: float, piece: int, tree: int, label: int, targets: Sequence[int]) -> None:
+        for target in targets:
+            heappush(ready, (time, piece, tree, label, target))
+
+    missing = [[list(map(len, shape.children)) for _ in range(TREES)] for _ in starts]
+    summed = [[[start] * size for _ in range(TREES)] for start in starts]
+    for piece, start in enumerate(starts):
+        for tree in range(TREES):
+            for label, children in enumerate(shape.children):
+                if not children:
+                    send(start, piece, tree, label, (shape.parents[label],))
+    while ready:
+        time, piece, tree, label, target = heappop(ready)
+        rank = rank_of(tree, label, size)
+        distance = (rank_of(tree, target, size) - rank) % size
+        took = max(halves[tree] * cluster.uplinks(distance) / rate, posted)
+        nics[rank] = max(time, nics[rank]) + took
+        total[rank] += took
+        there = nics[rank] + hop
+        if target != shape.parents[label]:  # down
+            arrived[piece] = max(arrived[piece], there)
+            send(there, piece, tree, target, shape.children[target])
+            continue
+        summed[piece][tree][target] = there = max(there, summed[piece][tree][target])
+        missing[piece][tree][target] -= 1
+        if not missing[piece][tree][target]:
+            onward = (shape.parents[target],) if target else shape.children[0]
+            send(there, piece, tree, target, onward)
+    return arrived, max(total)
 
 
 def run_rounds(

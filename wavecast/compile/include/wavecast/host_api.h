@@ -194,6 +194,7 @@ hipError_t hipFuncSetAttribute(const void *function, hipFuncAttribute attribute,
 hipError_t hipFuncSetCacheConfig(const void *function, hipFuncCache_t config);
 hipError_t hipFuncSetSharedMemConfig(const void *function, hipSharedMemConfig config);
 hipError_t hipFuncGetAttributes(hipFuncAttributes *attributes, const void *function);
+hipError_t hipGetFuncBySymbol(hipFunction_t *function, const void *symbol);
 hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *function,
                                                         int block_size, size_t dynamic_lds);
 hipError_t hipOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *function,

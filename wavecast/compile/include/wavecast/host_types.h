@@ -202,7 +202,8 @@ typedef enum hipDeviceAttribute_t {
     hipDeviceAttributeArch,
     hipDeviceAttributeMaxSharedMemoryPerMultiprocessor,
     hipDeviceAttributeIsLargeBar = 10011,
-    hipDeviceAttributeWallClockRate = 10017
+    hipDeviceAttributeWallClockRate = 10017,
+    hipDeviceAttributePciChipId = 10020
 } hipDeviceAttribute_t;
 
 typedef struct hipDeviceArch_t {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Final, Self
 
 from wavecast.arch import Device
@@ -129,13 +129,18 @@ class GemmCollective(Op):
         return self.product().work()
 
     def predict(self, device: Device) -> Prediction:
-        """The time of `kernels`, or of the faster. Raises MissingFact where links or rates are not
-        known, Unpredictable for a fused kernel over nodes."""
+        """The time of `kernels`, or of the faster; of separate ones where nothing fits the buffer
+        of a fused kernel. Raises MissingFact where links or rates are unknown, Unpredictable for a
+        fused kernel over nodes or with too small a buffer."""
         if self.kernels == "fused":
             return self._fused(device)
         separate = self._separate(device)
         if self.kernels or (self.group is not None and self.group.nodes > 1):
             return separate
+        group = self.group or one_node(device, self.gpus)
+        if not self._fitting(group.local, self._shots(group, device)):
+            note = f"a buffer of {self.buffer} bytes is too small for the fused kernel"
+            return replace(separate, notes=(*separate.notes, note))
         return min((self._fused(device), separate), key=lambda prediction: prediction.seconds)
 
     def _fused(self, device: Device) -> Prediction:
@@ -217,9 +222,13 @@ class GemmCollective(Op):
             sizes = (ranks * size, self.n, self.k) if gathered else (self.m, size, self.k)
             yield launch_parts(self.function, sizes, shots, self.dtype, group, device, constants)
 
-    def _length(self, ranks: int, shots: int) -> int:
+    def _fitting(self, ranks: int, shots: int) -> int:
+        """Rows or columns of a launch that the buffer holds, 0 for none."""
         element = element_size(self.dtype)
-        length = launch_length(self.function, self.m, self.k, ranks, shots, element, self.buffer)
+        return launch_length(self.function, self.m, self.k, ranks, shots, element, self.buffer)
+
+    def _length(self, ranks: int, shots: int) -> int:
+        length = self._fitting(ranks, shots)
         if not length:
             raise Unpredictable(f"{self}: a buffer of {self.buffer} bytes is too small")
         return length

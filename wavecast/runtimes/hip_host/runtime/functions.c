@@ -1,6 +1,14 @@
 // Attributes and occupancy of kernels.
 #include "runtime.h"
 
+// The handle of a kernel of the program is the kernel, as of one of a module.
+API hipError_t hipGetFuncBySymbol(hipFunction_t *function, const void *symbol) {
+    enter();
+    if (!function || !symbol) return leave(hipErrorInvalidValue);
+    *function = kernel_of(symbol);
+    return leave(*function ? hipSuccess : hipErrorInvalidDeviceFunction);
+}
+
 API hipError_t hipFuncGetAttributes(hipFuncAttributes *attributes, const void *function) {
     enter();
     Kernel *kernel = kernel_of(function);
