@@ -38,6 +38,7 @@ _CHUNK: Final = 1 << 20
 _LARGEST_TEXT: Final = f"{LARGEST >> 30} GiB"
 _FIELD: Final = 1 << 30
 """Characters of the largest CSV cell: all samples of a measurement are one cell."""
+csv.field_size_limit(_FIELD)
 
 
 def read(path: str | Path) -> bytes:
@@ -279,7 +280,6 @@ def parse_toml(text: str) -> dict[str, Any]:
 
 def csv_rows(lines: Iterable[str]) -> Iterator[list[str]]:
     """The rows of a CSV text, with cells of any length. Raises ValueError for a broken one."""
-    csv.field_size_limit(_FIELD)
     try:
         yield from csv.reader(lines)
     except csv.Error as error:

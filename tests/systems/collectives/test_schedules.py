@@ -68,7 +68,7 @@ def test_the_bytes_that_are_simulated_are_those_of_the_messages(local: int, node
             if message.source == 0:
                 near = message.target // local == 0
                 sent["node" if near else "rail"] += len(message.chunks)
-        shares = Counter[str]()
+        shares = defaultdict[str, float](float)
         for phase, share in schedule.shares():
             for number in range(phase.rounds):
                 steps = phase.steps(0, number)
