@@ -79,7 +79,12 @@ def schedule(
     NothingAnalysed where no kernel was scheduled, and another WavecastError where nothing can be
     compiled.
     """
-    from wavecast.lab.scheduling import ScheduleOptions, schedule_kernels, write_assembly, write_patches
+    from wavecast.lab.scheduling import (
+        ScheduleOptions,
+        schedule_kernels,
+        write_assembly,
+        write_patches,
+    )
 
     stated, path = LabScheduleOptions.of(options), Path(path)
     settings = ScheduleOptions(
