@@ -114,7 +114,7 @@ def _axes(problem: Problem, device: Device) -> Axes:
     top = max(16, min(128, triton.next_power_of_2(problem["depth"])))
     depths = tuple(n for n in (16, 32, 64, 128) if top // 2 <= n <= top and n * size <= 256)
     axes = tiling.axes(problem["pixels"], problem["columns"], depths, 4, device)
-    if device.capabilities.matrix_unit == "mfma":  # of 32 x 32, Triton's choice, registers run out
+    if device.capabilities.matrix_unit == "mfma":  # Triton's 32 x 32 takes more registers
         axes = {**axes, "matrix_instr_nonkdim": (16,)}
     return axes
 
