@@ -25,6 +25,8 @@ sys.path.insert(0, str(Path(__file__).resolve().parent))
 
 from lab_kernels import KERNELS, TableKernel
 
+from wavecast import files
+
 SCRIPT = Path(__file__).with_name("lab_kernels.py")
 TARGETS = "gfx90a,gfx942,gfx950,gfx1100,gfx1201"
 TAKEN = 0.05
@@ -85,7 +87,7 @@ def _run(
         none = "kernels" if "no loop that matters" in said[-1] else "refused"
         text = json.dumps({none: [] if none == "kernels" else said[-1]})
     print(f"{kernel.name} {target} {verb}: {time.monotonic() - started:.0f} s", file=sys.stderr)
-    path.write_text(text, encoding="utf-8")
+    files.write_atomic(path, text, durable=True)
 
 
 def _table(folder: Path, kernels: Sequence[TableKernel], targets: Sequence[str]) -> str:

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import wavecast.lab
+from tests.libraries.launching import OBJECTS, needs_objects
 from wavecast.api.lab_schedule import schedule
 from wavecast.api.lab_tune import tune
 from wavecast.cli.lab import command
@@ -16,6 +17,7 @@ from wavecast.compile import toolchain
 from wavecast.errors import MissingTool, UsageError
 from wavecast.lab import search as search_module
 from wavecast.lab.axes import applicable, axes
+from wavecast.lab.scheduling import patch_text
 from wavecast.lab.setting import Setting
 
 pytestmark = pytest.mark.hip
@@ -96,6 +98,37 @@ def test_hip_and_its_assembly_are_scheduled(source: Path, target: str, tmp_path:
     report = schedule(source, arch=target, work=1, **STATED)
     assert report.to_dict() == json.loads(done.stdout)
     assert report.exit_code() == 0
+
+
+@needs_objects
+def test_library_object_is_scheduled(tmp_path: Path) -> None:
+    """The disassembly of a code object assembles again: its new order is executed and verified, and
+    survives as a patch."""
+    try:
+        toolchain.find("gfx1100")
+    except MissingTool as error:
+        pytest.skip(str(error))
+    path = OBJECTS / "ggml_conv2d_1_gfx1100.co"
+    sizes = [19, 17, 10, 17, 3, 3, 2, 1, 1, 2, 1, 2, 3, 2]
+    arrays = ["1=f32[1938]:random(1)", "2=f32[27]:random(2)", "3=f32[4000]"]
+    report = schedule(
+        path,
+        kernels="kernelIf11whcn",
+        grid=(8,),
+        block=256,
+        arguments=[*arrays, *(f"{number}=i32:{size}" for number, size in enumerate(sizes, 4))],
+        work=1,
+        patch=tmp_path,
+    )
+    ((_, found),) = report.run.results
+    assert found.wrong == ""
+    assert found.saved > 0
+    assert found.execution is not None
+    assert found.execution.same
+    (before,) = tmp_path.glob("*.s")
+    assert before.read_text() == found.original
+    (patch,) = tmp_path.glob("*.patch")
+    assert patch.read_text() == patch_text(found, before.name)
 
 
 def test_settings_of_hip_are_options_of_its_compiler(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
+import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -363,7 +365,9 @@ def test_command(tmp_path: Path) -> None:
     pytest.importorskip("triton")
     script = written(tmp_path)
     journal, out = tmp_path / "journal", tmp_path / "out"
+    patches = tmp_path / "patches"
     options = ["--work", "1", "--journal", str(journal), "--assembly", str(out), "-f", "json"]
+    options += ["--patch", str(patches)]
     done = CliRunner().invoke(command, ["schedule", str(script), *options])
     found = json.loads(done.stdout)
     (kernel,) = found["kernels"]
@@ -374,6 +378,10 @@ def test_command(tmp_path: Path) -> None:
     assert loop["after"] <= loop["before"]
     if kernel["saved"]:
         assert (out / "product.mi300x.s").read_text() == kernel["assembly"]
+        name = "product.mi300x"
+        apply = ["git", "apply", f"{name}.patch"]
+        subprocess.run(apply, cwd=patches, check=True, env={**os.environ, "GIT_DIR": "/nowhere"})
+        assert (patches / f"{name}.s").read_text() == kernel["assembly"]
     ((problem, stored),) = records(journal, KernelSchedule.from_json)
     assert problem.kernel == "product"
     assert stored.loops[0].after == loop["after"]

@@ -33,6 +33,11 @@ class LabScheduleOptions(LabKernelOptions):
     assembly: Path | None = option(
         None, "Write the new assembly of every kernel to this folder.", values=Files(folder=True)
     )
+    patch: Path | None = option(
+        None,
+        "Write the compiler's assembly of every kernel, and a patch to the new order, here.",
+        values=Files(folder=True),
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -74,7 +79,12 @@ def schedule(
     NothingAnalysed where no kernel was scheduled, and another WavecastError where nothing can be
     compiled.
     """
-    from wavecast.lab.scheduling import ScheduleOptions, schedule_kernels, write_assembly
+    from wavecast.lab.scheduling import (
+        ScheduleOptions,
+        schedule_kernels,
+        write_assembly,
+        write_patches,
+    )
 
     stated, path = LabScheduleOptions.of(options), Path(path)
     settings = ScheduleOptions(
@@ -86,6 +96,8 @@ def schedule(
     run = schedule_kernels(source, stated.selection(path), settings, progress)
     if stated.assembly is not None:
         write_assembly(run, stated.assembly)
+    if stated.patch is not None:
+        write_patches(run, stated.patch)
     return ScheduleReport(run)
 
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from wavecast.arch import capabilities
 from wavecast.errors import InputError
+from wavecast.isa.registers import SGPR_COUNT
 
 SIZE: Final = 64
 _LAYOUT = struct.Struct("<III4xq20xIIIHH4x")
@@ -99,6 +100,19 @@ def directives(data: bytes, processor: str, vgprs: object = None) -> dict[str, i
     }  # fmt: skip
 
 
+def _free_sgprs(rsrc1: int) -> int:
+    """The SGPRs of a kernel without VCC, FLAT_SCRATCH and XNACK_MASK, which assemblers add unless
+    they are told otherwise. Source: LLVM "User Guide for AMDGPU Backend", "Code Object V3 Kernel
+    Descriptor", GRANULATED_WAVEFRONT_SGPR_COUNT of GFX9."""
+    allocated = (_bits(rsrc1, 6, 4) // 2 + 1) * _SGPR_GRANULE
+    return min(allocated - _RESERVED_SGPRS, _ADDRESSABLE_SGPRS)
+
+
+_SGPR_GRANULE: Final = 16
+_RESERVED_SGPRS: Final = 6
+_ADDRESSABLE_SGPRS: Final = 102
+
+
 @lru_cache(maxsize=4096)
 def _of_registers(
     rsrc1: int,
@@ -120,6 +134,7 @@ def _of_registers(
     fields = {
         "user_sgpr_count": _bits(rsrc2, 1, able.user_sgpr_count_bits),
         "next_free_vgpr": allocated,
+        "next_free_sgpr": _free_sgprs(rsrc1) if able.allocates_sgprs else SGPR_COUNT,
     }
     fields |= _fields(rsrc1, _RSRC1) | _fields(rsrc2, _RSRC2) | _fields(properties, _PROPERTIES)
     if version >= 10:

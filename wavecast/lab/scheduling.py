@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import difflib
 import re
 import tempfile
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from wavecast import files
 from wavecast.lab.schedule.kernel import KernelSchedule
@@ -59,12 +62,52 @@ def write_assembly(run: ScheduleRun, folder: Path) -> int:
     made; the number of files. Raises InputError where a file cannot be written."""
     folder.mkdir(parents=True, exist_ok=True)
     count = 0
-    for problem, kernel_schedule in run.results:
-        if kernel_schedule.saved > 0:
-            name = _NOT_IN_A_NAME.sub("_", f"{problem.kernel}.{problem.device}.s")
-            files.write_text(folder / name, kernel_schedule.assembly)
-            count += 1
+    for name, kernel_schedule in _faster(run):
+        files.write_text(folder / f"{name}.s", kernel_schedule.assembly)
+        count += 1
     return count
 
 
-__all__ = ["ScheduleOptions", "ScheduleRun", "schedule_kernels", "write_assembly"]
+def write_patches(run: ScheduleRun, folder: Path) -> int:
+    """Write the compiler's assembly of every schedule that saves time as KERNEL.DEVICE.s, and the
+    unified diff to the new order as KERNEL.DEVICE.patch, to a folder, which is made; the number of
+    patches. `patch KERNEL.DEVICE.s KERNEL.DEVICE.patch` makes the new assembly. Raises InputError
+    where a file cannot be written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    count = 0
+    for name, kernel_schedule in _faster(run):
+        files.write_text(folder / f"{name}.s", kernel_schedule.original)
+        files.write_text(folder / f"{name}.patch", patch_text(kernel_schedule, f"{name}.s"))
+        count += 1
+    return count
+
+
+def patch_text(kernel_schedule: KernelSchedule, name: str) -> str:
+    """The unified diff from the compiler's assembly in the file `name` to that of the new order, as
+    patch(1) and git-apply(1) read it; "" where no order is faster."""
+    before, after = (
+        text.splitlines(keepends=True)
+        for text in (kernel_schedule.original, kernel_schedule.assembly)
+    )
+    lines = difflib.unified_diff(before, after, f"a/{name}", f"b/{name}")
+    return "".join(line if line.endswith("\n") else f"{line}\n{_NO_NEWLINE}" for line in lines)
+
+
+_NO_NEWLINE: Final = "\\ No newline at end of file\n"
+
+
+def _faster(run: ScheduleRun) -> Iterator[tuple[str, KernelSchedule]]:
+    """(KERNEL.DEVICE as a file's name, schedule) of schedules that save time."""
+    for problem, kernel_schedule in run.results:
+        if kernel_schedule.saved > 0:
+            yield _NOT_IN_A_NAME.sub("_", f"{problem.kernel}.{problem.device}"), kernel_schedule
+
+
+__all__ = [
+    "ScheduleOptions",
+    "ScheduleRun",
+    "patch_text",
+    "schedule_kernels",
+    "write_assembly",
+    "write_patches",
+]

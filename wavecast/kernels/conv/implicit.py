@@ -113,7 +113,10 @@ def _axes(problem: Problem, device: Device) -> Axes:
     size = tiling.element_size(problem)
     top = max(16, min(128, triton.next_power_of_2(problem["depth"])))
     depths = tuple(n for n in (16, 32, 64, 128) if top // 2 <= n <= top and n * size <= 256)
-    return tiling.axes(problem["pixels"], problem["columns"], depths, 4, device)
+    axes = tiling.axes(problem["pixels"], problem["columns"], depths, 4, device)
+    if device.capabilities.matrix_unit == "mfma":  # Triton's 32 x 32 takes more registers
+        axes = {**axes, "matrix_instr_nonkdim": (16,)}
+    return axes
 
 
 def _demand(problem: Problem, settings: Settings, device: Device) -> ImplicitProduct:

@@ -61,7 +61,8 @@ class KernelSchedule:
 
     `before` are the figures of the compiler's code, `after` those of the new one; None where no
     order is faster. `wrong` says why an order that was found is discarded: results that differ,
-    a check that it fails, or an assembler that refuses it. `assembly` is the new code.
+    a check that it fails, or an assembler that refuses it. `assembly` is the new code, and
+    `original` the compiler's, "" where no order is faster.
     """
 
     loops: tuple[LoopSchedule, ...]
@@ -70,6 +71,7 @@ class KernelSchedule:
     execution: ExecutionResult | None = None
     wrong: str = ""
     assembly: str = ""
+    original: str = ""
 
     @property
     def saved(self) -> float:
@@ -218,7 +220,13 @@ def _verify(
         execution = compare_launches(launch, changed, ranges, rounding=False)
     except WavecastError as error:
         return replace(candidate, wrong=error.message)
-    result = replace(candidate, after=figures, execution=execution, assembly=changed.code.assembly)
+    result = replace(
+        candidate,
+        after=figures,
+        execution=execution,
+        assembly=changed.code.assembly,
+        original=launch.code.assembly,
+    )
     faults = [fault for fault in figures.faults if fault not in candidate.before.faults]
     if faults:
         return replace(result, wrong=faults[0])
