@@ -398,7 +398,7 @@ def table(rows: list[Row]) -> str:
         HEADING,
         "What becomes of models of transformers of two layers with random weights: the blocks that",
         "`wavecast.ops.replace(model)` replaces, by operator with their number; the operators that",
-        '`torch.compile(model, backend="wavecast")` puts into the graphs of a call without a cache;',
+        '`torch.compile(model, backend="wavecast")` puts into graphs of a call without a cache;',
         "and the blocks that `replace` leaves. Results and three generated tokens are those of the",
         "model before, and so are the logits of each. The table is made by",
         "`python -m tests.frameworks.torch.architectures --rows FILE --write`, which continues",
