@@ -46,11 +46,13 @@ def replace(model: Any, account: Replaced) -> None:
     ]
     if before is None or not hasattr(model, "set_attn_implementation") or not layers:
         return
-    name = WINDOWED if _knows_windows(model) else NAME
+    name, reason = WINDOWED if _knows_windows(model) else NAME, _extends_masks(model)
     register()
-    model.set_attn_implementation(name)
-    if model.config._attn_implementation != name:
-        reason = f"{type(model).__name__} keeps {before}"
+    if reason is None:
+        model.set_attn_implementation(name)
+        if model.config._attn_implementation != name:
+            reason = f"{type(model).__name__} keeps {before}"
+    if reason:
         account.left += [Left(path, type(layer).__name__, reason) for path, layer in layers.items()]
         return
     account.pending += [
@@ -69,6 +71,18 @@ def _looks_up(kind: type[nn.Module]) -> bool:
     """Whether the forward of a class asks the registry of attention functions."""
     code = getattr(inspect.unwrap(kind.forward), "__code__", None)
     return code is not None and "ALL_ATTENTION_FUNCTIONS" in code.co_names
+
+
+def _extends_masks(model: nn.Module) -> Reason:
+    """The reason against models that support only attention written out, whose masks are always
+    there and may be added to, as for the compressed keys of DeepSeek-V4."""
+    from transformers.modeling_utils import PreTrainedModel
+
+    for module in model.modules():
+        supports = [getattr(module, f"_supports_{one}", True) for one in ("sdpa", "flash_attn")]
+        if isinstance(module, PreTrainedModel) and not any(supports):
+            return f"{type(module).__name__} supports neither sdpa nor flash attention"
+    return None
 
 
 def _knows_windows(model: nn.Module) -> bool:
@@ -167,6 +181,14 @@ def attention(
     causal = bool(getattr(module, "is_causal", True) if is_causal is None else is_causal)
     window = _window(module, kwargs) if causal else None
     left = -1 if window is None else window - 1
+    chosen = kwargs.pop("indices", None)
+    if chosen is not None:  # layers leave it to functions of other names than transformers' own
+        if attention_mask is None and causal:
+            attention_mask = _causal(query.shape[2], key.shape[2], left, query.device)
+        attention_mask = _chosen(chosen, key.shape[2], attention_mask, query.dtype)
+    blocks = kwargs.pop("block_indices", None)
+    if blocks is not None:
+        attention_mask = _chosen_blocks(module, blocks, query, key, attention_mask, kwargs)
     if attention_mask is not None:  # it says what is causal as well
         causal, left = False, -1
     reason = _left_why(query, key, value, attention_mask, kwargs)
@@ -235,10 +257,43 @@ def _left_why(
 ) -> Reason:
     if kwargs.get("position_bias") is not None:
         return "a bias of positions"
+    if kwargs.get("sinks") is not None:
+        return "sinks of queries"
     if kwargs.get("cache") is not None:
         return "a paged cache"
     operands = (query, key, value, attention_mask)
     return why_not(F.scaled_dot_product_attention, operands, {"enable_gqa": True})
+
+
+def _chosen(indices: Tensor, keys: int, mask: Tensor | None, dtype: torch.dtype) -> Tensor:
+    """A mask and the keys that an indexer chose for every query (DeepSeek-V3.2, GLM-5), indices
+    [batch, queries, some], as one mask [batch, heads or 1, queries, keys]."""
+    seen = torch.zeros(*indices.shape[:2], keys, dtype=torch.bool, device=indices.device)
+    seen = seen.scatter(-1, indices.long(), True)[:, None]
+    if mask is None or mask.dtype == torch.bool:
+        return seen if mask is None else seen & mask
+    return mask.masked_fill(~seen, torch.finfo(dtype).min)
+
+
+def _chosen_blocks(
+    module: Any,
+    blocks: Tensor,
+    query: Tensor,
+    key: Tensor,
+    mask: Tensor | None,
+    kwargs: dict[str, Any],
+) -> Tensor:
+    """A mask and the blocks of keys that an indexer chose for every query (MiniMax-M3), as one mask
+    of booleans [batch, heads, queries, keys]."""
+    queries, keys = query.shape[2], key.shape[2]
+    positions = kwargs.get("position_ids")
+    if positions is None:
+        positions = torch.arange(keys - queries, keys, device=query.device)
+    positions = positions.expand(query.shape[0], -1)
+    numbers = module.indexer.build_block_mask(
+        blocks, mask, keys, query.dtype, query.device, positions
+    )
+    return numbers == 0
 
 
 def _causal(queries: int, keys: int, left: int, device: torch.device) -> Tensor:
@@ -261,7 +316,7 @@ def _transformers_attention(
     kwargs: dict[str, Any],
 ) -> tuple[Tensor, None]:
     """Transformers' attention: sdpa, or, for the caps and sinks that has not, the model's own."""
-    if kwargs.get("softcap") is None and kwargs.get("s_aux") is None:
+    if all(kwargs.get(name) is None for name in ("softcap", "s_aux", "sinks")):
         from transformers.integrations.sdpa_attention import sdpa_attention_forward
 
         return sdpa_attention_forward(

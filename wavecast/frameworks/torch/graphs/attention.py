@@ -13,6 +13,7 @@ from wavecast.frameworks.torch.graphs.masks import Band, read_mask
 from wavecast.frameworks.torch.graphs.nodes import (
     Report,
     argument,
+    is_number,
     name,
     pairs,
     put,
@@ -142,23 +143,28 @@ def _split_mask(node: Any) -> tuple[Any, Band | None]:
     return node, Band()
 
 
-def _split_soft_cap(node: Any) -> tuple[Any, float]:
+def _split_soft_cap(node: Any) -> tuple[Any, Any]:
     """(logits, c) of c · tanh(logits / c)."""
     for tanh, cap in pairs(node) if name(node) == "mul" else ():
         ratio: Any = tanh.args[0] if name(tanh) == "tanh" else None
         if name(ratio) in ("div", "truediv") and ratio.args[1] == cap:
-            return ratio.args[0], float(cap)
+            return ratio.args[0], _number(cap)
     return node, 0.0
 
 
-def _split_scale(node: Any) -> tuple[Any, float]:
+def _split_scale(node: Any) -> tuple[Any, Any]:
     """(product, what it is multiplied by)."""
     for product, scale in pairs(node) if name(node) == "mul" else ():
-        if isinstance(scale, (int, float)):
-            return product, float(scale)
+        if is_number(scale):
+            return product, _number(scale)
     if name(node) in ("div", "truediv") and isinstance(node.args[1], (int, float)):
         return node.args[0], 1.0 / node.args[1]
     return node, 1.0
+
+
+def _number(argument: Any) -> Any:
+    """A number as a float; of a node, which stands for one, the node."""
+    return argument if isinstance(argument, Node) else float(argument)
 
 
 def _strip_repeat(node: Any) -> Any:

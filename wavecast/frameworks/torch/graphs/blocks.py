@@ -16,6 +16,7 @@ from wavecast.frameworks.torch.graphs.nodes import (
     alike,
     argument,
     calls,
+    is_number,
     name,
     pairs,
     put,
@@ -132,10 +133,10 @@ def _is_table(node: Any, function: str) -> bool:
         return False
     node = uncast(node.args[0])
     while name(node) == "mul":  # the scaling of attention in long contexts
-        numbers = [operand for operand in node.args if isinstance(operand, (int, float))]
-        if len(numbers) != 1:
+        tensors = [operand for operand in node.args if not is_number(operand)]
+        if len(tensors) != 1:
             return False
-        node = uncast(next(operand for operand in node.args if isinstance(operand, Node)))
+        node = uncast(tensors[0])
     angles: Any = uncast(node.args[0]) if name(node) == function else None
     if name(angles) != "cat" or argument(angles, 1, "dim") != -1:
         return False

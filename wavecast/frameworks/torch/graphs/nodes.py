@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from torch import Tensor
+from torch import SymFloat, SymInt, Tensor
 from torch.fx import Graph, Node
 
 from wavecast.frameworks.torch.substitutes import FLOATS
@@ -79,6 +79,12 @@ def writes(node: Node) -> bool:
 def value(argument: Any) -> Any:
     """What stands for an argument while a graph is made: a fake tensor, or itself."""
     return argument.meta.get("example_value") if isinstance(argument, Node) else argument
+
+
+def is_number(argument: Any) -> bool:
+    """Whether an argument is a number, which is a node where graphs are made for any value of it:
+    with `dynamic=True` the epsilon of a norm is one."""
+    return isinstance(value(argument), (int, float, SymInt, SymFloat))
 
 
 def values(arguments: Sequence[Any]) -> list[Any]:
@@ -152,6 +158,18 @@ def is_given(node: Any) -> bool:
     return isinstance(node, Node) and node.op in ("placeholder", "get_attr")
 
 
+def given_before(number: Any, node: Node) -> bool:
+    """Whether a number is there before a node: a constant, an input, or a call on inputs alone,
+    which moves before the node."""
+    if not isinstance(number, Node) or is_given(number):
+        return True
+    if not all(is_given(operand) for operand in number.all_input_nodes):
+        return False
+    if not number < node:
+        node.prepend(number)
+    return True
+
+
 def kept_dimension(node: Any, label: str = "dim") -> Any:
     """The dimension that a reduction with `keepdim` reduces, None for any other reduction."""
     dim = argument(node, 1, label)
@@ -161,7 +179,7 @@ def kept_dimension(node: Any, label: str = "dim") -> Any:
 
 
 __all__ = [
-    "ANDS", "FLOOR_DIVISIONS", "Report", "alike", "argument", "calls", "getitem", "is_given",
-    "kept_dimension", "name", "named_values", "origin", "pairs", "put", "put_parts", "uncast",
-    "value", "values", "writes",
+    "ANDS", "FLOOR_DIVISIONS", "Report", "alike", "argument", "calls", "getitem", "given_before",
+    "is_given", "is_number", "kept_dimension", "name", "named_values", "origin", "pairs", "put",
+    "put_parts", "uncast", "value", "values", "writes",
 ]  # fmt: skip

@@ -13,7 +13,9 @@ from wavecast.frameworks.torch.graphs.nodes import (
     alike,
     argument,
     calls,
+    given_before,
     is_given,
+    is_number,
     kept_dimension,
     name,
     named_values,
@@ -107,7 +109,7 @@ def _scale(node: Any) -> tuple[Any, float]:
     return node, 0.0
 
 
-def _match_normalise(node: Any) -> tuple[Node, float] | None:
+def _match_normalise(node: Any) -> tuple[Node, Any] | None:
     """(x, eps) of x · rsqrt(mean(x²) + eps), casts aside."""
     node = uncast(node)
     if name(node) != "mul":
@@ -117,7 +119,7 @@ def _match_normalise(node: Any) -> tuple[Node, float] | None:
         if name(total) != "add":
             continue
         mean, eps = total.args[:2]
-        if name(mean) != "mean" or not isinstance(eps, float):
+        if name(mean) != "mean" or not is_number(eps):
             continue
         square, x = mean.args[0], uncast(wide)
         if not _is_square(square, wide) or kept_dimension(mean) != -1:
@@ -139,6 +141,8 @@ def _fuse_residual(graph: Graph, node: Node) -> bool:
         return False
     operands = list(total.args)
     if len(operands) != 2 or total.kwargs or not alike(value(operands[0]), value(operands[1])):
+        return False
+    if not all(given_before(number, total) for number in numbers):
         return False
     target = torch.ops.wavecast.rms_norm_residual.default
     put_parts(graph, total, target, (*operands, weight, *numbers), node, total)
