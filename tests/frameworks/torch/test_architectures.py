@@ -37,16 +37,27 @@ def test_the_page_has_every_architecture_once() -> None:
     assert len(set(names)) == len(names) > 30
 
 
-def test_a_row_of_the_page() -> None:
-    found = row(BY_NAME["Qwen3Moe"])
-    assert str(found) in PAGE.read_text(encoding="utf-8")
-    assert found.error < 1e-5
+@pytest.mark.parametrize(
+    "name",
+    [
+        "Qwen3Moe",
+        "DeepseekV32",
+        "MiniMaxM3VL",
+        pytest.param("DeepseekV4", marks=pytest.mark.thorough),
+    ],
+)
+def test_a_row_of_the_page(name: str) -> None:
+    result = row(BY_NAME[name])
+    assert str(result) in PAGE.read_text(encoding="utf-8")
+    assert result.error < 1e-5
+    assert result.same_tokens
 
 
 @pytest.mark.thorough
 def test_the_page_has_what_is_replaced() -> None:
     rows = [row(one) for one in ARCHITECTURES]
     assert max(one.error for one in rows) < 1e-5
+    assert all(one.same_tokens for one in rows)
     assert section(PAGE.read_text(encoding="utf-8")) == table(rows)
 
 

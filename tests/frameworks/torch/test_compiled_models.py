@@ -65,13 +65,14 @@ def rewritten(function: Any, rewriting: Any, dynamic: bool | None = None) -> Any
     return torch.compile(function, backend=backend, fullgraph=True, dynamic=dynamic)
 
 
+@pytest.mark.parametrize("dynamic", [None, True])
 @pytest.mark.parametrize("name", thorough_beyond(("Mistral", "Qwen3Moe"), MODELS))
-def test_blocks_of_models_are_operators_in_one_graph(name: str) -> None:
+def test_blocks_of_models_are_operators_in_one_graph(name: str, dynamic: bool | None) -> None:
     model, rewriting = made(name), ops.inductor_pass()
     tokens = torch.randint(3, 50, (2, 9))
     with torch.no_grad():
         expected = model(tokens).logits
-        found = rewritten(model, rewriting)(tokens).logits
+        found = rewritten(model, rewriting, dynamic)(tokens).logits
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
     assert Counter(one.operator for one in rewriting.replaced.done) == MODELS[name][1]
 
