@@ -133,6 +133,7 @@ LIBRARY = {
 """Modules of `kernels` that the rest of the package may import."""
 ADAPTERS = {
     "frameworks": {
+        "moe.activations": "what gates of experts compute, to compare with those of models",
         "refusal": "what a call refuses, without running it",
         "signature": "the tensors of an operator",
     },
