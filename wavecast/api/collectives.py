@@ -103,9 +103,10 @@ def collectives(
 
 def _parse_collective(text: str) -> tuple[str, int, int]:
     function, _, rest = text.partition(":")
-    size, _, topk = rest.partition(":")
+    size, colon, topk = rest.partition(":")
     match = _SIZE.fullmatch(size.strip())
-    if match is None or not int(match[1]) or not re.fullmatch(r"\d{0,6}", topk):
+    misses = colon and not re.fullmatch(r"[1-9]\d{0,5}", topk)
+    if match is None or not int(match[1]) or misses:
         raise UsageError(f"{text!r} is not a collective: NAME:SIZE, all_reduce:64M")
     return function, int(match[1]) * _UNITS[(match[2] or "").upper()], int(topk or 0)
 
