@@ -35,6 +35,25 @@ def test_patterns_and_lines(
     assert (access.lines(128), access.ideal_lines(128)) == (lines, ideal)
 
 
+@pytest.mark.parametrize(
+    ("instruction", "stride"),
+    [
+        ("global_load_b32 v2, v1, s[4:5] scale_offset", 16),
+        ("global_load_b64 v[2:3], v1, s[4:5] scale_offset", 32),
+        ("global_store_b128 v1, v[4:7], s[4:5] scale_offset", 64),
+        ("global_load_b64 v[2:3], v1, s[4:5]", 4),
+    ],
+)
+def test_offsets_in_units_of_the_access(instruction: str, stride: int) -> None:
+    """gfx1250: lane n takes unit 4n."""
+    body = f"""s_load_b64 s[4:5], s[0:1], 0x8
+v_lshlrev_b32_e32 v1, 2, v0
+{instruction}"""
+    kernel = Kernel(body, "gfx1250", lanes=32, pointers=("x", "y"), threads=32)
+    access = kernel.access(instruction.split()[0].rpartition("_")[0])
+    assert (access.argument, access.stride) == ("y", stride)
+
+
 def test_an_addend_whose_high_half_nobody_wrote() -> None:
     """Compilers multiply and add in 64 bits and use the low 32."""
     body = f"""{POINTER}v_lshlrev_b32_e32 v6, 2, v0

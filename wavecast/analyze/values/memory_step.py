@@ -59,7 +59,10 @@ def scalar_load_step(decoded: Decoded, inputs: Inputs) -> Step:
     if len(operands) < 2 or operands[1].count != 2 or decoded.memory is None:
         return opaque(decoded)
     readers = [operand_reader(operands[1], decoded.roles[1], inputs.lanes)]
-    offsets = [operand_reader(o, _OFFSET_ROLE, inputs.lanes) for o in operands[2:]]
+    offsets = [
+        (operand_reader(o, _OFFSET_ROLE, inputs.lanes), offset_scale(decoded) if o.bits else 1)
+        for o in operands[2:]
+    ]
     constant = constant_offset(decoded)
     dwords = max(1, decoded.memory.bytes // 4)
     unknown = opaque(decoded)
@@ -67,9 +70,9 @@ def scalar_load_step(decoded: Decoded, inputs: Inputs) -> Step:
     def step(state: RegisterState, index: int) -> None:
         base = readers[0](state) if readers[0] is not None else None
         address: Value = base
-        for read in offsets:
+        for read, scale in offsets:
             if read is not None and address is not None:
-                address = state.ops.add(address, read(state), 64)
+                address = state.ops.add(address, state.ops.mul(read(state), scale, 64), 64)
         values = inputs.load(address + constant, dwords) if isinstance(address, int) else None
         if values is None or len(values) != len(targets):
             unknown(state, index)
@@ -141,6 +144,12 @@ def constant_offset(decoded: Decoded) -> int:
         return 0
 
 
+def offset_scale(decoded: Decoded) -> int:
+    """Bytes of a unit of the offset that a register holds (gfx1250: `scale_offset`)."""
+    assert decoded.memory is not None
+    return decoded.memory.bytes if "scale_offset" in decoded.modifiers else 1
+
+
 def _address(decoded: Decoded, lanes: int) -> Address | None:
     memory = decoded.memory
     assert memory is not None
@@ -173,7 +182,7 @@ def _lds_address(vector: Operand, offset: int, lanes: int) -> Address | None:
 def _global_address(
     vector: Operand, scalar: Operand | None, decoded: Decoded, lanes: int
 ) -> Address | None:
-    offset = constant_offset(decoded)
+    offset, scale = constant_offset(decoded), offset_scale(decoded)
     if scalar is not None and scalar.kind in (OperandClass.SGPR, OperandClass.SPECIAL):
         base = operand_reader(scalar, _wide(2), lanes)
         index = operand_reader(vector, _wide(1), lanes)
@@ -182,7 +191,8 @@ def _global_address(
 
         def with_base(state: RegisterState) -> Where:
             ops = state.ops
-            lane = ops.zero_extend(index(state), 32, 64) if index is not None else 0
+            scaled = ops.mul(index(state), scale, 32) if index is not None else 0
+            lane = ops.zero_extend(scaled, 32, 64)
             return Where(_plus(ops, ops.add(base(state), lane, 64), offset, 64))
 
         return with_base
