@@ -66,7 +66,7 @@ class CheckMode:
     def observer(self, kernel: Kernel) -> Observer:
         """Raises Unsupported for a program too long for the records, or with named barriers."""
         if any(map(is_named, kernel.program.instructions)):
-            raise Unsupported(f"{kernel.name}: checks of named barriers")
+            raise Unsupported(f"{kernel.name}: checks of named barriers are not supported")
         if len(kernel.program.instructions) >= _LONGEST:
             raise Unsupported(f"{kernel.name}: checks of more than {_LONGEST} instructions")
         counters, gpus = Counters(kernel), self.session.gpus

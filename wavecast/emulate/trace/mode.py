@@ -108,7 +108,7 @@ class TraceMode:
     def observer(self, kernel: Kernel) -> TraceObserver:
         """Raises Unsupported where waves would wait at named barriers, which no replay knows."""
         if self.streams and any(map(is_named, kernel.program.instructions)):
-            raise Unsupported(f"{kernel.name}: a sample of a kernel with named barriers")
+            raise Unsupported(f"{kernel.name}: samples of named barriers are not supported")
         return TraceObserver(
             kernel.program,
             memory=self.memory,
