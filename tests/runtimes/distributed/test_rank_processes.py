@@ -22,6 +22,15 @@ pytestmark = [
     pytest.mark.skipif(sys.platform != "linux", reason="memory of forks: Linux"),
 ]
 
+PIECES = """
+import sys, torch.distributed as dist
+dist.init_process_group("nccl")
+for stream in sys.stdout, sys.stderr:
+    print("rank ", end="", file=stream)
+    dist.barrier()
+    print(dist.get_rank(), file=stream)
+"""
+
 COLLECTIVES = """
 import os, torch, torch.distributed as dist
 CALLS = []
@@ -223,6 +232,14 @@ def test_a_rank_may_raise_anything(program, ending: str, last: str) -> None:
     assert done.code == 1
     assert done.traceback.endswith(f"{last}\nraised by rank 1\n")
     assert time.monotonic() - before < 15
+
+
+def test_lines_of_ranks_stay_whole(program, capfd: pytest.CaptureFixture[str]) -> None:
+    path = program(PIECES)
+    done = wavecast.run(path, arch="gfx942", gpus=2, processes=True)
+    assert (done.code, done.traceback) == (0, "")
+    out, err = capfd.readouterr()
+    assert sorted(out.splitlines()) == sorted(err.splitlines()) == ["rank 0", "rank 1"]
 
 
 def test_torchrun_starts_ranks_whatever_a_script_imports(

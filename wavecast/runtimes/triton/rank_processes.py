@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import os
 import pickle
 import select
@@ -112,6 +113,7 @@ def _start(number: int, run: Callable[[int], ScriptExit]) -> _RankProcess:
         import torch
 
         os.close(reader)
+        _write_whole_lines()
         torch.set_num_threads(1)  # PyTorch's pool of threads does not exist in a fork
         try:
             result: ScriptExit | WavecastError = run(number)
@@ -133,6 +135,14 @@ def _start(number: int, run: Callable[[int], ScriptExit]) -> _RankProcess:
         os.close(writer)
     os.set_blocking(reader, False)
     return _RankProcess(process, os.fdopen(reader, "rb", buffering=0))
+
+
+def _write_whole_lines() -> None:
+    """Let no line of this process be broken by another's. A line that `print` writes is several
+    pieces, which an unbuffered stream passes on one by one."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            stream.reconfigure(line_buffering=True, write_through=False)
 
 
 def _wait(ranks: Sequence[_RankProcess]) -> int | None:
