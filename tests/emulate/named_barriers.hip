@@ -31,3 +31,32 @@ extern "C" __global__ void exchange_in_pairs(int* out) {
     }
     out[blockIdx.x * 128 + threadIdx.x] = sum;
 }
+
+// In workgroup 0 wave 1 stores and wave 0 publishes; in workgroup 1 wave 0 polls and wave 1 loads.
+__device__ void relay_by(int* data, int* flag, int* out, bool meet_first, bool meet_last) {
+    NAMED both;
+    int wave = __builtin_amdgcn_readfirstlane(threadIdx.x / 32), lane = threadIdx.x & 31;
+    if (wave == 0) __builtin_amdgcn_s_barrier_init(&both, 2);
+    __syncthreads();
+    __builtin_amdgcn_s_barrier_join(&both);
+    if (blockIdx.x == 0) {
+        if (wave == 1) data[lane] = lane + 1;
+        if (meet_first) arrive(false, &both, &both);
+        if (wave == 0 && lane == 0) __hip_atomic_store(flag, 1, __ATOMIC_RELEASE, __HIP_MEMORY_SCOPE_AGENT);
+    } else {
+        if (wave == 0)
+            while (!__hip_atomic_load(flag, __ATOMIC_ACQUIRE, __HIP_MEMORY_SCOPE_AGENT)) {}
+        if (meet_last) arrive(false, &both, &both);
+        if (wave == 1) out[lane] = data[lane];
+    }
+}
+
+extern "C" __global__ void relay(int* data, int* flag, int* out) {
+    relay_by(data, flag, out, true, true);
+}
+extern "C" __global__ void relay_unordered_store(int* data, int* flag, int* out) {
+    relay_by(data, flag, out, false, true);
+}
+extern "C" __global__ void relay_unordered_load(int* data, int* flag, int* out) {
+    relay_by(data, flag, out, true, false);
+}

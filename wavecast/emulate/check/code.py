@@ -13,6 +13,7 @@ from wavecast.emulate.check.clocks.atomicity import ProgramAtomicity, accesses
 from wavecast.emulate.check.formats.uses import FormatUse, format_uses
 from wavecast.emulate.check.intermediate import intermediate_reports
 from wavecast.emulate.check.memory import partial_stores
+from wavecast.emulate.check.named_barriers import has_named_barriers
 from wavecast.emulate.check.numbers.special import SpecialNumbers
 from wavecast.emulate.check.pointers.provenance import Provenance, provenance
 from wavecast.emulate.check.static import static_reports
@@ -95,6 +96,11 @@ class CodeFacts:
     def provenance(self) -> Provenance:
         """The accesses whose pointers are followed as the kernel runs."""
         return provenance(self.kernel)
+
+    @cached_property
+    def named_barriers(self) -> bool:
+        """Whether the program has named barriers."""
+        return has_named_barriers(self.kernel.program)
 
     @cached_property
     def special_numbers(self) -> SpecialNumbers:

@@ -34,7 +34,7 @@ from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Control, Role
 from wavecast.isa.program import Kernel
 from wavecast.isa.targets import isa_target
-from wavecast.isa.waits import arrives, wait_counters
+from wavecast.isa.waits import arrives, is_named, wait_counters
 
 STREAMS: Final = 8
 DS, LOAD, STORE, ASYNC, TENSOR = range(5)
@@ -48,6 +48,9 @@ WAVES: Final = 32
 ISSUED: Final = 2 * WAVES * STREAMS
 DONE: Final = ISSUED + WAVES * STREAMS
 WORDS: Final = DONE + WAVES * STREAMS
+NAMED_SEEN: Final = WORDS
+"""From here on, in programs with named barriers: by wave, other wave and stream the last operation
+that a named barrier has ordered before it (`named_barriers.py`)."""
 NUMBER_BITS: Final = 30
 """Bits of a number. Of two numbers the later one is found as long as a wave has issued fewer than
 2^29 operations of a stream between them."""
@@ -82,10 +85,10 @@ def waits_at_barriers(kernel: Kernel) -> bool:
 
 
 class Progress:
-    """The memory of one host thread."""
+    """The memory of one host thread, with more `words` behind that of the counters."""
 
-    def __init__(self) -> None:
-        self.words = hostmemory.zeros(WORDS, np.uint64)
+    def __init__(self, words: int = WORDS) -> None:
+        self.words = hostmemory.zeros(words, np.uint64)
         self.arrivals = hostmemory.zeros(1, np.uint64)
 
     def attach(self, context: np.ndarray) -> None:
@@ -134,7 +137,7 @@ class Counters(Observer):
                 more = builder.icmp_signed(">", completions, load(builder, slot, I64, 8))
                 with builder.if_then(more):
                     builder.store(completions, slot, align=8)
-        if arrives(instruction.opcode):
+        if arrives(instruction.opcode) and not is_named(instruction):
             self._publish(emitter)
         for stream in issues(instruction, self.target):
             number = builder.add(self.last_issued(emitter, stream), I64(1))
@@ -164,6 +167,12 @@ class Counters(Observer):
             builder.store(builder.or_(load(builder, mine, I64, 8), end_mark), mine, align=8)
             following = self._visible(emitter, self.wave, other, stream)
             builder.store(end_mark, following, align=8)
+
+    def orders(self) -> list[tuple[int, int, int]]:
+        """What a wave tells at a barrier: columns, and the words and streams they get."""
+        first = DONE if self.waits else ISSUED
+        memory = [(stream + ORDERED, first, stream) for stream in sorted(self._memory)]
+        return [(stream, DONE, stream) for stream in sorted(self._numbered)] + memory
 
     def last_issued(self, emitter: WaveEmitter, stream: int) -> Any:
         """The number of the last operation of a stream, i64."""

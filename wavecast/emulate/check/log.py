@@ -48,7 +48,8 @@ OWNERS: Final = state.MODE + 25  # the memory of every owner: see owners.py
 SCRATCH: Final = state.MODE + 26  # which bytes of scratch are written: see scratch_shadow.py
 LDS_TAGS: Final = state.MODE + 27  # accesses of LDS since the last barrier: see lds/tags.py
 LDS_PARTS: Final = state.MODE + 28  # stores of bytes of LDS that others hide: see lds/parts.py
-assert LDS_PARTS < state.TRACE
+LDS_LOADERS: Final = state.MODE + 29  # by dword and wave its last load: see named_barriers.py
+assert LDS_LOADERS < state.TRACE
 
 LAUNCH_SHIFT: Final = 40
 """Bits of a detail below the number of the other launch: the order of a race (`shadow.py`), and

@@ -28,6 +28,7 @@ from wavecast.emulate.check.global_memory.order import EVENT
 from wavecast.emulate.check.lds import aside, order, records, tags
 from wavecast.emulate.check.lds import shadow as shadow_lds
 from wavecast.emulate.check.lds.unwritten import masks_copies
+from wavecast.emulate.check.named_barriers import NAMED, has_named_barriers
 from wavecast.emulate.check.shadow import (
     COMPARES,
     COPIES,
@@ -37,7 +38,7 @@ from wavecast.emulate.check.shadow import (
     WITH_ATOMICS,
     pack_numbers,
 )
-from wavecast.emulate.lower import runtime, state
+from wavecast.emulate.lower import named_barriers, runtime, state
 from wavecast.emulate.lower.access import AccessTarget, MemoryAccess
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.lower.observer import Observer
@@ -48,7 +49,7 @@ from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind, OpcodeFlag, Role, Space
 from wavecast.isa.program import Program
 from wavecast.isa.scopes import Scope, is_system, scope_of
-from wavecast.isa.waits import arrives, awaits, is_of_cluster
+from wavecast.isa.waits import arrives, awaits, is_named, is_of_cluster
 
 _MOVES = {"load", "store", "tolds"}
 _COPIES = {MemoryKind.LOAD_TO_LDS, MemoryKind.STORE_FROM_LDS}
@@ -185,7 +186,7 @@ class MemoryChecks(Observer):
         traits += clocks.ORDERS if self.found.ordered else ""
         if self.across and self._reaches_all_gpus(instruction, atomicity):
             traits += global_access.SYSTEM_TRAIT
-        traits += self._with_records_aside() + self.across
+        traits += self._with_records_aside() + self.across + (NAMED if self._named else "")
         access = MemoryAccess("shadow", global_access.SCALAR, lanes, min(size, 4), f"load.{traits}")
         # it has no number in a stream of vector memory: that of the last vector load does
         issued = self.counters.last_issued(emitter, LOAD)
@@ -198,7 +199,7 @@ class MemoryChecks(Observer):
 
     def _traits(self, instruction: Instruction, mode: str, action: str) -> str:
         """What the shadow function depends on besides the access (`global_access.py`)."""
-        lds = ""
+        lds = NAMED if self._named else ""
         if mode in ("local", "flat"):
             lds += COMPARES if self._compares else ""
             lds += order.FILLED if self._filled else ""
@@ -249,9 +250,10 @@ class MemoryChecks(Observer):
         return atomics + (global_access.PARTS_TRAIT if self._parted or self.across else "")
 
     def before(self, emitter: WaveEmitter, instruction: Instruction) -> None:
-        """Cache control that acquires or releases at agent scope; a signal to the cluster."""
+        """Cache control that acquires or releases at agent scope; a signal to the cluster, or at a
+        named barrier."""
         flags = instruction.opcode.flags
-        if arrives(instruction.opcode) and is_of_cluster(instruction):
+        if arrives(instruction.opcode) and self._tells_clocks(instruction):
             self._tell(emitter, instruction, clocks.ARRIVE)
         if not self.found.ordered or not flags & {OpcodeFlag.INVALIDATES, OpcodeFlag.WRITES_BACK}:
             return
@@ -270,9 +272,13 @@ class MemoryChecks(Observer):
                 self._tell(emitter, instruction, clocks.ACQUIRE)
 
     def after(self, emitter: WaveEmitter, instruction: Instruction) -> None:
-        """The barrier of the cluster has been passed."""
-        if awaits(instruction.opcode) and is_of_cluster(instruction):
+        """The barrier of the cluster, or a named one, has been passed."""
+        if awaits(instruction.opcode) and self._tells_clocks(instruction):
             self._tell(emitter, instruction, clocks.PASS)
+
+    def _tells_clocks(self, instruction: Instruction) -> bool:
+        """Whether a barrier passes on what its waves know of other workgroups."""
+        return is_of_cluster(instruction) or (self.found.ordered and is_named(instruction))
 
     def _polled_anew(self, emitter: WaveEmitter, words: Any) -> Any:
         """Whether dwords that this wave polls have new releases (i1)."""
@@ -285,11 +291,24 @@ class MemoryChecks(Observer):
         slot = element(builder, emitter.context, log.ORDER_EVENT, I64)
         function = load(builder, slot, ir.PointerType(EVENT), 8)
         nothing = builder.inttoptr(I64(0), PTR)
-        what = I64(instruction.index << 8 | event)
-        builder.call(function, [emitter.context, what, nothing, I64(0), I64(0)])
+        what, number = I64(instruction.index << 8 | event), I64(0)
+        if is_named(instruction):
+            barrier = self._named_barrier(emitter, instruction)
+            number = builder.add(builder.zext(barrier, I64), I64(1))
+        builder.call(function, [emitter.context, what, nothing, I64(0), number])
+
+    def _named_barrier(self, emitter: WaveEmitter, instruction: Instruction) -> Any:
+        """The index of the barrier that is signalled, or that this wave has joined (i32)."""
+        if arrives(instruction.opcode):
+            number = named_barriers.number_of(emitter, instruction)
+        else:
+            number = load(
+                emitter.builder, element(emitter.builder, emitter.state, state.JOINED, I32), I32
+            )
+        return named_barriers.index_of(emitter, number)
 
     def leave(self, emitter: WaveEmitter, instruction: Instruction) -> None:
-        if instruction.opcode.role is Role.BARRIER:
+        if instruction.opcode.role is Role.BARRIER and not is_named(instruction):
             self._whole(emitter, instruction)
             self._same(emitter, instruction)
 
@@ -303,6 +322,7 @@ class MemoryChecks(Observer):
             log.emit(emitter, Kind.PARTIAL_BARRIER, instruction.index, lanes=missing)
 
     def enter(self, emitter: WaveEmitter) -> None:
+        self._named = has_named_barriers(emitter.input.program)
         self._compares = _comparing(emitter.input.program)
         self._filled = _fills(emitter.input.program)
         self._defers = masks_copies(emitter.input.program)

@@ -14,6 +14,7 @@ from wavecast.emulate.check.gpus.order import GpuOrder
 from wavecast.emulate.check.lanes.beyond_wave import BeyondWaveChecks
 from wavecast.emulate.check.lanes.lane_halves import UpperLaneChecks
 from wavecast.emulate.check.memory import MemoryChecks
+from wavecast.emulate.check.named_barriers import NamedBarrierOrder, has_named_barriers
 from wavecast.emulate.check.numbers.divisions import DivisionChecks
 from wavecast.emulate.check.numbers.special import SpecialNumbers
 from wavecast.emulate.check.pointers.alignment import AlignmentChecks
@@ -34,7 +35,6 @@ from wavecast.emulate.lower.observer import Observer, Observers
 from wavecast.emulate.reports import Report
 from wavecast.emulate.written_bytes import WrittenBytes
 from wavecast.isa.program import Kernel
-from wavecast.isa.waits import is_named
 
 _LONGEST = 1 << 16
 """Instructions a record's field can name."""
@@ -64,9 +64,7 @@ class CheckMode:
         return f"check{several}{'+numbers' if numbers else ''}"
 
     def observer(self, kernel: Kernel) -> Observer:
-        """Raises Unsupported for a program too long for the records, or with named barriers."""
-        if any(map(is_named, kernel.program.instructions)):
-            raise Unsupported(f"{kernel.name}: checks of named barriers are not supported")
+        """Raises Unsupported for a program too long for the records."""
         if len(kernel.program.instructions) >= _LONGEST:
             raise Unsupported(f"{kernel.name}: checks of more than {_LONGEST} instructions")
         counters, gpus = Counters(kernel), self.session.gpus
@@ -79,6 +77,8 @@ class CheckMode:
             BeyondWaveChecks(kernel.program), AlignmentChecks(), ScratchChecks(kernel),
             UpperLaneChecks(kernel), LostUpdates(kernel.program),
         )  # fmt: skip
+        if has_named_barriers(kernel.program):
+            checks = (*checks, NamedBarrierOrder(counters))
         if exchanges(kernel.program):
             checks = (*checks, ExchangeChecks(kernel))
         if origins.accesses:

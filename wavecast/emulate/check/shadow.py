@@ -75,6 +75,19 @@ def together(builder: ir.IRBuilder, *parts: Any) -> Any:
     return total
 
 
+def internal_function(
+    module: ir.Module, name: str, kind: ir.FunctionType
+) -> tuple[ir.Function, bool]:
+    """A function of this module, and whether it has no body yet."""
+    declaration = module.globals.get(name)
+    if declaration is not None:
+        return declaration, False
+    function = ir.Function(module, kind, name)
+    function.linkage = "internal"
+    function.attributes.add("noinline")
+    return function, True
+
+
 class Findings:
     """Lanes with a finding of one kind, logged at once after the loop over lanes."""
 
@@ -238,6 +251,7 @@ __all__ = [
     "ShadowField",
     "Watched",
     "hidden_bytes",
+    "internal_function",
     "lane_conflict",
     "pack_numbers",
     "together",

@@ -12,7 +12,7 @@ import numpy as np
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate import hostmemory
 from wavecast.emulate.bounds import AccessBounds
-from wavecast.emulate.check import log
+from wavecast.emulate.check import log, named_barriers
 from wavecast.emulate.check.clocks import records
 from wavecast.emulate.check.clocks.atomicity import Atomicity
 from wavecast.emulate.check.clocks.events import ClockLaunch
@@ -184,7 +184,9 @@ class CheckWatch:
 
     def attach(self, context: np.ndarray) -> None:
         self.log.attach(context)
-        progress, undefined, exits = Progress(), Undefined(WAVES), Exits()
+        named = self.code.named_barriers
+        progress = Progress(named_barriers.WORDS) if named else Progress()
+        undefined, exits = Undefined(WAVES), Exits()
         progress.attach(context)
         exits.attach(context)
         self.clocks.attach(context, progress.words)
@@ -197,6 +199,8 @@ class CheckWatch:
         context[log.LDS_ASIDE] = aside.ctypes.data
         parts = hostmemory.zeros(DWORD_BYTES * (dwords + 1), np.uint64)
         context[log.LDS_PARTS] = parts.ctypes.data
+        loaders = hostmemory.zeros(dwords * WAVES if named else 0, np.uint64)
+        context[log.LDS_LOADERS] = loaders.ctypes.data
         tags_of_lds = TagMemory(dwords, self.waves)
         tags_of_lds.attach(context)
         context[log.SHADOWS] = self.table.ctypes.data
@@ -225,6 +229,7 @@ class CheckWatch:
             reads,
             aside,
             parts,
+            loaders,
             tags,
             scratch,
         ]

@@ -36,13 +36,13 @@ def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
         _wait(emitter, instruction)
     elif name == "s_barrier_init":
         _clear_of_other_workgroup(emitter)
-        barrier = _barrier(emitter, _number(emitter, instruction))
+        barrier = _barrier(emitter, number_of(emitter, instruction))
         openings = emitter.builder.and_(load(emitter.builder, barrier, I64, 8), I64(-_OPENING))
         members = emitter.builder.zext(_members(emitter), I64)
         emitter.builder.store(emitter.builder.or_(openings, members), barrier)
     elif name == "s_barrier_join":
         _clear_of_other_workgroup(emitter)
-        number = _number(emitter, instruction)
+        number = number_of(emitter, instruction)
         emitter.builder.store(number, element(emitter.builder, emitter.state, state.JOINED, I32))
         _remember_openings(emitter, number)
     elif name == "s_barrier_signal":
@@ -52,7 +52,7 @@ def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
         raise Unsupported(f"{instruction.mnemonic} of a named barrier")
 
 
-def _number(emitter: WaveEmitter, instruction: Instruction) -> Any:
+def number_of(emitter: WaveEmitter, instruction: Instruction) -> Any:
     """The number of the barrier that an operand names, 1 to 16 (i32)."""
     operand = instruction.operands[0]
     if operand.kind is not OperandClass.CONSTANT or operand.value is None:
@@ -68,11 +68,23 @@ def _members(emitter: WaveEmitter) -> Any:
     return builder.and_(builder.lshr(emitter.special("m0", 32), I32(16)), I32(0x3F))
 
 
+def index_of(emitter: WaveEmitter, number: Any) -> Any:
+    """Where a barrier is among all (i32): 0 for numbers that no barrier has."""
+    exists = emitter.builder.icmp_unsigned("<=", number, I32(state.NAMED_BARRIERS))
+    return emitter.builder.select(exists, number, I32(0))
+
+
+def arrivals_of(emitter: WaveEmitter, number: Any) -> Any:
+    """How often a barrier has been signalled since it last opened (i64)."""
+    builder = emitter.builder
+    word = load(builder, _barrier(emitter, number), I64, 8)
+    return builder.and_(builder.lshr(word, I64(16)), I64(_FIELD))
+
+
 def _barrier(emitter: WaveEmitter, number: Any) -> Any:
     """A pointer to the word of a barrier; numbers that no barrier has share the first word."""
     builder = emitter.builder
-    exists = builder.icmp_unsigned("<=", number, I32(state.NAMED_BARRIERS))
-    index = builder.add(builder.select(exists, number, I32(0)), I32(state.NAMED))
+    index = builder.add(index_of(emitter, number), I32(state.NAMED))
     return element(builder, emitter.context, builder.zext(index, I64), I64)
 
 
@@ -101,7 +113,7 @@ def _remember_openings(emitter: WaveEmitter, number: Any) -> None:
 def _signal(emitter: WaveEmitter, instruction: Instruction) -> None:
     """Count an arrival; the last one opens the barrier."""
     builder = emitter.builder
-    barrier = _barrier(emitter, _number(emitter, instruction))
+    barrier = _barrier(emitter, number_of(emitter, instruction))
     word = load(builder, barrier, I64, 8)
     if instruction.operands[0].kind is not OperandClass.CONSTANT:
         members = builder.zext(_members(emitter), I64)
@@ -137,4 +149,4 @@ def _wait(emitter: WaveEmitter, instruction: Instruction) -> None:
     _remember_openings(emitter, joined)
 
 
-__all__ = ["lower"]
+__all__ = ["arrivals_of", "index_of", "lower", "number_of"]

@@ -27,9 +27,10 @@ from wavecast.emulate.check.clocks.vector_clock import (
     UNKNOWING,
     Clock,
     Observed,
+    ReleaseSequence,
     join_clocks,
 )
-from wavecast.emulate.check.counters import STORE, WAVES
+from wavecast.emulate.check.counters import NAMED_SEEN, STORE, STREAMS, WAVES
 
 COLUMNS: Final = 3
 LOADED, STORED, WRITTEN = range(COLUMNS)
@@ -162,6 +163,8 @@ class WorkgroupClock:
     """Those at system scope."""
     key: dict[int, PolledDwords] = field(default_factory=dict)
     """What a wave may poll without events, by wave."""
+    named: dict[int, ReleaseSequence] = field(default_factory=dict)
+    """By named barrier (its index + 1): what those who signalled had released."""
     kept: dict[int, np.ndarray] = field(default_factory=dict)
     """Rows native code points to, by word."""
 
@@ -180,6 +183,14 @@ class ResidentClock:
     progress: np.ndarray
     words: np.ndarray
     group: WorkgroupClock
+
+    @property
+    def named_seen(self) -> np.ndarray:
+        """What named barriers have ordered before each wave: uint64[waves, others, streams]; no
+        waves in programs without them."""
+        return self.progress[NAMED_SEEN : NAMED_SEEN + WAVES * WAVES * STREAMS].reshape(
+            -1, WAVES, STREAMS
+        )
 
 
 __all__ = [

@@ -117,7 +117,7 @@ class ClockEvents:
         elif event == WRITE_BACK:
             self._write_back(thread, system=self._is_system(instruction))
         elif event in (ARRIVE, PASS):
-            self._meet(thread, event, instruction)
+            self._meet(thread, event, instruction, number)
         else:
             numbers, lane_addresses = _addresses(addresses, lanes)
             dwords = tuple(dict.fromkeys(lane_addresses.tolist()))
@@ -133,12 +133,15 @@ class ClockEvents:
                 self._observe(thread, dwords, instruction, number)
                 self._keep(thread, dwords, numbers, lane_addresses, lanes)
 
-    def _meet(self, thread: ResidentClock, event: int, instruction: int) -> None:
-        """The barrier of a cluster: who passes it knows what those who arrived have released."""
-        barrier = int(thread.context[state.CLUSTER])
-        if not barrier:
+    def _meet(self, thread: ResidentClock, event: int, instruction: int, named: int) -> None:
+        """The barrier of a cluster, or a `named` one of the workgroup (its index + 1): who passes
+        it knows what those who arrived have released."""
+        if named:
+            sequence = thread.group.named.setdefault(named, ReleaseSequence())
+        elif barrier := int(thread.context[state.CLUSTER]):
+            sequence = self._clusters.setdefault(barrier, ReleaseSequence())
+        else:
             return
-        sequence = self._clusters.setdefault(barrier, ReleaseSequence())
         if event == ARRIVE:
             release = self._release(thread, instruction, 0)
             release.rows[:, WRITTEN] = release.rows[:, STORED]  # one L2: nothing is written back
@@ -367,7 +370,11 @@ class ClockEvents:
         end_phases = words >> np.uint64(32)
         if end_phases.any():
             table[(end_phases != 0) & (end_phases != phase + 1)] = _EVERYTHING
-        return table.reshape(self.waves, STREAMS)
+        table = table.reshape(self.waves, STREAMS)
+        if thread.named_seen.size:
+            seen = thread.named_seen[int(thread.context[state.WAVE]), : self.waves]
+            np.maximum(table, seen.astype(np.uint32) & np.uint32(_NUMBERS), out=table)
+        return table
 
     def _store(self, address: int, release: Release, *, update: bool) -> None:
         slot = self.memory.slot(address)

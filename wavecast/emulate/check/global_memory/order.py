@@ -16,6 +16,7 @@ from wavecast.emulate.check.clocks import clocks
 from wavecast.emulate.check.clocks.atomicity import ATOMIC, Atomicity
 from wavecast.emulate.check.clocks.records import ATOMICITY, GROUP, LAUNCH, NUMBER, STREAM, WAVE
 from wavecast.emulate.check.counters import ORDERED, STORE, WAVES, visible
+from wavecast.emulate.check.named_barriers import NAMED, is_ordered
 from wavecast.emulate.check.shadow import Watched
 from wavecast.emulate.values import I1, I32, I64, PTR, element, load
 
@@ -46,13 +47,18 @@ def conflicts(builder: ir.IRBuilder, mine: Any, theirs: Any, *, within: bool) ->
 
 
 def barrier_orders(shadow: Watched, who: Any, number: Any) -> Any:
-    """Whether a barrier of this workgroup orders a record of another of its waves (i1)."""
+    """Whether a barrier of this workgroup, or a named one, orders a record of another of its waves
+    (i1)."""
     builder = shadow.out.builder
     author = builder.and_(builder.sub(WAVE.of(builder, who), I64(1)), I64(WAVES - 1))
     stream = builder.add(STREAM.of(builder, who), I64(ORDERED))
     progress = shadow.word(log.PROGRESS, PTR)
     number = NUMBER.of(builder, number)
-    return visible(builder, progress, shadow.phase, author, stream, number)
+    is_done = visible(builder, progress, shadow.phase, author, stream, number)
+    if NAMED in shadow.traits:
+        is_named = is_ordered(builder, progress, shadow.wave, author, stream, number)
+        is_done = builder.or_(is_done, is_named)
+    return is_done
 
 
 def has_acquired(

@@ -20,6 +20,7 @@ from wavecast.emulate.check.counters import (
     visible_slot,
 )
 from wavecast.emulate.check.lds.records import NUMBER, ONES, STREAM, LdsRecords
+from wavecast.emulate.check.named_barriers import NAMED, is_ordered
 from wavecast.emulate.check.shadow import COPIES
 from wavecast.emulate.values import I1, I64, PTR, element, load
 
@@ -63,10 +64,15 @@ class LdsOrder:
         )
 
     def is_before_barrier(self, wave: Any, stream: Any, number: Any) -> Any:
-        """Whether an operation was done when its wave (+ 1) came to the last barrier (i1)."""
+        """Whether an operation was done when its wave (+ 1) came to the last barrier, or to a named
+        one that orders it (i1)."""
         builder = self.out.builder
         author = builder.and_(builder.sub(wave, I64(1)), I64(WAVES - 1))
         is_done = visible(builder, self.progress, self.watched.phase, author, stream, number)
+        if NAMED in self.watched.traits:
+            who = self.watched.wave, author
+            is_named = is_ordered(builder, self.progress, *who, stream, number)
+            is_done = builder.or_(is_done, is_named)
         if POLLED not in self.watched.traits:
             return is_done
         last_poll = load(builder, self._polled_slot(wave), I64, 8)

@@ -24,6 +24,7 @@ from wavecast.emulate.check.lds.records import (
     WRITTEN,
     LdsRecords,
 )
+from wavecast.emulate.check.named_barriers import NAMED
 from wavecast.emulate.values import I1, I32, I64, splat
 
 _BYTES = BYTES.mask << BYTES.first
@@ -44,7 +45,7 @@ class QuickLdsRecords:
         (i1) where there is anything to look at, and nothing is recorded.
         """
         shadow, builder = self.watched, self.out.builder
-        if shadow.lane_bytes < 4 or shadow.atomic or POLLS in shadow.traits:
+        if shadow.lane_bytes < 4 or shadow.atomic or {POLLS, NAMED} & set(shadow.traits):
             return I1(0)
         count = self.out.access.dwords
         kind = ir.VectorType(I64, count)

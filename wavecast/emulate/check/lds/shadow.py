@@ -12,6 +12,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from wavecast.emulate.check.counters import STREAM_BITS
 from wavecast.emulate.check.lds.aside import LdsAside
 from wavecast.emulate.check.lds.order import POLLS, LdsOrder
 from wavecast.emulate.check.lds.parts import LdsParts
@@ -30,6 +31,7 @@ from wavecast.emulate.check.lds.records import (
     LdsRecords,
 )
 from wavecast.emulate.check.lds.tags import TAGGED, LdsTags
+from wavecast.emulate.check.named_barriers import NAMED, loads_of, unordered_readers
 from wavecast.emulate.check.pointers.reach import BoundsRow
 from wavecast.emulate.check.shadow import (
     COPIES,
@@ -214,13 +216,13 @@ class Dwords:
         if self.records.stores:
             self.aside.replace(dword, written)
             self.parts.replace(dword, written, bytes_)
-            self._store(lane, address, written, read_slot, write_slot, bytes_, changes)
+            self._store(lane, dword, written, read_slot, write_slot, bytes_, changes)
         if shadow.atomic or not self.records.stores:
             missing = builder.and_(bytes_, builder.not_(WRITTEN.of(builder, written)))
             if DEFERS not in shadow.traits:
                 self.empty.when(builder.icmp_unsigned("!=", missing, I64(0)), lane, address)
         if not self.records.stores:
-            self._load(read_slot, bytes_)
+            self._load(dword, read_slot, bytes_)
 
     def _is_foreign(self, wave: Any, overlaps: Any) -> Any:
         return self.watched.all_of(
@@ -253,7 +255,7 @@ class Dwords:
     def _store(
         self,
         lane: Any,
-        address: Any,
+        dword: Any,
         written: Any,
         read_slot: Any,
         write_slot: Any,
@@ -267,6 +269,8 @@ class Dwords:
         same_bytes = builder.and_(readers, self.records.by_byte(bytes_, I32(0xFFFFFFFF)))
         other_readers = builder.and_(same_bytes, builder.xor(mine, constant(-1, 32, 4)))
         others = self.out.intrinsic("llvm.vector.reduce.or.v4i32", I32, other_readers)
+        if NAMED in shadow.traits:
+            others = unordered_readers(self.out, shadow.wave, dword, others)
         now = builder.and_(shadow.phase, I64(READ_PHASE.mask))
         same_phase = builder.icmp_unsigned("==", READ_PHASE.of(builder, read), now)
         last = load(builder, element(builder, read_slot, 1, I64), I64, 8)
@@ -290,15 +294,19 @@ class Dwords:
         reader = builder.zext(builder.add(lowest, I32(1)), I64)
         detail = builder.or_(builder.shl(reader, I64(8)), I64(WRITE_AFTER_READ))
         other = builder.add(INSTRUCTION.of(builder, read), I64(1))
-        self.races.when(race, lane, address, other, detail)
+        self.races.when(race, lane, builder.shl(dword, I64(2)), other, detail)
         ever = builder.or_(WRITTEN.of(builder, written), bytes_)
         both = builder.or_(BYTES.of(builder, written), bytes_)
         bytes_ = builder.select(self.records.again(written), both, bytes_)
         builder.store(self.records.store(ever, bytes_), write_slot, align=8)
 
-    def _load(self, read_slot: Any, bytes_: Any) -> None:
+    def _load(self, dword: Any, read_slot: Any, bytes_: Any) -> None:
         """Record a load: readers of earlier phases are forgotten."""
         shadow, builder = self.watched, self.out.builder
+        if NAMED in shadow.traits:
+            number = builder.shl(shadow.number, I64(STREAM_BITS))
+            slot = element(builder, loads_of(self.out, dword), shadow.wave, I64)
+            builder.store(builder.or_(number, shadow.stream), slot, align=8)
         read = load(builder, read_slot, I64, 8)
         slot = element(builder, read_slot, 2, I64)
         before = builder.load(slot, align=8, typ=READERS)

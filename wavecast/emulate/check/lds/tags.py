@@ -41,6 +41,8 @@ from wavecast.emulate.check.lds.records import (
 )
 from wavecast.emulate.check.lds.records import NUMBER as RECORD_NUMBER
 from wavecast.emulate.check.lds.unwritten import masks_copies
+from wavecast.emulate.check.named_barriers import has_named_barriers
+from wavecast.emulate.check.shadow import internal_function
 from wavecast.emulate.lower import state
 from wavecast.emulate.lower.emitter import WaveEmitter
 from wavecast.emulate.values import I1, I32, I64, PTR, context_word, element, load, splat
@@ -88,8 +90,10 @@ class TagMemory:
 
 def uses_tags(program: Program) -> bool:
     """Whether a program loads, stores and fills whole dwords of LDS, in all active lanes, and
-    touches it in no other way."""
-    return not masks_copies(program) and all(map(_is_whole, program.instructions))
+    touches it in no other way, and has only the workgroup's barrier."""
+    if masks_copies(program) or has_named_barriers(program):
+        return False
+    return all(map(_is_whole, program.instructions))
 
 
 def _is_whole(instruction: Instruction) -> bool:
@@ -325,22 +329,9 @@ def _any(builder: ir.IRBuilder, flags: Any) -> Any:
     return builder.icmp_unsigned("!=", builder.bitcast(flags, bits), bits(0))
 
 
-def _function(
-    module: ir.Module, name: str, kind: ir.FunctionType = _OF_CONTEXT
-) -> tuple[ir.Function, bool]:
-    """A function of this module, and whether it has no body yet."""
-    declaration = module.globals.get(name)
-    if declaration is not None:
-        return declaration, False
-    function = ir.Function(module, kind, name)
-    function.linkage = "internal"
-    function.attributes.add("noinline")
-    return function, True
-
-
 def _phase_function(module: ir.Module) -> ir.Function:
     """`void lds_phase(ptr context)`: begins a phase, with tags where all is ordered before it."""
-    function, is_new = _function(module, "lds_phase")
+    function, is_new = internal_function(module, "lds_phase", _OF_CONTEXT)
     if not is_new:
         return function
     (context,) = function.args
@@ -434,7 +425,7 @@ def _is_done(
 
 def _done_function(module: ir.Module) -> ir.Function:
     """`i1 lds_done(ptr context, i32 tag)`: whether an open store was done at the last barrier."""
-    function, is_new = _function(module, "lds_done", ir.FunctionType(I1, [PTR, I32]))
+    function, is_new = internal_function(module, "lds_done", ir.FunctionType(I1, [PTR, I32]))
     if not is_new:
         return function
     context, tag = function.args
@@ -451,7 +442,7 @@ def _done_function(module: ir.Module) -> ir.Function:
 def _spill_function(module: ir.Module) -> ir.Function:
     """`void lds_spill(ptr context)`: writes the records that the tags stand for; the phase has no
     tags from then on."""
-    function, is_new = _function(module, "lds_spill")
+    function, is_new = internal_function(module, "lds_spill", _OF_CONTEXT)
     if not is_new:
         return function
     (context,) = function.args
