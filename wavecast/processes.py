@@ -24,6 +24,7 @@ import ctypes
 import gc
 import math
 import os
+import re
 import resource
 import signal
 import subprocess
@@ -43,8 +44,12 @@ if TYPE_CHECKING:
 
 _PR_SET_PDEATHSIG: Final = 1
 _PR_SET_THP_DISABLE: Final = 41
-_NO_MEMORY: Final = ("out of memory", "bad_alloc", "Cannot allocate memory", "MemoryError")
-"""What programs print whose memory is used up."""
+_NO_MEMORY: Final = re.compile(
+    r"^(LLVM ERROR: |fatal error: )?out of memory\b|^MemoryError\b|^(error|panic): OutOfMemory\b"
+    r"|\bterminat(e|ing)\b.*\bbad_alloc\b|: Cannot allocate memory$",
+    re.MULTILINE | re.IGNORECASE,
+)
+"""What programs print whose memory is used up, not where they quote source code or symbols."""
 _NO_TIME: Final = "CPU time limit exceeded"
 """What drivers print of a compiler that SIGXCPU ended (strsignal(3))."""
 
@@ -158,7 +163,7 @@ def exceeded_limit(limits: ProcessLimits, number: int, log: str, *, late: bool =
         return f"it did not finish in {limits.clock_seconds:g} s"
     if number == signal.SIGXFSZ:
         return f"it wrote more than {limits.memory_text}"
-    if any(text in log for text in _NO_MEMORY):
+    if _NO_MEMORY.search(log):
         return f"it needs more than {limits.memory_text} of memory"
     return ""
 

@@ -65,6 +65,11 @@ template <typename T> __WC_FN T unsafeAtomicAdd(T *p, __wc_value<T> v) {
     return old;
 }
 template <typename T> __WC_FN T safeAtomicAdd(T *p, __wc_value<T> v) { return atomicAdd(p, v); }
+template <typename T> __WC_FN T safeAtomicMax(T *p, __wc_value<T> v) { return atomicMax(p, v); }
+template <typename T> __WC_FN T safeAtomicMin(T *p, __wc_value<T> v) { return atomicMin(p, v); }
+template <typename T> __WC_FN T unsafeAtomicMax(T *p, __wc_value<T> v) { return atomicMax(p, v); }
+template <typename T> __WC_FN T unsafeAtomicMin(T *p, __wc_value<T> v) { return atomicMin(p, v); }
+__WC_FN void atomicAddNoRet(float *p, float v) { unsafeAtomicAdd(p, v); }
 
 // Swaps a 32-bit word until `change` was applied to it undisturbed.
 template <typename T, typename F> __WC_FN T __wc_atomic_update(T *p, F change) {

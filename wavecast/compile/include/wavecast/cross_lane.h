@@ -136,6 +136,18 @@ template <typename T> __WC_FN T __hip_readfirstlane(T value) {
 #ifndef WAVECAST_CUDA
 // Instructions that move between lanes, of whole waves. `index` is four times a lane.
 __WC_FN unsigned long long __ballot64(int predicate) { return __ballot(predicate); }
+__WC_FN unsigned __mbcnt_lo(unsigned mask, unsigned count) {
+    return __builtin_amdgcn_mbcnt_lo(mask, count);
+}
+__WC_FN unsigned __mbcnt_hi(unsigned mask, unsigned count) {
+    return __builtin_amdgcn_mbcnt_hi(mask, count);
+}
+// Of the active lanes this one, those below it and those above it.
+__WC_FN unsigned long long __lanemask_eq() { return 1ull << __lane_id(); }
+__WC_FN unsigned long long __lanemask_lt() { return (__lanemask_eq() - 1) & __ballot(1); }
+__WC_FN unsigned long long __lanemask_gt() {
+    return ~(__lanemask_eq() | (__lanemask_eq() - 1)) & __ballot(1);
+}
 #define __WC_MOVE(name, T)                                                                 \
     __WC_FN T __hip_ds_bpermute##name(int index, T value) {                                        \
         return __builtin_bit_cast(T, __builtin_amdgcn_ds_bpermute(index, __builtin_bit_cast(int, value)));                     \

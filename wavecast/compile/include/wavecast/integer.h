@@ -45,6 +45,45 @@ __WC_FN unsigned __funnelshift_l(unsigned low, unsigned high, unsigned shift) {
 __WC_FN unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
     return __builtin_amdgcn_alignbit(high, low, shift);
 }
+__WC_FN unsigned __funnelshift_lc(unsigned low, unsigned high, unsigned shift) {
+    return shift >= 32 ? low : __funnelshift_l(low, high, shift);
+}
+__WC_FN unsigned __funnelshift_rc(unsigned low, unsigned high, unsigned shift) {
+    return shift >= 32 ? high : __funnelshift_r(low, high, shift);
+}
+// Bits of `width` from `offset` on, both modulo the size of the number.
+#define __WC_BITS(suffix, T, size)                                                                 \
+    __WC_FN T __wc_low_bits_##suffix(unsigned width) { return ((T)1 << (width & (size - 1))) - 1; } \
+    __WC_FN T __bitextract_##suffix(T x, unsigned offset, unsigned width) {                        \
+        return (x >> (offset & (size - 1))) & __wc_low_bits_##suffix(width);                       \
+    }                                                                                              \
+    __WC_FN T __bitinsert_##suffix(T x, T bits, unsigned offset, unsigned width) {                 \
+        T mask = __wc_low_bits_##suffix(width);                                                    \
+        offset &= size - 1;                                                                        \
+        return (x & ~(mask << offset)) | (bits & mask) << offset;                                  \
+    }
+__WC_BITS(u32, unsigned, 32)
+__WC_BITS(u64, unsigned long long, 64)
+#undef __WC_BITS
+__WC_FN unsigned __lastbit_u32_u64(unsigned long long x) {
+    return x ? (unsigned)__builtin_ctzll(x) : ~0u;
+}
+// The place of the set bit number |offset|, counted from `base` on upwards, with a negative offset
+// downwards; with 0 whether `base` is set. -1 for none.
+__WC_FN int __wc_find_set_bit(unsigned long long mask, int bits, unsigned base, int offset) {
+    if (offset == 0) return mask >> base & 1 ? (int)base : -1;
+    int step = offset < 0 ? -1 : 1, left = offset * step;
+    for (int bit = (int)base; bit >= 0 && bit < bits; bit += step)
+        if (mask >> bit & 1 && --left == 0) return bit;
+    return -1;
+}
+__WC_FN int __fns64(unsigned long long mask, unsigned base, int offset) {
+    return __wc_find_set_bit(mask, 64, base, offset);
+}
+__WC_FN int __fns32(unsigned mask, unsigned base, int offset) {
+    return __wc_find_set_bit(mask, 32, base, offset);
+}
+__WC_FN int __fns(unsigned mask, unsigned base, int offset) { return __fns32(mask, base, offset); }
 __WC_FN int __dp4a(int a, int b, int c) {
     for (int i = 0; i < 32; i += 8) c += (int)(signed char)(a >> i) * (int)(signed char)(b >> i);
     return c;

@@ -50,9 +50,22 @@ __WC_FN float fdim(float a, float b) { return fdimf(a, b); }
 __WC_FN double nan(const char *) { return __builtin_nan(""); }
 __WC_FN float nanf(const char *) { return __builtin_nanf(""); }
 __WC_FN float fdividef(float a, float b) { return a / b; }
-__WC_FN float rhypotf(float x, float y) { return 1.0f / __builtin_sqrtf(x * x + y * y); }
-__WC_FN float norm3df(float x, float y, float z) { return __builtin_sqrtf(x * x + y * y + z * z); }
-__WC_FN double norm3d(double x, double y, double z) { return __builtin_sqrt(x * x + y * y + z * z); }
+// Lengths of vectors of 2, 3, 4 and any number of elements, and their reciprocals.
+#define __WC_LENGTHS(T, f, root)                                                                   \
+    __WC_FN T rhypot##f(T x, T y) { return 1 / root(x * x + y * y); }                              \
+    __WC_FN T norm3d##f(T x, T y, T z) { return root(x * x + y * y + z * z); }                     \
+    __WC_FN T norm4d##f(T x, T y, T z, T w) { return root(x * x + y * y + z * z + w * w); }        \
+    __WC_FN T rnorm3d##f(T x, T y, T z) { return 1 / norm3d##f(x, y, z); }                         \
+    __WC_FN T rnorm4d##f(T x, T y, T z, T w) { return 1 / norm4d##f(x, y, z, w); }                 \
+    __WC_FN T norm##f(int count, const T *elements) {                                              \
+        T squares = 0;                                                                             \
+        for (int i = 0; i < count; ++i) squares += elements[i] * elements[i];                      \
+        return root(squares);                                                                      \
+    }                                                                                              \
+    __WC_FN T rnorm##f(int count, const T *elements) { return 1 / norm##f(count, elements); }
+__WC_LENGTHS(float, f, __builtin_sqrtf)
+__WC_LENGTHS(double, , __builtin_sqrt)
+#undef __WC_LENGTHS
 __WC_FN float modff(float x, float *whole) {
     *whole = __builtin_truncf(x);
     return __builtin_copysignf(__builtin_isinf(x) ? 0.0f : x - *whole, x);
@@ -64,6 +77,23 @@ __WC_FN double modf(double x, double *whole) {
 __WC_FN float ldexpf(float x, int e) { return __builtin_ldexpf(x, e); }
 __WC_FN float ldexp(float x, int e) { return __builtin_ldexpf(x, e); }
 __WC_FN double ldexp(double x, int e) { return __builtin_ldexp(x, e); }
+__WC_FN float scalbnf(float x, int e) { return __builtin_ldexpf(x, e); }
+__WC_FN double scalbn(double x, int e) { return __builtin_ldexp(x, e); }
+__WC_FN int __wc_exponent(long e) { return e > 1 << 20 ? 1 << 20 : e < -(1 << 20) ? -(1 << 20) : (int)e; }
+__WC_FN float scalblnf(float x, long e) { return __builtin_ldexpf(x, __wc_exponent(e)); }
+__WC_FN double scalbln(double x, long e) { return __builtin_ldexp(x, __wc_exponent(e)); }
+// The exponent: the least int of 0 and NaN, the largest of infinities.
+#define __WC_ILOGB(T, f)                                                                           \
+    __WC_FN int ilogb##f(T x) {                                                                    \
+        int e;                                                                                     \
+        if (x == 0 || __builtin_isnan(x)) return -2147483647 - 1;                                  \
+        if (__builtin_isinf(x)) return 2147483647;                                                 \
+        __builtin_frexp##f(x, &e);                                                                 \
+        return e - 1;                                                                              \
+    }
+__WC_ILOGB(float, f)
+__WC_ILOGB(double, )
+#undef __WC_ILOGB
 __WC_FN float frexpf(float x, int *e) { return __builtin_frexpf(x, e); }
 __WC_FN double frexp(double x, int *e) { return __builtin_frexp(x, e); }
 __WC_FN long lroundf(float x) { return (long)__builtin_roundf(x); }
@@ -76,6 +106,14 @@ __WC_FN long long llrint(double x) { return (long long)__builtin_rint(x); }
 __WC_FN long long llrintf(float x) { return (long long)__builtin_rintf(x); }
 __WC_FN bool isnan(float x) { return __builtin_isnan(x); }
 __WC_FN bool isnan(double x) { return __builtin_isnan(x); }
+#define __WC_CLASS(T, f)                                                                           \
+    __WC_FN int __isnan##f(T x) { return __builtin_isnan(x); }                                     \
+    __WC_FN int __isinf##f(T x) { return __builtin_isinf(x); }                                     \
+    __WC_FN int __finite##f(T x) { return __builtin_isfinite(x); }                                 \
+    __WC_FN int __signbit##f(T x) { return __builtin_signbit(x); }
+__WC_CLASS(float, f)
+__WC_CLASS(double, )
+#undef __WC_CLASS
 __WC_FN bool isinf(float x) { return __builtin_isinf(x); }
 __WC_FN bool isinf(double x) { return __builtin_isinf(x); }
 __WC_FN bool isfinite(float x) { return __builtin_isfinite(x); }

@@ -44,6 +44,7 @@ __WC_LIBRARY(log) __WC_LIBRARY(log2) __WC_LIBRARY(log10) __WC_LIBRARY(rsqrt)
     __WC_FN double name(double x) { return __ocml_##symbol##_f64(x); }
 __WC_LIBRARY(erfinv, erfinv) __WC_LIBRARY(erfcinv, erfcinv) __WC_LIBRARY(erfcx, erfcx)
 __WC_LIBRARY(j0, j0) __WC_LIBRARY(j1, j1) __WC_LIBRARY(y0, y0) __WC_LIBRARY(y1, y1)
+__WC_LIBRARY(cyl_bessel_i0, i0) __WC_LIBRARY(cyl_bessel_i1, i1)
 __WC_LIBRARY(logb, logb) __WC_LIBRARY(normcdfinv, ncdfinv)
 #undef __WC_LIBRARY
 extern "C" __device__ double __ocml_ncdf_f64(double);
@@ -70,6 +71,42 @@ extern "C" __device__ float __ocml_sincos_f32(float, __WC_PRIVATE float *);
 extern "C" __device__ double __ocml_sincos_f64(double, __WC_PRIVATE double *);
 __WC_FN float powif(float x, int n) { return __ocml_pown_f32(x, n); }
 __WC_FN float normcdff(float x) { return __ocml_ncdf_f32(x); }
+extern "C" __device__ double __ocml_pown_f64(double, int);
+__WC_FN double powi(double x, int n) { return __ocml_pown_f64(x, n); }
+// Sine and cosine of pi x, and what is left of a division with the last bits of the quotient.
+#define __WC_PAIRS(T, f, bits)                                                                     \
+    extern "C" __device__ T __ocml_sincospi_f##bits(T, __WC_PRIVATE T *);                          \
+    extern "C" __device__ T __ocml_remquo_f##bits(T, T, __WC_PRIVATE int *);                       \
+    __WC_FN void sincospi##f(T x, T *s, T *c) {                                                    \
+        T cosine;                                                                                  \
+        *s = __ocml_sincospi_f##bits(x, (__WC_PRIVATE T *)&cosine);                                \
+        *c = cosine;                                                                               \
+    }                                                                                              \
+    __WC_FN T remquo##f(T x, T y, int *quotient) {                                                 \
+        int last;                                                                                  \
+        T rest = __ocml_remquo_f##bits(x, y, (__WC_PRIVATE int *)&last);                           \
+        *quotient = last;                                                                          \
+        return rest;                                                                               \
+    }
+__WC_PAIRS(float, f, 32)
+__WC_PAIRS(double, , 64)
+#undef __WC_PAIRS
+// Bessel functions of any order, by their recurrence from orders 0 and 1 on.
+#define __WC_ORDERS(T, name, f)                                                                    \
+    __WC_FN T name##n##f(int n, T x) {                                                             \
+        T lower = name##0##f(x), value = n ? name##1##f(x) : lower;                                \
+        for (int i = 1; i < n; ++i) {                                                              \
+            T next = 2 * i / x * value - lower;                                                    \
+            lower = value;                                                                         \
+            value = next;                                                                          \
+        }                                                                                          \
+        return value;                                                                              \
+    }
+__WC_ORDERS(float, j, f)
+__WC_ORDERS(double, j, )
+__WC_ORDERS(float, y, f)
+__WC_ORDERS(double, y, )
+#undef __WC_ORDERS
 __WC_FN void sincosf(float x, float *s, float *c) {
     float cosine;
     *s = __ocml_sincos_f32(x, (__WC_PRIVATE float *)&cosine);

@@ -70,14 +70,6 @@ __WC_FN void *malloc(size_t bytes) {
 }
 __WC_FN void free(void *) {}
 
-// --- memory
-__WC_FN void *memset(void *to, int value, size_t bytes) {
-    return __builtin_memset(to, value, bytes);
-}
-__WC_FN void *memcpy(void *to, const void *from, size_t bytes) {
-    return __builtin_memcpy(to, from, bytes);
-}
-
 // --- barriers of a grid whose workgroups all run at once; the runtime clears the counter
 __WC_FN void __wc_grid_barrier(unsigned workgroups, bool first_thread) {
     __builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent");

@@ -10,6 +10,8 @@ __WC_FN void __syncthreads() {
     __builtin_amdgcn_s_barrier();
     __builtin_amdgcn_fence(__ATOMIC_ACQUIRE, "workgroup");
 }
+__WC_FN void __named_sync() { __builtin_amdgcn_s_barrier(); }
+__WC_FN void __barrier(int fence) { fence ? __syncthreads() : __builtin_amdgcn_s_barrier(); }
 __WC_FN void __syncwarp() {
     __builtin_amdgcn_fence(__ATOMIC_RELEASE, "wavefront");
     __builtin_amdgcn_wave_barrier();
@@ -39,6 +41,8 @@ __WC_FN void __threadfence_system() { __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "
 
 __WC_FN long long clock64() { return (long long)__builtin_readcyclecounter(); }
 __WC_FN long long clock() { return clock64(); }
+__WC_FN long long __clock64() { return clock64(); }
+__WC_FN long long __clock() { return clock64(); }
 __WC_FN long long wall_clock64() { return (long long)__builtin_readsteadycounter(); }
 
 // Loads and stores with hints about caches, which change no result.
@@ -48,6 +52,14 @@ template <typename T> __WC_FN T __ldcg(const T *address) { return *address; }
 template <typename T> __WC_FN T __ldca(const T *address) { return *address; }
 template <typename T> __WC_FN void __stcs(T *address, T value) { *address = value; }
 template <typename T> __WC_FN void __stcg(T *address, T value) { *address = value; }
+
+// Copies and fills, which LLVM expands to loops where the size is not constant.
+__WC_FN void *memcpy(void *to, const void *from, size_t bytes) {
+    return __builtin_memcpy(to, from, bytes);
+}
+__WC_FN void *memset(void *to, int value, size_t bytes) {
+    return __builtin_memset(to, value, bytes);
+}
 
 __WC_FN void abort() { __builtin_trap(); }
 __WC_FN void __trap() { __builtin_trap(); }
