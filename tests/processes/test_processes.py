@@ -16,6 +16,7 @@ import pytest
 
 from tests.waiting import runs, sleeps, until
 from wavecast import processes
+from wavecast.limits import ProcessLimits
 from wavecast.processes import Ended
 
 
@@ -40,6 +41,25 @@ def _abort() -> None:
 
 def _raise() -> None:
     raise KeyError("bug")
+
+
+@pytest.mark.parametrize(
+    ("log", "is_full"),
+    [
+        ("LLVM ERROR: out of memory\nAllocation failed", True),
+        ("terminate called after throwing an instance of 'std::bad_alloc'", True),
+        ("libc++abi: terminating due to uncaught exception of type std::bad_alloc", True),
+        ("sh: fork: Cannot allocate memory", True),
+        ("Traceback (most recent call last):\nMemoryError", True),
+        ("error: OutOfMemory", True),
+        ("ld.lld: error: undefined symbol: std::bad_alloc::~bad_alloc()", False),
+        ('a.hip:3: error: expected ;\n 3 | puts("out of memory")', False),
+        ("ValueError: not a MemoryError", False),
+    ],
+)
+def test_what_a_program_quotes_is_not_a_lack_of_memory(log: str, is_full: bool) -> None:
+    exceeded = processes.exceeded_limit(ProcessLimits(9, 9, 1 << 30), 0, log)
+    assert ("of memory" in exceeded) is is_full
 
 
 @pytest.mark.parametrize(
@@ -130,6 +150,7 @@ _PARENT = """
 import os, sys, time
 from pathlib import Path
 from wavecast import processes
+from wavecast.limits import ProcessLimits
 def work():
     Path(sys.argv[1]).write_text(str(os.getpid()))
     time.sleep(60)

@@ -1,6 +1,7 @@
 // hipcub's algorithms against those of the C++ library.
 #include <hip/hip_runtime.h>
 #include <hipcub/hipcub.hpp>
+#include <hipcub/iterator/discard_output_iterator.hpp>
 
 #include <algorithm>
 #include <cstdio>
@@ -141,6 +142,15 @@ static void counts() {
     Ints found = unique.host(), their = length.host();
     found.resize(number.host()[0]), their.resize(number.host()[0]);
     expect(found == runs && their == lengths, "Encode", h.size());
+    MUST(hipMemset(length.data, 0, h.size() * sizeof(int)));
+    twice([&](void *m, size_t &b) {
+        return hipcub::DeviceRunLengthEncode::Encode(m, b, in.data,
+                                                     hipcub::DiscardOutputIterator<>(), length.data,
+                                                     number.data, h.size());
+    });
+    their = length.host();
+    their.resize(number.host()[0]);
+    expect(their == lengths, "Encode without its keys", h.size());
     twice([&](void *m, size_t &b) {
         return hipcub::DeviceHistogram::HistogramEven(m, b, in.data, bins.data, 7, -3, 3, h.size());
     });

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <vector>
 
 static void expect(bool right, const char *what) {
@@ -164,6 +165,9 @@ static void triangles(hipsparseHandle_t handle) {
         }
 }
 
+static void eigenvalues(hipsolverHandle_t handle);
+static void orthogonal(hipsolverHandle_t handle);
+
 static void dense() {
     hipsolverHandle_t handle;
     hipsolverCreate(&handle);
@@ -210,7 +214,109 @@ static void dense() {
         for (int at = 0; at < 3; ++at) product += matrix[at + row * 3] * solution[at];
         expect(near(product, row + 1), "transposed LU");
     }
+    eigenvalues(handle);
+    orthogonal(handle);
     hipsolverDestroy(handle);
+}
+
+// a b, of column-major n x n matrices.
+static std::vector<double> product(const std::vector<double> &a, const std::vector<double> &b,
+                                   int n) {
+    std::vector<double> c(n * n);
+    for (int row = 0; row < n; ++row)
+        for (int column = 0; column < n; ++column)
+            for (int at = 0; at < n; ++at)
+                c[row + column * n] += a[row + at * n] * b[at + column * n];
+    return c;
+}
+static bool all_near(const std::vector<double> &x, const std::vector<double> &y) {
+    bool right = x.size() == y.size();
+    for (size_t i = 0; right && i < x.size(); ++i) right = near(x[i], y[i]);
+    return right;
+}
+
+static void eigenvalues(hipsolverHandle_t handle) {
+    const int n = 3;
+    const std::vector<double> a{4, 1, -1, 1, 3, 2, -1, 2, 5}, b{3, 1, 0, 1, 4, 1, 0, 1, 2};
+    double *w = device(std::vector<double>(2 * n)), *work = nullptr;
+    int *info = device(std::vector<int>(2)), count = 0;
+    hipsolverSyevjInfo_t jacobi;
+    hipsolverCreateSyevjInfo(&jacobi);
+    std::vector<double> pair = a;
+    pair.insert(pair.end(), b.begin(), b.end());
+    double *two = device(pair);
+    hipsolverDsyevjBatched(handle, HIPSOLVER_EIG_MODE_VECTOR, HIPSOLVER_FILL_MODE_LOWER, n, two, n,
+                           w, work, 0, info, jacobi, 2);
+    auto values = host(w, 2 * n), vectors = host(two, 2 * n * n);
+    for (int which = 0; which < 2; ++which) {
+        std::vector<double> v(&vectors[which * n * n], &vectors[which * n * n] + n * n), scaled = v;
+        for (int i = 0; i < n * n; ++i) scaled[i] *= values[which * n + i / n];
+        expect(all_near(product(which ? b : a, v, n), scaled), "eigenvalues of a batch");
+    }
+    double *some = device(a);
+    hipsolverDnDsyevdx(handle, HIPSOLVER_EIG_MODE_VECTOR, HIPSOLVER_EIG_RANGE_I,
+                       HIPSOLVER_FILL_MODE_UPPER, n, some, n, 0, 0, 2, 3, &count, w, work, 0, info);
+    auto last = host(w, 2);
+    expect(count == 2 && near(last[0], values[1]) && near(last[1], values[2]), "by index");
+    hipsolverDnDsyevdx(handle, HIPSOLVER_EIG_MODE_NOVECTOR, HIPSOLVER_EIG_RANGE_V,
+                       HIPSOLVER_FILL_MODE_UPPER, n, device(a), n, values[0], values[1] + 1e-9, 0,
+                       0, &count, w, work, 0, info);
+    expect(count == 1 && near(host(w, 1)[0], values[1]), "by value");
+    const hipsolverEigType_t types[] = {HIPSOLVER_EIG_TYPE_1, HIPSOLVER_EIG_TYPE_2,
+                                        HIPSOLVER_EIG_TYPE_3};
+    for (hipsolverEigType_t type : types) {
+        double *x = device(a);
+        hipsolverDsygvd(handle, type, HIPSOLVER_EIG_MODE_VECTOR, HIPSOLVER_FILL_MODE_LOWER, n, x, n,
+                        device(b), n, w, work, 0, info);
+        auto left = host(x, n * n), right = left;
+        values = host(w, n);
+        if (type == HIPSOLVER_EIG_TYPE_1) right = product(b, right, n);
+        for (int i = 0; i < n * n; ++i) right[i] *= values[i / n];
+        if (type == HIPSOLVER_EIG_TYPE_2) left = product(b, left, n);
+        left = product(a, left, n);
+        if (type == HIPSOLVER_EIG_TYPE_3) left = product(b, left, n);
+        expect(all_near(left, right), "eigenvalues of two matrices");
+    }
+    std::vector<double> bad = b;
+    bad[4] = -4;
+    hipsolverDsygvj(handle, HIPSOLVER_EIG_TYPE_1, HIPSOLVER_EIG_MODE_VECTOR,
+                    HIPSOLVER_FILL_MODE_LOWER, n, device(a), n, device(bad), n, w, work, 0, info,
+                    jacobi);
+    expect(host(info, 1)[0] == n + 2, "the minor of the second that is not positive");
+    hipsolverDestroySyevjInfo(jacobi);
+}
+
+static void orthogonal(hipsolverHandle_t handle) {
+    const int m = 4, n = 3;
+    std::vector<double> a{5, 1, 0, 2, 1, 6, 1, 0, 0, 1, 7, 1}, b{1, 2, 3, 4};
+    double *qr = device(a), *tau = device(std::vector<double>(n)), *work = nullptr,
+           *c = device(std::vector<double>{a[0], a[1], a[2], a[3]}),
+           *x = device(std::vector<double>(n));
+    int *info = device(std::vector<int>(1)), iterations = 9;
+    hipsolverDgeqrf(handle, m, n, qr, m, tau, work, 0, info);
+    auto factors = host(qr, m * n);
+    hipsolverDormqr(handle, HIPSOLVER_SIDE_LEFT, HIPSOLVER_OP_T, m, 1, n, qr, m, tau, c, m, work, 0,
+                    info);
+    expect(all_near(host(c, m), {factors[0], 0, 0, 0}), "the transposed Q");
+    hipsolverDorgqr(handle, m, n, n, qr, m, tau, work, 0, info);
+    auto q = host(qr, m * n);
+    for (int row = 0; row < m; ++row) {
+        double sum = 0;
+        for (int at = 0; at < n; ++at) sum += q[row + at * m] * factors[at + 2 * m];
+        expect(near(sum, a[row + 2 * m]), "Q R");
+    }
+    hipsolverDDgels(handle, m, n, 1, device(a), m, device(b), m, x, n, nullptr, 0, &iterations, info);
+    auto solution = host(x, n);
+    expect(iterations == 0 && host(info, 1)[0] == 0, "least squares");
+    for (int column = 0; column < n; ++column) {
+        double sum = 0;  // the residual is orthogonal to the columns
+        for (int row = 0; row < m; ++row) {
+            double residual = -b[row];
+            for (int at = 0; at < n; ++at) residual += a[row + at * m] * solution[at];
+            sum += a[row + column * m] * residual;
+        }
+        expect(std::fabs(sum) < 1e-9, "the residual");
+    }
 }
 
 static void rocblas() {
@@ -233,6 +339,27 @@ static void rocblas() {
                     rocblas_datatype_f32_r, rocblas_gemm_algo_standard, 0, 0);
     expect(host(d, 4) == std::vector<float>{7, 10, 15, 22}, "no c where beta is 0");
     expect(rocblas_sscal(nullptr, 1, &one, d, 1) == rocblas_status_invalid_handle, "no handle");
+    double two = 2, norm = 0;
+    std::vector<double> v{3, -4, 0}, result(3);
+    double *x = device(v), *y = device(std::vector<double>{1, 1, 1});
+    int largest = 0;
+    rocblas_daxpy(handle, 3, &two, x, 1, y, 1), rocblas_dswap(handle, 3, x, 1, y, 1);
+    expect(host(x, 3) == std::vector<double>{7, -7, 1} && host(y, 3) == v, "axpy, swap");
+    rocblas_dnrm2_64(handle, 3, y, 1, &norm), rocblas_idamax(handle, 3, y, 1, &largest);
+    expect(norm == 5 && largest == 2, "nrm2, amax");
+    rocblas_set_vector(3, sizeof(double), v.data(), 1, x, 1);
+    rocblas_get_vector(3, sizeof(double), x, 1, result.data(), 1);
+    expect(result == v, "set and get");
+    std::vector<double> m{1, 0, 2, 3};
+    double *matrix = device(m), *by = device(std::vector<double>{1, 1}), none = 0,
+           *out = device(std::vector<double>(4));
+    rocblas_dsymv(handle, rocblas_fill_upper, 2, &two, matrix, 2, by, 1, &none, out, 1);
+    expect(host(out, 2) == std::vector<double>{6, 10}, "symv");
+    rocblas_dtrmm(handle, rocblas_side_left, rocblas_fill_upper, rocblas_operation_none,
+                  rocblas_diagonal_non_unit, 2, 1, &two, matrix, 2, by, 2, out, 2);
+    expect(host(out, 2) == std::vector<double>{6, 6}, "trmm");
+    expect(!strcmp(rocblas_status_to_string(rocblas_status_invalid_size),
+                   "rocblas_status_invalid_size"), "the name of a status");
     rocblas_destroy_handle(handle);
 }
 

@@ -14,12 +14,16 @@ SOURCE = """
 int hipblasSscal(void *, int, const float *, float *, int);
 int hipblasCreate(void **);
 int rocsolver_sgetrf(int);
+int rocblas_create_handle(void **);
+int rocblas_sscal(void *, int, const float *, float *, int);
 int roctxMarkA(const char *);
 int scaled(float *x, int n) {
     void *handle;
     float by = 3;
     roctxMarkA("here");
-    return hipblasCreate(&handle) || hipblasSscal(handle, n, &by, x, 1);
+    if (hipblasCreate(&handle) || hipblasSscal(handle, n, &by, x, 1)) return 1;
+    by = 2;
+    return rocblas_create_handle(&handle) || rocblas_sscal(handle, n, &by, x, 1);
 }
 int factored(void) { return rocsolver_sgetrf(1); }
 """
@@ -71,6 +75,7 @@ def test_functions_of_the_host_and_names_of_others(tmp_path: Path) -> None:
     stubs = []
     for name, functions in (
         ("libhipblas.so.3", ("hipblasSscal", "hipblasCreate")),
+        ("librocblas.so.5", ("rocblas_create_handle", "rocblas_sscal")),
         ("librocsolver.so.0", ("rocsolver_sgetrf",)),
         ("libroctx64.so.4", ("roctxMarkA",)),
     ):
@@ -85,5 +90,5 @@ def test_functions_of_the_host_and_names_of_others(tmp_path: Path) -> None:
     result = run_python("-c", SCRIPT, str(library))
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
-    assert lines[0] == "0 [0.0, 3.0, 6.0, 9.0]", result.stderr
+    assert lines[0] == "0 [0.0, 6.0, 12.0, 18.0]", result.stderr
     assert "rocsolver_sgetrf is not supported" in lines[1]

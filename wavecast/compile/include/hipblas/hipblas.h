@@ -174,10 +174,36 @@ WC_COPIES(Get, hipMemcpyDeviceToHost)
 #define WC_DIAG hipblasDiagType_t
 #define WC_SIDE hipblasSideMode_t
 
+#define WC_NAME(P, name, U) hipblas##P##name##U
+#define WC_INDEX_NAME(P, name, U) hipblasI##P##name##U
+#define WC_BATCHED_NAME(P, name, U) hipblas##P##name##Batched##U
+#define WC_STRIDED_NAME(P, name, U) hipblas##P##name##StridedBatched##U
+#define WC_RESULT(status) (status)
+
+// Every product of matrices is this call: `batch` products of m x k by k x n, `pointers` where a, b, c
+// and d are arrays of pointers. `scalar` is the type of alpha and beta.
+WC_FN __wc_gemm(WC_H, hipblasOperation_t transa, hipblasOperation_t transb, int64_t m, int64_t n,
+                int64_t k, const void *alpha, const void *a, int a_type, int64_t lda,
+                int64_t stride_a, const void *b, int b_type, int64_t ldb, int64_t stride_b,
+                const void *beta, const void *c, int c_type, int64_t ldc, int64_t stride_c, void *d,
+                int64_t ldd, int64_t stride_d, int64_t batch, int pointers, int scalar,
+                unsigned scalar_bytes)
+    WC_BLAS("gemm", scalar_bytes, "iiilllspillpillspillpllli", scalar, transa, transb,
+            (long long)m, (long long)n, (long long)k, alpha, a, a_type, (long long)lda,
+            (long long)stride_a, b, b_type, (long long)ldb, (long long)stride_b, beta, c, c_type,
+            (long long)ldc, (long long)stride_c, d, (long long)ldd, (long long)stride_d,
+            (long long)batch, pointers)
+
 #include <hipblas/level_1_2.h>
 #include <hipblas/level_3.h>
+#include <hipblas/factors.h>
 #include <hipblas/extended.h>
 
+#undef WC_NAME
+#undef WC_INDEX_NAME
+#undef WC_BATCHED_NAME
+#undef WC_STRIDED_NAME
+#undef WC_RESULT
 #undef WC_BLAS
 #undef WC_H
 #undef WC_TR

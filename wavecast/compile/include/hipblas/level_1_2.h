@@ -1,63 +1,58 @@
 // Part of hipblas.h: vectors, and matrices with vectors. A macro has the functions of one type: T its
 // elements and R their parts; N is the type of sizes, `n` its letter, and U the end of the names.
+// rocblas.h includes it too: WC_NAME makes a name, WC_RESULT a status.
 
 #define WC_LEVEL_1(P, T, R, N, n, U)                                                               \
-    WC_FN hipblas##P##axpy##U(WC_H, N m, const T *alpha, const T *x, N incx, T *y, N incy)         \
+    WC_FN WC_NAME(P, axpy, U)(WC_H, N m, const T *alpha, const T *x, N incx, T *y, N incy)         \
         WC_BLAS("axpy." #P, sizeof(T), n "sp" n "p" n, m, alpha, x, incx, y, incy)                 \
-    WC_FN hipblas##P##scal##U(WC_H, N m, const T *alpha, T *x, N incx)                             \
+    WC_FN WC_NAME(P, scal, U)(WC_H, N m, const T *alpha, T *x, N incx)                             \
         WC_BLAS("scal." #P, sizeof(T), n "sp" n, m, alpha, x, incx)                                \
-    WC_FN hipblas##P##copy##U(WC_H, N m, const T *x, N incx, T *y, N incy)                         \
+    WC_FN WC_NAME(P, copy, U)(WC_H, N m, const T *x, N incx, T *y, N incy)                         \
         WC_BLAS("copy." #P, sizeof(T), n "p" n "p" n, m, x, incx, y, incy)                         \
-    WC_FN hipblas##P##swap##U(WC_H, N m, T *x, N incx, T *y, N incy)                               \
-        WC_BLAS("swap." #P, sizeof(T), n "p" n "p" n, m, x, incx, y, incy)                         \
-    WC_FN hipblasI##P##amax_any##U(WC_H, N m, const T *x, N incx, N *result)                       \
-        WC_BLAS("amax." #P, 0, "i" n "p" n "r", (int)sizeof(N), m, x, incx, result)                            \
-    WC_FN hipblasI##P##amin_any##U(WC_H, N m, const T *x, N incx, N *result)                       \
-        WC_BLAS("amin." #P, 0, "i" n "p" n "r", (int)sizeof(N), m, x, incx, result)
+    WC_FN WC_NAME(P, swap, U)(WC_H, N m, T *x, N incx, T *y, N incy)                               \
+        WC_BLAS("swap." #P, sizeof(T), n "p" n "p" n, m, x, incx, y, incy)
 #define WC_NORMS(P, RP, T, R, N, n, U)                                                             \
-    WC_FN hipblas##RP##nrm2##U(WC_H, N m, const T *x, N incx, R *result)                           \
+    WC_FN WC_NAME(RP, nrm2, U)(WC_H, N m, const T *x, N incx, R *result)                           \
         WC_BLAS("nrm2." #P, 0, n "p" n "r", m, x, incx, result)                                    \
-    WC_FN hipblas##RP##asum##U(WC_H, N m, const T *x, N incx, R *result)                           \
+    WC_FN WC_NAME(RP, asum, U)(WC_H, N m, const T *x, N incx, R *result)                           \
         WC_BLAS("asum." #P, 0, n "p" n "r", m, x, incx, result)
 #define WC_DOT(P, F, T, N, n, U)                                                                   \
-    WC_FN hipblas##P##F##U(WC_H, N m, const T *x, N incx, const T *y, N incy, T *result)           \
+    WC_FN WC_NAME(P, F, U)(WC_H, N m, const T *x, N incx, const T *y, N incy, T *result)           \
         WC_BLAS(#F "." #P, 0, n "p" n "p" n "r", m, x, incx, y, incy, result)
-#define WC_EXTREMES(P, L, T, N, U)                                                                 \
-    WC_FN hipblasI##L##amax##U(WC_H, N m, const T *x, N incx, N *result) {                         \
-        return hipblasI##P##amax_any##U(handle, m, x, incx, result);                               \
-    }                                                                                              \
-    WC_FN hipblasI##L##amin##U(WC_H, N m, const T *x, N incx, N *result) {                         \
-        return hipblasI##P##amin_any##U(handle, m, x, incx, result);                               \
-    }
+#define WC_EXTREMES(P, L, T, N, n, U)                                                              \
+    WC_FN WC_INDEX_NAME(L, amax, U)(WC_H, N m, const T *x, N incx, N *result)                      \
+        WC_BLAS("amax." #P, 0, "i" n "p" n "r", (int)sizeof(N), m, x, incx, result)                \
+    WC_FN WC_INDEX_NAME(L, amin, U)(WC_H, N m, const T *x, N incx, N *result)                      \
+        WC_BLAS("amin." #P, 0, "i" n "p" n "r", (int)sizeof(N), m, x, incx, result)
 #define WC_SCALED_BY_REAL(L, P, T, R, N, n, U)                                                     \
-    WC_FN hipblas##L##scal##U(WC_H, N m, const R *alpha, T *x, N incx)                             \
+    WC_FN WC_NAME(L, scal, U)(WC_H, N m, const R *alpha, T *x, N incx)                             \
         WC_BLAS("scal_real." #P, sizeof(T), n "hp" n, m, alpha, x, incx)
 
 #define WC_LEVEL_2(P, T, R, N, n, U)                                                               \
-    WC_FN hipblas##P##gemv##U(WC_H, WC_TR trans, N m, N k, const T *alpha, const T *a, N lda,      \
+    WC_FN WC_NAME(P, gemv, U)(WC_H, WC_TR trans, N m, N k, const T *alpha, const T *a, N lda,      \
                               const T *x, N incx, const T *beta, T *y, N incy)                     \
         WC_BLAS("gemv." #P, sizeof(T), "i" n n "sp" n "p" n "sp" n, trans, m, k, alpha, a, lda, x, \
                 incx, beta, y, incy)                                                               \
-    WC_FN hipblas##P##trmv##U(WC_H, WC_FILL uplo, WC_TR trans, WC_DIAG diag, N m, const T *a,      \
+    WC_FN WC_NAME(P, trmv, U)(WC_H, WC_FILL uplo, WC_TR trans, WC_DIAG diag, N m, const T *a,      \
                               N lda, T *x, N incx)                                                 \
         WC_BLAS("trmv." #P, 0, "iii" n "p" n "p" n, uplo, trans, diag, m, a, lda, x, incx)         \
-    WC_FN hipblas##P##trsv##U(WC_H, WC_FILL uplo, WC_TR trans, WC_DIAG diag, N m, const T *a,      \
+    WC_FN WC_NAME(P, trsv, U)(WC_H, WC_FILL uplo, WC_TR trans, WC_DIAG diag, N m, const T *a,      \
                               N lda, T *x, N incx)                                                 \
         WC_BLAS("trsv." #P, 0, "iii" n "p" n "p" n, uplo, trans, diag, m, a, lda, x, incx)
 #define WC_GER(P, F, T, N, n, U)                                                                   \
-    WC_FN hipblas##P##F##U(WC_H, N m, N k, const T *alpha, const T *x, N incx, const T *y, N incy, \
+    WC_FN WC_NAME(P, F, U)(WC_H, N m, N k, const T *alpha, const T *x, N incx, const T *y, N incy, \
                            T *a, N lda)                                                            \
         WC_BLAS(#F "." #P, sizeof(T), n n "sp" n "p" n "p" n, m, k, alpha, x, incx, y, incy, a,    \
                 lda)
 #define WC_SYMMETRIC_2(P, MV, R1, LETTER, A, R2, T, N, n, U)                                       \
-    WC_FN hipblas##P##MV##U(WC_H, WC_FILL uplo, N m, const T *alpha, const T *a, N lda,            \
+    WC_FN WC_NAME(P, MV, U)(WC_H, WC_FILL uplo, N m, const T *alpha, const T *a, N lda,            \
                             const T *x, N incx, const T *beta, T *y, N incy)                       \
         WC_BLAS(#MV "." #P, sizeof(T), "i" n "sp" n "p" n "sp" n, uplo, m, alpha, a, lda, x, incx, \
                 beta, y, incy)                                                                     \
-    WC_FN hipblas##P##R1##U(WC_H, WC_FILL uplo, N m, const A *alpha, const T *x, N incx, T *a,     \
+    WC_FN WC_NAME(P, R1, U)(WC_H, WC_FILL uplo, N m, const A *alpha, const T *x, N incx, T *a,     \
                             N lda)                                                                 \
         WC_BLAS(#R1 "." #P, sizeof(T), "i" n LETTER "p" n "p" n, uplo, m, alpha, x, incx, a, lda)  \
-    WC_FN hipblas##P##R2##U(WC_H, WC_FILL uplo, N m, const T *alpha, const T *x, N incx,           \
+    WC_FN WC_NAME(P, R2, U)(WC_H, WC_FILL uplo, N m, const T *alpha, const T *x, N incx,           \
                             const T *y, N incy, T *a, N lda)                                       \
         WC_BLAS(#R2 "." #P, sizeof(T), "i" n "sp" n "p" n "p" n, uplo, m, alpha, x, incx, y, incy, \
                 a, lda)
@@ -67,10 +62,10 @@
     WC_LEVEL_1(D, double, double, N, n, U)                                                         \
     WC_LEVEL_1(C, hipblasComplex, float, N, n, U)                                                  \
     WC_LEVEL_1(Z, hipblasDoubleComplex, double, N, n, U)                                           \
-    WC_EXTREMES(S, s, float, N, U)                                                                 \
-    WC_EXTREMES(D, d, double, N, U)                                                                \
-    WC_EXTREMES(C, c, hipblasComplex, N, U)                                                        \
-    WC_EXTREMES(Z, z, hipblasDoubleComplex, N, U)                                                  \
+    WC_EXTREMES(S, s, float, N, n, U)                                                              \
+    WC_EXTREMES(D, d, double, N, n, U)                                                             \
+    WC_EXTREMES(C, c, hipblasComplex, N, n, U)                                                     \
+    WC_EXTREMES(Z, z, hipblasDoubleComplex, N, n, U)                                               \
     WC_NORMS(S, S, float, float, N, n, U)                                                          \
     WC_NORMS(D, D, double, double, N, n, U)                                                        \
     WC_NORMS(C, Sc, hipblasComplex, float, N, n, U)                                                \
@@ -103,15 +98,15 @@ WC_VECTORS(int, "i", )
 WC_VECTORS(int64_t, "l", _64)
 
 #define WC_ROTATIONS(P, T)                                                                         \
-    WC_FN hipblas##P##rot(WC_H, int m, T *x, int incx, T *y, int incy, const T *c, const T *s)     \
+    WC_FN WC_NAME(P, rot, )(WC_H, int m, T *x, int incx, T *y, int incy, const T *c, const T *s)   \
         WC_BLAS("rot." #P, sizeof(T), "ipipiss", m, x, incx, y, incy, c, s)                        \
-    WC_FN hipblas##P##rotg(WC_H, T *a, T *b, T *c, T *s) {                                         \
+    WC_FN WC_NAME(P, rotg, )(WC_H, T *a, T *b, T *c, T *s) {                                       \
         WC_NEEDS_HANDLE                                                                            \
         T parts[4];                                                                                \
         int status = __wavecast_library(WC_CONTEXT->stream, "hipblas.rotg." #P, sizeof(T), "ssr",  \
                                         a, b, parts);                                              \
         *a = parts[0], *b = parts[1], *c = parts[2], *s = parts[3];                                \
-        return (hipblasStatus_t)status;                                                            \
+        return WC_RESULT((hipblasStatus_t)status);                                                 \
     }
 WC_ROTATIONS(S, float)
 WC_ROTATIONS(D, double)

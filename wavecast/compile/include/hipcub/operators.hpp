@@ -132,11 +132,12 @@ template <typename In, typename Offset = ptrdiff_t> struct ArgIndexInputIterator
     }
     __WC_ITERATOR(ArgIndexInputIterator, Pair)
 };
-struct DiscardOutputIterator {
+template <typename Offset = ptrdiff_t> struct DiscardOutputIterator {
     typedef ptrdiff_t difference_type;
     typedef int value_type;
     typedef void pointer, reference;
     typedef std::random_access_iterator_tag iterator_category;
+    __WC_FN DiscardOutputIterator(Offset = 0) {}
     template <typename T> __WC_FN const DiscardOutputIterator &operator=(const T &) const {
         return *this;
     }

@@ -1,4 +1,4 @@
-// The functions of rocBLAS that programs call directly most, as hipBLAS (docs/hip.md, "Libraries").
+// rocBLAS: vectors, matrices with vectors, matrices with matrices, as hipBLAS (docs/hip.md, "Libraries").
 #pragma once
 
 #include <hipblas/hipblas.h>
@@ -6,6 +6,8 @@
 typedef hipblasHandle_t rocblas_handle;
 typedef int rocblas_int;
 typedef int64_t rocblas_stride;
+typedef float rocblas_float;
+typedef double rocblas_double;
 typedef hipblasHalf rocblas_half;
 typedef hipblasBfloat16 rocblas_bfloat16;
 typedef hipblasComplex rocblas_float_complex;
@@ -52,6 +54,18 @@ WC_FN __wc_rocblas(hipblasStatus_t status) {
     if (status == HIPBLAS_STATUS_NOT_INITIALIZED) return rocblas_status_invalid_handle;
     return status ? rocblas_status_invalid_value : rocblas_status_success;
 }
+WC_LIBRARY_FN const char *rocblas_status_to_string(rocblas_status status) {
+    static const char *const names[] = {
+        "rocblas_status_success", "rocblas_status_invalid_handle",
+        "rocblas_status_not_implemented", "rocblas_status_invalid_pointer",
+        "rocblas_status_invalid_size", "rocblas_status_memory_error",
+        "rocblas_status_internal_error", "rocblas_status_perf_degraded",
+        "rocblas_status_size_query_mismatch", "rocblas_status_size_increased",
+        "rocblas_status_size_unchanged", "rocblas_status_invalid_value",
+        "rocblas_status_continue",
+    };
+    return (unsigned)status < 13 ? names[status] : "<undefined rocblas_status value>";
+}
 WC_FN rocblas_create_handle(rocblas_handle *handle) { return __wc_rocblas(hipblasCreate(handle)); }
 WC_FN rocblas_destroy_handle(rocblas_handle handle) {
     return __wc_rocblas(hipblasDestroy(handle));
@@ -65,78 +79,66 @@ WC_FN rocblas_get_stream(rocblas_handle handle, hipStream_t *stream) {
 WC_FN rocblas_set_pointer_mode(rocblas_handle handle, rocblas_pointer_mode mode) {
     return __wc_rocblas(hipblasSetPointerMode(handle, mode));
 }
+WC_FN rocblas_get_pointer_mode(rocblas_handle handle, rocblas_pointer_mode *mode) {
+    return __wc_rocblas(hipblasGetPointerMode(handle, mode));
+}
 WC_LIBRARY_FN void rocblas_initialize(void) {}
 
-#define WC_ROCBLAS_REAL(p, P, T)                                                                   \
-    WC_FN rocblas_##p##axpy(rocblas_handle h, int n, const T *alpha, const T *x, int incx, T *y,   \
-                            int incy) {                                                            \
-        return __wc_rocblas(hipblas##P##axpy(h, n, alpha, x, incx, y, incy));                      \
+#define WC_COPIES(verb, Verb)                                                                      \
+    WC_FN rocblas_##verb##_vector(int n, int bytes, const void *x, int incx, void *y, int incy) {  \
+        return __wc_rocblas(hipblas##Verb##Vector(n, bytes, x, incx, y, incy));                    \
     }                                                                                              \
-    WC_FN rocblas_##p##scal(rocblas_handle h, int n, const T *alpha, T *x, int incx) {             \
-        return __wc_rocblas(hipblas##P##scal(h, n, alpha, x, incx));                               \
+    WC_FN rocblas_##verb##_vector_async(int n, int bytes, const void *x, int incx, void *y,        \
+                                        int incy, hipStream_t stream) {                            \
+        (void)stream;                                                                              \
+        return __wc_rocblas(hipblas##Verb##Vector(n, bytes, x, incx, y, incy));                    \
     }                                                                                              \
-    WC_FN rocblas_##p##copy(rocblas_handle h, int n, const T *x, int incx, T *y, int incy) {       \
-        return __wc_rocblas(hipblas##P##copy(h, n, x, incx, y, incy));                             \
+    WC_FN rocblas_##verb##_matrix(int rows, int columns, int bytes, const void *a, int lda,        \
+                                  void *b, int ldb) {                                              \
+        return __wc_rocblas(hipblas##Verb##Matrix(rows, columns, bytes, a, lda, b, ldb));          \
     }                                                                                              \
-    WC_FN rocblas_##p##dot(rocblas_handle h, int n, const T *x, int incx, const T *y, int incy,    \
-                           T *result) {                                                            \
-        return __wc_rocblas(hipblas##P##dot(h, n, x, incx, y, incy, result));                      \
-    }                                                                                              \
-    WC_FN rocblas_##p##nrm2(rocblas_handle h, int n, const T *x, int incx, T *result) {            \
-        return __wc_rocblas(hipblas##P##nrm2(h, n, x, incx, result));                              \
-    }                                                                                              \
-    WC_FN rocblas_##p##asum(rocblas_handle h, int n, const T *x, int incx, T *result) {            \
-        return __wc_rocblas(hipblas##P##asum(h, n, x, incx, result));                              \
-    }                                                                                              \
-    WC_FN rocblas_i##p##amax(rocblas_handle h, int n, const T *x, int incx, int *result) {         \
-        return __wc_rocblas(hipblasI##p##amax(h, n, x, incx, result));                             \
-    }                                                                                              \
-    WC_FN rocblas_##p##gemv(rocblas_handle h, rocblas_operation op, int m, int n, const T *alpha,  \
-                            const T *a, int lda, const T *x, int incx, const T *beta, T *y,        \
-                            int incy) {                                                            \
-        return __wc_rocblas(                                                                       \
-            hipblas##P##gemv(h, op, m, n, alpha, a, lda, x, incx, beta, y, incy));                 \
-    }                                                                                              \
-    WC_FN rocblas_##p##ger(rocblas_handle h, int m, int n, const T *alpha, const T *x, int incx,   \
-                           const T *y, int incy, T *a, int lda) {                                  \
-        return __wc_rocblas(hipblas##P##ger(h, m, n, alpha, x, incx, y, incy, a, lda));            \
-    }                                                                                              \
-    WC_FN rocblas_##p##trsm(rocblas_handle h, rocblas_side side, rocblas_fill uplo,                \
-                            rocblas_operation op, rocblas_diagonal diag, int m, int n,             \
-                            const T *alpha, const T *a, int lda, T *b, int ldb) {                  \
-        return __wc_rocblas(                                                                       \
-            hipblas##P##trsm(h, side, uplo, op, diag, m, n, alpha, a, lda, b, ldb));               \
+    WC_FN rocblas_##verb##_matrix_async(int rows, int columns, int bytes, const void *a, int lda,  \
+                                        void *b, int ldb, hipStream_t stream) {                    \
+        (void)stream;                                                                              \
+        return __wc_rocblas(hipblas##Verb##Matrix(rows, columns, bytes, a, lda, b, ldb));          \
     }
-WC_ROCBLAS_REAL(s, S, float)
-WC_ROCBLAS_REAL(d, D, double)
+WC_COPIES(set, Set)
+WC_COPIES(get, Get)
+#undef WC_COPIES
 
-#define WC_ROCBLAS_GEMM(p, P, T)                                                                   \
-    WC_FN rocblas_##p##gemm(rocblas_handle h, rocblas_operation op_a, rocblas_operation op_b,      \
-                            int m, int n, int k, const T *alpha, const T *a, int lda, const T *b,  \
-                            int ldb, const T *beta, T *c, int ldc) {                               \
-        return __wc_rocblas(hipblas##P##gemm(h, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, beta,  \
-                                             c, ldc));                                             \
-    }                                                                                              \
-    WC_FN rocblas_##p##gemm_batched(rocblas_handle h, rocblas_operation op_a,                      \
-                                    rocblas_operation op_b, int m, int n, int k, const T *alpha,   \
-                                    const T *const a[], int lda, const T *const b[], int ldb,      \
-                                    const T *beta, T *const c[], int ldc, int batch) {             \
-        return __wc_rocblas(hipblas##P##gemmBatched(h, op_a, op_b, m, n, k, alpha, a, lda, b, ldb, \
-                                                    beta, c, ldc, batch));                         \
-    }                                                                                              \
-    WC_FN rocblas_##p##gemm_strided_batched(                                                       \
-        rocblas_handle h, rocblas_operation op_a, rocblas_operation op_b, int m, int n, int k,     \
-        const T *alpha, const T *a, int lda, rocblas_stride sa, const T *b, int ldb,               \
-        rocblas_stride sb, const T *beta, T *c, int ldc, rocblas_stride sc, int batch) {           \
-        return __wc_rocblas(hipblas##P##gemmStridedBatched(h, op_a, op_b, m, n, k, alpha, a, lda,  \
-                                                           sa, b, ldb, sb, beta, c, ldc, sc,       \
-                                                           batch));                                \
+// The functions of hipBLAS under their names in rocBLAS.
+#define WC_ROCBLAS_H(name) rocblas_h##name
+#define WC_ROCBLAS_Bf(name) rocblas_bf##name
+#define WC_ROCBLAS_S(name) rocblas_s##name
+#define WC_ROCBLAS_D(name) rocblas_d##name
+#define WC_ROCBLAS_C(name) rocblas_c##name
+#define WC_ROCBLAS_Z(name) rocblas_z##name
+#define WC_ROCBLAS_Sc(name) rocblas_sc##name
+#define WC_ROCBLAS_Dz(name) rocblas_dz##name
+#define WC_ROCBLAS_Cs(name) rocblas_cs##name
+#define WC_ROCBLAS_Zd(name) rocblas_zd##name
+#define WC_NAME(P, name, U) WC_ROCBLAS_##P(name##U)
+#define WC_INDEX_NAME(P, name, U) rocblas_i##P##name##U
+#define WC_BATCHED_NAME(P, name, U) WC_ROCBLAS_##P(name##_batched##U)
+#define WC_STRIDED_NAME(P, name, U) WC_ROCBLAS_##P(name##_strided_batched##U)
+#define WC_RESULT(status) __wc_rocblas(status)
+#define WC_H rocblas_handle handle
+#define WC_TR rocblas_operation
+#define WC_FILL rocblas_fill
+#define WC_DIAG rocblas_diagonal
+#define WC_SIDE rocblas_side
+#define WC_CONTEXT ((struct __wc_blas_context *)handle)
+#define WC_NEEDS_HANDLE if (!handle) return rocblas_status_invalid_handle;
+#define WC_BLAS(name, bytes, ...)                                                                  \
+    {                                                                                              \
+        WC_NEEDS_HANDLE                                                                            \
+        return __wc_rocblas((hipblasStatus_t)__wavecast_library(WC_CONTEXT->stream,                \
+                                                                "hipblas." name, bytes,            \
+                                                                __VA_ARGS__));                     \
     }
-WC_ROCBLAS_GEMM(h, H, rocblas_half)
-WC_ROCBLAS_GEMM(s, S, float)
-WC_ROCBLAS_GEMM(d, D, double)
-WC_ROCBLAS_GEMM(c, C, rocblas_float_complex)
-WC_ROCBLAS_GEMM(z, Z, rocblas_double_complex)
+
+#include <hipblas/level_1_2.h>
+#include <hipblas/level_3.h>
 
 WC_LIBRARY_FN int __wc_rocblas_type(rocblas_datatype type) {
     switch (type) {
@@ -177,6 +179,27 @@ WC_FN rocblas_gemm_ex(rocblas_handle h, rocblas_operation op_a, rocblas_operatio
                                            b_type, ldb, 0, beta, c, c_type, ldc, 0, d, d_type, ldd,
                                            0, 1, compute, algorithm, index, flags);
 }
+#undef WC_ROCBLAS_H
+#undef WC_ROCBLAS_Bf
+#undef WC_ROCBLAS_S
+#undef WC_ROCBLAS_D
+#undef WC_ROCBLAS_C
+#undef WC_ROCBLAS_Z
+#undef WC_ROCBLAS_Sc
+#undef WC_ROCBLAS_Dz
+#undef WC_ROCBLAS_Cs
+#undef WC_ROCBLAS_Zd
+#undef WC_NAME
+#undef WC_INDEX_NAME
+#undef WC_BATCHED_NAME
+#undef WC_STRIDED_NAME
+#undef WC_RESULT
+#undef WC_H
+#undef WC_TR
+#undef WC_FILL
+#undef WC_DIAG
+#undef WC_SIDE
+#undef WC_CONTEXT
+#undef WC_NEEDS_HANDLE
+#undef WC_BLAS
 #undef WC_FN
-#undef WC_ROCBLAS_REAL
-#undef WC_ROCBLAS_GEMM

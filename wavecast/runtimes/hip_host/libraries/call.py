@@ -45,8 +45,11 @@ class CalledFunction:
         return self.name.split(".")[2] if self.name.count(".") > 1 else ""
 
     def number(self) -> int:
-        """The next argument, an integer."""
+        """The next argument, an integer. Raises Unsupported where a program that another release
+        of wavecast has compiled passes fewer."""
         self._next += 1
+        if self._next > len(self.words):
+            raise Unsupported(f"{self.name} of a program of another release: compile it again")
         word = self.words[self._next - 1]
         return word - (1 << 64) if word >> 63 else word
 

@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from wavecast.runtimes.hip_host.libraries.call import CalledFunction, Function
+from wavecast.runtimes.hip_host.libraries.call import CalledFunction, Function, apply_operation
 from wavecast.runtimes.hip_host.libraries.elements import BY_PREFIX
 from wavecast.runtimes.hip_host.libraries.factors import lu, lu_solved
 from wavecast.runtimes.hip_host.libraries.triangles import (
@@ -18,6 +18,12 @@ from wavecast.runtimes.hip_host.libraries.triangles import (
 
 _VECTORS: Final = 202
 """HIPSOLVER_EIG_MODE_VECTOR."""
+_LEFT: Final = 141
+"""HIPSOLVER_SIDE_LEFT."""
+_TYPE_1, _TYPE_3 = 211, 213
+"""HIPSOLVER_EIG_TYPE_1 and HIPSOLVER_EIG_TYPE_3."""
+_BY_VALUE, _BY_INDEX = 222, 223
+"""HIPSOLVER_EIG_RANGE_V and HIPSOLVER_EIG_RANGE_I."""
 
 
 def _report(call: CalledFunction, address: int, value: int) -> None:
@@ -113,20 +119,127 @@ def gesvd(call: CalledFunction) -> None:
     _report(call, info, 0)
 
 
-def syevd(call: CalledFunction) -> None:
-    """Eigenvalues of a symmetric or Hermitian matrix, least first; a gets the vectors."""
+def _reflected(reflectors: np.ndarray, tau: np.ndarray, c: np.ndarray) -> np.ndarray:
+    """Q c, by the reflectors below the diagonal of a QR factorisation [m, k], their factors [k] and
+    c [m, n]."""
+    for column in reversed(range(len(tau))):
+        v = reflectors[column:, column].copy()
+        v[0] = 1
+        c[column:] -= tau[column] * np.outer(v, v.conj() @ c[column:])
+    return c
+
+
+def orgqr(call: CalledFunction) -> None:
+    """The first columns of Q, in place of the reflectors."""
     element = BY_PREFIX[call.kind]
-    mode, fill, n, at, leading, w_at, info = call.numbers(7)
+    m, n, count, at, leading, tau_at, info = call.numbers(7)
+    a = call.matrix(at, m, n, leading, element)
+    tau = call.array(tau_at, count, element)
+    a[...] = _reflected(a[:, :count], tau, np.eye(m, n, dtype=a.dtype))
+    _report(call, info, 0)
+
+
+def ormqr(call: CalledFunction) -> None:
+    """op(Q) c or c op(Q)."""
+    element = BY_PREFIX[call.kind]
+    side, operation, m, n, count, a_at, lda, tau_at, c_at, ldc, info = call.numbers(11)
+    order = m if side == _LEFT else n
+    a, tau = call.matrix(a_at, order, count, lda, element), call.array(tau_at, count, element)
+    q = apply_operation(_reflected(a, tau, np.eye(order, dtype=a.dtype)), operation)
+    c = call.matrix(c_at, m, n, ldc, element)
+    c[...] = q @ c if side == _LEFT else c @ q
+    _report(call, info, 0)
+
+
+def gels(call: CalledFunction) -> bytes:
+    """Least squares: x of the least |a x - b|. Returns the iterations, of which there are none."""
+    element = BY_PREFIX[call.kind]
+    m, n, columns, a_at, lda, b_at, ldb, x_at, ldx, info = call.numbers(10)
+    a, b = call.matrix(a_at, m, n, lda, element), call.matrix(b_at, m, columns, ldb, element)
+    solution, _, rank, _ = np.linalg.lstsq(a, b, rcond=None)
+    call.matrix(x_at, n, columns, ldx, element)[...] = solution
+    _report(call, info, 0 if rank == min(m, n) else int(rank) + 1)
+    return np.int32(0).tobytes()
+
+
+def syevd(call: CalledFunction) -> None:
+    """Eigenvalues of symmetric or Hermitian matrices, least first; a gets the vectors. Those of a
+    batch follow each other."""
+    element = BY_PREFIX[call.kind]
+    mode, fill, n, at, leading, w_at, info, batch = call.numbers(8)
+    for index in range(batch):
+        first = at + index * n * leading * element.stored.itemsize
+        a = call.matrix(first, n, n, leading, element)
+        values, vectors = np.linalg.eigh(symmetric(a, fill, hermitian=True))
+        call.array(w_at, batch * n, element.real)[index * n : (index + 1) * n] = values
+        if mode == _VECTORS:
+            a[...] = vectors
+    call.integers(info, batch)[...] = 0
+
+
+def syevdx(call: CalledFunction) -> bytes:
+    """The eigenvalues of a range, by value (lower, upper] or by index from 1 on. Returns how many;
+    the first columns of a get their vectors."""
+    element = BY_PREFIX[call.kind]
+    mode, selection, fill, n, at, leading = call.numbers(6)
+    lower, upper = call.real(), call.real()
+    first, last, w_at, info = call.numbers(4)
     a = call.matrix(at, n, n, leading, element)
     values, vectors = np.linalg.eigh(symmetric(a, fill, hermitian=True))
+    chosen = np.ones(n, bool)
+    if selection == _BY_VALUE:
+        chosen = (values > lower) & (values <= upper)
+    elif selection == _BY_INDEX:
+        chosen = (np.arange(1, n + 1) >= first) & (np.arange(1, n + 1) <= last)
+    count = int(chosen.sum())
+    call.array(w_at, n, element.real)[:count] = values[chosen]
+    if mode == _VECTORS:
+        a[:, :count] = vectors[:, chosen]
+    _report(call, info, 0)
+    return np.int32(count).tobytes()
+
+
+def sygvd(call: CalledFunction) -> None:
+    """Eigenvalues of a x = w b x (type 1), a b x = w x (2) or b a x = w x (3), b positive. a gets
+    the vectors, b its Cholesky factor; info is n + the first minor of b that is not positive."""
+    element = BY_PREFIX[call.kind]
+    kind, mode, fill, n, a_at, lda, b_at, ldb, w_at, info = call.numbers(10)
+    a, b = (call.matrix(at, n, n, leading, element) for at, leading in ((a_at, lda), (b_at, ldb)))
+    whole_b = symmetric(b, fill, hermitian=True)
+    if minor := _first_not_positive(whole_b):
+        _report(call, info, n + minor)
+        return
+    whole, factor = symmetric(a, fill, hermitian=True), np.linalg.cholesky(whole_b)
+    adjoint = factor.conj().T
+    if kind == _TYPE_1:
+        half = solve_triangular(factor, whole)
+        reduced = solve_triangular(factor, half.conj().T).conj().T
+    else:
+        reduced = adjoint @ whole @ factor
+    values, vectors = np.linalg.eigh(reduced)
     call.array(w_at, n, element.real)[...] = values
     if mode == _VECTORS:
-        a[...] = vectors
+        a[...] = factor @ vectors if kind == _TYPE_3 else solve_triangular(adjoint, vectors)
+    write_triangle(b, adjoint if fill == UPPER else factor, fill, hermitian=False)
     _report(call, info, 0)
 
 
 FUNCTIONS: dict[str, Function] = {
-    function.__name__: function for function in (potrf, potrs, getrf, getrs, geqrf, gesvd, syevd)
+    function.__name__: function
+    for function in (
+        potrf,
+        potrs,
+        getrf,
+        getrs,
+        geqrf,
+        orgqr,
+        ormqr,
+        gels,
+        gesvd,
+        syevd,
+        syevdx,
+        sygvd,
+    )
 }
 """By the name of the function without library and type."""
 
