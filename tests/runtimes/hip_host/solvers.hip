@@ -3,6 +3,7 @@
 #include <hipsolver/hipsolver.h>
 #include <hipsparse/hipsparse.h>
 #include <rocblas/rocblas.h>
+#include <rocsolver/rocsolver.h>
 
 #include <cmath>
 #include <cstdio>
@@ -358,6 +359,21 @@ static void rocblas() {
     rocblas_dtrmm(handle, rocblas_side_left, rocblas_fill_upper, rocblas_operation_none,
                   rocblas_diagonal_non_unit, 2, 1, &two, matrix, 2, by, 2, out, 2);
     expect(host(out, 2) == std::vector<double>{6, 6}, "trmm");
+    std::vector<double> square{0, 2, 1, 1, 1, 0, 3, 0, 2};
+    double *inverse = device(square), *w = device(std::vector<double>(4));
+    int *pivots = device(std::vector<int>(3)), *info = device(std::vector<int>(2));
+    rocsolver_dgetrf(handle, 3, 3, inverse, 3, pivots, info);
+    rocsolver_dgetri(handle, 3, inverse, 3, pivots, info);
+    expect(all_near(product(square, host(inverse, 9), 3), {1, 0, 0, 0, 1, 0, 0, 0, 1}), "inverse");
+    std::vector<double> two_by_two{2, 1, 1, 2, 3, 0, 0, 5};
+    double *each = device(two_by_two);
+    double **both = device(std::vector<double *>{each + 4, each});
+    rocsolver_dsyevd_batched(handle, rocblas_evect_none, rocblas_fill_lower, 2, both, 2, w, 2,
+                             nullptr, 0, info, 2);
+    expect(all_near(host(w, 4), {3, 5, 1, 3}), "eigenvalues where pointers say");
+    rocsolver_dsyev_strided_batched(handle, rocblas_evect_original, rocblas_fill_upper, 2, each, 2,
+                                    4, w, 2, nullptr, 0, info, 2);
+    expect(all_near(host(w, 4), {1, 3, 3, 5}), "eigenvalues at distances");
     expect(!strcmp(rocblas_status_to_string(rocblas_status_invalid_size),
                    "rocblas_status_invalid_size"), "the name of a status");
     rocblas_destroy_handle(handle);

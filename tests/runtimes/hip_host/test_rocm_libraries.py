@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.hip, pytest.mark.torch]
 SOURCE = """
 int hipblasSscal(void *, int, const float *, float *, int);
 int hipblasCreate(void **);
-int rocsolver_sgetrf(int);
+int rocfft_setup(int);
 int rocblas_create_handle(void **);
 int rocblas_sscal(void *, int, const float *, float *, int);
 int roctxMarkA(const char *);
@@ -25,7 +25,7 @@ int scaled(float *x, int n) {
     by = 2;
     return rocblas_create_handle(&handle) || rocblas_sscal(handle, n, &by, x, 1);
 }
-int factored(void) { return rocsolver_sgetrf(1); }
+int factored(void) { return rocfft_setup(1); }
 """
 SCRIPT = """
 import ctypes, sys, torch, wavecast
@@ -76,7 +76,7 @@ def test_functions_of_the_host_and_names_of_others(tmp_path: Path) -> None:
     for name, functions in (
         ("libhipblas.so.3", ("hipblasSscal", "hipblasCreate")),
         ("librocblas.so.5", ("rocblas_create_handle", "rocblas_sscal")),
-        ("librocsolver.so.0", ("rocsolver_sgetrf",)),
+        ("librocfft.so.0", ("rocfft_setup",)),
         ("libroctx64.so.4", ("roctxMarkA",)),
     ):
         source = tmp_path / f"{name}.c"
@@ -91,4 +91,4 @@ def test_functions_of_the_host_and_names_of_others(tmp_path: Path) -> None:
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
     assert lines[0] == "0 [0.0, 6.0, 12.0, 18.0]", result.stderr
-    assert "rocsolver_sgetrf is not supported" in lines[1]
+    assert "rocfft_setup is not supported" in lines[1]

@@ -24,8 +24,11 @@ from wavecast.runtimes.hip_host.library import runtime_folder, unsupported_funct
 
 _HEADERS: Final = {
     name: f"{name}/{name}.h"
-    for name in ("hipblas", "hipblaslt", "hipfft", "hiprand", "hipsolver", "hipsparse", "rocblas")
-}
+    for name in (
+        "hipblas", "hipblaslt", "hipfft", "hiprand", "hipsolver", "hipsparse", "rocblas",
+        "rocsolver",
+    )
+}  # fmt: skip
 """Library -> the header with its functions."""
 _VERSIONS: Final = {"roctx64": ("ROCTX_4.1",), "roctracer64": ("ROCTRACER_4.0", "ROCTRACER_4.1")}
 """Library -> the versions of its symbols, where they have one."""

@@ -182,7 +182,7 @@ WC_COPIES(Get, hipMemcpyDeviceToHost)
 
 // Every product of matrices is this call: `batch` products of m x k by k x n, `pointers` where a, b, c
 // and d are arrays of pointers. `scalar` is the type of alpha and beta.
-WC_FN __wc_gemm(WC_H, hipblasOperation_t transa, hipblasOperation_t transb, int64_t m, int64_t n,
+WC_FN __wc_gemm(WC_H, int transa, int transb, int64_t m, int64_t n,
                 int64_t k, const void *alpha, const void *a, int a_type, int64_t lda,
                 int64_t stride_a, const void *b, int b_type, int64_t ldb, int64_t stride_b,
                 const void *beta, const void *c, int c_type, int64_t ldc, int64_t stride_c, void *d,

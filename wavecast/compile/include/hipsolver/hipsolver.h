@@ -130,14 +130,15 @@ WC_FN hipsolverDnSetStream(WC_H, hipStream_t stream) { return hipsolverSetStream
     WC_FN hipsolver##Dn##P##name##j(WC_H, hipsolverEigMode_t mode, hipsolverFillMode_t uplo,       \
                                     int n, T *a, int lda, R *w, T *, int, int *info,               \
                                     hipsolverSyevjInfo_t)                                          \
-        WC_SOLVER("syevd." #P, "iiipippi", mode, uplo, n, a, lda, w, info, 1)                      \
+        WC_SOLVER("syevd." #P, "iiipippilli", mode, uplo, n, a, lda, w, info, 1, 0LL, 0LL, 0)   \
     WC_FN hipsolver##Dn##P##name##jBatched_bufferSize(                                             \
         WC_H, hipsolverEigMode_t, hipsolverFillMode_t, int, const T *, int, const R *, int *count, \
         hipsolverSyevjInfo_t, int) WC_WORK                                                         \
     WC_FN hipsolver##Dn##P##name##jBatched(WC_H, hipsolverEigMode_t mode,                          \
                                            hipsolverFillMode_t uplo, int n, T *a, int lda, R *w,   \
                                            T *, int, int *info, hipsolverSyevjInfo_t, int batch)   \
-        WC_SOLVER("syevd." #P, "iiipippi", mode, uplo, n, a, lda, w, info, batch)                  \
+        WC_SOLVER("syevd." #P, "iiipippilli", mode, uplo, n, a, lda, w, info, batch,            \
+                  (long long)n * lda, (long long)n, 0)                                             \
     WC_FN hipsolver##Dn##P##name##dx_bufferSize(                                                   \
         WC_H, hipsolverEigMode_t, hipsolverEigRange_t, hipsolverFillMode_t, int, const T *, int,   \
         R, R, int, int, int *, const R *, int *count) WC_WORK                                      \
@@ -165,7 +166,7 @@ WC_FN hipsolverDnSetStream(WC_H, hipStream_t stream) { return hipsolverSetStream
                                               const T *, int, const R *, int *count) WC_WORK       \
     WC_FN hipsolver##Dn##P##name##d(WC_H, hipsolverEigMode_t mode, hipsolverFillMode_t uplo, int n, \
                                  T *a, int lda, R *w, T *, int, int *info)                         \
-        WC_SOLVER("syevd." #P, "iiipippi", mode, uplo, n, a, lda, w, info, 1)
+        WC_SOLVER("syevd." #P, "iiipippilli", mode, uplo, n, a, lda, w, info, 1, 0LL, 0LL, 0)
 #define WC_ORTHOGONAL(Dn, P, make, multiply, T)                                                    \
     WC_FN hipsolver##Dn##P##make##_bufferSize(WC_H, int, int, int, const T *, int, const T *,      \
                                               int *count) WC_WORK                                  \

@@ -21,19 +21,19 @@ typedef enum rocblas_status_ {
     rocblas_status_size_unchanged = 10, rocblas_status_invalid_value = 11,
     rocblas_status_continue = 12
 } rocblas_status;
-typedef hipblasOperation_t rocblas_operation;
-static const rocblas_operation rocblas_operation_none = HIPBLAS_OP_N,
-                               rocblas_operation_transpose = HIPBLAS_OP_T,
-                               rocblas_operation_conjugate_transpose = HIPBLAS_OP_C;
-typedef hipblasFillMode_t rocblas_fill;
-static const rocblas_fill rocblas_fill_upper = HIPBLAS_FILL_MODE_UPPER,
-                          rocblas_fill_lower = HIPBLAS_FILL_MODE_LOWER;
-typedef hipblasDiagType_t rocblas_diagonal;
-static const rocblas_diagonal rocblas_diagonal_non_unit = HIPBLAS_DIAG_NON_UNIT,
-                              rocblas_diagonal_unit = HIPBLAS_DIAG_UNIT;
-typedef hipblasSideMode_t rocblas_side;
-static const rocblas_side rocblas_side_left = HIPBLAS_SIDE_LEFT,
-                          rocblas_side_right = HIPBLAS_SIDE_RIGHT;
+typedef enum rocblas_operation_ {
+    rocblas_operation_none = 111, rocblas_operation_transpose = 112,
+    rocblas_operation_conjugate_transpose = 113
+} rocblas_operation;
+typedef enum rocblas_fill_ {
+    rocblas_fill_upper = 121, rocblas_fill_lower = 122, rocblas_fill_full = 123
+} rocblas_fill;
+typedef enum rocblas_diagonal_ {
+    rocblas_diagonal_non_unit = 131, rocblas_diagonal_unit = 132
+} rocblas_diagonal;
+typedef enum rocblas_side_ {
+    rocblas_side_left = 141, rocblas_side_right = 142, rocblas_side_both = 143
+} rocblas_side;
 typedef enum rocblas_datatype_ {
     rocblas_datatype_f16_r = 150, rocblas_datatype_f32_r = 151, rocblas_datatype_f64_r = 152,
     rocblas_datatype_f32_c = 154, rocblas_datatype_f64_c = 155, rocblas_datatype_i8_r = 160,
@@ -44,9 +44,9 @@ typedef enum rocblas_gemm_algo_ {
     rocblas_gemm_algo_standard = 0, rocblas_gemm_algo_solution_index = 1
 } rocblas_gemm_algo;
 typedef enum rocblas_gemm_flags_ { rocblas_gemm_flags_none = 0 } rocblas_gemm_flags;
-typedef hipblasPointerMode_t rocblas_pointer_mode;
-static const rocblas_pointer_mode rocblas_pointer_mode_host = HIPBLAS_POINTER_MODE_HOST,
-                                  rocblas_pointer_mode_device = HIPBLAS_POINTER_MODE_DEVICE;
+typedef enum rocblas_pointer_mode_ {
+    rocblas_pointer_mode_host = 0, rocblas_pointer_mode_device = 1
+} rocblas_pointer_mode;
 
 #define WC_FN WC_LIBRARY_FN rocblas_status
 
@@ -77,10 +77,10 @@ WC_FN rocblas_get_stream(rocblas_handle handle, hipStream_t *stream) {
     return __wc_rocblas(hipblasGetStream(handle, stream));
 }
 WC_FN rocblas_set_pointer_mode(rocblas_handle handle, rocblas_pointer_mode mode) {
-    return __wc_rocblas(hipblasSetPointerMode(handle, mode));
+    return __wc_rocblas(hipblasSetPointerMode(handle, (hipblasPointerMode_t)mode));
 }
 WC_FN rocblas_get_pointer_mode(rocblas_handle handle, rocblas_pointer_mode *mode) {
-    return __wc_rocblas(hipblasGetPointerMode(handle, mode));
+    return __wc_rocblas(hipblasGetPointerMode(handle, (hipblasPointerMode_t *)mode));
 }
 WC_LIBRARY_FN void rocblas_initialize(void) {}
 

@@ -18,6 +18,8 @@ from wavecast.runtimes.hip_host.libraries.triangles import (
 
 _VECTORS: Final = 202
 """HIPSOLVER_EIG_MODE_VECTOR."""
+_NOT_TRANSPOSED: Final = 111
+"""HIPSOLVER_OP_N."""
 _LEFT: Final = 141
 """HIPSOLVER_SIDE_LEFT."""
 _TYPE_1, _TYPE_3 = 211, 213
@@ -27,7 +29,9 @@ _BY_VALUE, _BY_INDEX = 222, 223
 
 
 def _report(call: CalledFunction, address: int, value: int) -> None:
-    call.integers(address, 1)[0] = value
+    """Store a status, where the function has an argument for it."""
+    if address:
+        call.integers(address, 1)[0] = value
 
 
 def potrf(call: CalledFunction) -> None:
@@ -87,6 +91,18 @@ def getrs(call: CalledFunction) -> None:
     b = call.matrix(b_at, n, columns, ldb, element)
     b[...] = lu_solved(call.matrix(a_at, n, n, lda, element), pivots, b, operation)
     _report(call, info, 0)
+
+
+def getri(call: CalledFunction) -> None:
+    """The inverse, in place of LU factors; info is the first pivot that is 0."""
+    element = BY_PREFIX[call.kind]
+    n, at, leading, pivots_at, info = call.numbers(5)
+    a = call.matrix(at, n, n, leading, element)
+    zeros = np.flatnonzero(np.diagonal(a) == 0)
+    if not zeros.size:
+        pivots = call.integers(pivots_at, n)
+        a[...] = lu_solved(a, pivots, np.eye(n, dtype=a.dtype), _NOT_TRANSPOSED)
+    _report(call, info, int(zeros[0]) + 1 if zeros.size else 0)
 
 
 def geqrf(call: CalledFunction) -> None:
@@ -164,14 +180,15 @@ def gels(call: CalledFunction) -> bytes:
 
 def syevd(call: CalledFunction) -> None:
     """Eigenvalues of symmetric or Hermitian matrices, least first; a gets the vectors. Those of a
-    batch follow each other."""
+    batch are at equal distances, or where pointers say."""
     element = BY_PREFIX[call.kind]
-    mode, fill, n, at, leading, w_at, info, batch = call.numbers(8)
-    for index in range(batch):
-        first = at + index * n * leading * element.stored.itemsize
-        a = call.matrix(first, n, n, leading, element)
+    mode, fill, n, at, leading, w_at, info, batch, a_step, w_step, pointers = call.numbers(11)
+    addresses = call.batch(at, a_step, batch, pointers, element.stored.itemsize)
+    w = call.array(w_at, (batch - 1) * w_step + n, element.real)
+    for index, address in enumerate(addresses):
+        a = call.matrix(address, n, n, leading, element)
         values, vectors = np.linalg.eigh(symmetric(a, fill, hermitian=True))
-        call.array(w_at, batch * n, element.real)[index * n : (index + 1) * n] = values
+        w[index * w_step : index * w_step + n] = values
         if mode == _VECTORS:
             a[...] = vectors
     call.integers(info, batch)[...] = 0
@@ -231,6 +248,7 @@ FUNCTIONS: dict[str, Function] = {
         potrs,
         getrf,
         getrs,
+        getri,
         geqrf,
         orgqr,
         ormqr,
