@@ -84,7 +84,8 @@ def test_reductions(target: str) -> None:
     largest, least = np.full(2, -np.inf, np.float32), np.full(2, np.inf)
     total = np.zeros(1, np.float32)
     _kernels(target)["reductions"](1, COUNT, largest, least, total, x)
-    assert (largest == x.max()).all() and (least == x.min()).all()
+    assert (largest == x.max()).all()
+    assert (least == x.min()).all()
     assert total[0] == COUNT / 2
 
 

@@ -77,6 +77,20 @@ def test_a_shared_library_launches_in_the_process_that_loads_it(source: Path) ->
         assert torch.equal(x, 2 * torch.arange(64.0))
 
 
+def test_a_static_library_has_its_kernels_where_it_is_linked(source: Path) -> None:
+    torch = pytest.importorskip("torch")
+    source.write_text(SOURCE + "void launch(float *x) { twice<<<1, 64>>>(x); }\n")
+    caller = source.with_name("caller.cpp")
+    caller.write_text('void launch(float *); extern "C" void call(float *x) { launch(x); }\n')
+    target = ["-fPIC", "--offload-arch=gfx942"]
+    drive(["--emit-static-lib", *target, str(source), "-o", "libtwice.a"])
+    drive(["--shared", *target, str(caller), "-L.", "-ltwice", "-o", "libcaller.so"])
+    with wavecast.device("gfx942"):
+        x = torch.arange(64.0, device="cuda")
+        ctypes.CDLL(str(Path("libcaller.so").resolve())).call(ctypes.c_void_p(x.data_ptr()))
+        assert torch.equal(x, 2 * torch.arange(64.0))
+
+
 def test_a_code_object_has_one_source(source: Path) -> None:
     with pytest.raises(UsageError, match="one source"):
         drive(["--genco", str(source), str(source)])

@@ -178,6 +178,25 @@ def link(
     raise CompileError(what, log=log)
 
 
+def archive(objects: Sequence[str | Path]) -> bytes:
+    """A static library of object files. Raises MissingTool without an archiver, CompileError with
+    what it says."""
+    tools = toolchain.find()
+    if tools.name == "ziglang":
+        archiver: tuple[str, ...] = (tools.compiler[0], "ar")
+    else:
+        program = process.find_program(("llvm-ar", "ar"))
+        if program is None:
+            raise MissingTool("no archiver", hint="install llvm-ar or ar")
+        archiver = (program,)
+    with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
+        output = Path(folder) / "library.a"
+        compilation = process.run([*archiver, "rcs", output, *objects])
+        if compilation.status or not output.is_file():
+            raise CompileError("the static library cannot be written", log=compilation.log)
+        return output.read_bytes()
+
+
 def shared_library(sources: Sequence[Path], output: Path, versions: Path, *, include: Path) -> None:
     """Compile C sources with HIP's host headers, and those of the folder `include`, to a shared
     library named `SONAME`, whose symbols have the `versions` of a version script. Raises
@@ -310,6 +329,7 @@ def make_bundle(binary: bytes, target: str) -> bytes:
 __all__ = [
     "LIBRARY",
     "SONAME",
+    "archive",
     "compile_c",
     "compile_device",
     "compile_object",

@@ -428,6 +428,18 @@ static int devices() {
     OK(hipGetDeviceProperties(&properties, 0));
     OK(hipDeviceGetAttribute(&value, hipDeviceAttributeMultiprocessorCount, 0));
     NEED(value == properties.multiProcessorCount);
+    // Numbers of ROCm's hip_runtime_api.h, which programs in other languages repeat.
+    static_assert(hipDeviceAttributeGlobalL1CacheSupported == 14, "");
+    static_assert(hipDeviceAttributeMaxThreadsDim == 55, "");
+    static_assert(hipDeviceAttributeMultiprocessorCount == 63, "");
+    static_assert(hipDeviceAttributeIsLargeBar == 10011, "");
+    static_assert(hipDeviceAttributeWallClockRate == 10017, "");
+    OK(hipDeviceGetAttribute(&can, hipDeviceAttributeGlobalL1CacheSupported, 0));
+    NEED(can == 1);
+    OK(hipDeviceGetAttribute(&can, hipDeviceAttributePhysicalMultiProcessorCount, 0));
+    NEED(can == value);
+    OK(hipDeviceGetAttribute(&can, hipDeviceAttributeImageSupport, 0));
+    NEED(can == 0);
     NEED(warpSize == properties.warpSize);
     NEED(hipSetDevice(count) == hipErrorInvalidDevice);
     printf("%d of %s: %s, %d CUs, wave %d, %zu bytes\n", count, properties.gcnArchName,

@@ -50,6 +50,7 @@ class _CommandLine:
     output: Path | None = None
     compile_only: bool = False
     device_only: bool = False
+    static_library: bool = False
     bundled: bool = True
     """Whether code objects are written as offload bundles, which modules load as well."""
     language: str = ""
@@ -85,6 +86,9 @@ def drive(arguments: Sequence[str]) -> int:
         for number, source in enumerate(command_line.sources):
             objects.append(_compile(source, command_line, target, Path(folder) / f"{number}.o"))
         output = command_line.output or Path("a.out")
+        if command_line.static_library:
+            files.write_atomic(output, hip_program.archive([*objects, *command_line.objects]))
+            return 0
         flags = [*command_line.objects, *command_line.linked]
         hip_program.link(objects, output, runtime_folder(), flags, target)
     return 0
@@ -118,6 +122,8 @@ def _parse(arguments: list[str]) -> _CommandLine:
             command_line.device_only = True
         elif word in _BUNDLED:
             command_line.bundled = _BUNDLED[word]
+        elif word == "--emit-static-lib":
+            command_line.static_library = True
         elif word == "-c":
             command_line.compile_only = True
         elif word == "-o":

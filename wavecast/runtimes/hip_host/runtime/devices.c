@@ -28,6 +28,7 @@ static void set_constant_properties(hipDeviceProp_t *p) {
     p->sharedMemPerMultiprocessor = p->maxSharedMemoryPerMultiProcessor = p->sharedMemPerBlock;
     p->sharedMemPerBlockOptin = p->sharedMemPerBlock;
     p->concurrentKernels = p->canMapHostMemory = p->unifiedAddressing = p->managedMemory = 1;
+    p->globalL1CacheSupported = p->localL1CacheSupported = 1;
     p->concurrentManagedAccess = p->cooperativeLaunch = p->memoryPoolsSupported = 1;
     p->directManagedMemAccessFromHost = p->hostRegisterSupported = p->isLargeBar = 1;
     p->hostNativeAtomicSupported = p->streamPrioritiesSupported = p->asyncEngineCount = 1;
@@ -173,6 +174,40 @@ API hipError_t hipDeviceGetAttribute(int *value, hipDeviceAttribute_t attribute,
         ATTRIBUTE(ClockInstructionRate, clockInstructionRate)
         ATTRIBUTE(WallClockRate, clockInstructionRate)
         ATTRIBUTE(IsLargeBar, isLargeBar)
+        ATTRIBUTE(AccessPolicyMaxWindowSize, accessPolicyMaxWindowSize)
+        ATTRIBUTE(AsicRevision, asicRevision)
+        ATTRIBUTE(CanUseHostPointerForRegisteredMem, canUseHostPointerForRegisteredMem)
+        ATTRIBUTE(ComputePreemptionSupported, computePreemptionSupported)
+        ATTRIBUTE(CooperativeMultiDeviceUnmatchedBlockDim, cooperativeMultiDeviceUnmatchedBlockDim)
+        ATTRIBUTE(CooperativeMultiDeviceUnmatchedFunc, cooperativeMultiDeviceUnmatchedFunc)
+        ATTRIBUTE(CooperativeMultiDeviceUnmatchedGridDim, cooperativeMultiDeviceUnmatchedGridDim)
+        ATTRIBUTE(CooperativeMultiDeviceUnmatchedSharedMem, cooperativeMultiDeviceUnmatchedSharedMem)
+        ATTRIBUTE(GlobalL1CacheSupported, globalL1CacheSupported)
+        ATTRIBUTE(IsMultiGpuBoard, isMultiGpuBoard)
+        ATTRIBUTE(LocalL1CacheSupported, localL1CacheSupported)
+        ATTRIBUTE(LuidDeviceNodeMask, luidDeviceNodeMask)
+        ATTRIBUTE(MaxSurface1D, maxSurface1D)
+        ATTRIBUTE(MaxTexture1DLinear, maxTexture1DLinear)
+        ATTRIBUTE(MaxTexture1DMipmap, maxTexture1DMipmap)
+        ATTRIBUTE(MaxTexture1DWidth, maxTexture1D)
+        ATTRIBUTE(MaxTexture2DHeight, maxTexture2D[1])
+        ATTRIBUTE(MaxTexture2DWidth, maxTexture2D[0])
+        ATTRIBUTE(MaxTexture3DDepth, maxTexture3D[2])
+        ATTRIBUTE(MaxTexture3DHeight, maxTexture3D[1])
+        ATTRIBUTE(MaxTexture3DWidth, maxTexture3D[0])
+        ATTRIBUTE(MaxTextureCubemap, maxTextureCubemap)
+        ATTRIBUTE(MemoryPoolSupportedHandleTypes, memoryPoolSupportedHandleTypes)
+        ATTRIBUTE(MultiGpuBoardGroupID, multiGpuBoardGroupID)
+        ATTRIBUTE(PageableMemoryAccessUsesHostPageTables, pageableMemoryAccessUsesHostPageTables)
+        ATTRIBUTE(PersistingL2CacheMaxSize, persistingL2CacheMaxSize)
+        ATTRIBUTE(PhysicalMultiProcessorCount, multiProcessorCount)
+        ATTRIBUTE(ReservedSharedMemPerBlock, reservedSharedMemPerBlock)
+        ATTRIBUTE(SurfaceAlignment, surfaceAlignment)
+        case hipDeviceAttributeDeviceOverlap: *value = p->asyncEngineCount > 0; break;
+        case hipDeviceAttributeHostRegisterSupported:
+        case hipDeviceAttributeFineGrainSupport:
+        case hipDeviceAttributeVirtualMemoryManagementSupported: *value = 1; break;
+        case hipDeviceAttributeImageSupport: *value = 0; break;
         case hipDeviceAttributePciBusId: *value = device + 1; break;
         default: return leave(hipErrorInvalidValue);
     }
