@@ -19,7 +19,7 @@ from wavecast.perfmodel.ops.gemm.tiles import GemmSizes, OperandFormats, demand,
 from wavecast.perfmodel.ops.sizes import check_options, parse_sizes, truth, whole
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.perfmodel.solve import Bounds, solve
-from wavecast.perfmodel.timing import TIMINGS, measurement_time
+from wavecast.perfmodel.timing import TIMINGS, WARM, measurement_time
 
 FAMILY = "gemm"
 _OPTIONS = (
@@ -242,9 +242,13 @@ def bounds(
     constants: Mapping[str, float],
     sizes: GemmSizes | None = None,
 ) -> Bounds:
-    """The times of configurations; `sizes` stands for those of many problems of one kind."""
-    workgroup_demand = demand(sizes or problem.sizes, problem.operands, tiles, chip, constants)
-    return solve(workgroup_demand, chip, constants)
+    """The times of configurations; `sizes` stands for those of many problems of one kind, timed
+    with cold operands. Warm ones come from the memory-side cache that they fit into."""
+    asked = demand(sizes or problem.sizes, problem.operands, tiles, chip, constants)
+    if problem.timing in WARM and asked.read + asked.written <= chip.mall_bytes:
+        cache = chip.mall_bandwidth or constants["mall_rate"] * chip.hbm_peak
+        chip = replace(chip, hbm_peak=cache)
+    return solve(asked, chip, constants)
 
 
 def operands(problem: Gemm) -> OperandFormats:

@@ -121,7 +121,12 @@ def demand(
         workgroups=outputs * splits,
         resident=resident,
         dtype=dtype,
-        matrix=2.0 * elements * inner / rate / np.where(described, 1.0, constants["unaligned"]),
+        matrix=2.0
+        * elements
+        * inner
+        / rate
+        / np.where(described, 1.0, constants["unaligned"])
+        * tiles.filled(constants),
         serial=tiles.per_library(constants, "serial") * _exposure(operands.waves, constants),
         vector=_vector(operands, elements, columns, inner, constants) / chip.vector_flops,
         lds=through_lds * inner,
