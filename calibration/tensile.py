@@ -36,7 +36,7 @@ SHARED: Final = (
 as they are."""
 DRAWN: Final = 60
 """Problems of a chip that the fit sees."""
-LEAST: Final = 20
+LEAST: Final = 30
 """Problems that a chip needs."""
 ROUNDS: Final = 2
 

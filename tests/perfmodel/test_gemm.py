@@ -249,6 +249,16 @@ def test_main_loops_of_rocblas_on_rdna_keep_the_pipes_busy() -> None:
     assert 36e12 < rate < 43.5e12
 
 
+def test_bytes_that_are_not_along_k_are_read_one_by_one() -> None:
+    def time(layout: str, dtype: str) -> float:
+        options = {"library": "tensile", "tile": "128x128x128", "transposed": layout}
+        return seconds(gemm("4096x4096x4096", dtype=dtype, **options), "mi300x")
+
+    assert time("TN", "fp8") < time("NN", "fp8") < time("NT", "fp8")
+    assert time("TT", "fp8") == pytest.approx(time("NN", "fp8"))
+    assert time("NT", "bf16") == pytest.approx(time("TN", "bf16"))
+
+
 def test_published_time_of_an_mlp_on_a100():
     """Liger's benchmark of a LLaMA MLP: 65,536 tokens, forward 72.6 ms, backward 141 ms."""
     device = arch.load("a100")

@@ -81,6 +81,7 @@ def _op(row: Mapping[str, Any], dtype: str) -> Gemm:
         dtype=dtype,
         out=canonical(str(row["dtype_out"])),
         scaling="none",
+        transposed=f"{row['transA']}{row['transB']}",
         library=library,
         tile=(int(tile[1]), int(tile[2]), int(int(tile[3]) * size)) if tile else None,
         splits=int(splits[1]) if splits and tile else 0,

@@ -40,7 +40,7 @@ class Gemm(Op):
 
     `transposed` says which dimension of A and B is contiguous, as BLAS does: "TN" is K of both,
     "TT" K of A and N of B, what `torch.bmm` of two new tensors has. "" is TN for one product (a
-    layer and its weights) and TT for a batch.
+    layer and its weights) and for 8-bit formats, TT for a batch of others.
     `weight` is the format of B where it is narrower than A's ("": the same), `out` that of the
     result ("": the usual one), `scaling` one of `formats.SCALINGS` ("": the usual one), `layout`
     one of `libraries.LAYOUTS`. `groups` are the rows of the groups of a grouped product, each with
@@ -265,7 +265,7 @@ def operands(problem: Gemm) -> OperandFormats:
         preshuffled=problem.layout == "preshuffled",
         waves=problem.waves,
         stages=problem.stages,
-        transposed=problem.transposed or ("TN" if problem.batch == 1 else "TT"),
+        transposed=problem.transposed or ("TN" if problem.batch == 1 or a.size == 1 else "TT"),
     )
 
 
