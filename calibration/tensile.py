@@ -29,6 +29,7 @@ from wavecast.perfmodel.timing import FAMILY as TIMING
 
 SHARED: Final = (
     *("client_launch", "client_launch@gfx908", "client_launch@gfx1030", "client_launch@gfx1102"),
+    "client_launch@gfx1200",
     *("serial_tensile", "step_tensile"),
     *("filled_rocblas@rdna", "serial_rocblas@rdna", "step_rocblas@rdna"),
 )
