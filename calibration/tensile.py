@@ -35,7 +35,7 @@ SHARED: Final = (
 )
 """Coefficients by name, with the scope where it is not the default. Own values of other scopes stay
 as they are."""
-DRAWN: Final = 60
+DRAWN: Final = 120
 """Problems of a chip that the fit sees."""
 LEAST: Final = 30
 """Problems that a chip needs."""
