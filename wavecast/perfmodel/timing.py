@@ -41,7 +41,7 @@ TIMINGS: Final[dict[str, tuple[str, ...]]] = {
 """Name -> coefficients of `timing` that add up to the time of the host."""
 
 WARM: Final = ("launch, client, warm",)
-"""Timings whose operands are in the caches of the chip, as far as they fit."""
+"""Timings whose operands are in the caches of the chip, where they fit."""
 
 BEFORE: Final = ("host_softmax", "host_norm", "host_python")
 """What the host does between the first event and the launch of the kernel."""

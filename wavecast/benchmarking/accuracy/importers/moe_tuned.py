@@ -113,7 +113,7 @@ def tile_of(kernel: str) -> tuple[int, int]:
 
 
 def stated(kernel: str) -> dict[str, Any]:
-    """Fields of the op that the name of a kernel states beside its tile.
+    """Fields of the op that the name of a kernel states in addition to its tile.
 
     CK: threads of a workgroup; the second stage of its mxfp4 kernels adds results element by
     element. FlyDSL's first stage: workgroups of a CU (`w2`, one without it) and parts of K (`kb4`).

@@ -37,7 +37,7 @@ class FusedMoe(Op):
 
     `dtype`, `weights` and `scaling` are names of `formats`; `gated` experts have a gate and an up
     projection. `block_m` and `tile_n` give the tile where it is known (0: the best there is).
-    What is known of a single kernel beside: `assembly`, `waves` of a workgroup, `resident`
+    Of a single kernel may be stated, too: `assembly`, `waves` of a workgroup, `resident`
     workgroups of a CU (0: not known), `splits` of K, `by_element` (`stages.MoeKernel`).
     """
 
@@ -93,7 +93,7 @@ class FusedMoe(Op):
 
     @property
     def kernel(self) -> MoeKernel:
-        """What is stated of a single kernel beside its tile."""
+        """What is stated of a single kernel in addition to its tile."""
         return MoeKernel(self.assembly, self.waves, self.resident, self.splits, self.by_element)
 
     @classmethod

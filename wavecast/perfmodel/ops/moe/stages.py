@@ -103,7 +103,7 @@ class StageTime:
 
 @dataclass(frozen=True, slots=True)
 class MoeKernel:
-    """What is stated of a kernel beside its tile.
+    """What is stated of a kernel in addition to its tile.
 
     `assembly`: it is AITER's in assembly, not compiled. `waves` of a workgroup. `resident`: its
     workgroups on a CU at once, 0 where that is not stated. `splits`: parts of K that workgroups
