@@ -42,6 +42,7 @@ FITTED = (
     *("rescale", "widen", "combine_rows", "scaled_rows@gfx950", "combine_tokens"),
     *("stream_fraction@rdna4", "combine_rows@rdna4"),
     *("kernel_stream", "kernel_unit_stream", "launch_repeat"),
+    *("step", "tile_end"),
 )
 """Coefficients by name, with the scope where it is not the default."""
 MOST = {
@@ -107,7 +108,7 @@ def batches(chosen: Iterable[Problem]) -> list[Batch]:
     alike: dict[tuple[object, ...], list[Problem]] = {}
     for problem in chosen:
         op = problem.op
-        key = (problem.device, op.form, op.part, op.block_m, op.tile_n, op.assembly)
+        key = (problem.device, op.form, op.part, op.block_m, op.tile_n, op.kernel)
         alike.setdefault(key, []).append(problem)
     return [_batch(members) for members in alike.values()]
 
@@ -119,7 +120,7 @@ def _batch(members: Sequence[Problem]) -> Batch:
     batch = strategies.TiledProblems.of(first.part, same, first.block_m, first.tile_n)
 
     def seconds(known: Mapping[str, float]) -> np.ndarray:
-        return batch.seconds(MoeModel.of(chip, form, known, first.part, first.assembly))
+        return batch.seconds(MoeModel.of(chip, form, known, first.part, first.kernel))
 
     return Batch(members, device, seconds)
 

@@ -37,7 +37,7 @@ host's: an empty kernel takes less than 10 µs on every chip."""
 KINDS = ("chip", "target", "library", "source", "later", "model")
 """What an experiment leaves out: one chip, library, source or model, all chips of a compiler
 target, or everything that was published later than the rest."""
-LAUNCHED = ("kernel", "launch, client")
+LAUNCHED = ("kernel", "launch, client", "launch, client, warm")
 """Timings without the time of the host."""
 _ROWS_OF_DECODING = 64
 """Rows of a product up to which it is one of decoding."""

@@ -63,7 +63,8 @@ def forgotten(
 ) -> dict[str, float]:
     """`name@scope` -> the value that does not know what was left out: of the coefficients of a
     family those with one of `scopes`, which take the value of a wider one, and those named after a
-    library that is `gone`; the middle of those named after the other `libraries`."""
+    library that is `gone`: the middle of those named after the other `libraries`, or, where these
+    have none, the value of the coefficient that no library is named in."""
     found = {}
     for name, row in rows.items():
         for scope in row.values.keys() & scopes.keys():
@@ -71,18 +72,19 @@ def forgotten(
             if wider is not None and row.status_in(scope) in LEARNED:
                 found[f"{name}@{scope}"] = prior(row.family, name, scope, row.values[wider])
         parts = name.split("_")
-        if row.status in LEARNED and (own := gone & set(parts)):
+        if own := gone & set(parts):
             same = [
                 "_".join(library if part in own else part for part in parts)
                 for library in sorted(libraries)
             ]
-            values = [
-                value
-                for other in same
-                if other in rows and (value := rows[other].values.get("default")) is not None
-            ]
-            if values and "default" in row.values:
-                found[name] = median(values)
+            plain = "_".join(part for part in parts if part not in own)
+            others = [rows[other] for other in same if other in rows]
+            others = others or [rows[other] for other in (plain,) if other in rows]
+            for scope in row.values:
+                values = [row.values.get(scope, row.values.get("default")) for row in others]
+                known = [value for value in values if value is not None]
+                if known and row.status_in(scope) in LEARNED and "default" in row.values:
+                    found[name if scope == "default" else f"{name}@{scope}"] = median(known)
     return found
 
 

@@ -1,4 +1,5 @@
-"""Fits what predictions of Tensile's kernels need to the winners of its logic files.
+"""Fits what predictions of Tensile's kernels need to the winners of its logic files: hipBLASLt's
+(library `tensile`) and rocBLAS's.
 
 `python -m calibration.tensile DATA_DIR [--write]`, after `calibration.gemm`. Chips count equally;
 files whose times contain the host's are left out (`problems.without_host`). Without measurements a
@@ -26,12 +27,17 @@ from wavecast.perfmodel.ops.gemm import Gemm
 from wavecast.perfmodel.ops.gemm.problem import FAMILY, bounds
 from wavecast.perfmodel.timing import FAMILY as TIMING
 
-SHARED: Final = ("client_launch", "client_launch@gfx908", "serial_tensile", "step_tensile")
+SHARED: Final = (
+    *("client_launch", "client_launch@gfx908", "client_launch@gfx1030", "client_launch@gfx1102"),
+    "client_launch@gfx1200",
+    *("serial_tensile", "step_tensile"),
+    *("filled_rocblas@rdna", "serial_rocblas@rdna", "step_rocblas@rdna"),
+)
 """Coefficients by name, with the scope where it is not the default. Own values of other scopes stay
 as they are."""
-DRAWN: Final = 60
+DRAWN: Final = 120
 """Problems of a chip that the fit sees."""
-LEAST: Final = 20
+LEAST: Final = 30
 """Problems that a chip needs."""
 ROUNDS: Final = 2
 

@@ -9,9 +9,9 @@ from wavecast.benchmarking.accuracy.cases import Case, device_of
 from wavecast.benchmarking.accuracy.importers.base import Importer, each, rows
 from wavecast.benchmarking.accuracy.importers.moe_tuned import (
     PARTS,
-    assembly,
     format_of,
     sizes_and_formats,
+    stated,
     tile_of,
 )
 from wavecast.errors import WavecastError
@@ -56,7 +56,7 @@ def _case(row: Mapping[str, Any]) -> Case:
             part=part,
             block_m=int(row["block_m"]),
             tile_n=tile_of(kernel)[1],
-            assembly=assembly(kernel),
+            **stated(kernel),
         )
     except (WavecastError, KeyError) as error:
         reason = f"{row['q_dtype_a']} by {row['q_dtype_w']}, {row['q_type']}: {error}"

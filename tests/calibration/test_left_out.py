@@ -57,7 +57,8 @@ def test_coefficients_that_only_what_is_left_out_tells_of_are_forgotten() -> Non
     scopes = refit.learned_scopes(["mi300x"], ["mi308x", "mi355x"])
     assert scopes == {"mi300x": ("gfx942", "cdna3", "mall", "amd", "default")}
     assert refit.forgotten(rows, scopes, set(), {"ck", "asm"}) == {"step_ck@mi300x": 4.0}
-    assert refit.forgotten(rows, {}, {"ck"}, {"asm", "triton"}) == {"step_ck": 1.5}
+    names = ("step_ck", "step_ck@mi300x", "step_ck@gfx950")
+    assert refit.forgotten(rows, {}, {"ck"}, {"asm", "triton"}) == dict.fromkeys(names, 1.5)
     assert refit.learned_scopes(["mi300x", "mi308x"], ["mi355x"]).keys() >= {
         *("mi300x", "gfx942", "cdna3")
     }
@@ -366,10 +367,13 @@ def test_chips_libraries_and_sources_are_covered_on_average(
 
 
 def test_every_distance_class_is_covered_with_intervals_that_say_something() -> None:
-    """Groups count equally; chips that nobody measured have intervals narrower than 2.5."""
+    """Groups count equally; chips that nobody measured have intervals narrower than 2.5. A class of
+    fewer than five groups (other sizes or dtype: 17 problems of three) tells no share."""
     parts = residuals.coverage(cells.read(), by_class=True)
     for distance in {one.distances for one in parts}:
         same = [one for one in parts if one.distances == distance]
+        if len(same) < 5:
+            continue
         assert 0.7 <= np.mean([one.coverage for one in same]) <= 0.9
         if distance[0] in ("chip not measured", "target not measured"):
             assert np.mean([np.exp(one.width) for one in same]) < 2.5
@@ -397,10 +401,29 @@ def test_files_whose_times_contain_the_host_are_set_aside() -> None:
     assert problems.without_host(hosted) == hosted
 
 
+def test_all_scopes_of_a_library_are_forgotten() -> None:
+    table = TABLE + '\n[serial_own]\nunit = "1"\nmeaning = "x"\nstatus = "fitted"\nsource = "x"'
+    table += '\nstatuses = { default = "derived" }\ndefault = 5.0\nrdna = 4.0\n'
+    table += table[table.index("[serial_own]") :].replace("serial_own", "serial_asm")
+    table += table[table.index("[serial_own]") : table.index("[serial_asm]")].replace(
+        "serial_own", "filled_own"
+    )
+    table += '[filled]\nunit = "1"\nmeaning = "x"\nstatus = "fitted"\nsource = "x"\ndefault = 0.7\n'
+    table = table.replace("[serial_asm]", "[serial_asm]\ncdna3 = 9.0").replace(
+        "rdna = 4.0\n[filled_own]", "rdna = 3.0\n[filled_own]"
+    )
+    rows = coefficients.read("gemm", table)
+    assert refit.forgotten(rows, {}, {"own"}, {"asm"}) == {
+        "serial_own@rdna": 3.0,
+        "filled_own@rdna": 0.7,
+    }
+
+
 def test_a_library_is_forgotten_where_others_have_values_of_all_chips() -> None:
     table = TABLE.replace(
         'source = "x"\ndefault = 1.0\n\n[fetch]', 'source = "x"\ncdna3 = 1.0\n\n[fetch]'
     )
     rows = coefficients.read("gemm", table)
-    assert refit.forgotten(rows, {}, {"ck"}, {"asm", "triton"}) == {"step_ck": 2.0}
+    names = ("step_ck", "step_ck@gfx950", "step_ck@mi300x")
+    assert refit.forgotten(rows, {}, {"ck"}, {"asm", "triton"}) == dict.fromkeys(names, 2.0)
     assert refit.forgotten(rows, {}, {"triton"}, {"asm", "ck"}) == {}

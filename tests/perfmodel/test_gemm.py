@@ -230,6 +230,35 @@ def test_a_call_between_events_waits_for_the_host():
         gemm("64x64x64", dtype="bf16", timing="someday")
 
 
+def test_warm_operands_come_from_the_cache_that_they_fit_into() -> None:
+    def warmth(shape: str) -> float:
+        warm, cold = (
+            seconds(gemm(shape, dtype="fp16", library="rocblas", timing=timing), "rx6800xt")
+            for timing in ("launch, client, warm", "launch, client")
+        )
+        return warm / cold
+
+    assert warmth("16x4096x4096") < 0.6
+    assert warmth("16x16384x16384") == pytest.approx(1.0)
+
+
+def test_main_loops_of_rocblas_on_rdna_keep_the_pipes_busy() -> None:
+    """Peak of RX 7600 at its boost clock: 43.5 TFLOP/s of fp16; its logic file has 38 to 43."""
+    product = gemm("4096x2048x4096", dtype="fp16", library="rocblas", tile="128x128x64")
+    rate = 2 * 4096 * 2048 * 4096 / seconds(product, "rx7600")
+    assert 36e12 < rate < 43.5e12
+
+
+def test_bytes_that_are_not_along_k_are_read_one_by_one() -> None:
+    def time(layout: str, dtype: str) -> float:
+        options = {"library": "tensile", "tile": "128x128x128", "transposed": layout}
+        return seconds(gemm("4096x4096x4096", dtype=dtype, **options), "mi300x")
+
+    assert time("TN", "fp8") < time("NN", "fp8") < time("NT", "fp8")
+    assert time("TT", "fp8") == pytest.approx(time("NN", "fp8"))
+    assert time("NT", "bf16") == pytest.approx(time("TN", "bf16"))
+
+
 def test_published_time_of_an_mlp_on_a100():
     """Liger's benchmark of a LLaMA MLP: 65,536 tokens, forward 72.6 ms, backward 141 ms."""
     device = arch.load("a100")

@@ -17,7 +17,7 @@ from wavecast.perfmodel.ops import op
 from wavecast.perfmodel.ops.moe import FusedMoe
 from wavecast.perfmodel.ops.moe.formats import MoeFormats
 from wavecast.perfmodel.ops.moe.routing import active_experts, expected_blocks
-from wavecast.perfmodel.ops.moe.stages import FAMILY, MoeModel
+from wavecast.perfmodel.ops.moe.stages import FAMILY, MoeModel, MoeSizes
 from wavecast.perfmodel.ops.moe.strategies import TiledProblems
 
 LAYER = FusedMoe(tokens=64, model=7168, inter=256, experts=256, topk=8, dtype="fp8")
@@ -239,11 +239,52 @@ def test_one_scale_is_repeated_for_rows_before_an_assembly_kernel() -> None:
     assert seconds(replace(token, assembly=True)) == pytest.approx(seconds(token))
 
 
+def test_a_scaled_kernel_waits_for_each_step_of_k() -> None:
+    kernel = FusedMoe(
+        *(8192, 7168, 512, 384, 8), "mxfp4", part="gate-up", block_m=32, tile_n=32, resident=1
+    )
+    known = coefficients.values(FAMILY, arch.load("mi355x"))
+    steps = 7168 / 2 / 128
+    rounds = seconds(replace(kernel, resident=1)) / (steps * known["step"])
+    groups = MoeSizes.of([kernel.sizes], (32,), (32,)).blocks.item() * 2 * 512 / 32
+    assert rounds > groups / 256
+    two, four = (seconds(replace(kernel, resident=count)) for count in (2, 4))
+    assert seconds(kernel) > 1.5 * two > 1.5 * 1.5 * four
+    wide = replace(kernel, tile_n=128)
+    assert seconds(replace(wide, resident=4)) == pytest.approx(seconds(wide))
+
+
+def test_parts_of_k_help_few_tokens_and_cost_many() -> None:
+    few = FusedMoe(
+        *(1, 7168, 512, 384, 8), "mxfp4", part="gate-up", block_m=32, tile_n=64, resident=2
+    )
+    many = replace(few, tokens=16384)
+    assert seconds(replace(few, splits=7)) < 0.8 * seconds(few)
+    assert seconds(replace(many, splits=7)) > seconds(many)
+
+
+def test_the_end_of_a_padded_tile_costs() -> None:
+    low, high = (
+        FusedMoe(*(64, 7168, 512, 384, 8), "mxfp4", part="down", block_m=block, tile_n=128)
+        for block in (32, 128)
+    )
+    assert seconds(high) > 1.3 * seconds(low)
+    assert seconds(replace(low, by_element=True)) > seconds(low)
+
+
+def test_layers_take_kernels_that_do_not_wait() -> None:
+    form = FusedMoe(*(64, 7168, 512, 384, 8), "mxfp4").form
+    layer, kernel = (machine("mi355x", form, part).known for part in ("layer", "down"))
+    assert layer["step"] == layer["tile_end"] == 0
+    assert kernel["step"] > 0
+    assert kernel["tile_end"] > 0
+
+
 def test_single_kernels_stream_at_their_own_rates() -> None:
     chip, form = Chip.of(arch.load("mi355x")), LAYER.form
     known = coefficients.values(FAMILY, chip.device)
     layer, kernel = (MoeModel.of(chip, form, known, part).known for part in ("layer", "down"))
-    assert layer == known
+    assert layer == {**known, "step": 0.0, "tile_end": 0.0}
     share = kernel["stream_fraction"] / layer["stream_fraction"]
     assert share == pytest.approx(known["kernel_stream"])
     assert kernel["unit_stream"] == known["kernel_unit_stream"]

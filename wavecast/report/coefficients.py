@@ -22,8 +22,8 @@ def markdown(chosen: Mapping[str, Sequence[Coefficient]]) -> str:
     parts = [
         f"# Coefficients\n\nThe {count} numbers of the model that are not facts of a chip. This "
         "page is the output of `wavecast coefficients --format markdown`. A value belongs to a "
-        "device, a target, a generation, to chips with a memory-side cache (`mall`), to a vendor "
-        "or to all (`default`); `calibration/` refits what is fitted.\n"
+        "device, a target, a generation, to RDNA (`rdna`), to chips with a memory-side cache "
+        "(`mall`), to a vendor or to all (`default`); `calibration/` refits what is fitted.\n"
     ]
     for name, family in chosen.items():
         parts.append(f"\n## {name}\n\n| name | value | unit | meaning | status | source |")

@@ -92,6 +92,15 @@ def test_tensile_names_say_the_tile():
     assert op.timing == "launch, client"
 
 
+def test_the_path_of_logic_says_whose_it_is():
+    path = "library/src/blas3/Tensile/Logic/asm_full/navi33/navi33_Cijk_Ailk_Bljk_HB.yaml"
+    op = product(case(TENSILE, "gemm_tensile", source_path=path))
+    assert (op.library, op.timing) == ("rocblas", "launch, client, warm")
+    path = "library/src/amd_detail/rocblaslt/src/Tensile/Logic/asm_full/navi32/navi32.yaml"
+    op = product(case(TENSILE, "gemm_tensile", source_path=path))
+    assert (op.library, op.timing) == ("tensile", "launch, client")
+
+
 def test_what_is_not_modelled_says_so():
     found = case(TENSILE, "gemm_tensile", dtype_a="c64", dtype_out="c64")
     assert found.op is None

@@ -9,7 +9,7 @@ import pytest
 
 from wavecast.benchmarking.accuracy import importers
 from wavecast.benchmarking.accuracy.cases import Case
-from wavecast.benchmarking.accuracy.importers.moe_tuned import SUPERSEDED, tile_of
+from wavecast.benchmarking.accuracy.importers.moe_tuned import SUPERSEDED, stated, tile_of
 from wavecast.perfmodel.ops.moe import FusedMoe
 from wavecast.perfmodel.ops.moe.formats import MoeFormats
 
@@ -94,6 +94,24 @@ def test_assembly_kernels_are_named_like_functions() -> None:
         tile_n=128,
         assembly=True,
     )
+
+
+@pytest.mark.parametrize(
+    ("kernel", "fields"),
+    [
+        ("moe_ck2stages_gemm1_64x32x32x128_1x1_v3_FP4X2_FP4X2_B16", {"waves": 1}),
+        ("moe_ck2stages_gemm2_256x32x128x128_1x4_v3_F8_F8_B16", {"waves": 4}),
+        ("moe_ck2stages_gemm2_64x64x128x128_1x1_FP4X2_FP4X2", {"waves": 1, "by_element": True}),
+        ("flydsl_moe1_afp4_wfp4_bf16_t32x64x256", {"resident": 1}),
+        ("flydsl_moe1_afp4_wfp4_bf16_t32x64x256_w3_kb7_bnt0", {"resident": 3, "splits": 7}),
+        ("flydsl_moe1_afp4_wfp4_bf16_t16x32x256_kb2_go", {"resident": 1, "splits": 2}),
+        ("flydsl_moe2_afp4_wfp4_bf16_t32x128x256_reduce", {}),
+        ("_ZN5aiter48fmoe_stage1_bf16_pertokenFp8_g1u1_16x128_4tg_pf3E", {"assembly": True}),
+    ],
+)
+def test_names_of_kernels_state_more_than_a_tile(kernel: str, fields: dict[str, object]) -> None:
+    plain = {"assembly": False, "waves": 4, "resident": 0, "splits": 1, "by_element": False}
+    assert plain | stated(kernel) == plain | fields
 
 
 def test_scales_of_32_make_fp8_a_microscaled_format() -> None:

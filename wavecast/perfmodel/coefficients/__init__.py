@@ -11,9 +11,9 @@ A file is a family, a table in it a coefficient:
     gfx950 = 0.85
 
 A value belongs to a scope: a device (`mi355x`), a target (`gfx950`) or the one whose instruction
-set it has, a generation (`cdna4`), chips with a memory-side cache (`mall`), a vendor (`amd`) or
-`default`, looked up in that order. A device whose own scopes have none gets the default: the
-prediction for a chip nobody calibrated.
+set it has, a generation (`cdna4`), RDNA of every generation (`rdna`), chips with a memory-side
+cache (`mall`), a vendor (`amd`) or `default`, looked up in that order. A device whose own scopes
+have none gets the default: the prediction for a chip nobody calibrated.
 `statuses = { nvidia = "guessed" }` names scopes whose value has another status than the row.
 """
 
@@ -33,6 +33,8 @@ STATUSES = ("fitted", "measured", "documented", "derived", "guessed")
 MALL = "mall"
 """Scope of chips with a memory-side cache: their memory is behind a fabric of several dies or
 partitions."""
+RDNA = "rdna"
+"""Scope of RDNA of every generation: waves of 32 lanes, workgroup processors of two CUs."""
 _FIELDS = ("unit", "meaning", "status", "source")
 
 
@@ -70,7 +72,8 @@ def scopes(device: Device) -> tuple[str, ...]:
     """The scopes of a device, the narrowest first."""
     cached = (MALL,) if device.get("mall") else ()
     targets = dict.fromkeys((device.target, named_in_tables(device.target)))
-    return device.id, *targets, device.generation, *cached, device.vendor, "default"
+    family_scope = (RDNA,) if device.generation.startswith(RDNA) else ()
+    return device.id, *targets, device.generation, *family_scope, *cached, device.vendor, "default"
 
 
 @cache

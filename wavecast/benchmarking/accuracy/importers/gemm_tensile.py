@@ -53,16 +53,26 @@ def _case(row: Mapping[str, Any]) -> Case:
         device=device,
         seconds=float(row["time_us"]) * 1e-6,
         group=str(row.get("source_path", "")),
-        labels={"dtype": dtype, "library": "tensile", "layout": f"{row['transA']}{row['transB']}"},
+        labels={
+            "dtype": dtype,
+            "library": op.library if op else "",
+            "layout": f"{row['transA']}{row['transB']}",
+        },
         source=f"{row.get('source_repo', '')} {row.get('source_path', '')}".strip(),
         reason=reason,
     )
+
+
+def _library(path: str) -> str:
+    """rocBLAS keeps its logic in `blas3`, hipBLASLt in `rocblaslt`."""
+    return "rocblas" if "blas3/" in path else "tensile"
 
 
 def _op(row: Mapping[str, Any], dtype: str) -> Gemm:
     kernel = str(row.get("kernel", ""))
     tile, splits = _TILE.search(kernel), _SPLITS.search(kernel)
     size = activation(dtype).size
+    library = _library(str(row.get("source_path", "")))
     return Gemm(
         m=int(row["M"]),
         n=int(row["N"]),
@@ -71,10 +81,11 @@ def _op(row: Mapping[str, Any], dtype: str) -> Gemm:
         dtype=dtype,
         out=canonical(str(row["dtype_out"])),
         scaling="none",
-        library="tensile",
+        transposed=f"{row['transA']}{row['transB']}",
+        library=library,
         tile=(int(tile[1]), int(tile[2]), int(int(tile[3]) * size)) if tile else None,
         splits=int(splits[1]) if splits and tile else 0,
-        timing="launch, client",
+        timing="launch, client, warm" if library == "rocblas" else "launch, client",
     )
 
 

@@ -45,6 +45,12 @@ _TILES = (
 """Rows and columns of a tile in the names of CK, FlyDSL and assembly kernels."""
 
 
+_CK = re.compile(r"ck2stages_gemm[12]_(\d+)x")
+_FLYDSL = re.compile(r"^flydsl_moe1_\w+?_t\d+x\d+x\d+(?:_w(\d))?(?:_kb(\d+))?(?:_|$)")
+WAVE = 64
+"""Threads of a wave."""
+
+
 class MoeTuned(Importer):
     """One row per kernel or pair of kernels of a problem."""
 
@@ -106,6 +112,21 @@ def tile_of(kernel: str) -> tuple[int, int]:
     return 0, 0
 
 
+def stated(kernel: str) -> dict[str, Any]:
+    """Fields of the op that the name of a kernel states in addition to its tile.
+
+    CK: threads of a workgroup; the second stage of its mxfp4 kernels adds results element by
+    element. FlyDSL's first stage: workgroups of a CU (`w2`, one without it) and parts of K (`kb4`).
+    """
+    fields: dict[str, Any] = {"assembly": assembly(kernel)}
+    if match := _CK.search(kernel):
+        fields["waves"] = int(match[1]) // WAVE
+        fields["by_element"] = "gemm2" in kernel and "FP4X2" in kernel
+    if match := _FLYDSL.search(kernel):
+        fields |= {"resident": int(match[1] or 1), "splits": int(match[2] or 1)}
+    return fields
+
+
 def assembly(kernel: str) -> bool:
     """Whether a kernel is one of AITER's in assembly, which are named like C++ functions."""
     return kernel.startswith("_ZN5aiter")
@@ -149,8 +170,8 @@ def _op(row: Mapping[str, Any], part: str) -> FusedMoe:
         kernel = str(row.get("kernel", ""))
         height, width = tile_of(kernel)
         fields |= {"part": part, "block_m": int(row.get("block_m", height)), "tile_n": width}
-        fields["assembly"] = assembly(kernel)
+        fields |= stated(kernel)
     return FusedMoe(**fields)
 
 
-__all__ = ["MoeTuned", "assembly", "format_of", "sizes_and_formats", "tile_of"]
+__all__ = ["MoeTuned", "assembly", "format_of", "sizes_and_formats", "stated", "tile_of"]

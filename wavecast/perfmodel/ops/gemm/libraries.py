@@ -74,6 +74,13 @@ class Candidates:
         """A coefficient of every configuration's library, `<prefix>_<library>`."""
         return np.array([values[f"{prefix}_{name}"] for name in self.names])[self.library]
 
+    def filled(self, values: Mapping[str, float]) -> Column:
+        """`filled` of the chip over that of the main loops of every configuration's library, where
+        the library has its own (`filled_<name>`)."""
+        usual = values["filled"]
+        shares = [usual / values.get(f"filled_{name}", usual) for name in self.names]
+        return np.array(shares)[self.library]
+
 
 @cache
 def candidates(

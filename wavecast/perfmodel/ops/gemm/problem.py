@@ -19,7 +19,7 @@ from wavecast.perfmodel.ops.gemm.tiles import GemmSizes, OperandFormats, demand,
 from wavecast.perfmodel.ops.sizes import check_options, parse_sizes, truth, whole
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.perfmodel.solve import Bounds, solve
-from wavecast.perfmodel.timing import TIMINGS, measurement_time
+from wavecast.perfmodel.timing import TIMINGS, WARM, measurement_time
 
 FAMILY = "gemm"
 _OPTIONS = (
@@ -40,7 +40,7 @@ class Gemm(Op):
 
     `transposed` says which dimension of A and B is contiguous, as BLAS does: "TN" is K of both,
     "TT" K of A and N of B, what `torch.bmm` of two new tensors has. "" is TN for one product (a
-    layer and its weights) and TT for a batch.
+    layer and its weights) and for 8-bit formats, TT for a batch of others.
     `weight` is the format of B where it is narrower than A's ("": the same), `out` that of the
     result ("": the usual one), `scaling` one of `formats.SCALINGS` ("": the usual one), `layout`
     one of `libraries.LAYOUTS`. `groups` are the rows of the groups of a grouped product, each with
@@ -242,9 +242,13 @@ def bounds(
     constants: Mapping[str, float],
     sizes: GemmSizes | None = None,
 ) -> Bounds:
-    """The times of configurations; `sizes` stands for those of many problems of one kind."""
-    workgroup_demand = demand(sizes or problem.sizes, problem.operands, tiles, chip, constants)
-    return solve(workgroup_demand, chip, constants)
+    """The times of configurations; `sizes` stands for those of many problems of one kind, timed
+    with cold operands. Warm ones come from the memory-side cache that they fit into."""
+    asked = demand(sizes or problem.sizes, problem.operands, tiles, chip, constants)
+    if problem.timing in WARM and asked.read + asked.written <= chip.mall_bytes:
+        cache = chip.mall_bandwidth or constants["mall_rate"] * chip.hbm_peak
+        chip = replace(chip, hbm_peak=cache)
+    return solve(asked, chip, constants)
 
 
 def operands(problem: Gemm) -> OperandFormats:
@@ -261,7 +265,7 @@ def operands(problem: Gemm) -> OperandFormats:
         preshuffled=problem.layout == "preshuffled",
         waves=problem.waves,
         stages=problem.stages,
-        transposed=problem.transposed or ("TN" if problem.batch == 1 else "TT"),
+        transposed=problem.transposed or ("TN" if problem.batch == 1 or a.size == 1 else "TT"),
     )
 
 

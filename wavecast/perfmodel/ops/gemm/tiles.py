@@ -7,8 +7,10 @@ of a row or a column of the square; a preshuffled B goes past it.
 
 A lane loads at most as many bytes as the rows of an operand in memory are multiples of: rows of an
 odd number of 16-bit elements are loaded an element a lane, and a CU takes `address_rate` lanes a
-clock. Such elements pass the LDS's write port one a bank. Hopper and later lose the instructions
-that read shared memory by a descriptor as well (`unaligned`): they need rows of whole 16 bytes.
+clock. Such elements pass the LDS's write port one a bank. Matrix instructions take elements along
+K: 8-bit ones of an operand whose other dimension is contiguous are read from the LDS one by one.
+Hopper and later lose the instructions that read shared memory by a descriptor as well
+(`unaligned`): they need rows of whole 16 bytes.
 
 Kernels with asynchronous copies keep as many steps on the way as the LDS has space for: a step then
 waits `copy_latency` over their number, at least the barrier of a step, and copies take whole lines.
@@ -76,6 +78,11 @@ class OperandFormats:
     transposed: str = "TN"
     """Layouts of A and B as BLAS names them, whose columns are contiguous: T N are both along K."""
 
+    @property
+    def along_k(self) -> tuple[bool, bool]:
+        """Whether K is the contiguous dimension of A and of B."""
+        return self.transposed[0] == "T", self.transposed[1] == "N"
+
 
 def demand(
     sizes: GemmSizes,
@@ -102,10 +109,11 @@ def demand(
         for count, square in zip(tiles.readers, _square(operands.waves)[::-1], strict=True)
     ]
     width_a, width_b = _load_widths(sizes, operands)
-    through_lds = rows * a.size * (np.maximum(BANK / width_a, 1.0) + readers[0])
+    reads_a, reads_b = _read_passes(operands)
+    through_lds = rows * a.size * (np.maximum(BANK / width_a, 1.0) + readers[0] * reads_a)
     if not operands.preshuffled:
         through_lds = through_lds + columns * b.size * (
-            np.maximum(BANK / width_b, 1.0) + readers[1]
+            np.maximum(BANK / width_b, 1.0) + readers[1] * reads_b
         )
     loaded = rows * a.size * _load_passes(width_a, constants)
     loaded = loaded + columns * b.size * _load_passes(width_b, constants)
@@ -121,7 +129,12 @@ def demand(
         workgroups=outputs * splits,
         resident=resident,
         dtype=dtype,
-        matrix=2.0 * elements * inner / rate / np.where(described, 1.0, constants["unaligned"]),
+        matrix=2.0
+        * elements
+        * inner
+        / rate
+        / np.where(described, 1.0, constants["unaligned"])
+        * tiles.filled(constants),
         serial=tiles.per_library(constants, "serial") * _exposure(operands.waves, constants),
         vector=_vector(operands, elements, columns, inner, constants) / chip.vector_flops,
         lds=through_lds * inner,
@@ -176,10 +189,21 @@ def _step(
 def _load_widths(sizes: GemmSizes, operands: OperandFormats) -> tuple[Amount, Amount]:
     """Bytes that a lane loads of A and of B: the largest power of two, up to `WIDEST_LOAD`, that
     the bytes of their contiguous rows are a multiple of."""
-    a_along_k, b_along_k = operands.transposed[0] == "T", operands.transposed[1] == "N"
+    a_along_k, b_along_k = operands.along_k
     along_a = sizes.k if a_along_k else sum(sizes.rows)
     along_b = sizes.k if b_along_k or operands.preshuffled else sizes.n
     return _width(along_a, operands.a.size), _width(along_b, operands.b.size)
+
+
+def _read_passes(operands: OperandFormats) -> tuple[float, float]:
+    """How much longer reads of A and of B from the LDS take: those of 8-bit elements that are not
+    contiguous along K are of one byte each, where a bank gives four."""
+    sizes = operands.a.size, operands.b.size
+    passes = [
+        BANK / size if size == 1 and not along else 1.0
+        for size, along in zip(sizes, operands.along_k, strict=True)
+    ]
+    return passes[0], passes[1]
 
 
 def _width(elements: Amount, size: float) -> Amount:

@@ -19,7 +19,7 @@ from wavecast.perfmodel.ops.dtypes import OF_MATRICES
 from wavecast.perfmodel.ops.gemm.formats import canonical
 from wavecast.perfmodel.ops.moe.formats import MoeFormats
 from wavecast.perfmodel.ops.moe.routing import active_experts
-from wavecast.perfmodel.ops.moe.stages import FAMILY, MoeModel
+from wavecast.perfmodel.ops.moe.stages import FAMILY, WAVES, MoeKernel, MoeModel
 from wavecast.perfmodel.ops.moe.strategies import PARTS, TiledProblems
 from wavecast.perfmodel.ops.sizes import check_options, parse_sizes, truth, whole
 from wavecast.perfmodel.prediction import Prediction
@@ -37,14 +37,16 @@ class FusedMoe(Op):
 
     `dtype`, `weights` and `scaling` are names of `formats`; `gated` experts have a gate and an up
     projection. `block_m` and `tile_n` give the tile where it is known (0: the best there is).
-    `assembly` says that one kernel is AITER's in assembly, not CK's.
+    Of a single kernel may be stated, too: `assembly`, `waves` of a workgroup, `resident`
+    workgroups of a CU (0: not known), `splits` of K, `by_element` (`stages.MoeKernel`).
     """
 
     kind: ClassVar[str] = "moe"
     shape_help: ClassVar[str] = (
         "TOKENSxMODELxINTERxEXPERTSxTOPK; dtype (bf16, fp8, mxfp4 …), weights (int4, mxfp4 …), "
         "scaling (tensor, token, block, mx), gated (true), part (layer, gate-up, down, one-kernel),"
-        " block_m, tile_n, assembly (false)"
+        " block_m, tile_n; of a kernel: assembly (false), waves (4), resident, splits (1), "
+        "by_element (false)"
     )
 
     tokens: int
@@ -60,6 +62,10 @@ class FusedMoe(Op):
     block_m: int = 0
     tile_n: int = 0
     assembly: bool = False
+    waves: int = WAVES
+    resident: int = 0
+    splits: int = 1
+    by_element: bool = False
 
     def __post_init__(self) -> None:
         for name in ("tokens", "model", "inter", "experts", "topk"):
@@ -69,6 +75,8 @@ class FusedMoe(Op):
             raise UsageError(f"moe: {self.topk} of {self.experts} experts cannot be chosen")
         if min(self.block_m, self.tile_n) < 0:
             raise UsageError("moe: tiles are positive")
+        if min(self.waves, self.splits) < 1 or self.resident < 0:
+            raise UsageError("moe: waves, resident and splits are positive")
         if self.part not in PARTS:
             raise UnknownName("part of a mixture of experts", self.part, PARTS)
         _ = self.form
@@ -82,6 +90,11 @@ class FusedMoe(Op):
     def form(self) -> MoeFormats:
         """The number formats. Raises UnknownName or UsageError for pairs that do not exist."""
         return _form(self.dtype, self.weights or self.dtype, self.scaling)
+
+    @property
+    def kernel(self) -> MoeKernel:
+        """What is stated of a single kernel in addition to its tile."""
+        return MoeKernel(self.assembly, self.waves, self.resident, self.splits, self.by_element)
 
     @classmethod
     def parse(cls, shape: str, options: Mapping[str, str]) -> Self:
@@ -116,7 +129,7 @@ class FusedMoe(Op):
     def predict(self, device: Device) -> Prediction:
         """The best time over tiles, or the time of the tile that is given."""
         batch = TiledProblems.of(self.part, [self.sizes], self.block_m, self.tile_n)
-        best = batch.best(_machine(device, self.form, self.part, self.assembly))
+        best = batch.best(_machine(device, self.form, self.part, self.kernel))
         bounds = {name: part for name, part in best.parts.items() if part > 0}
         notes = []
         if self.form.compute not in _measured_dtypes(device.generation):
@@ -158,9 +171,9 @@ def _measured_dtypes(generation: str) -> tuple[str, ...]:
 
 
 @cache
-def _machine(device: Device, form: MoeFormats, part: str, assembly: bool) -> MoeModel:
+def _machine(device: Device, form: MoeFormats, part: str, kernel: MoeKernel) -> MoeModel:
     constants = coefficients.values(FAMILY, device)
-    return MoeModel.of(Chip.of(device), form, constants, part, assembly)
+    return MoeModel.of(Chip.of(device), form, constants, part, kernel)
 
 
 @cache

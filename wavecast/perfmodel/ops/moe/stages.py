@@ -12,7 +12,12 @@ a block by `tile_n` columns of its expert's weights, over the whole depth K. Its
 
 which overlap: launch + (memory^p + chain^p + (matrix + vector)^p)^(1/p). Adding the rows of the
 result to their tokens comes on top, whether by atomics or by a second kernel: the measurements do
-not tell the two apart. Single kernels have own rates of memory (`kernel_stream`,
+not tell the two apart.
+
+Kernels of a known tile whose matrix instructions take block scales keep one step of K ahead: each
+workgroup waits `step` for every 128 bytes of K, hidden by as many others as the CU has room for,
+and at the end of the second stage it passes its whole tile, padding included, through the LDS
+(`tile_end`). Single kernels have own rates of memory (`kernel_stream`,
 `kernel_unit_stream`), for a layer is the best of a library's. AITER's assembly kernels take scales
 by row; two small launches before them repeat those of a tensor. Arrays are
 [problem, block_m, tile_n]; times are seconds, sizes bytes.
@@ -38,6 +43,14 @@ Known = Mapping[str, float]
 FAMILY = "moe"
 RESULT = 2.0
 """Bytes of one element of the result and of what the first stage leaves (bf16)."""
+STEP = 128.0
+"""Bytes of K of a row that a workgroup multiplies before it waits for the next."""
+WAVES = 4
+"""Waves of a workgroup, where nothing else is stated."""
+COLUMNS = 128.0
+"""Columns of weights whose next step is in the registers of a CU: they pass the LDS by."""
+PARTIAL = 4.0
+"""Bytes of a partial sum."""
 SCALE_BLOCK = 128
 """Elements of K that share a scale in block-scaled fp8."""
 
@@ -88,29 +101,56 @@ class StageTime:
     parts: Mapping[str, Array]
 
 
+@dataclass(frozen=True, slots=True)
+class MoeKernel:
+    """What is stated of a kernel in addition to its tile.
+
+    `assembly`: it is AITER's in assembly, not compiled. `waves` of a workgroup. `resident`: its
+    workgroups on a CU at once, 0 where that is not stated. `splits`: parts of K that workgroups
+    multiply apart. `by_element`: results are added to their tokens element by element.
+    """
+
+    assembly: bool = False
+    waves: int = WAVES
+    resident: int = 0
+    splits: int = 1
+    by_element: bool = False
+
+
+COMPILED = MoeKernel()
+"""A compiled kernel of which no more is stated."""
+
+
 @dataclass(frozen=True)
 class MoeModel:
-    """A chip, the formats, and the coefficients of family `moe` for it. `assembly`: the kernels are
-    AITER's in assembly."""
+    """A chip, the formats, the coefficients of family `moe` for it, and what is stated of the
+    kernels."""
 
     chip: Chip
     form: MoeFormats
     known: Known
-    assembly: bool = False
+    kernel: MoeKernel = COMPILED
 
     @staticmethod
     def of(
-        chip: Chip, form: MoeFormats, constants: Known, part: str, assembly: bool = False
+        chip: Chip,
+        form: MoeFormats,
+        constants: Known,
+        part: str,
+        kernel: MoeKernel = COMPILED,
     ) -> MoeModel:
-        """The model of a part, with the coefficients of the family."""
-        if part != "layer":
+        """The model of a part, with the coefficients of the family. Layers take the best kernels,
+        which neither wait nor show the end of a tile."""
+        if part == "layer":
+            constants = {**constants, "step": 0.0, "tile_end": 0.0}
+        else:
             stream = constants["stream_fraction"] * constants["kernel_stream"]
             constants = {
                 **constants,
                 "stream_fraction": stream,
                 "unit_stream": constants["kernel_unit_stream"],
             }
-        return MoeModel(chip, form, constants, assembly)
+        return MoeModel(chip, form, constants, kernel)
 
     def gate_up(self, sizes: MoeSizes) -> StageTime:
         """Stage 1: rows [block_m, model] by [model, gates · inter], and the activation."""
@@ -120,6 +160,8 @@ class MoeModel:
             + sizes.tokens * sizes.model * self.form.activation_width
             + sizes.rows * sizes.inter * RESULT
         )
+        if self.kernel.splits > 1:
+            bytes_moved = bytes_moved + 2 * PARTIAL * self.kernel.splits * sizes.rows * columns
         parts = {
             "memory": bytes_moved / self._stream,
             **self._products(sizes, columns, sizes.model),
@@ -128,7 +170,7 @@ class MoeModel:
         if self.form.scaling == "block":
             width = RESULT + self.form.activation_width
             launch = 2 * launch + sizes.rows * sizes.inter * width / self._stream
-        if self.form.scaling == "tensor" and self.assembly:
+        if self.form.scaling == "tensor" and self.kernel.assembly:
             launch = launch + 2 * self.known["launch_repeat"]
         return _launch(parts, {"launch": launch}, self.known["overlap"])
 
@@ -164,12 +206,16 @@ class MoeModel:
     def _combine(self, sizes: MoeSizes, slices: Array | float) -> dict[str, Array]:
         """Adding `slices` times every row to its token, which is cleared before."""
         constants = self.known
-        rate = constants["combine_rows"] * (
-            constants["scaled_rows"] if self.form.row_scaled else 1.0
-        )
+        slow = self.form.row_scaled or self.kernel.by_element
+        rate = constants["combine_rows"] * (constants["scaled_rows"] if slow else 1.0)
         row = sizes.model * RESULT
         tokens = constants["combine_tokens"] * self.chip.hbm_peak
         additions = sizes.rows * row * slices / (rate * self.chip.units)
+        if self.form.scaled_instructions:
+            elements = sizes.blocks * sizes.heights * sizes.model * slices
+            additions = additions + elements * constants["tile_end"] / (
+                self.chip.clock * self.chip.units
+            )
         launch = np.full_like(row, constants["launch"])
         return {"launch": launch, "combine": sizes.tokens * row / tokens + additions}
 
@@ -204,15 +250,23 @@ class MoeModel:
 
         `passes` is how many products of that size one workgroup does one after the other.
         """
-        chip, form, constants = self.chip, self.form, self.known
-        rounds = np.maximum(sizes.blocks * np.ceil(columns / sizes.widths) / chip.units, 1.0)
-        depth = passes * depth
+        chip, form, constants, kernel = self.chip, self.form, self.known, self.kernel
+        groups = sizes.blocks * np.ceil(columns / sizes.widths) * kernel.splits
+        rounds = np.maximum(groups / chip.units, 1.0)
+        depth = passes * depth / kernel.splits
         streamed = depth * (
             sizes.widths * form.weight_width + sizes.heights * form.activation_width
         )
-        alone = np.ceil(rounds / constants["resident"]) * streamed / constants["unit_stream"]
-        feed = rounds * (streamed / constants["unit_feed"] + constants["fixed"]) / chip.clock
-        chain = np.maximum(alone, feed)
+        resident = constants["resident"] * WAVES / kernel.waves
+        if kernel.resident:
+            resident = np.minimum(kernel.resident, np.maximum(COLUMNS / sizes.widths, 1.0))
+        feeding = (streamed / constants["unit_feed"] + constants["fixed"]) / chip.clock
+        if form.scaled_instructions and constants["step"]:
+            steps = np.ceil(depth * form.activation_width / STEP)
+            one = feeding + steps * constants["step"]
+        else:
+            one = streamed / constants["unit_stream"]
+        chain = np.maximum(np.ceil(rounds / resident) * one, rounds * feeding)
         products = sizes.heights * sizes.widths * depth
         operations = self._widening * sizes.widths * depth
         if form.scaling == "block":
