@@ -175,7 +175,10 @@ def test_which_decisions_hip_has(source: Path) -> None:
 def test_what_is_refused(source: Path, tmp_path: Path) -> None:
     told = CliRunner().invoke(command, ["tune", str(source)])
     assert isinstance(told.exception, UsageError)
-    assert "makes no launch" in str(told.exception)
+    assert "--grid and --block and --arg NAME=VALUE are missing" in str(told.exception)
+    given = ["schedule", str(source), "--grid", "2,2", "--block", "256"]
+    told = CliRunner().invoke(command, given)
+    assert "by executing one: --arg NAME=VALUE is missing" in str(told.exception)
     assembly = tmp_path / "dot.s"
     assembly.write_text('.amdgcn_target "amdgcn-amd-amdhsa--gfx942"\n')
     told = CliRunner().invoke(command, ["tune", str(assembly), *LAUNCH])

@@ -9,6 +9,7 @@ from wavecast.lab.bisect import BisectedPass
 from wavecast.lab.compilers import CompilerRow
 from wavecast.lab.figures import CodeFigures
 from wavecast.lab.passes import LineChange
+from wavecast.lab.schedule.asking import AskedOrder
 
 
 class LabRowJson(JsonObject):
@@ -154,6 +155,7 @@ class KernelScheduleJson(JsonObject):
     cases: Annotated[list[str], doc("inputs with which both were executed")]
     wrong: Annotated[str, doc("why the order that was found is discarded; empty: results agree")]
     assembly: Annotated[str, doc("the new code")]
+    asked: Annotated[AskedOrder | None, doc("with --groups: what the compiler makes of the order")]
 
 
 class LabScheduleDocument(JsonObject, tag_field="schema", tag="wavecast.lab.schedule/1"):
