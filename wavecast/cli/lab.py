@@ -94,7 +94,7 @@ VERBS = (
         name="compilers",
         function=compilers,
         options=LabCompilersOptions,
-        show=Show(width=200, highlight=True),
+        show=Show(formats=("text", "json", "markdown"), output=True, width=200, highlight=True),
         arguments=_SOURCE,
         text="""Compile the LLVM IR of the kernels of the script PATH with every code generator of
         this machine: Triton's, every llc and clang in PATH and of ROCm, and the clang of ziglang;

@@ -6,6 +6,7 @@ from typing import Annotated, Any
 
 from wavecast.json_objects import Count, JsonObject, NonNegative, Size3, doc
 from wavecast.lab.bisect import BisectedPass
+from wavecast.lab.compiler_ranks import CompilerRank
 from wavecast.lab.compilers import CompilerRow
 from wavecast.lab.figures import CodeFigures
 from wavecast.lab.passes import LineChange
@@ -124,6 +125,9 @@ class LabCompilersDocument(JsonObject, tag_field="schema", tag="wavecast.lab.com
     wavecast: Annotated[str, doc("version that wrote the document")]
     notes: list[str]
     kernels: list[CompilerComparisonJson]
+    ranking: Annotated[
+        list[CompilerRank], doc("code generators of every target, by their mean time")
+    ]
 
 
 class LoopScheduleJson(JsonObject):
