@@ -15,7 +15,7 @@ from tests.lab.test_passes import SCRIPT
 from wavecast.cli.lab import command
 from wavecast.lab import compilers as module
 from wavecast.lab.codegen import TritonGenerator, with_narrow_buffers
-from wavecast.lab.compiler_ranks import rank
+from wavecast.lab.compiler_ranks import ALL, rank, rank_common
 from wavecast.lab.compilers import PROGRAM, CompilerRow
 from wavecast.lab.figures import CodeFigures
 from wavecast.report.lab import compilers as report
@@ -71,12 +71,26 @@ def test_times_are_geometric_means_over_the_program_s_code() -> None:
     assert (never.name, never.time) == ("never", None)
 
 
+def test_launches_of_one_kernel_count_each() -> None:
+    (own, new), *_ = [rank([CORPUS[2], CORPUS[2]])[1::-1]]
+    assert (own.name, new.name, new.kernels, new.faster) == (PROGRAM, "new", 2, 2)
+
+
+def test_all_targets_are_ranked_on_kernels_that_all_compile() -> None:
+    new, own, old = rank_common(CORPUS)  # "never" compiles none, and "old" only b
+    assert [each.name for each in (new, own, old)] == ["new", PROGRAM, "old"]
+    assert {each.target for each in (new, own, old)} == {ALL}
+    assert (new.kernels, new.time, new.worst) == (1, pytest.approx(0.5), "b gfx942")
+    assert rank_common([]) == ()
+
+
 def test_the_page_has_the_ranking_and_every_time() -> None:
     text = report.markdown(CORPUS)
     lines = text.splitlines()
-    assert len(lines) == 2 + 6 + 1 + 2 + 3
-    assert "| b | gfx942 | 4 ms | 2 ms ! | 4.02 ms |  |" in lines
-    assert "| a | gfx1100 | 1 ms | 500 µs |  | refused |" in lines
+    assert len(lines) == 2 + 3 + 6 + 1 + 2 + 3
+    assert "| b | gfx942 | 4 ms | 2 ms ! | 4.02 ms |" in lines
+    assert "| a | gfx942 | 1 ms | 2 ms | refused |" in lines
+    assert "| a | gfx1100 | 1 ms | 500 µs |  |" in lines
     assert len({line.count("|") for line in lines[:8]}) == 1
 
 

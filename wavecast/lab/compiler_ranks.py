@@ -15,6 +15,10 @@ NOTICED: Final = 0.01
 """The least difference of a time that counts as faster or slower: smaller ones say little."""
 
 
+ALL: Final = "all"
+"""The target of a ranking over several."""
+
+
 class ComparedKernel(Protocol):
     """The rows of a kernel on a device."""
 
@@ -51,6 +55,7 @@ class CompilerRank(JsonObject):
 @dataclass(frozen=True, slots=True)
 class _Pair:
     kernel: str
+    target: str
     own: CodeFigures
     figures: CodeFigures
 
@@ -74,12 +79,20 @@ def rank(comparisons: Iterable[ComparedKernel]) -> tuple[CompilerRank, ...]:
     return tuple(ranks)
 
 
+def rank_common(comparisons: Sequence[ComparedKernel]) -> tuple[CompilerRank, ...]:
+    """The code generators that compile any kernel, on the kernels of all targets (`all`) that each
+    of them compiles to code with a predicted time."""
+    names = dict.fromkeys(row.name for each in comparisons for row in each.rows if row.figures)
+    common = [each for each in comparisons if all([*_pairs(name, [each])] for name in names)]
+    ranks = [_rank(name, ALL, common) for name in names]
+    return tuple(sorted(ranks, key=lambda each: (each.time is None, each.time)))
+
+
 def _rank(name: str, target: str, comparisons: Sequence[ComparedKernel]) -> CompilerRank:
     rows = [row for each in comparisons for row in each.rows if row.name == name]
     pairs = [*_pairs(name, comparisons)]
-    times = {pair.kernel: pair.time for pair in pairs}
-    best = min(times, key=times.__getitem__, default="")
-    worst = max(times, key=times.__getitem__, default="")
+    ordered = sorted(pairs, key=lambda pair: pair.time)
+    best, worst = (ordered[0], ordered[-1]) if ordered else (None, None)
     figures = [row.figures for row in rows if row.figures is not None]
     return CompilerRank(
         name=name,
@@ -87,16 +100,23 @@ def _rank(name: str, target: str, comparisons: Sequence[ComparedKernel]) -> Comp
         kernels=len(pairs),
         refused=sum(row.figures is None for row in rows),
         time=_mean(pair.time for pair in pairs),
-        faster=sum(time <= 1 - NOTICED for time in times.values()),
-        slower=sum(time >= 1 + NOTICED for time in times.values()),
-        best=best,
-        best_time=times.get(best),
-        worst=worst,
-        worst_time=times.get(worst),
+        faster=sum(pair.time <= 1 - NOTICED for pair in pairs),
+        slower=sum(pair.time >= 1 + NOTICED for pair in pairs),
+        best=_named(best, target),
+        best_time=best and best.time,
+        worst=_named(worst, target),
+        worst_time=worst and worst.time,
         instructions=_mean(pair.figures.instructions / pair.own.instructions for pair in pairs),
         spills=sum(each.spills for each in figures),
         faults=sum(len(each.faults) for each in figures),
     )
+
+
+def _named(pair: _Pair | None, target: str) -> str:
+    """The kernel of a pair, with its target in a ranking over several."""
+    if pair is None:
+        return ""
+    return f"{pair.kernel} {pair.target}" if target == ALL else pair.kernel
 
 
 def _pairs(name: str, comparisons: Sequence[ComparedKernel]) -> Iterator[_Pair]:
@@ -105,7 +125,7 @@ def _pairs(name: str, comparisons: Sequence[ComparedKernel]) -> Iterator[_Pair]:
         by_name = {row.name: row.figures for row in comparison.rows}
         own, figures = by_name.get(PROGRAM), by_name.get(name)
         if own is not None and figures is not None and own.seconds and figures.seconds is not None:
-            yield _Pair(comparison.kernel, own, figures)
+            yield _Pair(comparison.kernel, comparison.target, own, figures)
 
 
 def _mean(values: Iterable[float]) -> float | None:
@@ -114,4 +134,4 @@ def _mean(values: Iterable[float]) -> float | None:
     return exp(sum(logarithms) / len(logarithms)) if logarithms else None
 
 
-__all__ = ["NOTICED", "ComparedKernel", "CompilerRank", "rank"]
+__all__ = ["ALL", "NOTICED", "ComparedKernel", "CompilerRank", "rank", "rank_common"]

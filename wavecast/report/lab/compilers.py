@@ -13,7 +13,7 @@ from wavecast.documents.lab import (
     CompilerComparisonJson,
     LabCompilersDocument,
 )
-from wavecast.lab.compiler_ranks import rank
+from wavecast.lab.compiler_ranks import rank, rank_common
 from wavecast.report.explain.terminal_tables import plain_table
 from wavecast.report.kit import units
 from wavecast.report.kit.terminal import heading, safe
@@ -112,11 +112,12 @@ def _ratio(value: float | None) -> str:
 
 
 def markdown(comparisons: Sequence[ComparedKernel]) -> str:
-    """The ranking, and the time of every kernel by every code generator, as Markdown."""
+    """The ranking over all targets and for each, and the time of every kernel by every code
+    generator that compiles any, as Markdown; `!` marks code with faults."""
     lines = [*_markdown_row(_RANKING), *_markdown_row(["---"] * 2 + ["--:"] * (len(_RANKING) - 2))]
-    for each in rank(comparisons):
+    for each in (*rank_common(comparisons), *rank(comparisons)):
         lines += _markdown_row(_rank_cells(each))
-    names = [*dict.fromkeys(row.name for each in comparisons for row in each.rows)]
+    names = [*dict.fromkeys(row.name for each in comparisons for row in each.rows if row.figures)]
     lines += ["", *_markdown_row(["kernel", "target", *names])]
     lines += _markdown_row(["---"] * 2 + ["--:"] * len(names))
     for comparison in comparisons:
