@@ -10,10 +10,11 @@ from click.testing import CliRunner
 
 import wavecast.lab
 from tests.libraries.launching import OBJECTS, needs_objects
+from wavecast import compile as compilers
 from wavecast.api.lab_schedule import schedule
 from wavecast.api.lab_tune import tune
 from wavecast.cli.lab import command
-from wavecast.compile import toolchain
+from wavecast.compile import hip, toolchain
 from wavecast.errors import MissingTool, UsageError
 from wavecast.lab import search as search_module
 from wavecast.lab.axes import applicable, axes
@@ -129,6 +130,18 @@ def test_library_object_is_scheduled(tmp_path: Path) -> None:
     assert before.read_text() == found.original
     (patch,) = tmp_path.glob("*.patch")
     assert patch.read_text() == patch_text(found, before.name)
+
+
+@needs_objects
+def test_code_that_ends_in_zeros_assembles() -> None:
+    """rocBLAS's functions are filled with zeros, which are no instruction that LLVM assembles."""
+    file = "rocblas_TensileLibrary_Type_HH_HPA_Fp16AltRnz_Fp16Alt_Contraction_l_Alik_Bjlk_Cijk_Dijk"
+    code, *_ = compilers.load(OBJECTS / f"{file}_gfx90a.co", kernels="MT64x64x64")
+    assert ".long 0x0" in code.assembly
+    try:
+        assert hip.assemble_program(code.assembly, code.target)
+    except MissingTool as error:
+        pytest.skip(str(error))
 
 
 def test_settings_of_hip_are_options_of_its_compiler(
