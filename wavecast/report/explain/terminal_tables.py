@@ -92,8 +92,8 @@ def _pipe_bars(loop: LoopAnalysis, most: float, width: int, say: words.Words) ->
 
 
 def plain_table(*columns: tuple[str, bool]) -> Table:
-    """A table with a line under its head; columns by title and whether they are right-aligned. They
-    are as wide as the longest word of their title."""
+    """A table with a line under its head; columns by title and whether they are right-aligned. In a
+    narrow terminal the others become narrower before numbers under one word do."""
     table = Table(
         box=box.SIMPLE_HEAD,
         header_style="dim",
@@ -102,9 +102,9 @@ def plain_table(*columns: tuple[str, bool]) -> Table:
         collapse_padding=True,
     )
     for title, right in columns:
-        least = max(map(len, title.split()), default=1)
+        one_word = right and " " not in title
         justify = "right" if right else "left"
-        table.add_column(title, justify=justify, overflow="fold", min_width=least)
+        table.add_column(title, justify=justify, overflow="fold", no_wrap=one_word)
     return table
 
 
