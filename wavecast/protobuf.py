@@ -54,6 +54,29 @@ def message_classes(
     )
 
 
+def parse_message(kind: Any, data: bytes) -> Any:
+    """The message of a class in `data`. Raises ValueError for data that are damaged."""
+    from google.protobuf.message import DecodeError
+
+    message = kind()
+    try:
+        message.ParseFromString(data)
+    except DecodeError as error:
+        raise ValueError(str(error)) from error
+    return message
+
+
+def parse_json_message(kind: Any, value: Any) -> Any:
+    """The message of a class from its JSON, without fields that the class lacks. Raises ValueError
+    for other values."""
+    from google.protobuf.json_format import ParseDict, ParseError
+
+    try:
+        return ParseDict(value, kind(), ignore_unknown_fields=True)
+    except (ParseError, TypeError, AttributeError, ValueError, RecursionError) as error:
+        raise ValueError(" ".join(str(error).split())[:200]) from error
+
+
 def _add_field(
     message: Any,
     field: tuple[Any, ...],
@@ -79,4 +102,4 @@ def _add_field(
         descriptor.oneof_index = 0
 
 
-__all__ = ["Fields", "message_classes"]
+__all__ = ["Fields", "message_classes", "parse_json_message", "parse_message"]

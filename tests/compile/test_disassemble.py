@@ -6,6 +6,7 @@ import struct
 
 import pytest
 
+from wavecast.compile import disassemble
 from wavecast.compile.disassemble import _parts, _skip_preload_trap, _with_distances, _with_symbols
 from wavecast.isa import elf
 from wavecast.isa.encoding.stream import CodeReader
@@ -69,6 +70,17 @@ def test_addresses_of_gfx12_and_gfx1250(distance: int, symbol: str) -> None:
     bits = "" if "got" in symbol else "64"
     texts = [text for _, text, _ in _with_symbols(wide, {}, [data], words)]
     assert texts[1] == f"s_add_nc_u64 s[2:3], s[2:3], {symbol.format(bits)}+4"
+
+
+def test_zeros_behind_the_end_are_data() -> None:
+    """They decode to `v_cndmask_b32_e32 v0, s0, v0, vcc` on gfx9, which LLVM does not assemble;
+    where execution leads to them they are instructions."""
+    end, branch = 0xBF810000, 0xBF820001  # s_endpgm; s_branch over one word
+    words = [0, branch, 0, 0, end, 0, 0]
+    placed = CodeReader("gfx90a", 64).read(struct.pack("<7I", *words), 0x1000)
+    texts = [text for _, text, _ in disassemble._decode_body("k", placed)]
+    zero = "v_cndmask_b32_e32 v0, s0, v0, vcc"
+    assert texts == [zero, "s_branch 1", ".long 0x0", zero, "s_endpgm", ".long 0x0", ".long 0x0"]
 
 
 @pytest.mark.parametrize("first", [0xBF920002, 0xBF800000], ids=["s_trap 2", "s_nop 0"])

@@ -10,10 +10,11 @@ from click.testing import CliRunner
 
 import wavecast.lab
 from tests.libraries.launching import OBJECTS, needs_objects
+from wavecast import compile as compilers
 from wavecast.api.lab_schedule import schedule
 from wavecast.api.lab_tune import tune
 from wavecast.cli.lab import command
-from wavecast.compile import toolchain
+from wavecast.compile import hip, toolchain
 from wavecast.errors import MissingTool, UsageError
 from wavecast.lab import search as search_module
 from wavecast.lab.axes import applicable, axes
@@ -131,6 +132,18 @@ def test_library_object_is_scheduled(tmp_path: Path) -> None:
     assert patch.read_text() == patch_text(found, before.name)
 
 
+@needs_objects
+def test_code_that_ends_in_zeros_assembles() -> None:
+    """rocBLAS's functions are filled with zeros, which are no instruction that LLVM assembles."""
+    file = "rocblas_TensileLibrary_Type_HH_HPA_Fp16AltRnz_Fp16Alt_Contraction_l_Alik_Bjlk_Cijk_Dijk"
+    code, *_ = compilers.load(OBJECTS / f"{file}_gfx90a.co", kernels="MT64x64x64")
+    assert ".long 0x0" in code.assembly
+    try:
+        assert hip.assemble_program(code.assembly, code.target)
+    except MissingTool as error:
+        pytest.skip(str(error))
+
+
 def test_settings_of_hip_are_options_of_its_compiler(
     source: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -175,7 +188,10 @@ def test_which_decisions_hip_has(source: Path) -> None:
 def test_what_is_refused(source: Path, tmp_path: Path) -> None:
     told = CliRunner().invoke(command, ["tune", str(source)])
     assert isinstance(told.exception, UsageError)
-    assert "makes no launch" in str(told.exception)
+    assert "--grid and --block and --arg NAME=VALUE are missing" in str(told.exception)
+    given = ["schedule", str(source), "--grid", "2,2", "--block", "256"]
+    told = CliRunner().invoke(command, given)
+    assert "by executing one: --arg NAME=VALUE is missing" in str(told.exception)
     assembly = tmp_path / "dot.s"
     assembly.write_text('.amdgcn_target "amdgcn-amd-amdhsa--gfx942"\n')
     told = CliRunner().invoke(command, ["tune", str(assembly), *LAUNCH])

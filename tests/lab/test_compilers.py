@@ -105,3 +105,26 @@ def test_which_programs_are_code_generators(tmp_path: Path) -> None:
         generator_of(str(tmp_path / "gcc"), "gfx942")
     with pytest.raises(MissingTool):
         generator_of(str(tmp_path / "llc-98"), "gfx942")
+
+
+@pytest.mark.parametrize(
+    ("line", "older"),
+    [
+        ("%1 = phi float [ -inf, %a ]", "%1 = phi float [ 0xFFF0000000000000, %a ]"),
+        ("%1 = fcmp oeq half %2, f0x7C00", "%1 = fcmp oeq half %2, 0xH7C00"),
+        ("%1 = fmul nsz contract bfloat %2, f0x3F80", "%1 = fmul nsz contract bfloat %2, 0xR3F80"),
+        ("%1 = fadd double +inf, %2", "%1 = fadd double 0x7FF0000000000000, %2"),
+        ("%1 = fsub half +qnan, %2", "%1 = fsub half 0xH7E00, %2"),
+        ("%1 = fadd float f0x3F800000, %2", "%1 = fadd float 0x3FF0000000000000, %2"),
+        ("%1 = phi float [ -1.000000e+30, %a ]", "%1 = phi float [ 0xC6293E5940000000, %a ]"),
+        ("%1 = phi float [ -1.500000e+00, %a ]", "%1 = phi float [ -1.500000e+00, %a ]"),
+        ("%1 = fmul half %2, 1.000000e-01", "%1 = fmul half %2, 0xH2E66"),
+        ("%1 = fmul bfloat %2, 1.000000e-01", "%1 = fmul bfloat %2, 0xR3DCD"),
+        ("%1 = call float @f(float 1.000000e-01)", "%1 = call float @f(float 0x3FB99999A0000000)"),
+        ("%1 = fmul double %2, 1.000000e-01", "%1 = fmul double %2, 1.000000e-01"),
+        ("%1 = phi i32 [ -1, %inf ], [ %2, %b ]", "%1 = phi i32 [ -1, %inf ], [ %2, %b ]"),
+    ],
+)  # fmt: skip
+def test_literals_of_instructions_that_state_their_type_once(line: str, older: str) -> None:
+    """`0xH`, `0xR` and doubles are how LLVM 22 writes them (LLVM LangRef, simple constants)."""
+    assert portable(f"  {line}") == f"  {older}"

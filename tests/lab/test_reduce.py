@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -16,7 +17,7 @@ from wavecast.errors import CompileError, MissingTool, UsageError
 from wavecast.lab import reduce as module
 from wavecast.lab.codegen import Llc, TritonGenerator, portable
 from wavecast.lab.llvm_reduce import programs_of, reduced_by_llvm
-from wavecast.lab.reduce import Condition, complaint, reduce_text
+from wavecast.lab.reduce import Condition, complaint, reduce_text, with_attribute
 
 IR = """target triple = "amdgcn-amd-amdhsa"
 
@@ -237,3 +238,84 @@ body: |
     S_ENDPGM 0
 ...
 """
+
+
+class FakeCompiler:
+    """Spills as many VGPRs as the IR has stores, with an attribute none."""
+
+    name = command = "fake"
+
+    def __init__(self, least: int = 0) -> None:
+        self.least = least
+
+    def assembly(self, text: str) -> str:
+        spills = text.count("store")
+        if '"amdgpu-sched-strategy"="max-ilp"' in text:
+            spills = 0
+        return ASSEMBLY.format(spills=max(self.least, spills))
+
+
+ASSEMBLY = """
+\t.amdgcn_target "amdgcn-amd-amdhsa--gfx942"
+\t.text
+\t.globl k
+\t.type k,@function
+k:
+\ts_endpgm
+.Lfunc_end0:
+\t.size k, .Lfunc_end0-k
+\t.amdhsa_kernel k
+\t\t.amdhsa_next_free_vgpr 4
+\t\t.amdhsa_next_free_sgpr 4
+\t.end_amdhsa_kernel
+\t.amdgpu_metadata
+---
+amdhsa.kernels:
+  - .name: k
+    .symbol: k.kd
+    .vgpr_spill_count: {spills}
+    .kernarg_segment_size: 0
+    .kernarg_segment_align: 8
+    .group_segment_fixed_size: 0
+    .private_segment_fixed_size: 0
+    .wavefront_size: 64
+    .sgpr_count: 4
+    .vgpr_count: 4
+    .max_flat_workgroup_size: 256
+...
+\t.end_amdgpu_metadata
+"""
+KERNEL = """\
+define amdgpu_kernel void @k(ptr %0) #0 !dbg !3 {
+  store i32 1, ptr %0
+  store i32 2, ptr %0
+  store i32 3, ptr %0
+  ret void
+}
+attributes #0 = { "amdgpu-sched-strategy"="iterative-ilp" nounwind }
+"""
+
+
+def test_a_figure_is_compared_with_another_compiler_or_attribute() -> None:
+    compiler: Any = FakeCompiler()
+    attribute = Condition("spills>amdgpu-sched-strategy=max-ilp+1")
+    assert attribute.attribute == ("amdgpu-sched-strategy", "max-ilp")
+    assert attribute.holds(KERNEL, compiler, "gfx942")
+    assert not Condition("spills>amdgpu-sched-strategy=max-ilp+3").holds(KERNEL, compiler, "gfx942")
+    text = reduce_text(KERNEL, lambda text: attribute.holds(text, compiler, "gfx942"))
+    assert text.count("store") == 2
+    other: Any = FakeCompiler(least=2)
+    against = Condition("spills>llc-22+0", other=other)
+    assert (against.compared, against.attribute) == ("llc-22", None)
+    assert not against.holds(text, compiler, "gfx942")
+    assert Condition("spills>llc-22+0", other=compiler).holds(KERNEL, FakeCompiler(4), "gfx942")  # type: ignore[arg-type]
+    with pytest.raises(UsageError, match="unknown condition"):
+        Condition("colour>llc-22+1")
+
+
+def test_an_attribute_replaces_that_of_the_kernels() -> None:
+    changed = with_attribute(KERNEL, "amdgpu-sched-strategy", "max-ilp")
+    first, *_, last = changed.strip().split("\n")
+    head = "define amdgpu_kernel void @k(ptr %0) #0"
+    assert first == f'{head} "amdgpu-sched-strategy"="max-ilp" !dbg !3 {{'
+    assert "iterative-ilp" not in last

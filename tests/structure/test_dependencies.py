@@ -125,7 +125,7 @@ USES = {
     "jax": "import wavecast.jax",
     "tensorflow": "import wavecast.tensorflow",
     "ray": "from wavecast.tuning import ray; ray.connect('local').__enter__()",
-    "chakra": "from wavecast.report.systems import chakra_schema; chakra_schema.messages()",
+    "chakra": "from wavecast.systems.chakra import schema; schema.messages()",
     "perfetto": "from wavecast.profiles.readers import perfetto_schema as schema; "
     "schema.messages()",
     "mcp": "from wavecast.cli.mcp import command; command([], standalone_mode=False)",

@@ -58,6 +58,12 @@ class CompilersReport(ShownResult):
 
         return json_objects.values(compilers.document(self.comparisons, self.notes))
 
+    def markdown(self) -> str:
+        """The ranking of the code generators and every time, as Markdown."""
+        from wavecast.report.lab import compilers
+
+        return compilers.markdown(self.comparisons)
+
     def exit_code(self) -> int:
         return 0 if self.comparisons else 2
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -28,7 +28,8 @@ class LabReduceOptions(Options):
     arch: str = option("", "An AMD GPU or target.", "-a", "--arch", metavar="GPU")
     condition: str = option(
         "",
-        "crash, lost-wait, missing-wait, hazard, instructions>N, vgprs>N, spills>N.",
+        "crash, lost-wait, missing-wait, hazard, instructions>N, vgprs>N, spills>N, or more than "
+        "another compiler or attribute: vgprs>llc-22+16, spills>amdgpu-sched-strategy=max-ilp+8.",
         "--if",
         metavar="CONDITION",
     )
@@ -114,6 +115,7 @@ def reduce(path: str | Path, *, progress: Progress = silent, **options: Any) -> 
     InputError, MissingTool.
     """
     from wavecast import files
+    from wavecast.lab.codegen import generator_of
     from wavecast.lab.llvm_reduce import programs_of, reduced_by_llvm
     from wavecast.lab.reduce import Condition, reduce_text
     from wavecast.lab.reproducer import Reproducer
@@ -122,6 +124,8 @@ def reduce(path: str | Path, *, progress: Progress = silent, **options: Any) -> 
     stated = LabReduceOptions.of(options)
     condition = Condition(stated.condition)
     device = select([stated.arch], ()).devices[0]
+    if condition.compared and condition.attribute is None:
+        condition = replace(condition, other=generator_of(condition.compared, device.target))
     text = stated.edited(files.read_text(path))
     generator = stated.generator(text, device)
     condition = condition.like(text, generator)

@@ -38,6 +38,12 @@ class LabScheduleOptions(LabKernelOptions):
         "Write the compiler's assembly of every kernel, and a patch to the new order, here.",
         values=Files(folder=True),
     )
+    groups: Path | None = option(
+        None,
+        "Ask the compiler for the orders by sched_group_barrier; write patches of HIP files, LLVM "
+        "IR of Triton kernels, to this folder.",
+        values=Files(folder=True),
+    )
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -82,6 +88,7 @@ def schedule(
     from wavecast.lab.scheduling import (
         ScheduleOptions,
         schedule_kernels,
+        write_asked,
         write_assembly,
         write_patches,
     )
@@ -91,6 +98,7 @@ def schedule(
         seed=stated.seed,
         work=stated.work * _WORK_UNIT,
         journal=str(stated.journal) if stated.journal is not None else "",
+        asks=stated.groups is not None,
     )
     source = stated.source(path, arguments)
     run = schedule_kernels(source, stated.selection(path), settings, progress)
@@ -98,6 +106,8 @@ def schedule(
         write_assembly(run, stated.assembly)
     if stated.patch is not None:
         write_patches(run, stated.patch)
+    if stated.groups is not None:
+        write_asked(run, stated.groups)
     return ScheduleReport(run)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
+from wavecast.api.chakra import ChakraOptions, replay_traces
 from wavecast.api.collectives import CollectivesOptions, collectives
 from wavecast.api.machines import ReportFiles, TimedResult
 from wavecast.api.module import ModuleOptions, module
@@ -52,6 +53,7 @@ class ServingOptions(ReportFiles, DeploymentOptions):
 
 MODES: Final[dict[str, type[Options]]] = {
     "collectives": CollectivesOptions,
+    "from_chakra": ChakraOptions,
     "train": TrainOptions,
     "search": SearchOptions,
 }
@@ -153,7 +155,8 @@ def model(source: Any = None, *arguments: Any, progress: Progress = silent, **op
     `options` are those of the command line, by the names of `ServingOptions`. With `search` they
     are `SearchOptions` (the result is a `SearchReport`), with `train=True` `TrainOptions`
     (`TrainingReport`); with `collectives` there is no source (`CollectivesOptions`,
-    `CollectivesReport`). OptionValues are those of the options, or their text.
+    `CollectivesReport`), nor with `from_chakra` (`ChakraOptions`, `ReplayReport`). OptionValues are
+    those of the options, or their text.
 
     `source` can also be a module of PyTorch, an exported program, or a text like
     `script.py:factory` (`module`, `ModuleOptions`, `ModuleReport`); its `inputs` and `system` may
@@ -173,6 +176,10 @@ def model(source: Any = None, *arguments: Any, progress: Progress = silent, **op
         if source is not None:
             raise UsageError(f"collectives are simulated without a model: {source}")
         return collectives(selected, progress)
+    if isinstance(selected, ChakraOptions):
+        if source is not None:
+            raise UsageError(f"execution traces are simulated without a model: {source}")
+        return replay_traces(selected, progress)
     if source is None:
         raise UsageError("no MODEL", hint="wavecast model --list names the known ones")
     if isinstance(selected, TrainOptions):

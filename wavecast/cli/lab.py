@@ -40,7 +40,7 @@ VERBS = (
         Every alternative is compiled and its time predicted from its code. The fastest ones are
         executed on the emulator next to the original: one whose results differ, or that fails
         checks, is not advised. docs/lab.md has the list of decisions. Exit codes: 0; 2 if nothing
-        could be compared.
+        could be compared; 3 if no kernel was launched.
         """,
         examples=(
             "wavecast lab tune matmul.py --arch gfx942,gfx950",
@@ -81,11 +81,12 @@ VERBS = (
         Registers stay as the compiler allocated them; waits, no-ops and hints are regenerated. The
         new code is assembled, executed on the emulator next to the compiler's, and checked: an
         order whose results differ is discarded. Times are predictions. Exit codes: 0; 1 if an order
-        was discarded; 2 if no kernel could be scheduled.
+        was discarded; 2 if no kernel could be launched; 3 if none has a loop to search.
         """,
         examples=(
             "wavecast lab schedule matmul.py --arch gfx942,gfx1100",
             "wavecast lab schedule attention.py -k fwd --work 40 --assembly scheduled",
+            "wavecast lab schedule gemm.hip --args gemm.toml --groups patches",
             "wavecast lab schedule kernel.s --grid 64 --block 256 --arg x=f32[16384] --arg n=16384",
         ),
     ),
@@ -93,7 +94,7 @@ VERBS = (
         name="compilers",
         function=compilers,
         options=LabCompilersOptions,
-        show=Show(width=200, highlight=True),
+        show=Show(formats=("text", "json", "markdown"), output=True, width=200, highlight=True),
         arguments=_SOURCE,
         text="""Compile the LLVM IR of the kernels of the script PATH with every code generator of
         this machine: Triton's, every llc and clang in PATH and of ROCm, and the clang of ziglang;

@@ -84,6 +84,7 @@ command = Verb(
         "wavecast model Llama-3.1-8B --system 8xMI300X --train --batch 64 --seq 8192 --fsdp",
         "wavecast model DeepSeek-R1 --compare 8xMI300X,8xMI355X,8xH200 --price 2.5",
         "wavecast model --collectives all_reduce:64M --system 128x8xMI300X --oversubscription 2",
+        "wavecast model --from-chakra traces/ --system 2x8xMI300X",
         "wavecast model script.py:factory --system mi300x,h200  (see wavecast model x.py:f -h)",
         "wavecast model --list",
     ),

@@ -115,12 +115,17 @@ Decoded = tuple[int, str, int | None]
 
 
 def _decode_body(name: str, placed: list[Placed]) -> list[Decoded]:
-    """Instructions and data as text. Raises InputError for data behind an instruction that goes
+    """Instructions and data as text. Words of zeros that nothing leads to are data: they fill the
+    end of functions, and LLVM's assembler refuses the instruction that they decode to on gfx9
+    (v_cndmask_b32 of an SGPR and VCC). Raises InputError for data behind an instruction that goes
     on to it."""
     body: list[Decoded] = []
     falls = True
+    goals = {item.target for item in placed}
     for item in placed:
         decoding = item.decoding
+        if not falls and item.word == 0 and item.address not in goals:
+            decoding = None
         if decoding is not None:
             body.append((item.address, decoding.text, item.target))
             falls = decoding.row.row.control not in _ENDS

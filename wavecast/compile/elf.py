@@ -23,7 +23,7 @@ from wavecast.isa.elf import Content
 from wavecast.isa.elf_metadata import descriptors_of, kernel_symbols
 from wavecast.isa.targets import isa_target
 
-_FORMAT = 19
+_FORMAT = 20
 """Version of the text `disassemble` writes; part of the cache key."""
 
 

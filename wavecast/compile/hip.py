@@ -178,6 +178,18 @@ def recompile(code: CodeObject, flags: Sequence[str]) -> CodeObject:
     return new_code
 
 
+def recompile_text(code: CodeObject, text: str) -> CodeObject:
+    """A kernel of a HIP file compiled from other source in its folder. Raises CompileError as
+    `recompile`."""
+    source = Path(code.source)
+    flags = (*shlex.split(str(code.options.get("flags", ""))), "-I", str(source.absolute().parent))
+    codes = {each.kernel: each for each in compile(text, code.target, flags, name=source.name)}
+    new_code = codes.get(code.kernel)
+    if new_code is None or new_code.parameters != code.parameters:
+        raise CompileError(f"the changed source of {source.name} has no such {code.kernel}")
+    return new_code
+
+
 def _compile(
     text: str,
     target: str,

@@ -7,6 +7,7 @@ need a heading and programs a name to ask for; the symbol itself is printed next
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 
 _PART = re.compile(r"(\d+)")
 
@@ -30,3 +31,26 @@ def readable(symbol: str) -> str:
     if not parts:
         return symbol
     return "::".join(parts) + ("<…>" if rest.startswith("I") else "")
+
+
+def distinct_names(symbols: Iterable[str]) -> dict[str, str]:
+    """The readable names of symbols; those of instances of one template with the part of the symbol
+    in which they differ: `scale<…IfEv…>`."""
+    different = [*dict.fromkeys(symbols)]
+    groups: dict[str, list[str]] = {}
+    for symbol in different:
+        groups.setdefault(readable(symbol), []).append(symbol)
+    names = {}
+    for name, group in groups.items():
+        start = _common(group)
+        stop = _common([symbol[start:][::-1] for symbol in group])
+        for symbol in group:
+            part = symbol[start : len(symbol) - stop]
+            names[symbol] = name if len(group) == 1 else f"{name.removesuffix('<…>')}<…{part}…>"
+    return {symbol: names[symbol] for symbol in different}
+
+
+def _common(texts: Sequence[str]) -> int:
+    """How many characters all texts begin with."""
+    pairs = zip(min(texts), max(texts), strict=False)
+    return next((at for at, (one, other) in enumerate(pairs) if one != other), len(min(texts)))

@@ -6,9 +6,11 @@ from typing import Annotated, Any
 
 from wavecast.json_objects import Count, JsonObject, NonNegative, Size3, doc
 from wavecast.lab.bisect import BisectedPass
+from wavecast.lab.compiler_ranks import CompilerRank
 from wavecast.lab.compilers import CompilerRow
 from wavecast.lab.figures import CodeFigures
 from wavecast.lab.passes import LineChange
+from wavecast.lab.schedule.asking import AskedOrder
 
 
 class LabRowJson(JsonObject):
@@ -123,6 +125,9 @@ class LabCompilersDocument(JsonObject, tag_field="schema", tag="wavecast.lab.com
     wavecast: Annotated[str, doc("version that wrote the document")]
     notes: list[str]
     kernels: list[CompilerComparisonJson]
+    ranking: Annotated[
+        list[CompilerRank], doc("code generators of every target, by their mean time")
+    ]
 
 
 class LoopScheduleJson(JsonObject):
@@ -154,6 +159,7 @@ class KernelScheduleJson(JsonObject):
     cases: Annotated[list[str], doc("inputs with which both were executed")]
     wrong: Annotated[str, doc("why the order that was found is discarded; empty: results agree")]
     assembly: Annotated[str, doc("the new code")]
+    asked: Annotated[AskedOrder | None, doc("with --groups: what the compiler makes of the order")]
 
 
 class LabScheduleDocument(JsonObject, tag_field="schema", tag="wavecast.lab.schedule/1"):

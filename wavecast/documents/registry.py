@@ -15,6 +15,7 @@ _CLASSES: Final = {
     "wavecast.system-search/1": "documents.system_search.ModelSearchDocument",
     "wavecast.training/1": "documents.training.TrainingDocument",
     "wavecast.collectives/1": "documents.collectives.CollectivesDocument",
+    "wavecast.chakra/1": "documents.chakra.ChakraDocument",
     "wavecast.graph/1": "documents.graph.GraphDocument",
     "wavecast.check/1": "documents.check.CheckDocument",
     "wavecast.trace/1": "documents.trace.TraceDocument",

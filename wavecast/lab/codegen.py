@@ -24,6 +24,17 @@ _SPECIAL: Final = re.compile(
     r"\b(?P<type>half|bfloat|float|double) (?P<sign>[+-])"
     r"(?:(?P<inf>inf)|qnan|(?P<signal>s?)nan\((?P<payload>0x[0-9A-Fa-f]+)\))"
 )
+_OF_ONE_TYPE: Final = re.compile(
+    r"^(?P<start>[^\n]* = (?:phi|fcmp|fadd|fsub|fmul|fdiv|frem)\b[a-z ]* "
+    r"(?P<type>half|bfloat|float|double) )(?P<values>[^\n]*)$",
+    re.MULTILINE,
+)
+"""Instructions that state the type of their operands once."""
+_BARE: Final = re.compile(
+    r"(?:(?<=\[ )|(?<=, )|^)(?P<value>f0x[0-9A-Fa-f]+|[+-]?\d+\.\d+e[+-]\d+"
+    r"|[+-](?:inf|qnan|s?nan\(0x[0-9A-Fa-f]+\)))"
+)
+_DECIMAL: Final = re.compile(r"\b(?P<type>half|bfloat|float) (?P<number>[+-]?\d+\.\d+e[+-]\d+)")
 _FORMATS: Final = {"half": (5, 10), "bfloat": (8, 7), "float": (8, 23), "double": (11, 52)}
 """Bits of the exponent and of the mantissa. Source: LLVM LangRef, floating-point types."""
 _PREFIXES: Final = {"half": "0xH", "bfloat": "0xR"}
@@ -31,6 +42,10 @@ LLVM_VERSIONS: Final = range(30, 17, -1)
 """Versions in the names of LLVM's programs."""
 _NEW_ATTRIBUTES: Final = re.compile(r"\bnocreateundeforpoison ?")
 """Attributes of declared intrinsics that the LLVM of Triton 3.6 does not know."""
+_OTHER_TYPE: Final = "Intrinsic has incorrect argument type"
+_MADE: Final = r"@llvm\.amdgcn\.make\.buffer\.rsrc\.[\w.]+\("
+_BUFFER: Final = re.compile(rf"(?P<start>{_MADE}[^,\n]+, i16 [^,\n]+, )i64 (?P<size>\d+)\b")
+_DECLARED_BUFFER: Final = re.compile(rf"^(declare [^\n]*{_MADE}[^,\n]+, i16, )i64(, i32\))", re.M)
 _LLC: Final = ("llc", *(f"llc-{number}" for number in LLVM_VERSIONS))
 _CLANG: Final = ("clang", *(f"clang-{number}" for number in LLVM_VERSIONS))
 
@@ -154,13 +169,17 @@ class Clang:
         return (*target_options, "-Wno-override-module", "-x", "ir", "-S")
 
     def assembly(self, text: str) -> str:
-        compilation = process.run(
-            [*self.words, *self._options, "-", "-o", "-"], stdin=portable(text).encode()
-        )
+        text = portable(text)
+        compilation = self._run(text)
+        if compilation.status and _OTHER_TYPE in compilation.log:
+            compilation = self._run(with_narrow_buffers(text))
         if compilation.status:
             lines = compilation.log.strip().splitlines() or [f"exit code {compilation.status}"]
             raise CompileError(f"{self.name}: {lines[0]}", log=compilation.log)
         return compilation.text
+
+    def _run(self, text: str) -> process.Finished:
+        return process.run([*self.words, *self._options, "-", "-o", "-"], stdin=text.encode())
 
 
 def generator_of(program: str, target: str) -> CodeGenerator:
@@ -201,10 +220,56 @@ def portable(text: str) -> str:
     floating-point literals as their bits."""
     text = _TRIPLE.sub('target triple = "amdgcn-amd-amdhsa"', text)
     text = _NEW_ATTRIBUTES.sub("", text)
+    text = _OF_ONE_TYPE.sub(_with_types, text)
     text = _SPECIAL.sub(_special, text)
+    text = _DECIMAL.sub(_exact, text)
     text = _NARROW.sub(lambda match: _literal(match["type"], int(match["word"], 16)), text)
     text = _SINGLE.sub(_to_double, text)
     return _DOUBLE.sub(r"0x\1", text)
+
+
+def with_narrow_buffers(text: str) -> str:
+    """LLVM IR whose buffers have sizes of 32 bits, as LLVM 21 and older take them; sizes that are
+    not constants stay."""
+    return _DECLARED_BUFFER.sub(r"\1i32\2", _BUFFER.sub(_narrow_buffer, text))
+
+
+def _narrow_buffer(match: re.Match[str]) -> str:
+    size = min(int(match["size"]), (1 << 32) - 1)
+    return f"{match['start']}i32 {size - (1 << 32) if size >= 1 << 31 else size}"
+
+
+def _exact(match: re.Match[str]) -> str:
+    """A decimal number as it is, or as its bits where its type does not have it exactly: LLVM 23
+    and 24 round it, older ones refuse it."""
+    number = float(match["number"])
+    (word,) = struct.unpack("<I", struct.pack("<f", number))
+    (rounded,) = struct.unpack("<f", struct.pack("<f", number))
+    if match["type"] == "half":
+        (word,) = struct.unpack("<H", struct.pack("<e", number))
+        (rounded,) = struct.unpack("<e", struct.pack("<e", number))
+    elif match["type"] == "bfloat":
+        word = (word + 0x7FFF + (word >> 16 & 1)) >> 16
+        (rounded,) = struct.unpack("<f", struct.pack("<I", word << 16))
+    if rounded == number:
+        return match[0]
+    if match["type"] == "float":
+        (word,) = struct.unpack("<Q", struct.pack("<d", rounded))
+        return f"float 0x{word:016X}"
+    return _literal(match["type"], word)
+
+
+def _with_types(match: re.Match[str]) -> str:
+    """An instruction of one type with its literals as older LLVM reads them."""
+
+    def literal(bare: re.Match[str]) -> str:
+        kind = match["type"]
+        text = _SPECIAL.sub(_special, f"{kind} {bare['value']}")
+        text = _DECIMAL.sub(_exact, text)
+        text = _NARROW.sub(lambda each: _literal(each["type"], int(each["word"], 16)), text)
+        return text.removeprefix(f"{kind} ")
+
+    return match["start"] + _BARE.sub(literal, match["values"])
 
 
 def _special(match: re.Match[str]) -> str:
@@ -264,4 +329,5 @@ __all__ = [
     "generator_of",
     "installed_generators",
     "portable",
+    "with_narrow_buffers",
 ]

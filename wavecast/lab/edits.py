@@ -8,12 +8,13 @@ block with matrix instructions. Source: LLVM AMDGPUUsage, `llvm.amdgcn.iglp.opt`
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from wavecast.errors import CompileError
 
 MASKS: Final = {
+    "valu": 0x2,
     "matrix": 0x8,
     "vmem_read": 0x20,
     "vmem_write": 0x40,
@@ -23,6 +24,7 @@ MASKS: Final = {
 """Instruction groups of sched.group.barrier. Source: LLVM AMDGPUIGroupLP.cpp, SchedGroupMask."""
 _MATRIX: Final = re.compile(r"@llvm\.amdgcn\.(?:mfma|wmma|swmmac|smfmac)\.")
 _TERMINATOR: Final = re.compile(r"^  (?:br|ret|switch|unreachable|indirectbr) ?")
+_LABEL: Final = re.compile(r"^(?P<name>[\w.$-]+|\"[^\"]+\"):")
 _GROUP: Final = "  tail call void @llvm.amdgcn.sched.group.barrier(i32 {mask}, i32 {size}, i32 0)"
 _GROUP_DECLARATION: Final = (
     "declare void @llvm.amdgcn.sched.group.barrier(i32 immarg, i32 immarg, i32 immarg)"
@@ -48,6 +50,28 @@ def with_groups(text: str, pattern: str) -> str:
         raise ValueError(f"{pattern!r} has no group of matrix instructions")
     lines = [_GROUP.format(mask=mask, size=size) for mask, size in groups]
     return _insert_lines(text, lambda count: lines * -(-count // each), _GROUP_DECLARATION)
+
+
+def with_group_calls(text: str, groups: Sequence[tuple[int, int]], block: str, matrix: int) -> str:
+    """LLVM IR with instruction groups (mask, size) in the block of that name, else in every block
+    with that number of `matrix` instructions. Raises CompileError where there is no such block."""
+    calls = [_GROUP.format(mask=mask, size=size) for mask, size in groups]
+    lines, current, count, inserted = [], "", 0, False
+    counts = matrix > 0 and f"\n{block}:" not in text
+    for line in text.split("\n"):
+        label = _LABEL.match(line)
+        if label is not None:
+            current, count = label["name"], 0
+        count += bool(_MATRIX.search(line))
+        if _TERMINATOR.match(line) and (count == matrix if counts else current == block):
+            lines += calls
+            inserted = True
+        lines.append(line)
+    if not inserted:
+        raise CompileError("no block of the LLVM IR is recognised as the loop's")
+    changed = "\n".join(lines)
+    name = _GROUP_DECLARATION.split("@", 1)[1].split("(", 1)[0]
+    return changed if f"declare void @{name}(" in changed else f"{changed}\n{_GROUP_DECLARATION}\n"
 
 
 def _insert_lines(text: str, lines_for: Callable[[int], list[str]], declaration: str) -> str:
@@ -80,4 +104,4 @@ EDITS: Final[dict[str, Callable[[str, object], str]]] = {
 """The change of each axis of kind `ir`: (text, value) -> text."""
 
 
-__all__ = ["EDITS", "MASKS", "with_groups", "with_iglp"]
+__all__ = ["EDITS", "MASKS", "with_group_calls", "with_groups", "with_iglp"]

@@ -33,6 +33,11 @@ _GROUP: Final = re.compile(r"^attributes (?P<name>#\d+) = ")
 _NODE: Final = re.compile(r"^(?P<name>!\d+) = ")
 _LABEL: Final = re.compile(r"^(?P<name>[\w.$-]+):")
 _COMPARISON: Final = re.compile(r"^(?P<figure>[a-z-]+)>(?P<limit>\d+)$")
+_RELATIVE: Final = re.compile(r"^(?P<figure>[a-z-]+)>(?P<other>[^+>]+)\+(?P<limit>\d+)$")
+_ATTRIBUTE: Final = re.compile(r"^(?P<name>amdgpu-[\w-]+)=(?P<value>[\w,.-]*)$")
+_DEFINED: Final = re.compile(
+    r"^(define [^\n]*\bamdgpu_kernel\b[^\n{]*?)((?: ![^\n{]*?)?) *\{$", re.M
+)
 _BARRIER: Final = re.compile(r"\bcall void @llvm\.amdgcn\.s\.barrier\(\)")
 _RELEASE: Final = re.compile(r"fence .*\b(?:release|acq_rel|seq_cst)\b")
 _ACQUIRE: Final = re.compile(r"fence .*\b(?:acquire|acq_rel|seq_cst)\b")
@@ -47,20 +52,35 @@ class Condition:
     `crash`: the compiler crashes. `lost-wait`: a barrier with stores to LDS under way, though every
     barrier of the IR is between a release and an acquire fence.
     `missing-wait`, `hazard`: what static checks find. `instructions>N`, `vgprs>N`, `spills>N`: a
-    figure of a kernel is more than N. Raises UsageError for other texts.
+    figure of a kernel is more than N. `vgprs>OTHER+N`: it is more than N above that of `other`,
+    another compiler, or of the same one with an attribute of functions
+    (`spills>amdgpu-sched-strategy=max-ilp+8`). Raises UsageError for other texts.
     """
 
     text: str
     crash: str = ""
     """The compiler's complaint that a crash must have, "" for any."""
+    other: CodeGenerator | None = None
 
     def __post_init__(self) -> None:
-        match = _COMPARISON.match(self.text)
+        match = _COMPARISON.match(self.text) or _RELATIVE.match(self.text)
         if self.text not in _CONDITIONS and (match is None or match["figure"] not in _FIGURES):
-            conditions = [*_CONDITIONS, *(f"{name}>N" for name in _FIGURES)]
+            conditions = [*_CONDITIONS, *(f"{name}>N, {name}>OTHER+N" for name in _FIGURES)]
             raise UsageError(
                 f"unknown condition {self.text!r}", hint=f"one of {', '.join(conditions)}"
             )
+
+    @property
+    def compared(self) -> str:
+        """The other compiler, or the attribute, that a figure is compared with; else ""."""
+        match = _RELATIVE.match(self.text)
+        return match["other"].strip() if match is not None else ""
+
+    @property
+    def attribute(self) -> tuple[str, str] | None:
+        """The attribute of functions that a figure is compared with, and its value."""
+        match = _ATTRIBUTE.match(self.compared)
+        return (match["name"], match["value"]) if match is not None else None
 
     def like(self, text: str, compiler: CodeGenerator) -> Condition:
         """The condition for crashes with the complaint that the compiler has of this text."""
@@ -88,12 +108,35 @@ class Condition:
             kernels = isa.parse(assembly, target).kernels.values()
         except WavecastError:
             return False
-        match = _COMPARISON.match(self.text)
+        match = _COMPARISON.match(self.text) or _RELATIVE.match(self.text)
         if match is not None:
-            figure = _FIGURES[match["figure"]]
-            return any(figure(kernel) > int(match["limit"]) for kernel in kernels)
+            figure, limit = _FIGURES[match["figure"]], int(match["limit"])
+            if self.compared:
+                return self._exceeds(text, compiler, target, max(map(figure, kernels), default=0))
+            return any(figure(kernel) > limit for kernel in kernels)
         prefix = _CONDITIONS[self.text]
         return any(fault.startswith(prefix) for kernel in kernels for fault in faults(kernel))
+
+    def _exceeds(self, text: str, compiler: CodeGenerator, target: str, value: int) -> bool:
+        """Whether a figure is so much more than that of what it is compared with."""
+        match = _RELATIVE.match(self.text)
+        assert match is not None
+        if self.attribute is not None:
+            text = with_attribute(text, *self.attribute)
+        try:
+            assembly = (self.other or compiler).assembly(text)
+            kernels = isa.parse(assembly, target).kernels.values()
+        except WavecastError:
+            return False
+        figure = _FIGURES[match["figure"]]
+        least = max(map(figure, kernels), default=0)
+        return value > least + int(match["limit"])
+
+
+def with_attribute(text: str, name: str, value: str) -> str:
+    """LLVM IR whose kernels have an attribute of functions, instead of their value of it."""
+    text = re.sub(rf' "{re.escape(name)}"="[^"]*"', "", text)
+    return _DEFINED.sub(rf'\1 "{name}"="{value}"\2 {{', text)
 
 
 def has_fences(text: str) -> bool:
@@ -296,4 +339,4 @@ def _delete_lines(text: str, numbers: Sequence[int]) -> str:
     return re.sub(rf"(?:{pattern})(?![\w.$-])", "poison", body)
 
 
-__all__ = ["Condition", "reduce_text"]
+__all__ = ["Condition", "reduce_text", "with_attribute"]

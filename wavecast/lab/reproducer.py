@@ -10,7 +10,7 @@ from wavecast.errors import CompileError, WavecastError
 from wavecast.lab.codegen import CodeGenerator
 from wavecast.lab.figures import faults
 from wavecast.lab.llvm_reduce import is_machine_ir
-from wavecast.lab.reduce import Condition
+from wavecast.lab.reduce import Condition, with_attribute
 from wavecast.runtimes.triton.isolation import diagnostic
 from wavecast.version import __version__
 
@@ -45,6 +45,7 @@ class Reproducer:
             f"Expected: {expectation}.",
             "Found:",
             _code_fence("", output),
+            *self._other_outcome(),
             f"{language}, reduced from {self.lines_before} to {lines} lines:",
             _code_fence(fence, self.text.strip("\n")),
         ]
@@ -53,10 +54,20 @@ class Reproducer:
         parts.append(f"Reduced by wavecast {__version__}.")
         return "\n\n".join(parts) + "\n"
 
-    def _outcome(self) -> tuple[str, str]:
-        """(what the compiler gives, its assembly)."""
+    def _other_outcome(self) -> list[str]:
+        """What the condition compares with, and its figures."""
+        condition = self.condition
+        if not condition.compared:
+            return []
+        attribute = condition.attribute
+        text = with_attribute(self.text, *attribute) if attribute is not None else self.text
+        output, _ = self._outcome(text, condition.other or self.compiler)
+        return [f"With {condition.compared}:", _code_fence("", output)]
+
+    def _outcome(self, text: str = "", compiler: CodeGenerator | None = None) -> tuple[str, str]:
+        """(what a compiler gives, its assembly)."""
         try:
-            assembly = self.compiler.assembly(self.text)
+            assembly = (compiler or self.compiler).assembly(text or self.text)
         except CompileError as error:
             return diagnostic(error.log) or error.message, ""
         try:

@@ -81,8 +81,9 @@ def _check_source(path: Path) -> None:
     kind = kind_of(map_file(path), path)
     if kind not in (FileKind.HIP, FileKind.CUDA):
         raise UsageError(
-            f"{path.name} is {kind.value}: its compiler has decided",
-            hint="wavecast lab schedule searches another order of its instructions",
+            f"{path.name} is {kind.value}: its compiler has decided, and there is no source to "
+            "compile otherwise",
+            hint="wavecast lab schedule searches its order, waits and no-ops",
         )
 
 

@@ -25,11 +25,12 @@ ScheduleRun = SearchRun[KernelSchedule]
 class ScheduleOptions:
     """How a scheduling runs. Each search simulates about `work` instructions and is seeded with
     `seed`. Results go to the file `journal`, "" for a temporary one; those in it are not searched
-    again."""
+    again. With `asks`, the compiler is asked for the orders."""
 
     seed: int = 0
     work: int = WORK
     journal: str = ""
+    asks: bool = False
 
 
 def schedule_kernels(
@@ -52,7 +53,7 @@ def schedule_kernels(
     path = Path(options.journal).absolute()
     if not path.exists():
         files.write_text(path, "")
-    values = {"seed": options.seed, "work": options.work}
+    values = {"seed": options.seed, "work": options.work, "asks": options.asks}
     convert = KernelSchedule.from_json
     return run_search(source, selection, "schedule", values, path, convert, progress)
 
@@ -82,6 +83,21 @@ def write_patches(run: ScheduleRun, folder: Path) -> int:
     return count
 
 
+def write_asked(run: ScheduleRun, folder: Path) -> int:
+    """Write what asks the compiler for the orders to a folder, which is made: of a HIP file the
+    patch KERNEL.DEVICE.patch, of a Triton kernel its LLVM IR as KERNEL.DEVICE.ll; the number of
+    files. Raises InputError where a file cannot be written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    count = 0
+    for name, kernel_schedule in _faster(run):
+        asked = kernel_schedule.asked
+        if asked is not None and asked.text:
+            suffix = "patch" if asked.where == "source" else "ll"
+            files.write_text(folder / f"{name}.{suffix}", asked.text)
+            count += 1
+    return count
+
+
 def patch_text(kernel_schedule: KernelSchedule, name: str) -> str:
     """The unified diff from the compiler's assembly in the file `name` to that of the new order, as
     patch(1) and git-apply(1) read it; "" where no order is faster."""
@@ -108,6 +124,7 @@ __all__ = [
     "ScheduleRun",
     "patch_text",
     "schedule_kernels",
+    "write_asked",
     "write_assembly",
     "write_patches",
 ]

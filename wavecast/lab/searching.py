@@ -132,10 +132,14 @@ def _of_code(
 ) -> tuple[tuple[CaptureFailure, ...], tuple[str, ...]]:
     if source.arguments:
         raise UsageError(f"{source.path.name} is not a script", hint="it takes no arguments")
-    if not source.plan.arguments or source.plan.grid is None or source.plan.block is None:
+    plan = source.plan
+    parts = {"--grid": plan.grid, "--block": plan.block, "--arg NAME=VALUE": plan.arguments}
+    missing = [option for option, stated in parts.items() if not stated]
+    if missing:
         raise UsageError(
-            f"{source.path.name} makes no launch: versions are compared by executing one",
-            hint="state it with --grid, --block and --arg NAME=VALUE, or with --args FILE",
+            f"{source.path.name} makes no launch, and versions are compared by executing one: "
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing",
+            hint="--args FILE states all of a launch",
         )
     failures: list[CaptureFailure] = []
     notes: list[str] = []

@@ -12,9 +12,11 @@ pytest.importorskip("google.protobuf", reason="needs protobuf")
 import wavecast
 from tests.cli.test_main import call
 from wavecast.errors import UsageError
-from wavecast.report.systems import chakra, chakra_schema
+from wavecast.report.systems import chakra
+from wavecast.systems.chakra import schema
 
 MODEL = "Llama-3.1-8B"
+EXPERTS = {"tp": 8, "dp": 2, "ep": 16, "dp_attention": True, "dtype": "fp8"}
 
 
 def read(path) -> tuple:
@@ -30,7 +32,7 @@ def read(path) -> tuple:
             if not byte & 0x80:
                 break
         kind = "Node" if found else "GlobalMetadata"
-        message = getattr(chakra_schema.messages(), kind)()
+        message = getattr(schema.messages(), kind)()
         message.ParseFromString(data[at : at + length])
         at += length
         found.append(message)
@@ -43,16 +45,16 @@ def values(message) -> dict:
 
 def test_a_message_has_the_bytes_of_the_wire_format() -> None:
     """Written by hand from the numbers of the fields and the encoding of protobuf."""
-    attribute = chakra_schema.attributes({"is_cpu_op": True})
-    node = chakra_schema.messages().Node(
+    attribute = schema.attributes({"is_cpu_op": True})
+    node = schema.messages().Node(
         id=3, name="ab", type=7, data_deps=[1, 2], start_time_micros=300, attr=attribute
     )
     expected = bytes([8, 3, 18, 2, 97, 98, 24, 7, 42, 2, 1, 2, 48, 172, 2, 82, 14, 10, 9])
     expected += b"is_cpu_op" + bytes([216, 1, 1])
     assert node.SerializeToString() == expected
-    assert chakra_schema.encode_delimited(node) == bytes([len(expected)]) + expected
-    long = chakra_schema.messages().Node(name="x" * 300)
-    assert chakra_schema.encode_delimited(long)[:2] == bytes([0b10101111, 2])  # 303 bytes
+    assert schema.encode_delimited(node) == bytes([len(expected)]) + expected
+    long = schema.messages().Node(name="x" * 300)
+    assert schema.encode_delimited(long)[:2] == bytes([0b10101111, 2])  # 303 bytes
 
 
 def test_every_rank_of_a_served_model_has_a_trace(tmp_path) -> None:
@@ -130,6 +132,56 @@ def test_a_training_step_of_every_rank(tmp_path) -> None:
     assert sorted(sent) == sorted(received)
     assert len(set(sent)) == len(sent) == 4 * 2 * 4  # micro-batches, both ways, pairs of ranks
     assert {size for *_, size in sent} == {1024 // 2 * 4096 * 2}
+
+
+def test_a_gather_states_what_a_rank_puts_in(tmp_path) -> None:
+    """Readers count the input of a rank (ASTRA-sim, all-gather in Ring.cc); `Collective` the whole.
+    Exchanges of tokens put in a copy per expert."""
+    report = wavecast.model("DeepSeek-R1", "2x8xMI300X", concurrency=8, **EXPERTS)
+    report.chakra(tmp_path)
+    (path,) = tmp_path.glob("*-decode.3.et")
+    _, nodes = read(path)
+    layers = report.servings[0].kernels
+    ops = [each.priced.node.op for each in layers if each.priced.node.op.kind == "collective"]
+    whole = {(each.function, each.bytes) for each in ops}
+    stated = [(node.name, values(node)) for node in nodes if node.type == 7]
+    gathered = {
+        ("all_gather", 8 * about["comm_size"]) for _, about in stated if about["comm_type"] == 2
+    }
+    sent = {
+        (about["function"], about["comm_size"] // about["topk"])
+        for _, about in stated
+        if about["comm_type"] == 6
+    }
+    assert gathered == {one for one in whole if one[0] == "all_gather"}
+    assert sent == {one for one in whole if one[0] in ("dispatch", "combine")}
+
+
+@pytest.mark.parametrize("times", ["library", "recorded"])
+def test_a_served_model_takes_as_long_from_its_traces(tmp_path, times) -> None:
+    report = wavecast.model("DeepSeek-R1", "2x8xMI300X", concurrency=8, **EXPERTS)
+    report.chakra(tmp_path)
+    replayed = wavecast.model(from_chakra=tmp_path, system="2x8xMI300X", collective_times=times)
+    decode, prefill = replayed.answers
+    serving = report.servings[0]
+    assert decode.seconds == pytest.approx(serving.decode.seconds, rel=1e-9)
+    assert prefill.seconds == pytest.approx(serving.prefill.seconds, rel=1e-9)
+    modules = sum(serving.decode.modules.values())
+    (rank,) = {one.compute + one.communication for one in decode.ranks}
+    assert rank == pytest.approx(modules)
+
+
+def test_a_pipeline_takes_as_long_from_its_traces(tmp_path) -> None:
+    """Tensor parallelism is in the times of its nodes; nothing hides what stages send."""
+    report = wavecast.model(
+        MODEL, "8xMI300X", train=True, batch=8, seq=1024, tp=2, pp=4, recompute="full"
+    )
+    report.chakra(tmp_path)
+    (answer,) = wavecast.model(from_chakra=tmp_path, system="8xMI300X").answers
+    step = report.answers[0].figures.step
+    assert answer.seconds == pytest.approx(step.seconds, rel=1e-9)
+    busy = max(rank.compute for rank in answer.ranks)
+    assert busy == pytest.approx(step.pipeline.busy + step.optimizer, rel=0.01)
 
 
 def test_traces_of_too_many_ranks_are_refused(tmp_path) -> None:

@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from msgspec import structs
+
 from wavecast.analyze.sync.outstanding import OutstandingFlow
 from wavecast.arch import Device, capabilities
 from wavecast.compile import hip
@@ -21,6 +23,7 @@ from wavecast.json_objects import checked_object
 from wavecast.lab.comparing import ExecutionResult, compare_launches
 from wavecast.lab.figures import CodeFigures, figures_of_code
 from wavecast.lab.schedule.arranging import BlockArranger
+from wavecast.lab.schedule.asking import AskedOrder, FoundBlock, ask
 from wavecast.lab.schedule.dependences import graph_of
 from wavecast.lab.schedule.hints import has_flag
 from wavecast.lab.schedule.layout import Layout
@@ -62,7 +65,8 @@ class KernelSchedule:
     `before` are the figures of the compiler's code, `after` those of the new one; None where no
     order is faster. `wrong` says why an order that was found is discarded: results that differ,
     a check that it fails, or an assembler that refuses it. `assembly` is the new code, and
-    `original` the compiler's, "" where no order is faster.
+    `original` the compiler's, "" where no order is faster. `asked` is what the compiler makes
+    of the order where it is asked for it.
     """
 
     loops: tuple[LoopSchedule, ...]
@@ -72,6 +76,7 @@ class KernelSchedule:
     wrong: str = ""
     assembly: str = ""
     original: str = ""
+    asked: AskedOrder | None = None
 
     @property
     def saved(self) -> float:
@@ -83,17 +88,21 @@ class KernelSchedule:
     def to_json(self) -> dict[str, Any]:
         """The schedule as JSON values."""
         after = self.after.to_json() if self.after else None
-        return {**asdict(self), "before": self.before.to_json(), "after": after}
+        asked = structs.asdict(self.asked) if self.asked else None
+        changed = {"before": self.before.to_json(), "after": after, "asked": asked}
+        return {**asdict(self), **changed}
 
     @staticmethod
     def from_json(document: Mapping[str, Any]) -> KernelSchedule:
         """The schedule that `to_json` was called on. Raises KeyError, TypeError, ValueError."""
         execution, after = document["execution"], document["after"]
+        asked = document.get("asked")
         parts = {
             "loops": tuple(checked_object(LoopSchedule, loop) for loop in document["loops"]),
             "before": CodeFigures.from_json(document["before"]),
             "after": CodeFigures.from_json(after) if after else None,
             "execution": ExecutionResult.from_json(execution) if execution else None,
+            "asked": checked_object(AskedOrder, asked) if asked else None,
         }
         return checked_object(KernelSchedule, {**document, **parts})
 
@@ -105,11 +114,13 @@ def schedule(
     *,
     seed: int = 0,
     work: int = WORK,
+    asks: bool = False,
 ) -> KernelSchedule:
     """Search another order for the innermost loops of a launch's kernel.
 
     `ranges` are the host addresses the launch may touch; memory stays as it is. `work` is about how
-    many instructions the search simulates. Raises Unpredictable and ExecutionError where the launch
+    many instructions the search simulates. With `asks`, the compiler is asked for an order that is
+    faster. Raises Unpredictable and ExecutionError where the launch
     has no profile, MissingFact for a target whose hazards are not known, CompileError for a kernel
     without a loop that waves execute.
     """
@@ -130,7 +141,20 @@ def schedule(
     layout = Layout.of(profile.program)
     for block, items in new_blocks.items():
         layout = layout.with_block(block, items)
-    return _verify(KernelSchedule(loops, figures), launch, ranges, device, layout)
+    result = _verify(KernelSchedule(loops, figures), launch, ranges, device, layout)
+    if not asks or not result.saved:
+        return result
+    blocks = [FoundBlock(block, tuple(items)) for block, items in new_blocks.items()]
+
+    def timed(candidate: Launch) -> float | None:
+        return _profile(read_launch(candidate, device), ranges, device)[1].seconds
+
+    assert figures.seconds is not None
+    after = figures.seconds * (1 - result.saved)
+    times = figures.seconds, after
+    return replace(
+        result, asked=ask(launch, profile.program, blocks, ranges, device, timed, *times)
+    )
 
 
 def _refuse_unknown_hazards(kernel: Kernel) -> None:

@@ -92,7 +92,8 @@ def _pipe_bars(loop: LoopAnalysis, most: float, width: int, say: words.Words) ->
 
 
 def plain_table(*columns: tuple[str, bool]) -> Table:
-    """A table with a line under its head; columns by title and whether they are right-aligned."""
+    """A table with a line under its head; columns by title and whether they are right-aligned. In a
+    narrow terminal the others become narrower before numbers under one word do."""
     table = Table(
         box=box.SIMPLE_HEAD,
         header_style="dim",
@@ -101,7 +102,9 @@ def plain_table(*columns: tuple[str, bool]) -> Table:
         collapse_padding=True,
     )
     for title, right in columns:
-        table.add_column(title, justify="right" if right else "left", overflow="fold")
+        one_word = right and " " not in title
+        justify = "right" if right else "left"
+        table.add_column(title, justify=justify, overflow="fold", no_wrap=one_word)
     return table
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.padding import Padding
 from rich.text import Text
@@ -13,6 +13,7 @@ from wavecast.documents.lab import (
     CompilerComparisonJson,
     LabCompilersDocument,
 )
+from wavecast.lab.compiler_ranks import rank, rank_common
 from wavecast.report.explain.terminal_tables import plain_table
 from wavecast.report.kit import units
 from wavecast.report.kit.terminal import heading, safe
@@ -24,7 +25,8 @@ if TYPE_CHECKING:
     from rich.console import Console, RenderableType
 
     from wavecast.lab.bisect import Bisection
-    from wavecast.lab.compilers import CompilerComparison
+    from wavecast.lab.compiler_ranks import ComparedKernel, CompilerRank
+    from wavecast.lab.compilers import CompilerComparison, CompilerRow
 
 
 def document(
@@ -35,6 +37,7 @@ def document(
         __version__,
         list(notes),
         [_comparison(comparison) for comparison in comparisons],
+        [*rank(comparisons)],
     )
 
 
@@ -70,6 +73,69 @@ def render(
         console.print(Padding(_table(comparison), (0, 0, 0, 2)))
         for bisection in comparison.bisections:
             _render_bisection(bisection, console)
+    if len(comparisons) > 1:
+        console.print(heading("all kernels", "times over those of the program's code"))
+        console.print(Padding(_ranking(rank(comparisons)), (0, 0, 0, 2)))
+
+
+def _ranking(ranks: Sequence[CompilerRank]) -> RenderableType:
+    table = plain_table(*((head, number > 1) for number, head in enumerate(_RANKING)))
+    for each in ranks:
+        table.add_row(*(safe(cell) for cell in _rank_cells(each)))
+    return table
+
+
+_RANKING: Final = (
+    *("target", "code generator", "time", "kernels", "refused", "faster", "slower"),
+    *("best", "worst", "instructions", "spills", "faults"),
+)
+
+
+def _rank_cells(each: CompilerRank) -> list[str]:
+    """The cells of `_RANKING`."""
+    counts = (each.kernels, each.refused, each.faster, each.slower)
+    return [
+        each.target,
+        each.name,
+        _ratio(each.time),
+        *map(units.count, counts),
+        f"{_ratio(each.best_time)} {readable(each.best)}".strip(),
+        f"{_ratio(each.worst_time)} {readable(each.worst)}".strip(),
+        _ratio(each.instructions),
+        units.count(each.spills),
+        units.count(each.faults),
+    ]
+
+
+def _ratio(value: float | None) -> str:
+    return "" if value is None else f"{value:.3f}"
+
+
+def markdown(comparisons: Sequence[ComparedKernel]) -> str:
+    """The ranking over all targets and for each, and the time of every kernel by every code
+    generator that compiles any, as Markdown; `!` marks code with faults."""
+    lines = [*_markdown_row(_RANKING), *_markdown_row(["---"] * 2 + ["--:"] * (len(_RANKING) - 2))]
+    for each in (*rank_common(comparisons), *rank(comparisons)):
+        lines += _markdown_row(_rank_cells(each))
+    names = [*dict.fromkeys(row.name for each in comparisons for row in each.rows if row.figures)]
+    lines += ["", *_markdown_row(["kernel", "target", *names])]
+    lines += _markdown_row(["---"] * 2 + ["--:"] * len(names))
+    for comparison in comparisons:
+        cells = {row.name: _time_cell(row) for row in comparison.rows}
+        figures = [cells.get(name, "") for name in names]
+        lines += _markdown_row([readable(comparison.kernel), comparison.target, *figures])
+    return "\n".join(lines) + "\n"
+
+
+def _time_cell(row: CompilerRow) -> str:
+    if row.figures is None:
+        return "refused"
+    faults = " !" if row.figures.faults else ""
+    return units.seconds(row.figures.seconds) + faults
+
+
+def _markdown_row(cells: Sequence[str]) -> list[str]:
+    return ["| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"]
 
 
 def _render_bisection(search: Bisection, console: Console) -> None:
@@ -129,4 +195,4 @@ def _table(comparison: CompilerComparison) -> RenderableType:
     return table
 
 
-__all__ = ["document", "render"]
+__all__ = ["document", "markdown", "render"]

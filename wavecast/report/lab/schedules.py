@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.text import Text
 
-from wavecast.compile.names import readable
+from wavecast.compile.names import distinct_names, readable
 from wavecast.documents.lab import KernelScheduleJson, LabScheduleDocument, LoopScheduleJson
 from wavecast.report.explain.terminal_tables import plain_table
 from wavecast.report.kit import units
@@ -49,6 +49,7 @@ def _kernel(problem: LabProblem, schedule: KernelSchedule) -> KernelScheduleJson
         cases=list(schedule.execution.cases) if schedule.execution is not None else [],
         wrong=schedule.wrong,
         assembly=schedule.assembly,
+        asked=schedule.asked,
     )
 
 
@@ -74,6 +75,10 @@ def _parts(run: ScheduleRun) -> Iterator[RenderableType]:
     yield Padding(_kernels(run), (0, 0, 0, 2))
     yield heading("loops", "simulated clocks per iteration, in the steady state")
     yield Padding(_loops(run), (0, 0, 0, 2))
+    if any(schedule.asked for _, schedule in run.results):
+        title = "predicted times of the order that was found and of what the compiler makes of it"
+        yield heading("groups of sched_group_barrier", title)
+        yield Padding(_asked(run), (0, 0, 0, 2))
     for problem, schedule in wrong:
         line = f"{readable(problem.kernel)} on {problem.device}: {schedule.wrong}"
         yield Text.assemble(("discarded ", "bold red"), safe(line))
@@ -84,10 +89,11 @@ def _kernels(run: ScheduleRun) -> RenderableType:
         ("kernel", False), ("device", False), ("saved", True), ("before", True), ("after", True),
         ("waits", True), ("instructions", True), ("results", False),
     )  # fmt: skip
+    names = names_of(run)
     for problem, schedule in run.results:
         before, after = schedule.before, schedule.after
         table.add_row(
-            safe(readable(problem.kernel)),
+            safe(names[problem.kernel]),
             problem.device,
             percent(schedule.saved),
             units.seconds(before.seconds),
@@ -98,6 +104,34 @@ def _kernels(run: ScheduleRun) -> RenderableType:
             style="red" if schedule.wrong else "",
         )
     return table
+
+
+def _asked(run: ScheduleRun) -> RenderableType:
+    table = plain_table(
+        ("kernel", False), ("device", False), ("before", True), ("order", True),
+        ("compiler", True), ("reached", True), ("groups", True), ("variants", True), ("", False),
+    )  # fmt: skip
+    names = names_of(run)
+    for problem, schedule in run.results:
+        asked, after = schedule.asked, schedule.after
+        if asked is not None and after is not None:
+            table.add_row(
+                safe(names[problem.kernel]),
+                problem.device,
+                units.seconds(schedule.before.seconds),
+                units.seconds(after.seconds),
+                units.seconds(asked.seconds),
+                f"{asked.reached:.0%}",
+                units.count(asked.groups),
+                units.count(asked.variants),
+                safe(asked.why_not),
+            )
+    return table
+
+
+def names_of(run: ScheduleRun) -> dict[str, str]:
+    """What reports call the kernels of a run, by their symbols."""
+    return distinct_names(problem.kernel for problem, _ in run.results)
 
 
 def _results(schedule: KernelSchedule) -> str:
@@ -113,10 +147,11 @@ def _loops(run: ScheduleRun) -> RenderableType:
         ("kernel", False), ("device", False), ("loop", False), ("instructions", True),
         ("before", True), ("new waits", True), ("after", True), ("saved", True), ("orders", True),
     )  # fmt: skip
+    names = names_of(run)
     for problem, schedule in run.results:
         for loop in schedule.loops:
             table.add_row(
-                safe(readable(problem.kernel)),
+                safe(names[problem.kernel]),
                 problem.device,
                 safe(loop.line.rpartition("/")[2]),
                 units.count(loop.instructions),

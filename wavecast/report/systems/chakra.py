@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from wavecast import files
 from wavecast.errors import InputError, UsageError
-from wavecast.report.systems import chakra_schema as schema
 from wavecast.report.systems.chakra_nodes import ChakraNode, Group, of_slices, of_stage
+from wavecast.systems.chakra import schema
 from wavecast.systems.slices import TimelineSlice
 from wavecast.systems.timeline import timeline
 from wavecast.systems.training.ranks import StageAction, stage_actions

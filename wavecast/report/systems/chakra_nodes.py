@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 from wavecast.errors import Unpredictable
 from wavecast.perfmodel.ops.collectives import Collective
-from wavecast.report.systems.chakra_schema import COLLECTIVES
+from wavecast.systems.chakra.schema import COLLECTIVES
 from wavecast.systems.slices import HOST, TimelineSlice
 
 if TYPE_CHECKING:
@@ -80,7 +80,7 @@ def _slice_node(
             if ranks % op.gpus:
                 raise Unpredictable(f"{op}: {ranks} ranks are not groups of {op.gpus}")
             kind, members = "COMM_COLL_NODE", group(rank, op.gpus, 1, 0)
-            about |= _collective(op.function, op.bytes)
+            about |= _collective(op.function, op.bytes, op.gpus, op.topk, op.library)
         else:
             work = op.work()
             flops = sum((work.flops or {}).values())
@@ -110,7 +110,8 @@ def of_stage(actions: Sequence[StageAction], rank: int, each: int) -> Iterator[C
         elif action.message is not None:
             kind = "COMM_COLL_NODE"
             members = group(rank, action.message.ranks, action.message.stride, first)
-            about |= _collective(action.message.function, action.message.size)
+            message = action.message
+            about |= _collective(message.function, message.size, message.ranks)
         else:
             about["seconds"] = float(action.seconds)
         yield ChakraNode(action.name, kind, action.after, 0.0, action.seconds, about, members)
@@ -123,9 +124,17 @@ def group(rank: int, ranks: int, stride: int, first: int) -> Group:
     return tuple(base + stride * number for number in range(ranks))
 
 
-def _collective(function: str, size: float) -> dict[str, Value]:
+def _collective(
+    function: str, size: float, ranks: int, topk: int = 0, library: str = ""
+) -> dict[str, Value]:
+    """The attributes of a collective of `size` bytes as `Collective` counts them. Those of Chakra
+    are what a rank puts in; of an exchange of tokens a copy per expert."""
     name = _EXCHANGES.get(function, function.upper())
-    return {"comm_type": COLLECTIVES[name], "comm_size": round(size)}
+    put_in = size * topk if topk else size / ranks if function == "all_gather" else size
+    about: dict[str, Value] = {"comm_type": COLLECTIVES[name], "comm_size": round(put_in)}
+    if topk:
+        about |= {"function": function, "topk": topk}
+    return about | ({"library": library} if library else {})
 
 
 __all__ = ["ChakraNode", "Group", "group", "of_slices", "of_stage"]

@@ -1,12 +1,13 @@
 """The messages of Chakra execution traces, built from a table instead of generated code.
 
 Facts of the public schema of MLCommons (mlcommons/chakra, schema/protobuf/et_def.proto, 2026):
-package, messages, fields, their numbers and types. The unused kinds of attributes are left out.
+package, messages, fields, their numbers and types. Lists of values are left out but for those of
+booleans (`involved_dim`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from functools import cache
 from types import SimpleNamespace
 from typing import Any, Final
@@ -44,12 +45,22 @@ _MESSAGES: Final[Mapping[str, Fields]] = {
         ("name", 1, "string"),
         ("doc_string", 2, "string"),
         ("double_val", 3, "double", "value"),
+        ("float_val", 5, "float", "value"),
         ("int32_val", 7, "int32", "value"),
         ("int64_val", 9, "int64", "value"),
+        ("uint32_val", 11, "uint32", "value"),
         ("uint64_val", 13, "uint64", "value"),
+        ("sint32_val", 15, "sint32", "value"),
+        ("sint64_val", 17, "sint64", "value"),
+        ("fixed32_val", 19, "fixed32", "value"),
+        ("fixed64_val", 21, "fixed64", "value"),
+        ("sfixed32_val", 23, "sfixed32", "value"),
+        ("sfixed64_val", 25, "sfixed64", "value"),
         ("bool_val", 27, "bool", "value"),
+        ("bool_list", 28, "BoolList", "value"),
         ("string_val", 29, "string", "value"),
     ),
+    "BoolList": (("values", 1, "*bool"),),
     "GlobalMetadata": (("version", 1, "string"), ("attr", 2, "*AttributeProto")),
     "IOInfo": (("values", 1, "string"), ("shapes", 2, "string"), ("types", 3, "string")),
     "Node": (
@@ -90,6 +101,17 @@ def attributes(values: Mapping[str, bool | int | float | str]) -> list[Any]:
     return attribute_protos
 
 
+def attribute_values(attributes: Iterable[Any]) -> dict[str, bool | int | float | str | list[bool]]:
+    """The values of `AttributeProto` messages by name, without those of kinds that are left out."""
+    values = {}
+    for attribute in attributes:
+        field = attribute.WhichOneof("value")
+        if field is not None:
+            value = getattr(attribute, field)
+            values[attribute.name] = list(value.values) if field == "bool_list" else value
+    return values
+
+
 def encode_delimited(message: Any) -> bytes:
     """A message after its length (a base-128 varint), as files have one after the other."""
     content = message.SerializeToString()
@@ -105,6 +127,7 @@ __all__ = [
     "NODE_TYPES",
     "PACKAGE",
     "VERSION",
+    "attribute_values",
     "attributes",
     "encode_delimited",
     "messages",

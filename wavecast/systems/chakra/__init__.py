@@ -1,0 +1,1 @@
+"""Chakra execution traces (MLCommons): their messages, and traces of ranks as simulated runs."""
