@@ -91,6 +91,19 @@ def test_a_static_library_has_its_kernels_where_it_is_linked(source: Path) -> No
         assert torch.equal(x, 2 * torch.arange(64.0))
 
 
+def test_headers_of_the_host_are_for_c_too(source: Path) -> None:
+    headers = [
+        "hip/hip_complex", "hip/hip_runtime", "hip/hiprtc", "hipblas/hipblas",
+        "hipblaslt/hipblaslt", "hipfft/hipfft", "hiprand/hiprand", "hipsolver/hipsolver",
+        "hipsparse/hipsparse", "rocblas/rocblas", "rocsolver/rocsolver",
+    ]  # fmt: skip
+    caller = source.with_name("caller.c")
+    included = "".join(f"#include <{header}.h>\n" for header in headers)
+    caller.write_text(f"{included}hipFloatComplex z;\nrocblas_handle handle;\n")
+    drive(["-c", str(caller)])
+    assert Path("caller.o").is_file()
+
+
 def test_a_code_object_has_one_source(source: Path) -> None:
     with pytest.raises(UsageError, match="one source"):
         drive(["--genco", str(source), str(source)])

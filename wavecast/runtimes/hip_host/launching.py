@@ -103,9 +103,7 @@ class Launcher:
         """Execute a launch that may touch all allocations and the `data` of modules; its predicted
         seconds, 0 without a prediction. Raises Unsupported, ExecutionError."""
         code = kernel.code
-        ranges = [*(self.allocations if self.checks else map(_pages, self.allocations)), *data]
-        if self.tensors is not None:
-            ranges += self.tensors.ranges(segment)
+        ranges = self._ranges(data, segment)
         if any(module.has(name) for name in _OUTPUT):
             ranges.append((self.arena.base, self.arena.base + SYSTEM))
         arguments = self._arguments(kernel, segment) if self.describes else ()
@@ -163,6 +161,14 @@ class Launcher:
         self.execute(launch, ranges)
         return seconds
 
+    def _ranges(self, data: Sequence[AddressRange], arguments: bytes) -> list[AddressRange]:
+        """The memory that a launch or a call with these arguments may touch: `data` of modules,
+        allocations, and tensors that the arguments point to."""
+        ranges = [*(self.allocations if self.checks else map(_pages, self.allocations)), *data]
+        if self.tensors is not None:
+            ranges += self.tensors.ranges(arguments)
+        return ranges
+
     def execute(self, launch: Launch, ranges: Sequence[AddressRange]) -> None:
         """Execute a launch that may touch `ranges`. Raises as `launch`."""
         self.emulator.run(launch, ranges)
@@ -176,9 +182,7 @@ class Launcher:
         from wavecast.runtimes.hip_host.libraries.call import InvalidCall
 
         function = functions().get(".".join(name.split(".")[:2]))
-        ranges = [*map(_pages, self.allocations), *data]
-        if self.tensors is not None:
-            ranges += self.tensors.ranges(struct.pack(f"<{len(words)}Q", *words))
+        ranges = self._ranges(data, struct.pack(f"<{len(words)}Q", *words))
         call = CalledFunction(name, words, ranges)
         if function is None:
             raise Unsupported(f"{call.readable} is not supported (docs/hip.md lists what is)")

@@ -1,6 +1,14 @@
 // Complex numbers as pairs, for host and device.
 #pragma once
 
+#ifndef __cplusplus
+typedef struct {
+    float x, y;
+} hipFloatComplex, hipComplex;
+typedef struct {
+    double x, y;
+} hipDoubleComplex;
+#else
 #include <hip/hip_runtime.h>
 
 #define __WC_FN static __host__ __device__ __wc_inline
@@ -38,3 +46,4 @@ __WC_FN hipFloatComplex hipComplexDoubleToFloat(hipDoubleComplex z) {
 __WC_FN hipDoubleComplex hipComplexFloatToDouble(hipFloatComplex z) { return {z.x, z.y}; }
 
 #undef __WC_FN
+#endif

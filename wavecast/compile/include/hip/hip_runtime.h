@@ -5,6 +5,8 @@
 #pragma once
 
 #include <hip/hip_runtime_api.h>
+
+#ifdef __cplusplus  // C has the functions of the host alone
 #include <hip/hip_vector_types.h>
 #include <wavecast/index.h>
 #include <wavecast/integer.h>
@@ -19,4 +21,5 @@
 #include <cmath>
 #include <cstdint>
 #include <tuple>
+#endif
 #endif

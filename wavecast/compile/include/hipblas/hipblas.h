@@ -2,7 +2,6 @@
 #pragma once
 
 #include <hip/hip_complex.h>
-#include <hip/hip_fp16.h>
 #include <wavecast/library_call.h>
 #include <wavecast/library_types.h>
 
@@ -13,6 +12,7 @@
 typedef void *hipblasHandle_t;
 typedef int64_t hipblasStride;
 #ifdef __cplusplus
+#include <hip/hip_fp16.h>
 typedef __half hipblasHalf;
 #else
 typedef uint16_t hipblasHalf;
