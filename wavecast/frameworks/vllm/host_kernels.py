@@ -105,7 +105,7 @@ def selective_scan_fwd(
         steps = functional.softplus(steps)
     inputs, repeats = u.float(), u.shape[0] // B.shape[0]
     rows = [part.float().repeat_interleave(repeats, dim=0) for part in (B, C)]
-    output = torch.empty_like(inputs)
+    output = torch.zeros_like(inputs)
     starts = query_start_loc.tolist()
     for number, slot in enumerate(cache_indices.tolist()):
         if slot == null_block_id:
