@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
+import functools
 from collections import Counter
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Final
 
 import torch
 from torch import Tensor
 
 from wavecast.frameworks.torch.library import function
+from wavecast.launch import gpu
+from wavecast.runtimes.triton.device import PausedDevice
 
 SQUARE: Final = 128
 """Rows and columns of weights that share a scale in `moe_experts_fp8` and `matmul_fp8_block`."""
@@ -40,6 +46,21 @@ class ServedCalls(Counter[tuple[str, str]]):
             return call(*args, **kwargs)
 
         return run
+
+
+@functools.cache
+def _engine_gpu(name: str) -> PausedDevice:
+    device = PausedDevice(name)
+    atexit.register(device.close)
+    return device
+
+
+def emulated_gpu(name: str) -> AbstractContextManager[Any]:
+    """A GPU that executes the launches of an engine's step, unless one is emulated already. What
+    was compiled for it stays for the next step. Raises UnknownName for an unknown GPU."""
+    if gpu.emulated is not None:
+        return contextlib.nullcontext()
+    return _engine_gpu(name).running()
 
 
 def by_square(weight: Tensor, scale: Tensor) -> tuple[Tensor, Tensor]:
@@ -90,6 +111,7 @@ __all__ = [
     "ServedCalls",
     "apply_rotary",
     "by_square",
+    "emulated_gpu",
     "gather_tokens",
     "parameter",
     "starts_of",

@@ -160,6 +160,24 @@ def test_the_backend_by_name_compiles_a_model() -> None:
     torch.testing.assert_close(found, expected, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("backend", ["wavecast", "inductor"])
+def test_graphs_of_any_size_on_an_emulated_device(backend: str) -> None:
+    """The first input of such a graph is a size, and has no device. What is no operator of the
+    library is a kernel of the device, too."""
+    linear = torch.nn.Linear(16, 16)
+
+    def program(x: Any) -> Any:
+        return linear(x).sin() * x.shape[0]
+
+    with torch.no_grad(), wavecast.device("gfx942") as device:
+        call = torch.compile(program, backend=backend, dynamic=True)
+        for rows in (5, 9):
+            x = torch.randn(rows, 16)
+            before = device.executed
+            torch.testing.assert_close(call(x), program(x), rtol=1e-4, atol=1e-5)
+            assert device.executed >= before + (2 if backend == "wavecast" else 1)
+
+
 def mask_of(queries: int, first: int, keys: int, relation: Any) -> Any:
     q = (torch.arange(queries) + first)[None, None, :, None]
     k = torch.arange(keys)[None, None, None, :]

@@ -76,13 +76,13 @@ def saved(name: str, folder: Path) -> Any:
     config = getattr(transformers, f"{kind}Config")(**{**_SIZES, **options})
     torch.manual_seed(0)
     model = getattr(transformers, f"{kind}ForCausalLM")(config).eval()
-    _cast(model, torch.bfloat16)
+    cast_parameters(model, torch.bfloat16)
     model.save_pretrained(folder)
-    _cast(model, torch.float32)
+    cast_parameters(model, torch.float32)
     return model
 
 
-def _cast(model: Any, dtype: torch.dtype) -> None:
+def cast_parameters(model: Any, dtype: torch.dtype) -> None:
     """Convert parameters alone. `model.to` would round buffers, too: the frequencies of rotary
     embeddings, which checkpoints do not have and engines compute in float32."""
     for parameter in model.parameters():
@@ -289,9 +289,9 @@ def gaps(model: Any, prompt: Sequence[int], tokens: Sequence[int]) -> list[float
     given = torch.tensor([[*prompt, *tokens]])
     with torch.no_grad():
         exact = model(given).logits[0]
-        _cast(model, torch.bfloat16)
+        cast_parameters(model, torch.bfloat16)
         rough = model(given).logits[0].float()
-        _cast(model, torch.float32)
+        cast_parameters(model, torch.float32)
     noise = float((exact - rough).abs().max())
     rows = exact[len(prompt) - 1 : -1]
     return [float(row.max() - row[token]) / noise for row, token in zip(rows, tokens, strict=True)]

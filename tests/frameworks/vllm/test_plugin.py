@@ -55,7 +55,7 @@ def test_without_vllm(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_slots() -> None:
     """Positions of two sequences in blocks of 4, and padding."""
     torch = pytest.importorskip("torch", reason="needs PyTorch")
-    from wavecast.frameworks.vllm.slots import slot_mapping
+    from wavecast.frameworks.vllm.host_kernels import slot_mapping
 
     found = torch.zeros(7, dtype=torch.int64)
     slot_mapping(

@@ -21,6 +21,7 @@ from tests.warm_python import run_module  # noqa: E402
 from wavecast.emulate.errors import ExecutionError  # noqa: E402
 from wavecast.errors import LaunchError, UsageError  # noqa: E402
 from wavecast.runtimes.triton import run_script  # noqa: E402
+from wavecast.runtimes.triton.device import PausedDevice  # noqa: E402
 from wavecast.sampling.estimate import CodeEstimate, Resources  # noqa: E402
 
 kernels = pytest.importorskip("tests.runtimes.triton.kernels")
@@ -209,6 +210,27 @@ def test_not_inside_another_one() -> None:
         wavecast.capture(arch="gfx942"),
     ):
         pass
+
+
+def test_a_device_that_pauses_keeps_its_kernels() -> None:
+    """Neither Triton nor the emulator looks for a kernel again in a later block."""
+    device, launched = PausedDevice("gfx942"), []
+    x = torch.randn(256)
+    for factor in (1.0, 2.0):
+        out = torch.empty(256)
+        with device.running() as hooks:
+            kernels.add[(1,)](x, factor * x, out, 256, BLOCK=256)
+            launched.append((hooks.driver.number, {*hooks._loaded}))
+        torch.testing.assert_close(out, (1 + factor) * x)
+    assert launched[0] == launched[1]
+    assert len(launched[0][1]) == 1
+    assert device.hooks.executed == 2
+    with device.running(), pytest.raises(UsageError, match="inside another"), device.running():
+        pass
+    with wavecast.device("gfx942") as other:
+        kernels.add[(1,)](x, x, out, 256, BLOCK=256)
+    assert other.executed == 1
+    device.close()
 
 
 def test_nvidia_is_refused() -> None:

@@ -5,7 +5,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from typing import Any, Final
@@ -13,9 +12,8 @@ from typing import Any, Final
 from sglang.kernels.fused_op import BaseFusedOp
 from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
+from wavecast.frameworks import serving
 from wavecast.frameworks.sglang.environment import NAME, requested_gpu
-from wavecast.launch import gpu
-from wavecast.runtimes.triton.device import device
 
 _RUNNER: Final = "sglang.srt.model_executor.model_runner.ModelRunner"
 _SCHEDULER: Final = "sglang.srt.managers.scheduler.Scheduler"
@@ -77,9 +75,7 @@ def with_calls(state: Any, *args: Any, **kwargs: Any) -> Any:
 
 def emulate_gpu() -> AbstractContextManager[Any]:
     """The GPU that `WAVECAST_SGLANG` names, unless one is emulated already."""
-    if gpu.emulated is not None:
-        return contextlib.nullcontext()
-    return device(requested_gpu(), pytorch=False)
+    return serving.emulated_gpu(requested_gpu())
 
 
 def _attention(model_runner: Any) -> Any:

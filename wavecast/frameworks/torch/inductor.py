@@ -129,8 +129,6 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Any], **options: Any) -> 
     """The backend `wavecast` of `torch.compile`: Inductor after `InductorPass`. Takes
     Inductor's `options`. What becomes of the graph is in `in_graphs`, also where PyTorch has it in
     its cache: the pass goes over a copy of it first."""
-    from torch._inductor.compile_fx import compile_fx
-
     reading = InductorPass()
     reading.replaced = in_graphs
     for module in graph.modules():
@@ -138,7 +136,8 @@ def compile_graph(graph: GraphModule, inputs: Sequence[Any], **options: Any) -> 
             reading(copy.deepcopy(module.graph))
     rewriting = InductorPass(cached=True, say=None)
     patched = {"pre_grad_custom_pass": rewriting, **options.get("options", {})}
-    return compile_fx(graph, inputs, config_patches=patched)  # pyright: ignore[reportArgumentType]
+    # PyTorch's own backend: an emulated GPU has it generate kernels for itself
+    return torch._TorchCompileInductorWrapper(None, patched, None)(graph, inputs)
 
 
 __all__ = [

@@ -41,11 +41,11 @@ def cache_dtype(name: str) -> torch.dtype | None:
     return torch.float8_e5m2 if CACHE_DTYPES[name] == "e5m2" else current_platform.fp8_dtype()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass
 class PagedBatch:
     """A batch as attention takes it: `num_actual_tokens` rows without padding, int32 `starts`
     [sequences + 1], int32 `lengths` [sequences], int32 `block_table` [sequences, blocks] and int64
-    `slots` [tokens]."""
+    `slots` [tokens]. Layers of vLLM add other attributes."""
 
     num_actual_tokens: int
     starts: Tensor

@@ -32,13 +32,10 @@ _LIMITS: Final = {"alpha": "swiglu_alpha", "limit": "swiglu_limit"}
 
 def options(layer: Any) -> dict[str, Any]:
     """Arguments of the operator for a layer's activation. Raises NotImplementedError for an
-    activation that the library lacks, for weights that apply to the input, and for experts of
-    several GPUs."""
+    activation that the library lacks, and for experts of several GPUs."""
     name = getattr(layer.activation, "value", layer.activation)
     if name not in _ACTIVATIONS:
         raise NotImplementedError(f"experts with the activation {name}")
-    if layer.apply_router_weight_on_input:
-        raise NotImplementedError("experts whose weights apply to their input")
     if layer.expert_map is not None:
         raise NotImplementedError("experts of several GPUs")
     arguments: dict[str, Any] = dict(_ACTIVATIONS[name])
@@ -96,8 +93,13 @@ class LibraryExperts:
         shared_experts: Any = None,
         shared_experts_input: Tensor | None = None,
     ) -> Tensor:
-        """What the experts that were chosen make of `x` [tokens, model]. Raises as
-        `multiplied`."""
+        """What the experts that were chosen make of `x` [tokens, model]. Weights that apply to the
+        input (Llama 4) are multiplied with it first. Raises as `multiplied`, and
+        NotImplementedError where several such weights apply to one input."""
+        if layer.apply_router_weight_on_input:
+            if topk_weights.shape[1] != 1:
+                raise NotImplementedError("weights of several experts that apply to their input")
+            x, topk_weights = x * topk_weights.to(x.dtype), torch.ones_like(topk_weights)
         return self.multiplied(layer, x, topk_weights, topk_ids.to(torch.int32))
 
     def multiplied(self, layer: Any, x: Tensor, weights: Tensor, indices: Tensor) -> Tensor:

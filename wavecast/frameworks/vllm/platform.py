@@ -137,19 +137,25 @@ class WavecastPlatform(Platform):
 
     @classmethod
     def register_triton_kernel_overrides(cls) -> None:
-        """The slots of tokens are computed by PyTorch: vLLM has no Triton on this platform.
+        """The slots of tokens are computed by PyTorch, and copies between addresses that a kernel
+        would read from memory by the host, whose memory that is.
 
         vLLM's `register_kernels` reads the attributes of all objects of all modules, and fails at
         those of llvmlite.
         """
         from vllm.triton_utils.dispatcher import KernelOverride
+        from vllm.v1.worker import mamba_utils
         from vllm.v1.worker.block_table import ComputeSlotMappingKernel
 
-        from wavecast.frameworks.vllm.slots import slot_mapping
+        from wavecast.frameworks.vllm.host_kernels import copy_memory, slot_mapping
 
-        kernel = ComputeSlotMappingKernel.kernel
-        if not isinstance(kernel, KernelOverride):
-            ComputeSlotMappingKernel.kernel = KernelOverride(kernel, slot_mapping)
+        for owner, name, host in (
+            (ComputeSlotMappingKernel, "kernel", slot_mapping),
+            (mamba_utils, "batch_memcpy_kernel", copy_memory),
+        ):
+            kernel = getattr(owner, name)
+            if not isinstance(kernel, KernelOverride):
+                setattr(owner, name, KernelOverride(kernel, host))
 
     @classmethod
     def check_and_update_config(cls, vllm_config: Any) -> None:

@@ -11,6 +11,7 @@ from typing import Final
 
 VARIABLE: Final = "WAVECAST_VLLM"
 LOCAL: Final = "local"
+_VISIBLE: Final = "CUDA_VISIBLE_DEVICES"
 _PLATFORM: Final = "wavecast.frameworks.vllm.platform.WavecastPlatform"
 
 
@@ -21,7 +22,10 @@ def requested_gpu() -> str:
 
 def platform() -> str | None:
     """The class of the platform, for `vllm.platform_plugins`; None where no GPU is emulated. Raises
-    UnknownName for an unknown GPU, UsageError for another version of vLLM."""
+    UnknownName for an unknown GPU, UsageError for another version of vLLM.
+
+    An emulated GPU runs vLLM's own Triton kernels, too. vLLM has them without a driver of Triton
+    only where the environment says that this process sees no GPU, which is so."""
     if requested_gpu() in ("", LOCAL):
         return None
     from wavecast import arch
@@ -29,6 +33,7 @@ def platform() -> str | None:
 
     versions.check()
     arch.load(requested_gpu())
+    os.environ[_VISIBLE] = ""
     return _PLATFORM
 
 

@@ -5,16 +5,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from importlib import import_module
+from typing import Any, Final
 
 from vllm.model_executor.custom_op import op_registry_oot
 from vllm.model_executor.kernels import linear as registry
 from vllm.model_executor.layers.quantization import register_quantization_config
+from vllm.model_executor.models import ModelRegistry
 from vllm.platforms import current_platform
 from vllm.v1.attention.backends.registry import AttentionBackendEnum, register_backend
 
 from wavecast.frameworks.vllm import (
     experts,
+    host_kernels,
     integer_experts,
     layers,
     linear,
@@ -23,12 +26,25 @@ from wavecast.frameworks.vllm import (
     quantised_experts,
 )
 
+AMD_MODELS: Final = {
+    "KimiLinearForCausalLM": "vllm.models.kimi_k3.amd.linear:KimiLinearForCausalLM",
+}
+"""Models that vLLM writes once for each vendor: on a platform from elsewhere it takes
+NVIDIA's, which need packages for its GPUs."""
+
+HOST_FUNCTIONS: Final = (
+    ("vllm.model_executor.layers.mamba.ops.gather_initial_states", "gather_initial_states"),
+    ("vllm.model_executor.layers.mamba.ops.scatter_states", "scatter_states"),
+    ("vllm._custom_ops", "selective_scan_fwd"),
+)
+"""Functions of vLLM that the host executes on an emulated GPU; models import them later."""
+
 
 def register(*, local: bool = False) -> None:
     """Register the attention backend as CUSTOM, a layer for each of vLLM's that the library covers,
     kernels of quantised linear layers as the first of this platform, and formats of checkpoints
-    whose experts are quantised. With `local`, have the platform of vLLM's GPU choose the attention.
-    A second call does nothing."""
+    whose experts are quantised. With `local`, have the platform of vLLM's GPU choose the attention;
+    on an emulated GPU models are AMD's. A second call does nothing."""
     register_backend(AttentionBackendEnum.CUSTOM, preferred.ATTENTION)
     for layer in (*layers.LAYERS, *linear.LAYERS, *experts.LAYERS, *quantised.LAYERS):
         base = next(parent for parent in layer.__mro__[1:] if parent.__module__.startswith("vllm."))
@@ -48,6 +64,11 @@ def register(*, local: bool = False) -> None:
         register_quantization_config(name)(config)
     if local:
         preferred.prefer(type(current_platform))
+        return
+    for name, model in AMD_MODELS.items():
+        ModelRegistry.register_model(name, model)
+    for module, name in HOST_FUNCTIONS:
+        setattr(import_module(module), name, getattr(host_kernels, name))
 
 
 __all__ = ["register"]

@@ -17,10 +17,9 @@ from vllm.v1.worker.cpu_model_runner import CPUModelRunner
 from vllm.v1.worker.gpu_worker import Worker, init_worker_distributed_environment
 from vllm.v1.worker.worker_base import CompilationTimes
 
+from wavecast.frameworks import serving
 from wavecast.frameworks.vllm.plugin import requested_gpu
 from wavecast.frameworks.vllm.sampler import WavecastSampler
-from wavecast.launch import gpu
-from wavecast.runtimes.triton.device import device
 
 
 class WavecastWorker(Worker):
@@ -75,9 +74,7 @@ def _nothing() -> None:
 
 def emulate_gpu() -> AbstractContextManager[Any]:
     """The GPU to emulate, unless one is emulated already."""
-    if gpu.emulated is not None:
-        return contextlib.nullcontext()
-    return device(requested_gpu(), pytorch=False)
+    return serving.emulated_gpu(requested_gpu())
 
 
 __all__ = ["WavecastWorker", "emulate_gpu"]

@@ -50,10 +50,10 @@ def install(patches: Patches, facts: DeviceFacts, heard: Heard | None = None) ->
     compiled = inductor.__call__
 
     @functools.wraps(compiled)
-    def on_the_cpu(self: Any, model: Any, inputs: Any) -> Any:
+    def on_the_cpu(self: Any, model: Any, inputs: Any, **options: Any) -> Any:
         generate()
         _move_to_cpu(model)
-        return compiled(self, model, inputs)
+        return compiled(self, model, inputs, **options)
 
     patches.attribute(inductor, "__call__", on_the_cpu)
     if "torch._dynamo.eval_frame" in sys.modules:
@@ -122,6 +122,7 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts, heard: Heard | None)
     from torch._functorch import config as autograd
     from torch._inductor import config, utils
     from torch._inductor.codegen.cpu_device_op_overrides import CpuDeviceOpOverrides
+    from torch._inductor.fx_passes import joint_graph, post_grad
     from torch._inductor.graph import GraphLowering
     from torch._inductor.runtime import benchmarking, hints, triton_helpers, triton_heuristics
 
@@ -140,6 +141,8 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts, heard: Heard | None)
         lambda _, name: f"from torch._C import _cuda_getCurrentRawStream as {name}",
     )
     flex.install(patches)
+    for passes in (joint_graph, post_grad):
+        patches.attribute(passes, "lazy_init", _with_device(passes.lazy_init))
     patches.attribute(GraphLowering, "compile_to_module", _remember_modules(GraphLowering, heard))
     device_properties, here = _device_properties(hints.DeviceProperties, facts), _interface()
     cpu = device_interface.CpuInterface
@@ -165,6 +168,21 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts, heard: Heard | None)
             return bench(self, launcher, *args, **kwargs)
 
     patches.attribute(autotuner, "bench", trial)
+
+
+def _with_device(initialise: Callable[..., Any]) -> Callable[..., Any]:
+    """Make the patterns of a pass from examples on the CPU. Inductor says no device where the first
+    input of a graph is a size (`dynamic=True`), and would make them for the GPU it then asks for.
+    """
+    import torch
+
+    here = torch.device("cpu")
+
+    @functools.wraps(initialise)
+    def initialise_on_cpu(input_device: Any = None, *args: Any, **kwargs: Any) -> Any:
+        return initialise(input_device or here, *args, **kwargs)
+
+    return initialise_on_cpu
 
 
 def _remember_modules(lowering: Any, heard: Heard | None) -> Callable[..., Any]:

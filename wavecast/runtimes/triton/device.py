@@ -174,6 +174,32 @@ def device(
         reports.raise_errors()
 
 
+class PausedDevice:
+    """An emulated GPU that executes launches only in blocks of `running`, without PyTorch's modes:
+    what was compiled and translated for it stays from one block to the next. `close` ends it.
+    Raises UnknownName for an unknown `arch`, UsageError for a GPU that is not AMD's."""
+
+    def __init__(self, arch: str) -> None:
+        from wavecast.emulate.launch import Emulator
+        from wavecast.runtimes.triton.execute import ExecutingHooks
+
+        facts = device_facts(arch)
+        self.hooks = ExecutingHooks(facts, _predicted_device(arch, facts), Emulator())
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[ExecutingHooks]:
+        """Execute every Triton launch of the block. Raises UsageError inside another device."""
+        self.hooks.install()
+        try:
+            yield self.hooks
+        finally:
+            self.hooks.pause()
+
+    def close(self) -> None:
+        """Let go of what was compiled for it."""
+        self.hooks.remove()
+
+
 @contextlib.contextmanager
 def _closing(node: GpuNode) -> Iterator[None]:
     """Wait for a node's launches at the end of the block, or stop them if it failed."""

@@ -125,9 +125,13 @@ class ExecutingHooks:
             profiled=self.profiled,
         )  # fmt: skip
 
+    def pause(self) -> None:
+        """Put everything back but what was compiled and translated, which a later `install` has."""
+        self._patches.restore()
+
     def remove(self) -> None:
         """Put everything back."""
-        self._patches.restore()
+        self.pause()
         self.driver.close()
 
     def _watched_load(self, original: Callable) -> Callable:
