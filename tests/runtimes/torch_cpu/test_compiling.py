@@ -51,6 +51,22 @@ def test_a_model_learns_on_generated_kernels_without_graph_breaks() -> None:
     torch.testing.assert_close(model[0].weight.grad, right, rtol=2e-3, atol=2e-3)
 
 
+def test_patterns_of_inductor_are_made_once_in_and_outside_of_a_device() -> None:
+    """PyTorch keeps them by the arguments of their functions, and refuses to make them again."""
+    from torch._inductor.fx_passes import post_grad
+
+    def program(x: torch.Tensor) -> torch.Tensor:
+        return x.sin() * x.shape[0]
+
+    post_grad.lazy_init()  # as a graph outside does
+    with wavecast.device("gfx942"):
+        for dynamic in (False, True):
+            x = torch.randn(4 + dynamic, 16)
+            torch._dynamo.reset()
+            torch.testing.assert_close(torch.compile(program, dynamic=dynamic)(x), program(x))
+    post_grad.lazy_init()
+
+
 def test_compiled_code_is_that_of_the_device_at_hand() -> None:
     def program(x: torch.Tensor) -> torch.Tensor:
         place = 1.0 if x.is_cuda and not x.is_cpu and x.device.type == "cuda" else 0.0

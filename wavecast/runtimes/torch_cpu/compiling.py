@@ -122,7 +122,7 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts, heard: Heard | None)
     from torch._functorch import config as autograd
     from torch._inductor import config, utils
     from torch._inductor.codegen.cpu_device_op_overrides import CpuDeviceOpOverrides
-    from torch._inductor.fx_passes import joint_graph, post_grad
+    from torch._inductor.fx_passes import joint_graph
     from torch._inductor.graph import GraphLowering
     from torch._inductor.runtime import benchmarking, hints, triton_helpers, triton_heuristics
 
@@ -141,8 +141,7 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts, heard: Heard | None)
         lambda _, name: f"from torch._C import _cuda_getCurrentRawStream as {name}",
     )
     flex.install(patches)
-    for passes in (joint_graph, post_grad):
-        patches.attribute(passes, "lazy_init", _with_device(passes.lazy_init))
+    patches.attribute(joint_graph, "lazy_init", _with_device(joint_graph.lazy_init))
     patches.attribute(GraphLowering, "compile_to_module", _remember_modules(GraphLowering, heard))
     device_properties, here = _device_properties(hints.DeviceProperties, facts), _interface()
     cpu = device_interface.CpuInterface
@@ -173,6 +172,8 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts, heard: Heard | None)
 def _with_device(initialise: Callable[..., Any]) -> Callable[..., Any]:
     """Make the patterns of a pass from examples on the CPU. Inductor says no device where the first
     input of a graph is a size (`dynamic=True`), and would make them for the GPU it then asks for.
+    Only for passes that Inductor calls with a device: patterns are kept by the arguments, and
+    others may be made once.
     """
     import torch
 
