@@ -43,6 +43,7 @@ class Capabilities:
     user_sgpr_count_bits: int
     allocates_sgprs: bool
     wgp_mode: bool
+    workgroup_waits: bool
     architected_scratch: bool
     unified_vgprs: bool
     vgpr_encoding_granule: tuple[int, int]

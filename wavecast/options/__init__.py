@@ -132,7 +132,8 @@ class Options:
         for name in values.keys() - options.described():
             for other, every in (("", cls), *modes.items()):
                 if name in every.described():
-                    where = f"does not apply to --{mode}" if mode else f"belongs to --{other}"
+                    shown = (mode or other).replace("_", "-")
+                    where = f"does not apply to --{shown}" if mode else f"belongs to --{shown}"
                     raise UsageError(f"{every.flag(name)} {where}")
             raise UnknownName("option", name, options.described())
         return options(**values)

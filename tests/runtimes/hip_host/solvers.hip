@@ -374,6 +374,12 @@ static void rocblas() {
     rocsolver_dsyev_strided_batched(handle, rocblas_evect_original, rocblas_fill_upper, 2, each, 2,
                                     4, w, 2, nullptr, 0, info, 2);
     expect(all_near(host(w, 4), {1, 3, 3, 5}), "eigenvalues at distances");
+    expect(rocsolver_dgetrf(handle, -3, 3, inverse, 3, pivots, info) == rocblas_status_invalid_value,
+           "a negative size");
+    expect(rocsolver_dgesvd(handle, rocblas_svect_none, rocblas_svect_none, 2, 2,
+                            device(std::vector<double>{NAN, 1, 1, NAN}), 2, w, nullptr, 1, nullptr,
+                            1, nullptr, rocblas_outofplace, info) != rocblas_status_success,
+           "singular values of NaN");
     expect(!strcmp(rocblas_status_to_string(rocblas_status_invalid_size),
                    "rocblas_status_invalid_size"), "the name of a status");
     rocblas_destroy_handle(handle);

@@ -76,12 +76,13 @@ def waits_at_barriers(kernel: Kernel) -> bool:
     """Whether the waves of a workgroup must wait for accesses of global memory before a barrier
     that is to order them: where they may run on several compute units.
 
-    Source: LLVM, "User Guide for AMDGPU Backend", memory model: threadgroup split and WGP mode.
+    Source: LLVM, "User Guide for AMDGPU Backend", memory model: threadgroup split and WGP mode; its
+    code for gfx1250, which waits for stores in front of every barrier.
     """
     directives = kernel.descriptor.directives
-    wide = capabilities(isa_target(kernel.program.target)).wgp_mode
-    over_two = wide and directives.get("workgroup_processor_mode", 1)
-    return bool(over_two or directives.get("tg_split", 0))
+    able = capabilities(isa_target(kernel.program.target))
+    over_two = able.wgp_mode and directives.get("workgroup_processor_mode", 1)
+    return bool(able.workgroup_waits or over_two or directives.get("tg_split", 0))
 
 
 class Progress:

@@ -179,7 +179,11 @@ class Launcher:
         """Execute a call of a library: its status, and what it returns. Raises Unsupported for a
         function that is not known, or memory that is not the program's."""
         from wavecast.runtimes.hip_host.libraries import CalledFunction, functions
-        from wavecast.runtimes.hip_host.libraries.call import InvalidCall
+        from wavecast.runtimes.hip_host.libraries.call import (
+            INTERNAL_ERROR,
+            INVALID_VALUE,
+            InvalidCall,
+        )
 
         function = functions().get(".".join(name.split(".")[:2]))
         ranges = self._ranges(data, struct.pack(f"<{len(words)}Q", *words))
@@ -191,6 +195,10 @@ class Launcher:
                 status, result = 0, function(call) or b""
         except InvalidCall as error:
             status, result = error.status, b""
+        except np.linalg.LinAlgError:
+            status, result = INTERNAL_ERROR, b""
+        except (ValueError, IndexError, OverflowError):  # sizes that numpy refuses
+            status, result = INVALID_VALUE, b""
         key = f"{call.readable} {call.described}".rstrip(), (), ()
         entry = self.kernels.setdefault(key, LaunchedKernel(*key, seconds=None, why=_ON_HOST))
         entry.launches += 1

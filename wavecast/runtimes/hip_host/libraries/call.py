@@ -16,6 +16,8 @@ from wavecast.runtimes.hip_host.libraries.elements import Element
 
 INVALID_VALUE: Final = 3
 """HIPBLAS_STATUS_INVALID_VALUE."""
+INTERNAL_ERROR: Final = 6
+"""HIPBLAS_STATUS_INTERNAL_ERROR: what has no result, as eigenvalues of a matrix with NaNs."""
 TRANSPOSED, CONJUGATED = 112, 113
 """HIPBLAS_OP_T and HIPBLAS_OP_C."""
 
