@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import ctypes
 import functools
+from collections.abc import Callable
 from typing import Any, Final
 
 _NAME: Final = b"dlpack_exchange_api"
 ATTRIBUTE: Final = "__dlpack_c_exchange_api__"
 """The attribute of the class of tensors that has the table."""
-_CPU: Final = 1
-_ROCM: Final = 10
-"""`kDLCPU` and `kDLROCM`."""
+_CPU, _CUDA, _ROCM = 1, 2, 10
+"""`kDLCPU`, `kDLCUDA` and `kDLROCM`."""
 _DTYPES: Final = {
     (0, 8): "int8", (0, 16): "int16", (0, 32): "int32", (0, 64): "int64",
     (1, 8): "uint8", (1, 16): "uint16", (1, 32): "uint32", (1, 64): "uint64",
@@ -146,12 +146,25 @@ class _ExchangeOnGpu:
         return 0
 
 
-def _say_where(description: _Tensor, tensor: Any) -> None:
+def _say_where(description: _Tensor, tensor: Any, gpu: int = _ROCM) -> None:
     """Say where a tensor says that it is, and tell of its address."""
     device = tensor.device
     if device.type == "cuda" and description.device_type == _CPU:
         tensor.data_ptr()
-        description.device_type, description.device_id = _ROCM, device.index or 0
+        description.device_type, description.device_id = gpu, device.index or 0
+
+
+def exporting_to_cuda(export: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`torch._C._to_dlpack`, whose capsules say that tensors which call themselves CUDA's are on
+    the CUDA device."""
+
+    @functools.wraps(export)
+    def to_dlpack(tensor: Any) -> Any:
+        capsule = export(tensor)
+        _say_where(_Tensor.from_address(_address_of(capsule, b"dltensor")), tensor, _CUDA)
+        return capsule
+
+    return to_dlpack
 
 
 @functools.cache
@@ -173,10 +186,10 @@ def exchange_on_gpu() -> Any:
 _kept: list[_ExchangeOnGpu] = []
 
 
-def _address_of(capsule: Any) -> int:
+def _address_of(capsule: Any, name: bytes = _NAME) -> int:
     get = ctypes.pythonapi.PyCapsule_GetPointer
     get.restype, get.argtypes = ctypes.c_void_p, (ctypes.py_object, ctypes.c_char_p)
-    return get(capsule, _NAME)
+    return get(capsule, name)
 
 
-__all__ = ["ATTRIBUTE", "exchange_on_gpu"]
+__all__ = ["ATTRIBUTE", "exchange_on_gpu", "exporting_to_cuda"]

@@ -29,7 +29,6 @@ TIMERS: Final[Mapping[str, Sequence[str]]] = {
 
 UNSEEN: Final[Mapping[str, str]] = {
     "cutlass": "CuTe DSL",
-    "cuda.tile": "cuTile",
     "numba.cuda": "Numba",
     "warp": "Warp",
     "taichi": "Taichi",
@@ -47,6 +46,9 @@ AMD_ONLY: Final[Mapping[str, tuple[str, str]]] = {
 }
 """Module -> a language without code for other GPUs, and the function that begins to compile a
 kernel."""
+
+SEEN_ON_NVIDIA: Final[Mapping[str, str]] = {"cuda.tile": "cuTile"}
+"""Module -> the language that compiles for NVIDIA GPUs only, and launches by CUDA's driver."""
 
 SEEN_ON_AMD: Final[Mapping[str, str]] = {
     "bitsandbytes": "bitsandbytes",
@@ -73,6 +75,7 @@ __all__ = [
     "AMD_ONLY",
     "LANGUAGES",
     "SEEN_ON_AMD",
+    "SEEN_ON_NVIDIA",
     "TIMERS",
     "UNSEEN",
     "WATCHED",

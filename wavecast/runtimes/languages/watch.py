@@ -9,14 +9,24 @@ import sys
 from collections.abc import Callable, Sequence
 from importlib.machinery import ExtensionFileLoader
 from pkgutil import resolve_name
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from wavecast.errors import CaptureError
 from wavecast.runtimes.hip_host.in_process import HipInProcess, is_loaded
 from wavecast.runtimes.hip_host.rocm_libraries import provide_missing
 from wavecast.runtimes.imported import call_when_imported
-from wavecast.runtimes.languages.registry import AMD_ONLY, LANGUAGES, TIMERS, WATCHED
+from wavecast.runtimes.languages.registry import (
+    AMD_ONLY,
+    LANGUAGES,
+    SEEN_ON_NVIDIA,
+    TIMERS,
+    WATCHED,
+)
 from wavecast.runtimes.patching import Patches
+
+if TYPE_CHECKING:
+    from wavecast.runtimes.devices import DeviceFacts
+    from wavecast.runtimes.languages.cuda_driver import CudaLaunch
 
 _LIBRARIES: Final = ("libamdhip64", "libhiprtc")
 
@@ -43,12 +53,43 @@ def watch(
         call_when_imported(
             patches, module, functools.partial(_replace, patches, module, names, measure)
         )
+    refuse_cuda(patches, target)
     patches.callback(runtime.stop)
     if is_loaded():
         start()
     load, create = ctypes.CDLL.__init__, ExtensionFileLoader.create_module
     patches.attribute(ctypes.CDLL, "__init__", _loading(load, start))
     patches.attribute(ExtensionFileLoader, "create_module", _loading(create, start))
+
+
+def watch_cuda(
+    patches: Patches,
+    facts: DeviceFacts,
+    on_names: Callable[[list[str]], None],
+    on_launch: Callable[[CudaLaunch], None],
+) -> None:
+    """Give launches by CUDA's driver, on the NVIDIA GPU of `facts`, to `on_launch`, and names of
+    their parameters to `on_names` before. Until `patches` are undone."""
+    from wavecast.runtimes.languages import cutile
+    from wavecast.runtimes.languages.cuda_driver import CudaDriver
+
+    driver = CudaDriver(facts, on_launch)
+    call_when_imported(patches, "cuda.tile", lambda: cutile.prepare(patches, driver), before=True)
+    call_when_imported(
+        patches, "cuda.tile", lambda: cutile.watch_launches(patches, driver, on_names)
+    )
+
+
+def refuse_cuda(patches: Patches, target: str) -> None:
+    """Raise CaptureError where a language for NVIDIA GPUs is imported for another target. Until
+    `patches` are undone."""
+
+    def begin(language: str) -> None:
+        raise CaptureError(f"{language} compiles for NVIDIA GPUs only, not for {target}")
+
+    for module, language in SEEN_ON_NVIDIA.items():
+        if module not in sys.modules:
+            call_when_imported(patches, module, functools.partial(begin, language), before=True)
 
 
 def refuse(patches: Patches, target: str) -> None:
@@ -95,4 +136,4 @@ def _loading(original: Callable[..., Any], start: Callable[[], None]) -> Callabl
     return load
 
 
-__all__ = ["refuse", "watch"]
+__all__ = ["refuse", "refuse_cuda", "watch", "watch_cuda"]

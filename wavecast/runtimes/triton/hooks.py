@@ -24,12 +24,13 @@ from wavecast.runtimes.hip_host.arena import ArenaPart
 from wavecast.runtimes.hip_host.in_process import HipInProcess
 from wavecast.runtimes.hip_host.tensors import AddressedTensors
 from wavecast.runtimes.imported import PALLAS, when_imported
-from wavecast.runtimes.languages.watch import refuse, watch
+from wavecast.runtimes.languages.watch import refuse, watch, watch_cuda
 from wavecast.runtimes.model_lines import model_lines
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.triton import benchmarks, complaints, isolation
 from wavecast.runtimes.triton.autotuning import AutotunerWatch
 from wavecast.runtimes.triton.claim import claim
+from wavecast.runtimes.triton.cuda_launches import CudaLaunchRecorder
 from wavecast.runtimes.triton.driver import CaptureDriver
 from wavecast.runtimes.triton.hip_modules import HipLaunchListener, RecordingLauncher
 from wavecast.runtimes.triton.launches import build_launch
@@ -87,6 +88,8 @@ class Hooks:
             watch(patches, self._hip, self._device.target, timer)
         else:
             refuse(patches, self._device.target)
+            cuda = CudaLaunchRecorder(self.recorder, self.tensors)
+            watch_cuda(patches, self.driver.facts, cuda.on_names, cuda.on_launch)
 
     def _launcher(self, arena: ArenaPart) -> RecordingLauncher:
         return RecordingLauncher(
