@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from wavecast.compile import elf, load, nvidia, nvidia_tools
+from wavecast.compile import cubin, elf, load, nvidia, nvidia_tools
+from wavecast.compile.cache import DiskCache
 from wavecast.errors import CompileError, InputError, MissingTool
+from wavecast.isa import elf as image
 
 DATA = Path(__file__).parent / "data"
 
@@ -53,6 +55,16 @@ def test_a_cubin_and_its_listing_give_the_same_code(ptx: str, tmp_path: Path) ->
     (listed,) = load(listing)
     assert (listed.kernel, listed.target) == ("saxpy", "sm_80")
     assert listed.options["registers"] == code.options["registers"]
+
+
+def test_parameters_larger_than_four_kibibytes() -> None:
+    for size in (64, 5000):  # ptxas describes them otherwise
+        table = f".param .align 64 .b8 table[{size}]"
+        head = ".version 8.1\n.target sm_90\n.address_size 64\n"
+        text = f"{head}.visible .entry k(.param .u64 x, {table}) {{ ret; }}"
+        data, _ = nvidia_tools.assemble(text, "sm_90", DiskCache(), "")
+        (info,) = cubin.kernels(image.read(data))
+        assert info.parameters == ((0, 8), (48, size))  # aligned with the bank, from 0x210
 
 
 def test_the_gpu_name_for_ptxas() -> None:

@@ -21,6 +21,7 @@ _FORMAT_SIZED: Final = 4
 _MAX_THREADS: Final = 0x05  # EIATTR_MAX_THREADS: three 32-bit sizes
 _REQUIRED_THREADS: Final = 0x10  # EIATTR_REQNTID: three 32-bit sizes
 _PARAMETER: Final = 0x17  # EIATTR_KPARAM_INFO: index, ordinal, offset, flags with the size
+_SIZED_PARAMETER: Final = 0x45  # its successor (CUDA 13): index, ordinal, offset, size, flags
 _FRAME: Final = 0x11  # EIATTR_FRAME_SIZE: symbol, bytes
 _REGISTERS: Final = 0x2F  # EIATTR_REGCOUNT: symbol, count
 _NUM_BARRIERS: Final = 0x4C  # EIATTR_NUM_BARRIERS
@@ -87,6 +88,9 @@ def _kernel(name: str, data: bytes) -> KernelInfo:
         elif attribute == _PARAMETER:
             _, ordinal, offset, flags = struct.unpack_from("<IHHI", content)
             parameters[ordinal] = (offset, flags >> 18)
+        elif attribute == _SIZED_PARAMETER:
+            _, ordinal, offset, size, _ = struct.unpack_from("<IHHHH", content)
+            parameters[ordinal] = (offset, size)
     ordered = tuple(parameters[ordinal] for ordinal in sorted(parameters))
     return KernelInfo(name, required, most, barriers, ordered)
 
