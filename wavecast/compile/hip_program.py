@@ -28,7 +28,7 @@ _WITHOUT_FILES: Final = frozenset(
     f"-l{name}"
     for name in (
         "hipblas", "rocblas", "hipblaslt", "hipfft", "rocfft", "hiprand", "rocrand", "hipsparse",
-        "rocsparse", "hipsolver", "rocsolver", "hiprtc", LIBRARY, "stdc++", "stdc++fs",
+        "rocsparse", "hipsolver", "rocsolver", "MIOpen", "hiprtc", LIBRARY, "stdc++", "stdc++fs",
     )
 )  # fmt: skip
 """Options for libraries whose functions are in the headers or in the runtime, and for GCC's C++

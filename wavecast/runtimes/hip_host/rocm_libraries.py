@@ -28,7 +28,7 @@ _HEADERS: Final = {
         "hipblas", "hipblaslt", "hipfft", "hiprand", "hipsolver", "hipsparse", "rocblas",
         "rocsolver", "rocsparse",
     )
-}  # fmt: skip
+} | {"MIOpen": "miopen/miopen.h"}  # fmt: skip
 """Library -> the header with its functions."""
 _VERSIONS: Final = {"roctx64": ("ROCTX_4.1",), "roctracer64": ("ROCTRACER_4.0", "ROCTRACER_4.1")}
 """Library -> the versions of its symbols, where they have one."""

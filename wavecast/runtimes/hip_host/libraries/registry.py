@@ -13,6 +13,7 @@ def functions() -> dict[str, Function]:
     from wavecast.runtimes.hip_host.libraries import (
         blas_matrices,
         blas_vectors,
+        dnn,
         factors,
         fft,
         matmul,
@@ -28,6 +29,7 @@ def functions() -> dict[str, Function]:
         "hiprand": (random,),
         "hipsparse": (sparse, sparse_factors),
         "hipsolver": (solver,),
+        "miopen": (dnn,),
     }
     return {
         f"{library}.{name}": function

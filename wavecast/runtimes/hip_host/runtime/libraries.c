@@ -43,7 +43,7 @@ static void perform_captured(void *call) { perform(call); }
 API int __wavecast_library(void *stream, const char *function, unsigned element_bytes,
                            const char *format, ...) {
     unsigned long long words[64];
-    int is_sparse = !strncmp(function, "hipsparse.", 10), has_zero = 0, lacks_one = 0;
+    int is_blas = !strncmp(function, "hipblas", 7), has_zero = 0, lacks_one = 0;
     size_t count = 0, name_bytes = strlen(function) + 1;
     void *result = NULL;
     va_list arguments;
@@ -79,7 +79,7 @@ API int __wavecast_library(void *stream, const char *function, unsigned element_
         }
     }
     va_end(arguments);
-    if (lacks_one && (is_sparse || !has_zero)) {  // BLAS needs no scalars for nothing to do
+    if (lacks_one && !(is_blas && has_zero)) {  // BLAS needs no scalars for nothing to do
         leave(hipSuccess);
         return INVALID_VALUE;
     }
