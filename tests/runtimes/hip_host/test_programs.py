@@ -91,6 +91,7 @@ def test_code_of_other_compilers_is_read_from_the_program(
         ("solvers", "hipblas, hipsolver, hipsparse"),
         ("rocsparse", "hipsparse"),
         ("miopen", "miopen"),
+        ("rocprim", "hiprand"),
     ],
 )
 def test_libraries_do_what_loops_of_the_host_do(
