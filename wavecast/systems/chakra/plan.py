@@ -218,7 +218,8 @@ class _Planner:
             self._alone(rank, node, planned, f"{where}: its partner and its duration are missing")
             return
         if size is None or size < 0:
-            raise InputError(f"{where}: no comm_size")
+            what = "no comm_size" if size is None else f"comm_size is {size}, not a number of bytes"
+            raise InputError(f"{where}: {what}")
         if own is not None and own != rank:
             raise InputError(f"{where}: it is of rank {own}")
         if not 0 <= other < len(self.trace.ranks) or other == rank:
@@ -243,6 +244,8 @@ class _Planner:
             raise InputError(f"{where}: comm_type {number} is none of {known}")
         if size is None and _NAMES[number] != "barrier":
             raise InputError(f"{where}: no comm_size")
+        if size is not None and size < 0:
+            raise InputError(f"{where}: comm_size is {size}, not a number of bytes")
         dims = node.about.get("involved_dim")
         if isinstance(dims, list) and not all(dims):
             raise InputError(
@@ -255,9 +258,7 @@ class _Planner:
             topk = node.number("topk") or 0
             if topk and node.about.get("function") in EXCHANGES:
                 function = str(node.about["function"])
-        call = _Call(
-            at, node.name, function, max(size or 0, 0), topk, library, self._recorded(rank, node)
-        )
+        call = _Call(at, node.name, function, size or 0, topk, library, self._recorded(rank, node))
         self.calls.setdefault(members, defaultdict(list))[rank].append(call)
 
     def _match_collectives(
