@@ -71,6 +71,11 @@ def _lines(answer: ReplayAnswer) -> list[str]:
         "times of nodes: "
         + ", ".join(f"{count:,} {SOURCES[name]}" for name, count in answer.sources.items()),
     ]
+    if answer.slowed:
+        lines.append(
+            f"{answer.slowed:,} collectives and messages share links at the same time, and take "
+            f"{units.seconds(answer.slowed_by)} longer than alone"
+        )
     if answer.unresolved:
         lines.append(
             f"{answer.unresolved:,} control dependencies are on nodes that the traces do not have"
