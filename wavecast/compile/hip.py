@@ -178,11 +178,12 @@ def recompile(code: CodeObject, flags: Sequence[str]) -> CodeObject:
     return new_code
 
 
-def recompile_text(code: CodeObject, text: str) -> CodeObject:
-    """A kernel of a HIP file compiled from other source in its folder. Raises CompileError as
-    `recompile`."""
+def recompile_text(code: CodeObject, text: str, more_flags: Sequence[str] = ()) -> CodeObject:
+    """A kernel of a HIP file compiled from other source in its folder, with more flags. Raises
+    CompileError as `recompile`."""
     source = Path(code.source)
-    flags = (*shlex.split(str(code.options.get("flags", ""))), "-I", str(source.absolute().parent))
+    flags = (*shlex.split(str(code.options.get("flags", ""))), *more_flags)
+    flags = (*flags, "-I", str(source.absolute().parent))
     codes = {each.kernel: each for each in compile(text, code.target, flags, name=source.name)}
     new_code = codes.get(code.kernel)
     if new_code is None or new_code.parameters != code.parameters:

@@ -69,6 +69,8 @@ class LabResult:
     """The changed LLVM IR of a setting that changes it."""
     words: tuple[str, ...] = ()
     """Options of the compiler of a HIP file."""
+    assembly: str = ""
+    """The new code of assembly or of a code object."""
 
     def to_json(self) -> dict[str, Any]:
         """The result as JSON values."""
@@ -81,6 +83,7 @@ class LabResult:
             "options": dict(self.options),
             "llir": self.llir,
             "words": list(self.words),
+            "assembly": self.assembly,
         }
 
     @staticmethod
