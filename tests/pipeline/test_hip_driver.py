@@ -96,6 +96,7 @@ def test_headers_of_the_host_are_for_c_too(source: Path) -> None:
         "hip/hip_complex", "hip/hip_runtime", "hip/hiprtc", "hipblas/hipblas",
         "hipblaslt/hipblaslt", "hipfft/hipfft", "hiprand/hiprand", "hipsolver/hipsolver",
         "hipsparse/hipsparse", "rocblas/rocblas", "rocsolver/rocsolver",
+        "rocsparse/rocsparse",
     ]  # fmt: skip
     caller = source.with_name("caller.c")
     included = "".join(f"#include <{header}.h>\n" for header in headers)

@@ -385,6 +385,68 @@ static void rocblas() {
     rocblas_destroy_handle(handle);
 }
 
+// Wrong arguments, one per call, and calls with nothing to do.
+static void refused() {
+    rocblas_handle handle;
+    hipsolverHandle_t solver;
+    rocblas_create_handle(&handle);
+    hipsolverCreate(&solver);
+    double one = 1, *a = device(std::vector<double>(9, 2.)), *x = device(std::vector<double>(9, 1.));
+    int *pivots = device(std::vector<int>{-1, 0, 9}), *info = device(std::vector<int>(1)), count;
+    auto N = rocblas_operation_none;
+    auto U = rocblas_fill_upper;
+    auto L = rocblas_side_left;
+    auto D = rocblas_diagonal_unit;
+    auto gemm = [&](rocblas_operation op, int m, const double *alpha) {
+        return rocblas_dgemm(handle, op, N, m, 3, 3, alpha, a, 3, x, 3, &one, x, 3);
+    };
+    auto trsm = [&](rocblas_side side, rocblas_fill fill, rocblas_operation op, rocblas_diagonal diag) {
+        return rocblas_dtrsm(handle, side, fill, op, diag, 3, 3, &one, a, 3, x, 3);
+    };
+    rocblas_status wrong[] = {
+        gemm((rocblas_operation)7, 3, &one), gemm(N, -3, &one), gemm(N, 3, nullptr),
+        trsm((rocblas_side)7, U, N, D), trsm(L, (rocblas_fill)7, N, D),
+        trsm(L, U, (rocblas_operation)7, D), trsm(L, U, N, (rocblas_diagonal)7),
+        rocblas_ddgmm(handle, (rocblas_side)0, 3, 3, a, 3, x, 1, x, 3),
+        rocblas_dsyr(handle, rocblas_fill_full, 3, &one, a, 1, x, 3),
+        rocblas_dtrmm(handle, L, U, N, D, 3, -3, &one, a, 3, x, 3, x, 3),
+        rocblas_dgemv(handle, N, 3, 3, &one, a, 3, x, 0, &one, x, 1),
+        rocblas_ddot(handle, 3, a, 1, x, 1, nullptr),
+        rocblas_set_pointer_mode(handle, (rocblas_pointer_mode)9),
+        rocsolver_dgetrf(handle, 3, 3, a, 3, pivots, nullptr),
+        rocsolver_dgetrs(handle, N, 3, 1, a, 3, pivots, x, 3),
+        rocsolver_dpotrf(handle, rocblas_fill_full, 3, a, 3, info),
+        rocsolver_dpotrs(handle, U, -3, 1, a, 3, x, 3),
+        rocsolver_dsyevd(handle, (rocblas_evect)3, U, 3, a, 3, x, x, info),
+        rocsolver_dgesvd(handle, (rocblas_svect)1, rocblas_svect_all, 3, 3, a, 3, x, x, 3, x, 3, x,
+                         rocblas_outofplace, info),
+        rocsolver_dorgqr(handle, 3, 4, 3, a, 3, x),
+    };
+    for (rocblas_status &status : wrong)
+        if (!status) printf("wrong: call %d of rocBLAS is accepted\n", int(&status - wrong));
+    auto V = HIPSOLVER_EIG_MODE_VECTOR;
+    auto F = HIPSOLVER_FILL_MODE_LOWER;
+    hipsolverStatus_t bad[] = {
+        hipsolverCreate(nullptr), hipsolverDsyevd_bufferSize(solver, V, F, 3, a, 3, x, nullptr),
+        hipsolverDsyevd(solver, (hipsolverEigMode_t)5, F, 3, a, 3, x, x, 9, info),
+        hipsolverDsyevd(solver, V, (hipsolverFillMode_t)5, 3, a, 3, x, x, 9, info),
+        hipsolverDpotrf(solver, F, 3, a, 3, x, 9, nullptr),
+        hipsolverDnDsyevdx(solver, V, HIPSOLVER_EIG_RANGE_I, F, 3, a, 3, 0, 0, 3, 2, &count, x, x, 9, info),
+        hipsolverDnDsyevdx(solver, V, HIPSOLVER_EIG_RANGE_V, F, 3, a, 3, 5, 1, 1, 3, &count, x, x, 9, info),
+        hipsolverDsygvd(solver, (hipsolverEigType_t)9, V, F, 3, a, 3, x, 3, x, x, 9, info),
+        hipsolverDorgqr(solver, 3, 3, 5, a, 3, x, x, 9, info),
+        hipsolverDgesvd(solver, 'Q', 'A', 3, 3, a, 3, x, x, 3, x, 3, x, 9, nullptr, info),
+        hipsolverDgetrf(solver, 3, -3, a, 3, x, 9, pivots, info),
+    };
+    for (hipsolverStatus_t &status : bad)
+        if (!status) printf("wrong: call %d of hipSOLVER is accepted\n", int(&status - bad));
+    expect(!rocblas_dgemm(handle, N, N, 0, 0, 0, nullptr, nullptr, 1, nullptr, 1, nullptr, nullptr, 1),
+           "nothing to do");
+    expect(!rocblas_daxpy(handle, 0, nullptr, nullptr, 1, nullptr, 1), "no elements");
+    hipsolverDestroy(solver);
+    rocblas_destroy_handle(handle);
+}
+
 int main() {
     hipsparseHandle_t handle;
     hipsparseCreate(&handle);
@@ -393,4 +455,5 @@ int main() {
     hipsparseDestroy(handle);
     dense();
     rocblas();
+    refused();
 }

@@ -89,6 +89,7 @@ def test_code_of_other_compilers_is_read_from_the_program(
         ("thrust", ""),
         ("libraries", "hipblas, hipfft, hiprand"),
         ("solvers", "hipblas, hipsolver, hipsparse"),
+        ("rocsparse", "hipsparse"),
     ],
 )
 def test_libraries_do_what_loops_of_the_host_do(

@@ -19,6 +19,7 @@ from wavecast.emulate.hostmemory import PAGE
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.emulate.tensors import CANARY
 from wavecast.errors import WavecastError
+from wavecast.launch import graph_capture
 from wavecast.runtimes.hip_host.arena import SYSTEM, ArenaPart
 from wavecast.runtimes.hip_host.modules import LoadedModule, ModuleKernel
 from wavecast.runtimes.hip_host.tensors import AddressedTensors
@@ -118,12 +119,22 @@ class Launcher:
         key = readable(code.kernel), grid, block
         entry = self.kernels.setdefault(key, LaunchedKernel(*key))
         entry.launches += 1
+        calls = graph_capture.current()
+        if calls is not None and self.keeps_for_replay:
+            calls.append(lambda: self.perform(module, launch, ranges, entry))
+            return 0.0
         return self.perform(module, launch, ranges, entry)
+
+    @property
+    def keeps_for_replay(self) -> bool:
+        """Whether a launch in the capture of PyTorch's graph waits for its replay."""
+        return True
 
     @property
     def describes(self) -> bool:
         """Whether arguments of launches are described."""
-        return self.checks or self.predicts or self._measured is not None
+        capturing = graph_capture.current() is not None
+        return self.checks or self.predicts or capturing or self._measured is not None
 
     def measure(self, call: Callable[[], object]) -> float:
         """The predicted seconds of the launches of a call, which are not executed: infinite where

@@ -26,7 +26,7 @@ _HEADERS: Final = {
     name: f"{name}/{name}.h"
     for name in (
         "hipblas", "hipblaslt", "hipfft", "hiprand", "hipsolver", "hipsparse", "rocblas",
-        "rocsolver",
+        "rocsolver", "rocsparse",
     )
 }  # fmt: skip
 """Library -> the header with its functions."""

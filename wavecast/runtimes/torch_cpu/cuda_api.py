@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import defaultdict
 from collections.abc import Callable
 from types import SimpleNamespace
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from wavecast.errors import MissingFact
 from wavecast.runtimes.devices import DeviceFacts
 from wavecast.runtimes.patching import Patches
-from wavecast.runtimes.torch_cpu import allocators, random, streams
+from wavecast.runtimes.torch_cpu import allocators, graphs, random, streams
 
 if TYPE_CHECKING:
     from wavecast.runtimes.torch_cpu.gpus import Gpus
@@ -51,6 +52,11 @@ def install(
         patches.attribute(torch.cuda, name, value)
     for name, value in bindings.items():
         patches.attribute(torch._C, name, value)
+    for name in ("CUDAGraph", "is_current_stream_capturing"):
+        patches.attribute(torch.cuda.graphs, name, getattr(torch.cuda, name))
+    patches.attribute(torch.cuda.graph, "default_capture_stream", None)
+    pools = itertools.count(1)
+    patches.attribute(torch.cuda.graphs, "_graph_pool_handle", lambda: (0, next(pools)))
     allocators.install(patches)
     patches.attribute(torch.version, "hip", HIP_VERSION if facts.is_amd else None)
     patches.attribute(torch.version, "cuda", None if facts.is_amd else CUDA_VERSION)
@@ -113,7 +119,6 @@ def _queries(facts: DeviceFacts) -> dict[str, Any]:
         "is_available": True,
         "is_initialized": True,
         "is_bf16_supported": True,
-        "is_current_stream_capturing": False,
         "can_device_access_peer": False,
         "device_count": 1,
         **dict.fromkeys(("current_device", "_exchange_device", "_maybe_exchange_device"), 0),
@@ -128,6 +133,9 @@ def _queries(facts: DeviceFacts) -> dict[str, Any]:
     }
     replacements = {name: _always(value) for name, value in constants.items()}
     replacements["mem_get_info"] = _memory(facts)
+    replacements["CUDAGraph"] = type("CUDAGraph", (graphs.EmulatedGraph,), {})
+    replacements["is_current_stream_capturing"] = _alias(graphs.is_capturing)
+    replacements["synchronize"] = _alias(graphs.check_may_wait)
     # The profiler is switched on and off; there is nothing to switch.
     replacements["cudart"] = _always(
         SimpleNamespace(cudaProfilerStart=_always(0), cudaProfilerStop=_always(0))
@@ -156,7 +164,7 @@ def _bindings() -> dict[str, Any]:
         **dict.fromkeys(("_cuda_getDevice", "_cuda_getCurrentRawStream"), 0),
         **dict.fromkeys(("_cuda_exchangeDevice", "_cuda_maybeExchangeDevice"), 0),
         "_cuda_getDeviceCount": 1,
-        **dict.fromkeys(("_cuda_setDevice", "_cuda_synchronize")),
+        **dict.fromkeys(("_cuda_setDevice", "_cuda_synchronize", "_host_emptyCache")),
         "_cuda_isInBadFork": False,
     }
     return {name: _always(value) for name, value in constants.items()}
@@ -185,7 +193,7 @@ def _alias(original: Any) -> Any:
 
 
 _NOTHING_TO_DO = (
-    *("init", "_lazy_init", "synchronize", "set_device", "set_stream", "empty_cache"),
+    *("init", "_lazy_init", "set_device", "set_stream", "empty_cache"),
     *("ipc_collect", "_sleep", "set_per_process_memory_fraction", "set_sync_debug_mode"),
     *(f"reset_{name}" for name in _STATISTICS),
     *("reset_max_memory_allocated", "reset_max_memory_cached"),

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from wavecast.emulate.node import Marker
+from wavecast.errors import CaptureError
 from wavecast.runtimes.torch_cpu.gpus import HOST, Gpus, owner
 
 
@@ -16,6 +17,7 @@ def replacements(gpus: Gpus) -> dict[str, Any]:
     stream = kinds["Stream"]
     return {
         **kinds,
+        "CUDAGraph": NoGraph,
         "device_count": lambda: gpus.count,
         "current_device": lambda: gpus.current,
         "set_device": lambda device: _done(gpus.select(gpus.index(device))),
@@ -53,6 +55,16 @@ def accelerator(gpus: Gpus) -> dict[str, Callable[..., Any]]:
     for name in ("set_device_index", "set_device_idx"):
         functions[name] = lambda device: _done(gpus.select(gpus.index(device)))
     return functions
+
+
+class NoGraph:
+    """A graph, which several emulated GPUs do not capture. Raises CaptureError."""
+
+    def __init__(self, *_: Any, **__: Any) -> None:
+        raise CaptureError(
+            "CUDA graphs are captured on one emulated GPU, not on several",
+            hint="run the script without graphs, or on one GPU",
+        )
 
 
 def _done(_: Any) -> None:

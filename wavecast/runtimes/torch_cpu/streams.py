@@ -1,4 +1,4 @@
-"""`torch.cuda`'s streams, events and graphs where everything happens at once, in program order."""
+"""`torch.cuda`'s streams and events where everything happens at once, in program order."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from wavecast.errors import CaptureError
+from wavecast.launch import graph_capture
 
 
 class CpuEvent:
@@ -93,7 +93,7 @@ class CpuStream:
         return True
 
     def is_capturing(self) -> bool:
-        return False
+        return graph_capture.current() is not None
 
     def synchronize(self) -> None:
         """Nothing is ever in flight."""
@@ -103,16 +103,6 @@ class CpuStream:
 
     def __exit__(self, *_: Any) -> None:
         """Leaving the default stream changes nothing."""
-
-
-class NoGraph:
-    """A CUDA graph, which a GPU that is not there cannot capture. Raises CaptureError."""
-
-    def __init__(self, *_: Any, **__: Any) -> None:
-        raise CaptureError(
-            "CUDA graphs cannot be captured without a GPU",
-            hint="run the script without graph capture",
-        )
 
 
 def replacements(clock: Callable[[], float] | None) -> dict[str, Any]:
@@ -126,7 +116,6 @@ def replacements(clock: Callable[[], float] | None) -> dict[str, Any]:
         "default_stream": lambda *_, **__: stream,
         "get_stream_from_external": lambda *_, **__: stream,
         **kinds,
-        **{name: type(name, (NoGraph,), {}) for name in ("CUDAGraph", "graph")},
         **{name: _context() for name in ("stream", "device", "device_of")},
     }
 

@@ -17,6 +17,7 @@ from triton.backends.driver import DriverBase
 
 from wavecast.arch import capabilities
 from wavecast.errors import LaunchError, UsageError
+from wavecast.launch import graph_capture
 from wavecast.runtimes.devices import DeviceFacts
 from wavecast.runtimes.triton import compat
 
@@ -184,7 +185,7 @@ class CaptureUtils:
 
     def is_stream_capturing(self, stream: int) -> bool:
         del stream
-        return False
+        return graph_capture.current() is not None
 
 
 class CaptureLauncher:

@@ -19,7 +19,7 @@ from wavecast.emulate.check.collected import Reports
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.emulate.trace.result import Trace
 from wavecast.errors import CompileError, UsageError
-from wavecast.launch import gpu, recording
+from wavecast.launch import gpu, graph_capture, recording
 from wavecast.patterns import regex
 from wavecast.runtimes.devices import DeviceFacts
 from wavecast.runtimes.hip_host.arena import ArenaPart
@@ -168,6 +168,14 @@ class ExecutingHooks:
         if self.timers.timing:
             self.timers.on_launch(launch, ranges)
             return
+        if (calls := graph_capture.current()) is not None:
+            kept = values, self.driver.scratch
+            calls.append(lambda: self._perform(launch, ranges, kept[0]))
+            return
+        self._perform(launch, ranges, values)
+
+    def _perform(self, launch: Launch, ranges: list[AddressRange], values: tuple) -> None:
+        """Run a launch, with its time where something waits for it."""
         if self.timers.has_events or self.profiled.watched:
             seconds = self.timers.seconds(launch, ranges)
             self.timers.on_executed(seconds)
@@ -186,7 +194,8 @@ class ExecutingHooks:
         """The launch; its arguments are described for predictions and for checks."""
         code, layout, segment = loaded.code, loaded.layout, loaded.segment
         predicted = self.timers.describes or self.profiled.watched
-        if predicted or self.emulator.mode is not None:
+        later = graph_capture.current() is not None
+        if predicted or later or self.emulator.mode is not None:
             return build_launch(code, layout, segment, kernel.src.signature, grid, values)
         data = pack(code.kernel, layout, segment, values)
         workgroups, cluster = in_workgroups(code, grid)

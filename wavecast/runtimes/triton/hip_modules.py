@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.launch import AddressRange
+from wavecast.launch import graph_capture
 from wavecast.runtimes.hip_host.launching import LaunchedKernel, Launcher
 from wavecast.runtimes.hip_host.modules import LoadedModule
 from wavecast.runtimes.torch_cpu.profiling import ProfiledKernels
@@ -38,6 +40,10 @@ class ExecutingLauncher(Launcher):
 
     def on_event(self) -> None:
         self.timers.on_event()
+
+    @property
+    def keeps_for_replay(self) -> bool:
+        return not self.timers.timing
 
     @property
     def predicts_now(self) -> bool:
@@ -85,6 +91,10 @@ class RecordingLauncher(Launcher):
     def describes(self) -> bool:
         return True
 
+    @property
+    def keeps_for_replay(self) -> bool:
+        return False
+
     def perform(
         self,
         module: LoadedModule,
@@ -108,6 +118,9 @@ class RecordingLauncher(Launcher):
                 profiles = self.sampler.sample_ranges(launch, ranges)
             recorder.launches.profiles.add(launch, profiles)
         recorder.record(launch)
+        if (calls := graph_capture.current()) is not None:
+            replays = itertools.count()  # the first one is recorded already
+            calls.append(lambda: next(replays) and recorder.record(launch))
         return 0.0
 
 

@@ -8,6 +8,7 @@ loads), the autotuner's benchmarking, and `triton.testing`'s timers, which have 
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,7 @@ from wavecast.compile.codeobject import Launch
 from wavecast.compile.triton import code_object, segment_bytes, slots
 from wavecast.emulate.launch import Emulator
 from wavecast.errors import WavecastError
-from wavecast.launch import gpu, recording
+from wavecast.launch import gpu, graph_capture, recording
 from wavecast.runtimes.devices import DeviceFacts
 from wavecast.runtimes.hip_host.arena import ArenaPart
 from wavecast.runtimes.hip_host.in_process import HipInProcess
@@ -170,6 +171,9 @@ class Hooks:
                 self.sampler.run(launch, kernel, layout, values)
         if is_recorded:
             self.recorder.record(launch, trial=trial)
+            if (calls := graph_capture.current()) is not None:
+                replays = itertools.count()  # the first one is recorded already
+                calls.append(lambda: next(replays) and self.recorder.record(launch))
 
     def described(
         self, kernel: Any, grid: tuple[int, int, int], values: tuple, configuration: str = ""

@@ -103,21 +103,23 @@ WC_FN hipblasDestroy(hipblasHandle_t handle) {
     free(handle);
     return HIPBLAS_STATUS_SUCCESS;
 }
-#define WC_SETTING(name, type, field)                                       \
+#define WC_SETTING(name, type, field, condition)                            \
     WC_FN hipblasSet##name(hipblasHandle_t handle, type value) {            \
         WC_NEEDS_HANDLE                                                     \
+        if (!(condition)) return HIPBLAS_STATUS_INVALID_ENUM;               \
         WC_CONTEXT->field = value;                                          \
         return HIPBLAS_STATUS_SUCCESS;                                      \
     }                                                                       \
     WC_FN hipblasGet##name(hipblasHandle_t handle, type *value) {           \
         WC_NEEDS_HANDLE                                                     \
+        if (!value) return HIPBLAS_STATUS_INVALID_VALUE;                    \
         *value = WC_CONTEXT->field;                                         \
         return HIPBLAS_STATUS_SUCCESS;                                      \
     }
-WC_SETTING(Stream, hipStream_t, stream)
-WC_SETTING(PointerMode, hipblasPointerMode_t, pointer_mode)
-WC_SETTING(MathMode, hipblasMath_t, math_mode)
-WC_SETTING(AtomicsMode, hipblasAtomicsMode_t, atomics_mode)
+WC_SETTING(Stream, hipStream_t, stream, 1)
+WC_SETTING(PointerMode, hipblasPointerMode_t, pointer_mode, (unsigned)value <= 1)
+WC_SETTING(MathMode, hipblasMath_t, math_mode, (unsigned)value <= 5)
+WC_SETTING(AtomicsMode, hipblasAtomicsMode_t, atomics_mode, (unsigned)value <= 1)
 #undef WC_SETTING
 
 WC_LIBRARY_FN const char *hipblasStatusToString(hipblasStatus_t status) {
@@ -187,12 +189,14 @@ WC_FN __wc_gemm(WC_H, int transa, int transb, int64_t m, int64_t n,
                 int64_t stride_a, const void *b, int b_type, int64_t ldb, int64_t stride_b,
                 const void *beta, const void *c, int c_type, int64_t ldc, int64_t stride_c, void *d,
                 int64_t ldd, int64_t stride_d, int64_t batch, int pointers, int scalar,
-                unsigned scalar_bytes)
+                unsigned scalar_bytes) {
+    if (m && n && batch && !(alpha && beta)) return HIPBLAS_STATUS_INVALID_VALUE;
     WC_BLAS("gemm", scalar_bytes, "iiilllspillpillspillpllli", scalar, transa, transb,
             (long long)m, (long long)n, (long long)k, alpha, a, a_type, (long long)lda,
             (long long)stride_a, b, b_type, (long long)ldb, (long long)stride_b, beta, c, c_type,
             (long long)ldc, (long long)stride_c, d, (long long)ldd, (long long)stride_d,
             (long long)batch, pointers)
+}
 
 #include <hipblas/level_1_2.h>
 #include <hipblas/level_3.h>

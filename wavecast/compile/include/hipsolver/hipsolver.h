@@ -46,11 +46,13 @@ typedef void *hipsolverHandle_t, *hipsolverDnHandle_t;
 #define WC_WORK                                                \
     {                                                          \
         if (!handle) return HIPSOLVER_STATUS_NOT_INITIALIZED;  \
+        if (!count) return HIPSOLVER_STATUS_INVALID_VALUE;     \
         *count = 1;                                            \
         return HIPSOLVER_STATUS_SUCCESS;                       \
     }
 
 WC_FN hipsolverCreate(hipsolverHandle_t *handle) {
+    if (!handle) return HIPSOLVER_STATUS_INVALID_VALUE;
     *handle = calloc(1, sizeof(struct __wc_solver_context));
     return *handle ? HIPSOLVER_STATUS_SUCCESS : HIPSOLVER_STATUS_ALLOC_FAILED;
 }
@@ -65,6 +67,7 @@ WC_FN hipsolverSetStream(WC_H, hipStream_t stream) {
 }
 WC_FN hipsolverGetStream(WC_H, hipStream_t *stream) {
     if (!handle) return HIPSOLVER_STATUS_NOT_INITIALIZED;
+    if (!stream) return HIPSOLVER_STATUS_INVALID_VALUE;
     *stream = ((struct __wc_solver_context *)handle)->stream;
     return HIPSOLVER_STATUS_SUCCESS;
 }
@@ -76,6 +79,7 @@ struct __wc_jacobi {
 };
 typedef struct __wc_jacobi *hipsolverSyevjInfo_t;
 WC_FN hipsolverCreateSyevjInfo(hipsolverSyevjInfo_t *info) {
+    if (!info) return HIPSOLVER_STATUS_INVALID_VALUE;
     *info = (hipsolverSyevjInfo_t)calloc(1, sizeof(struct __wc_jacobi));
     return *info ? HIPSOLVER_STATUS_SUCCESS : HIPSOLVER_STATUS_ALLOC_FAILED;
 }
@@ -114,7 +118,7 @@ WC_FN hipsolverDnSetStream(WC_H, hipStream_t stream) { return hipsolverSetStream
                                              int *count) WC_WORK                                   \
     WC_FN hipsolver##Dn##P##potrf(WC_H, hipsolverFillMode_t uplo, int n, T *a, int lda, T *, int,  \
                                   int *info)                                                       \
-        WC_SOLVER("potrf." #P, "iipip", uplo, n, a, lda, info)                                     \
+        WC_SOLVER("potrf." #P, "iipiP", uplo, n, a, lda, info)                                     \
     WC_FN hipsolver##Dn##P##getrf_bufferSize(WC_H, int, int, T *, int, int *count) WC_WORK         \
     WC_FN hipsolver##Dn##P##geqrf_bufferSize(WC_H, int, int, T *, int, int *count) WC_WORK         \
     WC_FN hipsolver##Dn##P##geqrf(WC_H, int m, int n, T *a, int lda, T *tau, T *, int, int *info)  \
@@ -122,7 +126,7 @@ WC_FN hipsolverDnSetStream(WC_H, hipStream_t stream) { return hipsolverSetStream
     WC_FN hipsolver##Dn##P##gesvd(WC_H, signed char left, signed char right, int m, int n, T *a,   \
                                   int lda, R *s, T *u, int ldu, T *v, int ldv, T *, int, R *,      \
                                   int *info)                                                       \
-        WC_SOLVER("gesvd." #P, "iiiipippipip", left, right, m, n, a, lda, s, u, ldu, v, ldv, info)
+        WC_SOLVER("gesvd." #P, "iiiipippipiP", left, right, m, n, a, lda, s, u, ldu, v, ldv, info)
 #define WC_EIGEN(Dn, P, name, general, T, R)                                                       \
     WC_FN hipsolver##Dn##P##name##j_bufferSize(WC_H, hipsolverEigMode_t, hipsolverFillMode_t, int, \
                                                const T *, int, const R *, int *count,              \
@@ -130,14 +134,14 @@ WC_FN hipsolverDnSetStream(WC_H, hipStream_t stream) { return hipsolverSetStream
     WC_FN hipsolver##Dn##P##name##j(WC_H, hipsolverEigMode_t mode, hipsolverFillMode_t uplo,       \
                                     int n, T *a, int lda, R *w, T *, int, int *info,               \
                                     hipsolverSyevjInfo_t)                                          \
-        WC_SOLVER("syevd." #P, "iiipippilli", mode, uplo, n, a, lda, w, info, 1, 0LL, 0LL, 0)   \
+        WC_SOLVER("syevd." #P, "iiipipPilli", mode, uplo, n, a, lda, w, info, 1, 0LL, 0LL, 0)   \
     WC_FN hipsolver##Dn##P##name##jBatched_bufferSize(                                             \
         WC_H, hipsolverEigMode_t, hipsolverFillMode_t, int, const T *, int, const R *, int *count, \
         hipsolverSyevjInfo_t, int) WC_WORK                                                         \
     WC_FN hipsolver##Dn##P##name##jBatched(WC_H, hipsolverEigMode_t mode,                          \
                                            hipsolverFillMode_t uplo, int n, T *a, int lda, R *w,   \
                                            T *, int, int *info, hipsolverSyevjInfo_t, int batch)   \
-        WC_SOLVER("syevd." #P, "iiipippilli", mode, uplo, n, a, lda, w, info, batch,            \
+        WC_SOLVER("syevd." #P, "iiipipPilli", mode, uplo, n, a, lda, w, info, batch,            \
                   (long long)n * lda, (long long)n, 0)                                             \
     WC_FN hipsolver##Dn##P##name##dx_bufferSize(                                                   \
         WC_H, hipsolverEigMode_t, hipsolverEigRange_t, hipsolverFillMode_t, int, const T *, int,   \
@@ -146,7 +150,7 @@ WC_FN hipsolverDnSetStream(WC_H, hipStream_t stream) { return hipsolverSetStream
         WC_H, hipsolverEigMode_t mode, hipsolverEigRange_t range, hipsolverFillMode_t uplo, int n, \
         T *a, int lda, R lower, R upper, int first, int last, int *values, R *w, T *, int,         \
         int *info)                                                                                 \
-        WC_SOLVER("syevdx." #P, "iiiipiddiippr", mode, range, uplo, n, a, lda, (double)lower,      \
+        WC_SOLVER("syevdx." #P, "iiiipiddiipPr", mode, range, uplo, n, a, lda, (double)lower,      \
                   (double)upper, first, last, w, info, values)                                     \
     WC_FN hipsolver##Dn##P##general##d_bufferSize(                                                 \
         WC_H, hipsolverEigType_t, hipsolverEigMode_t, hipsolverFillMode_t, int, const T *, int,    \
@@ -154,19 +158,19 @@ WC_FN hipsolverDnSetStream(WC_H, hipStream_t stream) { return hipsolverSetStream
     WC_FN hipsolver##Dn##P##general##d(                                                            \
         WC_H, hipsolverEigType_t type, hipsolverEigMode_t mode, hipsolverFillMode_t uplo, int n,   \
         T *a, int lda, T *b, int ldb, R *w, T *, int, int *info)                                   \
-        WC_SOLVER("sygvd." #P, "iiiipipipp", type, mode, uplo, n, a, lda, b, ldb, w, info)         \
+        WC_SOLVER("sygvd." #P, "iiiipipipP", type, mode, uplo, n, a, lda, b, ldb, w, info)         \
     WC_FN hipsolver##Dn##P##general##j_bufferSize(                                                 \
         WC_H, hipsolverEigType_t, hipsolverEigMode_t, hipsolverFillMode_t, int, const T *, int,    \
         const T *, int, const R *, int *count, hipsolverSyevjInfo_t) WC_WORK                       \
     WC_FN hipsolver##Dn##P##general##j(                                                            \
         WC_H, hipsolverEigType_t type, hipsolverEigMode_t mode, hipsolverFillMode_t uplo, int n,   \
         T *a, int lda, T *b, int ldb, R *w, T *, int, int *info, hipsolverSyevjInfo_t)             \
-        WC_SOLVER("sygvd." #P, "iiiipipipp", type, mode, uplo, n, a, lda, b, ldb, w, info)         \
+        WC_SOLVER("sygvd." #P, "iiiipipipP", type, mode, uplo, n, a, lda, b, ldb, w, info)         \
     WC_FN hipsolver##Dn##P##name##d_bufferSize(WC_H, hipsolverEigMode_t, hipsolverFillMode_t, int,  \
                                               const T *, int, const R *, int *count) WC_WORK       \
     WC_FN hipsolver##Dn##P##name##d(WC_H, hipsolverEigMode_t mode, hipsolverFillMode_t uplo, int n, \
                                  T *a, int lda, R *w, T *, int, int *info)                         \
-        WC_SOLVER("syevd." #P, "iiipippilli", mode, uplo, n, a, lda, w, info, 1, 0LL, 0LL, 0)
+        WC_SOLVER("syevd." #P, "iiipipPilli", mode, uplo, n, a, lda, w, info, 1, 0LL, 0LL, 0)
 #define WC_ORTHOGONAL(Dn, P, make, multiply, T)                                                    \
     WC_FN hipsolver##Dn##P##make##_bufferSize(WC_H, int, int, int, const T *, int, const T *,      \
                                               int *count) WC_WORK                                  \
@@ -194,12 +198,12 @@ WC_FN hipsolverDnSetStream(WC_H, hipStream_t stream) { return hipsolverSetStream
                                            size_t *count) WC_WORK                                  \
     WC_FN hipsolver##P##P##gels(WC_H, int m, int n, int columns, T *a, int lda, T *b, int ldb,     \
                                 T *x, int ldx, void *, size_t, int *iterations, int *info)         \
-        WC_SOLVER("gels." #P, "iiipipipipr", m, n, columns, a, lda, b, ldb, x, ldx, info,          \
+        WC_SOLVER("gels." #P, "iiipipipiPr", m, n, columns, a, lda, b, ldb, x, ldx, info,          \
                   iterations)                                                                      \
     WC_FN hipsolverDn##P##getrf(WC_H, int m, int n, T *a, int lda, T *, int *pivots, int *info)    \
-        WC_SOLVER("getrf." #P, "iipipp", m, n, a, lda, pivots, info)                               \
+        WC_SOLVER("getrf." #P, "iipipP", m, n, a, lda, pivots, info)                               \
     WC_FN hipsolver##P##getrf(WC_H, int m, int n, T *a, int lda, T *, int, int *pivots, int *info) \
-        WC_SOLVER("getrf." #P, "iipipp", m, n, a, lda, pivots, info)                               \
+        WC_SOLVER("getrf." #P, "iipipP", m, n, a, lda, pivots, info)                               \
     WC_FN hipsolverDn##P##getrs(WC_H, hipsolverOperation_t op, int n, int columns, const T *a,     \
                                 int lda, const int *pivots, T *b, int ldb, int *info)              \
         WC_SOLVER("getrs." #P, "iiipippip", op, n, columns, a, lda, pivots, b, ldb, info)          \

@@ -2,8 +2,7 @@
 #pragma once
 
 #include <hip/hip_complex.h>
-#include <wavecast/library_call.h>
-#include <wavecast/library_types.h>
+#include <wavecast/sparse_call.h>
 
 #define hipsparseVersionMajor 4
 #define hipsparseVersionMinor 0
@@ -67,35 +66,6 @@ typedef enum {
     HIPSPARSE_CSR2CSC_ALG_DEFAULT, HIPSPARSE_CSR2CSC_ALG1, HIPSPARSE_CSR2CSC_ALG2
 } hipsparseCsr2CscAlg_t;
 
-// Offsets are of rows in CSR and of columns in CSC, and row indices in COO.
-struct __wc_sparse {
-    int64_t rows, columns, entries;
-    void *offsets, *indices, *values;
-    int format, offset_type, index_type, base, type, fill, diagonal;
-};
-struct __wc_dense {
-    int64_t rows, columns, leading;
-    void *values;
-    int type, order;
-};
-struct __wc_sparse_vector {
-    int64_t size, entries;
-    void *indices, *values;
-    int index_type, base, type;
-};
-struct __wc_sparse_context {
-    hipStream_t stream;
-    hipsparsePointerMode_t pointer_mode;
-};
-struct __wc_matrix_kind {
-    hipsparseMatrixType_t type;
-    hipsparseIndexBase_t base;
-    hipsparseFillMode_t fill;
-    hipsparseDiagType_t diagonal;
-};
-struct __wc_sparse_state {
-    int pivot;  // the first zero pivot, -1: none
-};
 typedef void *hipsparseHandle_t;
 typedef struct __wc_matrix_kind *hipsparseMatDescr_t;
 typedef struct __wc_sparse *hipsparseSpMatDescr_t;
@@ -176,7 +146,7 @@ WC_FN __wc_sparse_matrix(hipsparseSpMatDescr_t *to, int format, int64_t rows, in
     WC_NEEDS(rows >= 0 && columns >= 0 && entries >= 0)
     WC_NEW(to)
     struct __wc_sparse made = {rows, columns, entries, offsets, indices, values, format,
-                               offset_type, index_type, base, type, 0, 0};
+                               offset_type, index_type, base, type};
     **to = made;
     WC_DONE
 }

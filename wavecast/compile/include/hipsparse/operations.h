@@ -8,19 +8,6 @@
     }
 #define WC_H hipsparseHandle_t handle
 #define WC_OP hipsparseOperation_t
-// How matrices are passed, and the letters of that.
-#define WC_M "lllpppiiiiiii"
-#define WC_MATRIX(a)                                                                              \
-    (long long)a->rows, (long long)a->columns, (long long)a->entries, a->offsets, a->indices,      \
-        a->values, a->format, a->offset_type, a->index_type, a->base, a->type, a->fill, a->diagonal
-#define WC_D "lllpii"
-#define WC_DENSE(a)                                                                              \
-    (long long)a->rows, (long long)a->columns, (long long)a->leading, a->values, a->type, a->order
-#define WC_V "lppiii"
-#define WC_VECTOR(a) (long long)a->entries, a->indices, a->values, a->index_type, a->base, a->type
-WC_LIBRARY_FN unsigned __wc_element_bytes(hipDataType type) {
-    return type == HIP_C_64F ? 16 : type == HIP_R_64F || type == HIP_C_32F ? 8 : 4;
-}
 // Buffers are not needed; programs allocate what these functions say.
 #define WC_BUFFER                       \
     WC_NEEDS(handle && bytes)           \
@@ -43,7 +30,7 @@ WC_FN hipsparseSpMV(WC_H, WC_OP op, const void *alpha, hipsparseConstSpMatDescr_
                     hipsparseConstDnVecDescr_t x, const void *beta, hipsparseDnVecDescr_t y,
                     hipDataType compute, hipsparseSpMVAlg_t, void *)
     WC_SPARSE("product", __wc_element_bytes(compute), "iiis" WC_M WC_D "s" WC_D, compute, op, 0,
-              alpha, WC_MATRIX(a), WC_DENSE(x), beta, WC_DENSE(y))
+              alpha, WC_MATRIX_VALUES(a), WC_DENSE_VALUES(x), beta, WC_DENSE_VALUES(y))
 WC_FN hipsparseSpMM_bufferSize(WC_H, WC_OP, WC_OP, const void *, hipsparseConstSpMatDescr_t,
                                hipsparseConstDnMatDescr_t, const void *, hipsparseConstDnMatDescr_t,
                                hipDataType, hipsparseSpMMAlg_t, size_t *bytes) {
@@ -59,7 +46,7 @@ WC_FN hipsparseSpMM(WC_H, WC_OP op_a, WC_OP op_b, const void *alpha, hipsparseCo
                     hipsparseConstDnMatDescr_t b, const void *beta, hipsparseDnMatDescr_t c,
                     hipDataType compute, hipsparseSpMMAlg_t, void *)
     WC_SPARSE("product", __wc_element_bytes(compute), "iiis" WC_M WC_D "s" WC_D, compute, op_a,
-              op_b, alpha, WC_MATRIX(a), WC_DENSE(b), beta, WC_DENSE(c))
+              op_b, alpha, WC_MATRIX_VALUES(a), WC_DENSE_VALUES(b), beta, WC_DENSE_VALUES(c))
 WC_FN hipsparseSDDMM_bufferSize(WC_H, WC_OP, WC_OP, const void *, hipsparseConstDnMatDescr_t,
                                 hipsparseConstDnMatDescr_t, const void *,
                                 hipsparseConstSpMatDescr_t, hipDataType, hipsparseSDDMMAlg_t,
@@ -77,14 +64,14 @@ WC_FN hipsparseSDDMM(WC_H, WC_OP op_a, WC_OP op_b, const void *alpha, hipsparseC
                      hipsparseConstDnMatDescr_t b, const void *beta, hipsparseSpMatDescr_t c,
                      hipDataType compute, hipsparseSDDMMAlg_t, void *)
     WC_SPARSE("sampled_product", __wc_element_bytes(compute), "iiis" WC_D WC_D "s" WC_M, compute,
-              op_a, op_b, alpha, WC_DENSE(a), WC_DENSE(b), beta, WC_MATRIX(c))
+              op_a, op_b, alpha, WC_DENSE_VALUES(a), WC_DENSE_VALUES(b), beta, WC_MATRIX_VALUES(c))
 WC_FN hipsparseSpVV_bufferSize(WC_H, WC_OP, hipsparseConstSpVecDescr_t, hipsparseConstDnVecDescr_t,
                                void *, hipDataType, size_t *bytes) {
     WC_BUFFER
 }
 WC_FN hipsparseSpVV(WC_H, WC_OP op, hipsparseConstSpVecDescr_t x, hipsparseConstDnVecDescr_t y,
                     void *result, hipDataType compute, void *)
-    WC_SPARSE("dot", 0, "ii" WC_V WC_D "r", compute, op, WC_VECTOR(x), WC_DENSE(y), result)
+    WC_SPARSE("dot", 0, "ii" WC_V WC_D "r", compute, op, WC_VECTOR_VALUES(x), WC_DENSE_VALUES(y), result)
 
 // --- solutions with a triangle
 #define WC_SOLVES(name, OPS, D)                                                                        \
@@ -106,13 +93,13 @@ WC_FN hipsparseSpSV_solve(WC_H, WC_OP op, const void *alpha, hipsparseConstSpMat
                           hipsparseConstDnVecDescr_t x, hipsparseDnVecDescr_t y,
                           hipDataType compute, hipsparseSpSVAlg_t, hipsparseSpSVDescr_t)
     WC_SPARSE("solve", __wc_element_bytes(compute), "iiis" WC_M WC_D WC_D, compute, op, 0, alpha,
-              WC_MATRIX(a), WC_DENSE(x), WC_DENSE(y))
+              WC_MATRIX_VALUES(a), WC_DENSE_VALUES(x), WC_DENSE_VALUES(y))
 WC_FN hipsparseSpSM_solve(WC_H, WC_OP op_a, WC_OP op_b, const void *alpha,
                           hipsparseConstSpMatDescr_t a, hipsparseConstDnMatDescr_t b,
                           hipsparseDnMatDescr_t c, hipDataType compute, hipsparseSpSMAlg_t,
                           hipsparseSpSMDescr_t, void *)
     WC_SPARSE("solve", __wc_element_bytes(compute), "iiis" WC_M WC_D WC_D, compute, op_a, op_b,
-              alpha, WC_MATRIX(a), WC_DENSE(b), WC_DENSE(c))
+              alpha, WC_MATRIX_VALUES(a), WC_DENSE_VALUES(b), WC_DENSE_VALUES(c))
 
 // --- products of two sparse matrices: `compute` finds the size, `copy` the result
 WC_FN hipsparseSpGEMM_workEstimation(WC_H, WC_OP, WC_OP, const void *, hipsparseConstSpMatDescr_t,
@@ -132,14 +119,14 @@ WC_FN hipsparseSpGEMM_compute(WC_H, WC_OP op_a, WC_OP op_b, const void *alpha,
         WC_DONE
     }
     WC_SPARSE("gemm_size", __wc_element_bytes(compute), "iiiss" WC_M WC_M WC_M "r", compute, op_a,
-              op_b, alpha, beta, WC_MATRIX(a), WC_MATRIX(b), WC_MATRIX(c), &c->entries)
+              op_b, alpha, beta, WC_MATRIX_VALUES(a), WC_MATRIX_VALUES(b), WC_MATRIX_VALUES(c), &c->entries)
 }
 WC_FN hipsparseSpGEMM_copy(WC_H, WC_OP op_a, WC_OP op_b, const void *alpha,
                            hipsparseConstSpMatDescr_t a, hipsparseConstSpMatDescr_t b,
                            const void *beta, hipsparseSpMatDescr_t c, hipDataType compute,
                            hipsparseSpGEMMAlg_t, hipsparseSpGEMMDescr_t)
     WC_SPARSE("gemm", __wc_element_bytes(compute), "iiiss" WC_M WC_M WC_M, compute, op_a, op_b,
-              alpha, beta, WC_MATRIX(a), WC_MATRIX(b), WC_MATRIX(c))
+              alpha, beta, WC_MATRIX_VALUES(a), WC_MATRIX_VALUES(b), WC_MATRIX_VALUES(c))
 
 // --- conversions
 WC_FN hipsparseSparseToDense_bufferSize(WC_H, hipsparseConstSpMatDescr_t, hipsparseDnMatDescr_t,
@@ -148,17 +135,17 @@ WC_FN hipsparseSparseToDense_bufferSize(WC_H, hipsparseConstSpMatDescr_t, hipspa
 }
 WC_FN hipsparseSparseToDense(WC_H, hipsparseConstSpMatDescr_t a, hipsparseDnMatDescr_t b,
                              hipsparseSparseToDenseAlg_t, void *)
-    WC_SPARSE("to_dense", 0, WC_M WC_D, WC_MATRIX(a), WC_DENSE(b))
+    WC_SPARSE("to_dense", 0, WC_M WC_D, WC_MATRIX_VALUES(a), WC_DENSE_VALUES(b))
 WC_FN hipsparseDenseToSparse_bufferSize(WC_H, hipsparseConstDnMatDescr_t, hipsparseSpMatDescr_t,
                                         hipsparseDenseToSparseAlg_t, size_t *bytes) {
     WC_BUFFER
 }
 WC_FN hipsparseDenseToSparse_analysis(WC_H, hipsparseConstDnMatDescr_t a, hipsparseSpMatDescr_t b,
                                       hipsparseDenseToSparseAlg_t, void *)
-    WC_SPARSE("to_sparse_size", 0, WC_D WC_M "r", WC_DENSE(a), WC_MATRIX(b), &b->entries)
+    WC_SPARSE("to_sparse_size", 0, WC_D WC_M "r", WC_DENSE_VALUES(a), WC_MATRIX_VALUES(b), &b->entries)
 WC_FN hipsparseDenseToSparse_convert(WC_H, hipsparseConstDnMatDescr_t a, hipsparseSpMatDescr_t b,
                                      hipsparseDenseToSparseAlg_t, void *)
-    WC_SPARSE("to_sparse", 0, WC_D WC_M, WC_DENSE(a), WC_MATRIX(b))
+    WC_SPARSE("to_sparse", 0, WC_D WC_M, WC_DENSE_VALUES(a), WC_MATRIX_VALUES(b))
 WC_FN hipsparseCsr2cscEx2_bufferSize(WC_H, int, int, int, const void *, const int *, const int *,
                                      void *, int *, int *, hipDataType, hipsparseAction_t,
                                      hipsparseIndexBase_t, hipsparseCsr2CscAlg_t, size_t *bytes) {
@@ -170,11 +157,11 @@ WC_FN hipsparseCsr2cscEx2(WC_H, int rows, int columns, int entries, const void *
                           hipsparseIndexBase_t base, hipsparseCsr2CscAlg_t, void *) {
     struct __wc_sparse from = {rows, columns, entries, (void *)offsets, (void *)indices,
                                (void *)values, HIPSPARSE_FORMAT_CSR, HIPSPARSE_INDEX_32I,
-                               HIPSPARSE_INDEX_32I, base, type, 0, 0};
+                               HIPSPARSE_INDEX_32I, base, type};
     struct __wc_sparse made = {rows, columns, entries, to_offsets, to_indices, to_values,
                                HIPSPARSE_FORMAT_CSC, HIPSPARSE_INDEX_32I, HIPSPARSE_INDEX_32I,
-                               base, type, 0, 0}, *to = &made, *a = &from;
-    WC_SPARSE("convert", 0, WC_M WC_M, WC_MATRIX(a), WC_MATRIX(to))
+                               base, type}, *to = &made, *a = &from;
+    WC_SPARSE("convert", 0, WC_M WC_M, WC_MATRIX_VALUES(a), WC_MATRIX_VALUES(to))
 }
 #define WC_COUNTS(P, type, T)                                                                      \
     WC_FN hipsparse##P##nnz(WC_H, hipsparseDirection_t direction, int rows, int columns,           \
@@ -190,11 +177,11 @@ WC_COUNTS(D, HIP_R_64F, double)
 WC_FN hipsparseAxpby(WC_H, const void *alpha, hipsparseConstSpVecDescr_t x, const void *beta,
                      hipsparseDnVecDescr_t y)
     WC_SPARSE("axpby", __wc_element_bytes((hipDataType)y->type), "iss" WC_V WC_D, y->type, alpha,
-              beta, WC_VECTOR(x), WC_DENSE(y))
+              beta, WC_VECTOR_VALUES(x), WC_DENSE_VALUES(y))
 WC_FN hipsparseGather(WC_H, hipsparseConstDnVecDescr_t y, hipsparseSpVecDescr_t x)
-    WC_SPARSE("gather", 0, WC_D WC_V, WC_DENSE(y), WC_VECTOR(x))
+    WC_SPARSE("gather", 0, WC_D WC_V, WC_DENSE_VALUES(y), WC_VECTOR_VALUES(x))
 WC_FN hipsparseScatter(WC_H, hipsparseConstSpVecDescr_t x, hipsparseDnVecDescr_t y)
-    WC_SPARSE("scatter", 0, WC_V WC_D, WC_VECTOR(x), WC_DENSE(y))
+    WC_SPARSE("scatter", 0, WC_V WC_D, WC_VECTOR_VALUES(x), WC_DENSE_VALUES(y))
 WC_FN hipsparseCreateIdentityPermutation(WC_H, int count, int *to)
     WC_SPARSE("identity", 0, "ip", count, to)
 WC_FN hipsparseXcsrsort_bufferSizeExt(WC_H, int, int, int, const int *, const int *,
@@ -221,10 +208,12 @@ WC_FN hipsparseXcsrsort(WC_H, int rows, int, int entries, const hipsparseMatDesc
     }                                                                                              \
     WC_FN hipsparse##P##csrilu02(WC_H, int rows, int entries, const hipsparseMatDescr_t kind,      \
                                  T *values, const int *offsets, const int *indices,                \
-                                 csrilu02Info_t info, hipsparseSolvePolicy_t, void *)              \
-        WC_SPARSE("ilu", 0, "lllpppiiiiiiir", (long long)rows, (long long)rows,                    \
-                  (long long)entries, offsets, indices, values, HIPSPARSE_FORMAT_CSR,              \
-                  HIPSPARSE_INDEX_32I, HIPSPARSE_INDEX_32I, kind->base, type, 0, 0, &info->pivot)
+                                 csrilu02Info_t info, hipsparseSolvePolicy_t, void *) {            \
+        struct __wc_sparse of = {rows, rows, entries, (void *)offsets, (void *)indices, values,    \
+                                 HIPSPARSE_FORMAT_CSR, HIPSPARSE_INDEX_32I, HIPSPARSE_INDEX_32I,   \
+                                 kind->base, type}, *a = &of;                                      \
+        WC_SPARSE("ilu", 0, WC_M "r", WC_MATRIX_VALUES(a), &info->pivot)                                  \
+    }
 WC_ILU(S, float, HIP_R_32F)
 WC_ILU(D, double, HIP_R_64F)
 #undef WC_ILU
@@ -237,12 +226,6 @@ WC_FN hipsparseXcsrilu02_zeroPivot(WC_H, csrilu02Info_t info, int *position) {
 #undef WC_SPARSE
 #undef WC_H
 #undef WC_OP
-#undef WC_M
-#undef WC_MATRIX
-#undef WC_D
-#undef WC_DENSE
-#undef WC_V
-#undef WC_VECTOR
 #undef WC_BUFFER
 #undef WC_SOLVES
 #undef WC_TWO_OPS

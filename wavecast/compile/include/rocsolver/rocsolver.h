@@ -25,19 +25,20 @@ typedef enum rocblas_workmode_ {
 
 // What hipSOLVER's functions call the vectors: 202 wants them, and a letter per job.
 WC_LIBRARY_FN int __wc_eigenvectors(rocblas_evect mode) {
-    return mode == rocblas_evect_original ? 202 : 201;
+    return mode == rocblas_evect_original ? 202 : mode == rocblas_evect_none ? 201 : 0;
 }
 WC_LIBRARY_FN int __wc_singular_vectors(rocblas_svect mode) {
     const char letters[] = {'A', 'S', 'O', 'N'};
-    return letters[mode - rocblas_svect_all];
+    return mode < rocblas_svect_all || mode > rocblas_svect_none ? 0
+                                                                 : letters[mode - rocblas_svect_all];
 }
 
 #define WC_LU(P, p, T, name)                                                                       \
     WC_FN rocsolver_##p##name(WC_H, int m, int n, T *a, int lda, int *pivots, int *info)           \
-        WC_SOLVER("getrf." #P, "iipipp", m, n, a, lda, pivots, info)
+        WC_SOLVER("getrf." #P, "iipipP", m, n, a, lda, pivots, info)
 #define WC_CHOLESKY(P, p, T, name)                                                                 \
     WC_FN rocsolver_##p##name(WC_H, rocblas_fill uplo, int n, T *a, int lda, int *info)            \
-        WC_SOLVER("potrf." #P, "iipip", uplo, n, a, lda, info)
+        WC_SOLVER("potrf." #P, "iipiP", uplo, n, a, lda, info)
 #define WC_QR(P, p, T, name)                                                                       \
     WC_FN rocsolver_##p##name(WC_H, int m, int n, T *a, int lda, T *tau)                           \
         WC_SOLVER("geqrf." #P, "iipipp", m, n, a, lda, tau, 0)
@@ -45,16 +46,16 @@ WC_LIBRARY_FN int __wc_singular_vectors(rocblas_svect mode) {
     WC_FN rocsolver_##p##name##_strided_batched(                                                   \
         WC_H, rocblas_evect mode, rocblas_fill uplo, int n, T *a, int lda, rocblas_stride sa,      \
         R *w, rocblas_stride sw, R *, rocblas_stride, int *info, int batch)                        \
-        WC_SOLVER("syevd." #P, "iiipippilli", __wc_eigenvectors(mode), uplo, n, a, lda, w, info,   \
+        WC_SOLVER("syevd." #P, "iiipipPilli", __wc_eigenvectors(mode), uplo, n, a, lda, w, info,   \
                   batch, (long long)sa, (long long)sw, 0)                                          \
     WC_FN rocsolver_##p##name##_batched(WC_H, rocblas_evect mode, rocblas_fill uplo, int n,        \
                                         T *const a[], int lda, R *w, rocblas_stride sw, R *,       \
                                         rocblas_stride, int *info, int batch)                      \
-        WC_SOLVER("syevd." #P, "iiipippilli", __wc_eigenvectors(mode), uplo, n, a, lda, w, info,   \
+        WC_SOLVER("syevd." #P, "iiipipPilli", __wc_eigenvectors(mode), uplo, n, a, lda, w, info,   \
                   batch, 0LL, (long long)sw, 1)                                                    \
     WC_FN rocsolver_##p##name(WC_H, rocblas_evect mode, rocblas_fill uplo, int n, T *a, int lda,   \
                               R *w, R *, int *info)                                                \
-        WC_SOLVER("syevd." #P, "iiipippilli", __wc_eigenvectors(mode), uplo, n, a, lda, w, info,   \
+        WC_SOLVER("syevd." #P, "iiipipPilli", __wc_eigenvectors(mode), uplo, n, a, lda, w, info,   \
                   1, 0LL, 0LL, 0)
 #define WC_DENSE(P, p, T, R, syev, orgqr, ormqr)                                                   \
     WC_LU(P, p, T, getf2)                                                                          \
@@ -69,7 +70,7 @@ WC_LIBRARY_FN int __wc_singular_vectors(rocblas_svect mode) {
                                const int *pivots, T *b, int ldb)                                   \
         WC_SOLVER("getrs." #P, "iiipippip", op, n, columns, a, lda, pivots, b, ldb, 0)             \
     WC_FN rocsolver_##p##getri(WC_H, int n, T *a, int lda, int *pivots, int *info)                 \
-        WC_SOLVER("getri." #P, "ipipp", n, a, lda, pivots, info)                                   \
+        WC_SOLVER("getri." #P, "ipipP", n, a, lda, pivots, info)                                   \
     WC_FN rocsolver_##p##potrs(WC_H, rocblas_fill uplo, int n, int columns, T *a, int lda, T *b,   \
                                int ldb)                                                            \
         WC_SOLVER("potrs." #P, "iiipipip", uplo, n, columns, a, lda, b, ldb, 0)                    \
@@ -81,7 +82,7 @@ WC_LIBRARY_FN int __wc_singular_vectors(rocblas_svect mode) {
     WC_FN rocsolver_##p##gesvd(WC_H, rocblas_svect left, rocblas_svect right, int m, int n, T *a,  \
                                int lda, R *s, T *u, int ldu, T *v, int ldv, R *, rocblas_workmode, \
                                int *info)                                                          \
-        WC_SOLVER("gesvd." #P, "iiiipippipip", __wc_singular_vectors(left),                        \
+        WC_SOLVER("gesvd." #P, "iiiipippipiP", __wc_singular_vectors(left),                        \
                   __wc_singular_vectors(right), m, n, a, lda, s, u, ldu, v, ldv, info)
 WC_DENSE(S, s, float, float, syev, orgqr, ormqr)
 WC_DENSE(D, d, double, double, syev, orgqr, ormqr)

@@ -1,7 +1,7 @@
 // How the headers of hipBLAS, hipFFT and others call the runtime, which computes on the host.
 //
 // `format` has a letter per argument: i int, l long long, d double, p pointer that the function reads
-// or writes on the device, s pointer to a scalar of `element_bytes` on host or device (h: of half of
+// or writes on the device (P: never null), s pointer to a scalar of `element_bytes` on host or device (h: of half of
 // them), r pointer to what the function returns, on host or device. The value is 0, or an error of
 // the function that `wavecast/runtimes/hip_host/libraries` has.
 #pragma once

@@ -5,10 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from wavecast.runtimes.hip_host.libraries.call import (
+    LEFT,
+    NOT_TRANSPOSED,
+    RIGHT,
     CalledFunction,
     Function,
     InvalidCall,
     apply_operation,
+    check_value,
 )  # fmt: skip
 from wavecast.runtimes.hip_host.libraries.elements import BY_PREFIX, Element, of_type
 from wavecast.runtimes.hip_host.libraries.triangles import (
@@ -17,9 +21,6 @@ from wavecast.runtimes.hip_host.libraries.triangles import (
     triangle,
     write_triangle,
 )  # fmt: skip
-
-_NO_TRANSPOSE = 111
-_LEFT = 141
 
 
 def product(a: np.ndarray, b: np.ndarray, dtype: np.dtype) -> np.ndarray:
@@ -61,8 +62,8 @@ def gemm(call: CalledFunction) -> None:
     ]  # fmt: skip
     sizes = f"x{batch}" if batch != 1 else ""
     call.described = f"{c_element.name} {m}x{n}x{k}{sizes}"
-    a_shape = (m, k) if op_a == _NO_TRANSPOSE else (k, m)
-    b_shape = (k, n) if op_b == _NO_TRANSPOSE else (n, k)
+    a_shape = (m, k) if op_a == NOT_TRANSPOSED else (k, m)
+    b_shape = (k, n) if op_b == NOT_TRANSPOSED else (n, k)
     shapes = ((*a_shape, lda, a_element), (*b_shape, ldb, b_element), (m, n, ldc, c_element),
               (m, n, ldd, c_element))  # fmt: skip
     stacks = [[*call.stack(at, *shape)] for at, shape in zip(addresses, shapes, strict=True)]
@@ -79,15 +80,16 @@ def symm(call: CalledFunction) -> None:
     """c = alpha a b + beta c, or b a, with one triangle of a."""
     element = BY_PREFIX[call.kind]
     side, fill, m, n = call.numbers(4)
+    left = check_value(side, LEFT, RIGHT) == LEFT
     alpha = call.scalar(element)
     a_at, lda, b_at, ldb = call.numbers(4)
     beta = call.scalar(element)
     c_at, ldc = call.numbers(2)
-    count = m if side == _LEFT else n
+    count = m if left else n
     a = symmetric(call.matrix(a_at, count, count, lda, element), fill, ".hemm." in call.name)
     b = call.matrix(b_at, m, n, ldb, element)
     c = call.matrix(c_at, m, n, ldc, element)
-    c[...] = scale_and_add(c, element, alpha, a @ b if side == _LEFT else b @ a, beta)
+    c[...] = scale_and_add(c, element, alpha, a @ b if left else b @ a, beta)
 
 
 def syrk(call: CalledFunction) -> None:
@@ -118,7 +120,7 @@ def syr2k(call: CalledFunction) -> None:
 
 def _factor(call: CalledFunction, operation: int, n: int, k: int, element: Element) -> np.ndarray:
     address, leading = call.numbers(2)
-    shape = (n, k) if operation == _NO_TRANSPOSE else (k, n)
+    shape = (n, k) if operation == NOT_TRANSPOSED else (k, n)
     return apply_operation(call.matrix(address, *shape, leading, element), operation)
 
 
@@ -126,23 +128,25 @@ def trmm(call: CalledFunction) -> None:
     """c = alpha op(a) b, or b op(a), with a triangle a."""
     element = BY_PREFIX[call.kind]
     side, fill, operation, diagonal, m, n = call.numbers(6)
+    left = check_value(side, LEFT, RIGHT) == LEFT
     alpha = element.computed.type(call.scalar(element))
     a_at, lda, b_at, ldb, c_at, ldc = call.numbers(6)
-    count = m if side == _LEFT else n
+    count = m if left else n
     a = apply_operation(
         triangle(call.matrix(a_at, count, count, lda, element), fill, diagonal), operation
     )
     b = call.matrix(b_at, m, n, ldb, element)
-    call.matrix(c_at, m, n, ldc, element)[...] = alpha * (a @ b if side == _LEFT else b @ a)
+    call.matrix(c_at, m, n, ldc, element)[...] = alpha * (a @ b if left else b @ a)
 
 
 def trsm(call: CalledFunction) -> None:
     """b = alpha op(a)^-1 b, or b op(a)^-1, with a triangle a; for a batch."""
     element = BY_PREFIX[call.kind]
     side, fill, operation, diagonal, m, n = call.numbers(6)
+    left = check_value(side, LEFT, RIGHT) == LEFT
     alpha = element.computed.type(call.scalar(element))
     a_at, lda, b_at, ldb, step, batch, pointers = call.numbers(7)
-    count, size = m if side == _LEFT else n, element.stored.itemsize
+    count, size = m if left else n, element.stored.itemsize
     addresses = zip(
         call.batch(a_at, step, batch, pointers, size),
         call.batch(b_at, step, batch, pointers, size),
@@ -152,7 +156,7 @@ def trsm(call: CalledFunction) -> None:
         a = triangle(call.matrix(a_one, count, count, lda, element), fill, diagonal)
         a = apply_operation(a, operation)
         b = call.matrix(b_one, m, n, ldb, element)
-        b[...] = alpha * (solve_triangular(a, b) if side == _LEFT else solve_triangular(a.T, b.T).T)
+        b[...] = alpha * (solve_triangular(a, b) if left else solve_triangular(a.T, b.T).T)
 
 
 def geam(call: CalledFunction) -> None:
@@ -165,7 +169,7 @@ def geam(call: CalledFunction) -> None:
         address, leading = call.numbers(2)
         if not factor:
             continue
-        shape = (m, n) if operation == _NO_TRANSPOSE else (n, m)
+        shape = (m, n) if operation == NOT_TRANSPOSED else (n, m)
         term = factor * apply_operation(call.matrix(address, *shape, leading, element), operation)
         total = term if total is None else total + term
     c_at, ldc = call.numbers(2)
@@ -176,9 +180,10 @@ def dgmm(call: CalledFunction) -> None:
     """c = diag(x) a, or a diag(x)."""
     element = BY_PREFIX[call.kind]
     side, m, n, a_at, lda, x_at, step, c_at, ldc = call.numbers(9)
+    left = check_value(side, LEFT, RIGHT) == LEFT
     a = call.matrix(a_at, m, n, lda, element)
-    x = call.vector(x_at, m if side == _LEFT else n, step, element)
-    call.matrix(c_at, m, n, ldc, element)[...] = a * (x[:, None] if side == _LEFT else x)
+    x = call.vector(x_at, m if left else n, step, element)
+    call.matrix(c_at, m, n, ldc, element)[...] = a * (x[:, None] if left else x)
 
 
 FUNCTIONS: dict[str, Function] = {

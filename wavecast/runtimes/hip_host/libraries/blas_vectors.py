@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from wavecast.runtimes.hip_host.libraries.call import CalledFunction, Function, apply_operation
+from wavecast.runtimes.hip_host.libraries.call import (
+    CalledFunction,
+    Function,
+    InvalidCall,
+    apply_operation,
+)  # fmt: skip
 from wavecast.runtimes.hip_host.libraries.elements import BY_PREFIX, Element, of_type
 from wavecast.runtimes.hip_host.libraries.triangles import (
     solve_triangular,
@@ -19,6 +24,14 @@ _BLOCK = 4096
 def _vector(call: CalledFunction, count: int, element: Element) -> np.ndarray:
     """The vector of the next two arguments, address and distance of elements."""
     address, step = call.numbers(2)
+    return call.vector(address, count, step, element)
+
+
+def _operand(call: CalledFunction, count: int, element: Element) -> np.ndarray:
+    """As `_vector`, of functions with matrices: the distance is not 0."""
+    address, step = call.numbers(2)
+    if not step:
+        raise InvalidCall
     return call.vector(address, count, step, element)
 
 
@@ -188,9 +201,9 @@ def gemv(call: CalledFunction) -> None:
     alpha = call.scalar(element)
     address, leading = call.numbers(2)
     a = apply_operation(call.matrix(address, rows, columns, leading, element), operation)
-    x = _vector(call, a.shape[1], element)
+    x = _operand(call, a.shape[1], element)
     beta = call.scalar(element)
-    y = _vector(call, a.shape[0], element)
+    y = _operand(call, a.shape[0], element)
     _update(y, alpha, a @ x, beta)
 
 
@@ -207,9 +220,9 @@ def symv(call: CalledFunction) -> None:
     alpha = call.scalar(element)
     address, leading = call.numbers(2)
     a = symmetric(call.matrix(address, count, count, leading, element), fill, ".hemv." in call.name)
-    x = _vector(call, count, element)
+    x = _operand(call, count, element)
     beta = call.scalar(element)
-    _update(_vector(call, count, element), alpha, a @ x, beta)
+    _update(_operand(call, count, element), alpha, a @ x, beta)
 
 
 def ger(call: CalledFunction) -> None:
@@ -217,7 +230,7 @@ def ger(call: CalledFunction) -> None:
     element = BY_PREFIX[call.kind]
     rows, columns = call.numbers(2)
     alpha = call.scalar(element)
-    x, y = _vector(call, rows, element), _vector(call, columns, element)
+    x, y = _operand(call, rows, element), _operand(call, columns, element)
     address, leading = call.numbers(2)
     a = call.matrix(address, rows, columns, leading, element)
     a += element.computed.type(alpha) * np.outer(x, y.conj() if ".gerc." in call.name else y)
@@ -228,7 +241,7 @@ def syr(call: CalledFunction) -> None:
     element, hermitian = BY_PREFIX[call.kind], ".her." in call.name
     fill, count = call.numbers(2)
     alpha = call.scalar(element.real if hermitian else element)
-    x = _vector(call, count, element)
+    x = _operand(call, count, element)
     address, leading = call.numbers(2)
     a = call.matrix(address, count, count, leading, element)
     product = np.outer(x, x.conj() if hermitian else x)
@@ -240,7 +253,7 @@ def syr2(call: CalledFunction) -> None:
     element, hermitian = BY_PREFIX[call.kind], ".her2." in call.name
     fill, count = call.numbers(2)
     alpha = element.computed.type(call.scalar(element))
-    x, y = _vector(call, count, element), _vector(call, count, element)
+    x, y = _operand(call, count, element), _operand(call, count, element)
     address, leading = call.numbers(2)
     a = call.matrix(address, count, count, leading, element)
     product = alpha * np.outer(x, y.conj() if hermitian else y)
@@ -264,7 +277,7 @@ def _triangular(call: CalledFunction) -> tuple[np.ndarray, np.ndarray]:
     element = BY_PREFIX[call.kind]
     fill, operation, diagonal, count, address, leading = call.numbers(6)
     a = triangle(call.matrix(address, count, count, leading, element), fill, diagonal)
-    return apply_operation(a, operation), _vector(call, count, element)
+    return apply_operation(a, operation), _operand(call, count, element)
 
 
 FUNCTIONS: dict[str, Function] = {

@@ -18,8 +18,10 @@ INVALID_VALUE: Final = 3
 """HIPBLAS_STATUS_INVALID_VALUE."""
 INTERNAL_ERROR: Final = 6
 """HIPBLAS_STATUS_INTERNAL_ERROR: what has no result, as eigenvalues of a matrix with NaNs."""
-TRANSPOSED, CONJUGATED = 112, 113
-"""HIPBLAS_OP_T and HIPBLAS_OP_C."""
+NOT_TRANSPOSED, TRANSPOSED, CONJUGATED = 111, 112, 113
+"""HIPBLAS_OP_N, HIPBLAS_OP_T and HIPBLAS_OP_C."""
+LEFT, RIGHT = 141, 142
+"""HIPBLAS_SIDE_LEFT and HIPBLAS_SIDE_RIGHT."""
 
 
 class InvalidCall(Exception):
@@ -82,10 +84,10 @@ class CalledFunction:
         self, address: int, rows: int, columns: int, leading: int, element: Element
     ) -> np.ndarray:
         """A column-major matrix as it is stored, [rows, columns], writable."""
-        if rows <= 0 or columns <= 0:
-            return np.zeros((max(rows, 0), max(columns, 0)), element.stored)
-        if leading < rows:
+        if min(rows, columns) < 0 or leading < rows:
             raise InvalidCall
+        if not rows or not columns:
+            return np.zeros((rows, columns), element.stored)
         extent = leading * (columns - 1) + rows
         data = self.array(address, extent, element)
         size = element.stored.itemsize
@@ -160,12 +162,21 @@ class CalledFunction:
         return f"{library} {function}"
 
 
+def check_value(value: int, *values: int) -> int:
+    """The value of an enumeration. Raises InvalidCall for one that it does not have."""
+    if value not in values:
+        raise InvalidCall
+    return value
+
+
 Function = Callable[[CalledFunction], bytes | None]
 """Executes a call; what the program's result pointer gets."""
 
 
 def apply_operation(matrix: np.ndarray, operation: int) -> np.ndarray:
-    """A matrix, or each of a stack, as `hipblasOperation_t` says."""
+    """A matrix, or each of a stack, as `hipblasOperation_t` says. Raises InvalidCall for another
+    number."""
+    check_value(operation, NOT_TRANSPOSED, TRANSPOSED, CONJUGATED)
     if operation == TRANSPOSED:
         return matrix.swapaxes(-1, -2)
     return matrix.conj().swapaxes(-1, -2) if operation == CONJUGATED else matrix
@@ -173,9 +184,13 @@ def apply_operation(matrix: np.ndarray, operation: int) -> np.ndarray:
 
 __all__ = [
     "CONJUGATED",
+    "LEFT",
+    "NOT_TRANSPOSED",
+    "RIGHT",
     "TRANSPOSED",
     "CalledFunction",
     "Function",
     "InvalidCall",
     "apply_operation",
+    "check_value",
 ]

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from wavecast.runtimes.hip_host.libraries.call import (
-    TRANSPOSED,
+    NOT_TRANSPOSED,
     CalledFunction,
     Function,
+    InvalidCall,
     apply_operation,
 )  # fmt: skip
 from wavecast.runtimes.hip_host.libraries.elements import BY_PREFIX
@@ -40,7 +41,7 @@ def lu_solved(
     """op(a)^-1 b from the factors of `lu`."""
     lower = np.tril(a, -1) + np.eye(len(a), dtype=a.dtype)
     upper, order = np.triu(a), _permutation(pivots, len(a))
-    if operation not in (TRANSPOSED, TRANSPOSED + 1):
+    if operation == NOT_TRANSPOSED:
         return solve_triangular(upper, solve_triangular(lower, b[order]))
     solution = solve_triangular(
         apply_operation(lower, operation), solve_triangular(apply_operation(upper, operation), b)
@@ -52,6 +53,8 @@ def lu_solved(
 
 def _permutation(pivots: np.ndarray | None, count: int) -> np.ndarray:
     order = np.arange(count)
+    if pivots is not None and np.any((pivots < 1) | (pivots > count)):
+        raise InvalidCall
     for at, other in enumerate([] if pivots is None else pivots.tolist()):
         order[[at, other - 1]] = order[[other - 1, at]]
     return order
@@ -94,7 +97,7 @@ def getri(call: CalledFunction) -> None:
         infos[number] = 0 if not len(zeros) else zeros[0] + 1
         if not len(zeros):
             unit = np.eye(n, dtype=element.computed)
-            call.matrix(c_one, n, n, ldc, element)[...] = lu_solved(a, pivots, unit, 0)
+            call.matrix(c_one, n, n, ldc, element)[...] = lu_solved(a, pivots, unit, NOT_TRANSPOSED)
 
 
 def gels(call: CalledFunction) -> None:

@@ -19,13 +19,14 @@ def functions() -> dict[str, Function]:
         random,
         solver,
         sparse,
+        sparse_factors,
     )  # fmt: skip
 
     of_library = {
         "hipblas": (blas_vectors, blas_matrices, factors, matmul),
         "hipfft": (fft,),
         "hiprand": (random,),
-        "hipsparse": (sparse,),
+        "hipsparse": (sparse, sparse_factors),
         "hipsolver": (solver,),
     }
     return {

@@ -6,26 +6,35 @@ from typing import Final
 
 import numpy as np
 
-from wavecast.runtimes.hip_host.libraries.call import CalledFunction, Function, apply_operation
+from wavecast.runtimes.hip_host.libraries.call import (
+    LEFT,
+    NOT_TRANSPOSED,
+    RIGHT,
+    CalledFunction,
+    Function,
+    InvalidCall,
+    apply_operation,
+    check_value,
+)
 from wavecast.runtimes.hip_host.libraries.elements import BY_PREFIX
 from wavecast.runtimes.hip_host.libraries.factors import lu, lu_solved
 from wavecast.runtimes.hip_host.libraries.triangles import (
+    NON_UNIT,
     UPPER,
     solve_triangular,
     symmetric,
+    triangle,
     write_triangle,
 )  # fmt: skip
 
-_VECTORS: Final = 202
-"""HIPSOLVER_EIG_MODE_VECTOR."""
-_NOT_TRANSPOSED: Final = 111
-"""HIPSOLVER_OP_N."""
-_LEFT: Final = 141
-"""HIPSOLVER_SIDE_LEFT."""
-_TYPE_1, _TYPE_3 = 211, 213
-"""HIPSOLVER_EIG_TYPE_1 and HIPSOLVER_EIG_TYPE_3."""
-_BY_VALUE, _BY_INDEX = 222, 223
-"""HIPSOLVER_EIG_RANGE_V and HIPSOLVER_EIG_RANGE_I."""
+_MODES: Final = (201, 202)
+"""HIPSOLVER_EIG_MODE_NOVECTOR and HIPSOLVER_EIG_MODE_VECTOR."""
+_TYPE_1, _TYPE_2, _TYPE_3 = 211, 212, 213
+"""HIPSOLVER_EIG_TYPE_1 to HIPSOLVER_EIG_TYPE_3."""
+_ALL, _BY_VALUE, _BY_INDEX = 221, 222, 223
+"""HIPSOLVER_EIG_RANGE_ALL, HIPSOLVER_EIG_RANGE_V and HIPSOLVER_EIG_RANGE_I."""
+_JOBS: Final = tuple(map(ord, "ASON"))
+"""Which singular vectors there are: all, the first, the first in the matrix, none."""
 
 
 def _report(call: CalledFunction, address: int, value: int) -> None:
@@ -68,8 +77,8 @@ def potrs(call: CalledFunction) -> None:
     """a^-1 b from a Cholesky factor."""
     element = BY_PREFIX[call.kind]
     fill, n, columns, a_at, lda, b_at, ldb, info = call.numbers(8)
-    a = call.matrix(a_at, n, n, lda, element)
-    lower = np.triu(a).conj().T if fill == UPPER else np.tril(a)
+    half = triangle(call.matrix(a_at, n, n, lda, element), fill, NON_UNIT)
+    lower = half.conj().T if fill == UPPER else half
     b = call.matrix(b_at, n, columns, ldb, element)
     b[...] = solve_triangular(lower.conj().T, solve_triangular(lower, b))
     _report(call, info, 0)
@@ -101,7 +110,7 @@ def getri(call: CalledFunction) -> None:
     zeros = np.flatnonzero(np.diagonal(a) == 0)
     if not zeros.size:
         pivots = call.integers(pivots_at, n)
-        a[...] = lu_solved(a, pivots, np.eye(n, dtype=a.dtype), _NOT_TRANSPOSED)
+        a[...] = lu_solved(a, pivots, np.eye(n, dtype=a.dtype), NOT_TRANSPOSED)
     _report(call, info, int(zeros[0]) + 1 if zeros.size else 0)
 
 
@@ -121,6 +130,8 @@ def gesvd(call: CalledFunction) -> None:
     element = BY_PREFIX[call.kind]
     left, right, m, n, at, leading, s_at, u_at, ldu, v_at, ldv, info = call.numbers(12)
     a = call.matrix(at, m, n, leading, element)
+    for job in (left, right):
+        check_value(job, *_JOBS)
     u, s, v = np.linalg.svd(a, full_matrices=ord("A") in (left, right))
     call.array(s_at, min(m, n), element.real)[...] = s
     least = min(m, n)
@@ -149,6 +160,8 @@ def orgqr(call: CalledFunction) -> None:
     """The first columns of Q, in place of the reflectors."""
     element = BY_PREFIX[call.kind]
     m, n, count, at, leading, tau_at, info = call.numbers(7)
+    if not 0 <= count <= n <= m:
+        raise InvalidCall
     a = call.matrix(at, m, n, leading, element)
     tau = call.array(tau_at, count, element)
     a[...] = _reflected(a[:, :count], tau, np.eye(m, n, dtype=a.dtype))
@@ -159,11 +172,14 @@ def ormqr(call: CalledFunction) -> None:
     """op(Q) c or c op(Q)."""
     element = BY_PREFIX[call.kind]
     side, operation, m, n, count, a_at, lda, tau_at, c_at, ldc, info = call.numbers(11)
-    order = m if side == _LEFT else n
+    left = check_value(side, LEFT, RIGHT) == LEFT
+    order = m if left else n
+    if not 0 <= count <= order:
+        raise InvalidCall
     a, tau = call.matrix(a_at, order, count, lda, element), call.array(tau_at, count, element)
     q = apply_operation(_reflected(a, tau, np.eye(order, dtype=a.dtype)), operation)
     c = call.matrix(c_at, m, n, ldc, element)
-    c[...] = q @ c if side == _LEFT else c @ q
+    c[...] = q @ c if left else c @ q
     _report(call, info, 0)
 
 
@@ -183,13 +199,14 @@ def syevd(call: CalledFunction) -> None:
     batch are at equal distances, or where pointers say."""
     element = BY_PREFIX[call.kind]
     mode, fill, n, at, leading, w_at, info, batch, a_step, w_step, pointers = call.numbers(11)
+    wants_vectors = check_value(mode, *_MODES) == _MODES[1]
     addresses = call.batch(at, a_step, batch, pointers, element.stored.itemsize)
     w = call.array(w_at, (batch - 1) * w_step + n, element.real)
     for index, address in enumerate(addresses):
         a = call.matrix(address, n, n, leading, element)
         values, vectors = np.linalg.eigh(symmetric(a, fill, hermitian=True))
         w[index * w_step : index * w_step + n] = values
-        if mode == _VECTORS:
+        if wants_vectors:
             a[...] = vectors
     call.integers(info, batch)[...] = 0
 
@@ -199,8 +216,13 @@ def syevdx(call: CalledFunction) -> bytes:
     the first columns of a get their vectors."""
     element = BY_PREFIX[call.kind]
     mode, selection, fill, n, at, leading = call.numbers(6)
+    wants_vectors = check_value(mode, *_MODES) == _MODES[1]
+    check_value(selection, _ALL, _BY_VALUE, _BY_INDEX)
     lower, upper = call.real(), call.real()
     first, last, w_at, info = call.numbers(4)
+    empty = selection == _BY_VALUE and lower >= upper
+    if empty or (selection == _BY_INDEX and n and not 1 <= first <= last <= n):
+        raise InvalidCall
     a = call.matrix(at, n, n, leading, element)
     values, vectors = np.linalg.eigh(symmetric(a, fill, hermitian=True))
     chosen = np.ones(n, bool)
@@ -210,7 +232,7 @@ def syevdx(call: CalledFunction) -> bytes:
         chosen = (np.arange(1, n + 1) >= first) & (np.arange(1, n + 1) <= last)
     count = int(chosen.sum())
     call.array(w_at, n, element.real)[:count] = values[chosen]
-    if mode == _VECTORS:
+    if wants_vectors:
         a[:, :count] = vectors[:, chosen]
     _report(call, info, 0)
     return np.int32(count).tobytes()
@@ -221,6 +243,8 @@ def sygvd(call: CalledFunction) -> None:
     the vectors, b its Cholesky factor; info is n + the first minor of b that is not positive."""
     element = BY_PREFIX[call.kind]
     kind, mode, fill, n, a_at, lda, b_at, ldb, w_at, info = call.numbers(10)
+    wants_vectors = check_value(mode, *_MODES) == _MODES[1]
+    check_value(kind, _TYPE_1, _TYPE_2, _TYPE_3)
     a, b = (call.matrix(at, n, n, leading, element) for at, leading in ((a_at, lda), (b_at, ldb)))
     whole_b = symmetric(b, fill, hermitian=True)
     if minor := _first_not_positive(whole_b):
@@ -235,7 +259,7 @@ def sygvd(call: CalledFunction) -> None:
         reduced = adjoint @ whole @ factor
     values, vectors = np.linalg.eigh(reduced)
     call.array(w_at, n, element.real)[...] = values
-    if mode == _VECTORS:
+    if wants_vectors:
         a[...] = factor @ vectors if kind == _TYPE_3 else solve_triangular(adjoint, vectors)
     write_triangle(b, adjoint if fill == UPPER else factor, fill, hermitian=False)
     _report(call, info, 0)

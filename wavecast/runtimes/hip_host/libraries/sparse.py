@@ -1,117 +1,24 @@
-"""hipSPARSE: products, solutions with triangles, conversions (`hipsparse/operations.h`)."""
+"""hipSPARSE and rocSPARSE: products, solutions with triangles, conversions
+(`hipsparse/operations.h`, `rocsparse/*.h`)."""
 
 from __future__ import annotations
-
-from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 
 from wavecast.runtimes.hip_host.libraries.blas_matrices import scale_and_add
 from wavecast.runtimes.hip_host.libraries.call import CalledFunction, Function
-from wavecast.runtimes.hip_host.libraries.elements import Element, of_type
+from wavecast.runtimes.hip_host.libraries.elements import of_type
+from wavecast.runtimes.hip_host.libraries.sparse_matrices import (
+    COO,
+    CSC,
+    SparseMatrix,
+    read_dense,
+    read_matrix,
+    read_vector,
+)
 
-_CSR, _CSC, _COO = 1, 2, 3
-"""`hipsparseFormat_t`."""
-_INDICES: Final = {1: np.uint16, 2: np.int32, 3: np.int64}
-"""`hipsparseIndexType_t`."""
 _UPPER, _UNIT = 1, 1
 """HIPSPARSE_FILL_MODE_UPPER and HIPSPARSE_DIAG_TYPE_UNIT."""
-
-
-@dataclass
-class _Matrix:
-    """A sparse matrix as its descriptor has it."""
-
-    call: CalledFunction
-    shape: tuple[int, int]
-    entries: int
-    addresses: tuple[int, int, int]
-    format: int
-    offset_dtype: type
-    index_dtype: type
-    base: int
-    element: Element
-    fill: int
-    diagonal: int
-
-    @property
-    def _lines(self) -> int:
-        return self.shape[1 if self.format == _CSC else 0]
-
-    def offsets(self) -> np.ndarray:
-        """Where the entries of each row, or column, begin, as they are stored."""
-        return self.call.integers(self.addresses[0], self._lines + 1, self.offset_dtype)
-
-    @property
-    def stored_entries(self) -> int:
-        """The number of entries, which the offsets have where there are some."""
-        if self.format == _COO:
-            return self.entries
-        offsets = self.offsets()
-        return int(offsets[-1] - offsets[0])
-
-    def coordinates(self) -> tuple[np.ndarray, np.ndarray]:
-        """Row and column of each entry, from 0."""
-        entries = self.stored_entries
-        inner = self.call.integers(self.addresses[1], entries, self.index_dtype) - self.base
-        if self.format == _COO:
-            outer = self.call.integers(self.addresses[0], entries, self.offset_dtype) - self.base
-        else:
-            outer = np.repeat(np.arange(self._lines), np.diff(self.offsets()))
-        return (inner, outer) if self.format == _CSC else (outer, inner)
-
-    def values(self) -> np.ndarray:
-        """The values as they are stored, writable."""
-        return self.call.array(self.addresses[2], self.stored_entries, self.element)
-
-    def triples(self, operation: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
-        """Rows, columns and values of op(matrix), and its number of rows."""
-        rows, columns = self.coordinates()
-        values = self.element.load(self.values())
-        if not operation:
-            return rows, columns, values, self.shape[0]
-        return columns, rows, values.conj() if operation == 2 else values, self.shape[1]
-
-    def write(self, rows: np.ndarray, columns: np.ndarray, values: np.ndarray) -> None:
-        """Store entries, which are sorted by the lines of the format, with the offsets."""
-        outer, inner = (columns, rows) if self.format == _CSC else (rows, columns)
-        self.write_offsets(outer)
-        self.call.integers(self.addresses[1], len(inner), self.index_dtype)[...] = inner + self.base
-        self.element.store(self.call.array(self.addresses[2], len(inner), self.element), values)
-
-    def write_offsets(self, outer: np.ndarray) -> None:
-        """Store where each line begins, or for COO the row of each entry."""
-        if self.format == _COO:
-            to = self.call.integers(self.addresses[0], len(outer), self.offset_dtype)
-            to[...] = outer + self.base
-            return
-        counts = np.bincount(outer, minlength=self._lines)
-        self.offsets()[...] = np.concatenate([[0], np.cumsum(counts)]) + self.base
-
-
-def _matrix(call: CalledFunction) -> _Matrix:
-    rows, columns, entries, offsets, indices, values = call.numbers(6)
-    kind, offset_type, index_type, base, dtype, fill, diagonal = call.numbers(7)
-    return _Matrix(
-        call, (rows, columns), entries, (offsets, indices, values), kind, _INDICES[offset_type],
-        _INDICES[index_type], base, of_type(dtype), fill, diagonal,
-    )  # fmt: skip
-
-
-def _dense(call: CalledFunction) -> tuple[np.ndarray, Element]:
-    rows, columns, leading, address, dtype, order = call.numbers(6)
-    element = of_type(dtype)
-    view = call.matrix if order else call.row_major
-    return view(address, rows, columns, leading, element), element
-
-
-def _vector(call: CalledFunction) -> tuple[np.ndarray, np.ndarray, Element]:
-    """Indices from 0, and values as they are stored."""
-    entries, indices, values, index_type, base, dtype = call.numbers(6)
-    element = of_type(dtype)
-    indices = call.integers(indices, entries, _INDICES[index_type]).astype(np.int64) - base
-    return indices, call.array(values, entries, element), element
 
 
 def _as(operation: int, matrix: np.ndarray) -> np.ndarray:
@@ -123,16 +30,67 @@ def product(call: CalledFunction) -> None:
     compute = of_type(call.number())
     op_a, op_b = call.numbers(2)
     alpha = call.scalar(compute)
-    rows, columns, values, count = _matrix(call).triples(op_a)
-    stored, b_element = _dense(call)
+    rows, columns, values, count = read_matrix(call).triples(op_a)
+    stored, b_element = read_dense(call)
     b = _as(op_b, b_element.load(stored)).astype(compute.computed, copy=False)
     beta = call.scalar(compute)
-    c, c_element = _dense(call)
-    sums = np.zeros((count, b.shape[1]), compute.computed)
-    values = values.astype(compute.computed, copy=False)
+    c, c_element = read_dense(call)
+    sums = _sums(rows, columns, values.astype(compute.computed, copy=False), b, count)
+    c_element.store(c, scale_and_add(c, c_element, alpha, sums, beta))
+
+
+def _sums(
+    rows: np.ndarray, columns: np.ndarray, values: np.ndarray, b: np.ndarray, count: int
+) -> np.ndarray:
+    """A sparse matrix of `count` rows by a dense one."""
+    sums = np.zeros((count, b.shape[1]), values.dtype)
     for column in range(b.shape[1]):
         np.add.at(sums[:, column], rows, values * b[columns, column])
-    c_element.store(c, scale_and_add(c, c_element, alpha, sums, beta))
+    return sums
+
+
+def masked_product(call: CalledFunction) -> None:
+    """y = alpha a x + beta y in the rows of blocks of a mask; the blocks of each end where an array
+    says."""
+    compute = of_type(call.number())
+    alpha = call.scalar(compute)
+    count, mask_at, ends_at = call.numbers(3)
+    a = read_matrix(call)
+    stored, x_element = read_dense(call)
+    beta = call.scalar(compute)
+    y, y_element = read_dense(call)
+    mask = call.integers(mask_at, count).astype(np.int64) - a.base
+    starts = a.offsets().astype(np.int64)[mask] - a.base
+    counts = call.integers(ends_at, a.shape[0] // a.block[0]).astype(np.int64)[mask] - a.base
+    counts -= starts
+    blocks = np.repeat(starts, counts) + np.concatenate([np.arange(n) for n in counts] or [[]])
+    size = a.block[0] * a.block[1]
+    stop = int((starts + counts).max(initial=0))
+    inner = call.integers(a.addresses[1], stop)[blocks.astype(np.int64)] - a.base
+    values = call.array(a.addresses[2], stop * size, a.element).reshape(-1, size)
+    rows, columns = a.in_blocks(np.repeat(mask, counts), inner)
+    x = x_element.load(stored).astype(compute.computed, copy=False)
+    loaded = a.element.load(values[blocks.astype(np.int64)].ravel())
+    sums = _sums(rows, columns, loaded.astype(compute.computed, copy=False), x, a.shape[0])
+    changed = (mask[:, None] * a.block[0] + np.arange(a.block[0])).ravel()
+    result = scale_and_add(y[changed], y_element, alpha, sums[changed], beta)
+    rounded = np.empty(result.shape, y_element.stored)
+    y_element.store(rounded, result)
+    y[changed] = rounded
+
+
+def dense_product(call: CalledFunction) -> None:
+    """y = alpha op(a) x + beta y for a sparse x."""
+    compute = of_type(call.number())
+    operation = call.number()
+    alpha = call.scalar(compute)
+    stored, a_element = read_dense(call)
+    indices, values, x_element = read_vector(call)
+    beta = call.scalar(compute)
+    y, y_element = read_dense(call)
+    a = _as(operation, a_element.load(stored)).astype(compute.computed, copy=False)
+    product = a[:, indices] @ x_element.load(values).astype(compute.computed, copy=False)
+    y_element.store(y, scale_and_add(y, y_element, alpha, product[:, None], beta))
 
 
 def sampled_product(call: CalledFunction) -> None:
@@ -140,13 +98,13 @@ def sampled_product(call: CalledFunction) -> None:
     compute = of_type(call.number())
     op_a, op_b = call.numbers(2)
     alpha = call.scalar(compute)
-    pair = [_dense(call) for _ in range(2)]
+    pair = [read_dense(call) for _ in range(2)]
     a, b = (
         _as(operation, element.load(stored)).astype(compute.computed, copy=False)
         for operation, (stored, element) in zip((op_a, op_b), pair, strict=True)
     )
     beta = call.scalar(compute)
-    c = _matrix(call)
+    c = read_matrix(call)
     rows, columns = c.coordinates()
     values = c.values()
     products = np.einsum("ek,ek->e", a[rows], b[:, columns].T)
@@ -157,8 +115,8 @@ def dot(call: CalledFunction) -> bytes:
     """The sum of op(x) y for a sparse x."""
     compute = of_type(call.number())
     operation = call.number()
-    indices, values, element = _vector(call)
-    y, y_element = _dense(call)
+    indices, values, element = read_vector(call)
+    y, y_element = read_dense(call)
     x = element.load(values)
     total = np.dot(x.conj() if operation == 2 else x, y_element.load(y[indices, 0]))
     return np.array([total]).astype(compute.stored).tobytes()
@@ -166,42 +124,83 @@ def dot(call: CalledFunction) -> bytes:
 
 def solve(call: CalledFunction) -> None:
     """c = alpha op(a)^-1 op(b) with a triangle of a sparse a, row by row."""
+    solve_pivot(call)
+
+
+def solve_pivot(call: CalledFunction) -> bytes:
+    """`solve`; the first row whose diagonal is zero or missing, -1: none."""
     compute = of_type(call.number())
     op_a, op_b = call.numbers(2)
     alpha = compute.computed.type(call.scalar(compute))
-    a = _matrix(call)
-    rows, columns = a.coordinates()
-    mask = columns >= rows if a.fill == _UPPER else columns <= rows
-    values = a.element.load(a.values())[mask]
-    rows, columns = rows[mask], columns[mask]
-    if op_a:
-        rows, columns = columns, rows
-        values = values.conj() if op_a == 2 else values
+    a = read_matrix(call)
+    rows, columns, values, _ = triangle(a, op_a)
     upper = (a.fill == _UPPER) != bool(op_a)
-    stored, b_element = _dense(call)
+    stored, b_element = read_dense(call)
     x = alpha * _as(op_b, b_element.load(stored)).astype(compute.computed)
     order = np.argsort(rows, kind="stable")
     rows, columns, values = rows[order], columns[order], values[order]
     starts = np.searchsorted(rows, np.arange(a.shape[0] + 1))
-    lines = range(a.shape[0])
+    lines, zero = range(a.shape[0]), a.shape[0]
     for row in reversed(lines) if upper else lines:
         part = slice(starts[row], starts[row + 1])
         on_diagonal = columns[part] == row
         others, factors = columns[part][~on_diagonal], values[part][~on_diagonal]
         x[row] -= factors @ x[others]
         if a.diagonal != _UNIT:
-            x[row] /= values[part][on_diagonal].sum()
-    c, c_element = _dense(call)
+            pivot = values[part][on_diagonal].sum()
+            x[row] /= pivot
+            zero = zero if pivot else min(zero, row)
+    c, c_element = read_dense(call)
     c_element.store(c, x)
+    return (a.block_row(zero) if zero < a.shape[0] else -1).to_bytes(4, "little", signed=True)
 
 
-def _gemm(call: CalledFunction) -> tuple[_Matrix, np.ndarray, np.ndarray, np.ndarray]:
+def triangle(a: SparseMatrix, operation: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, int]:
+    """As `triples`, of the triangle that the descriptor names."""
+    rows, columns, values, count = a.triples(operation)
+    upper = (a.fill == _UPPER) != bool(operation)
+    mask = columns >= rows if upper else columns <= rows
+    return rows[mask], columns[mask], values[mask], count
+
+
+def iterate(call: CalledFunction) -> bytes:
+    """c = alpha op(a)^-1 b with a triangle of a, by Jacobi's iterations from c: how many, and the
+    largest residual of each, float64. They end at a tolerance."""
+    compute = of_type(call.number())
+    operation = call.number()
+    alpha = compute.computed.type(call.scalar(compute))
+    most, has_tolerance = call.numbers(2)
+    tolerance = call.real()
+    a = read_matrix(call)
+    rows, columns, values, count = triangle(a, operation)
+    stored, b_element = read_dense(call)
+    c, c_element = read_dense(call)
+    right = alpha * b_element.load(stored).astype(compute.computed)
+    x = c_element.load(c).astype(compute.computed)
+    diagonal = np.zeros((count, 1), compute.computed)
+    np.add.at(diagonal[:, 0], rows[rows == columns], values[rows == columns])
+    if a.diagonal == _UNIT:
+        off = rows != columns
+        rows, columns, values = rows[off], columns[off], values[off]
+    history: list[float] = []
+    for _ in range(most):
+        product = _sums(rows, columns, values.astype(compute.computed, copy=False), x, count)
+        residual = right - product - (x if a.diagonal == _UNIT else 0)
+        x = x + (residual if a.diagonal == _UNIT else residual / diagonal)
+        history.append(float(np.abs(residual).max(initial=0)))
+        if has_tolerance and history[-1] <= tolerance:
+            break
+    c_element.store(c, x)
+    return np.array([len(history), *history, *[0] * (most - len(history))]).tobytes()
+
+
+def _gemm(call: CalledFunction) -> tuple[SparseMatrix, np.ndarray, np.ndarray, np.ndarray]:
     """alpha op(a) op(b) by rows: c's descriptor, rows, columns and values."""
     compute = of_type(call.number())
     op_a, op_b = call.numbers(2)
     alpha = call.scalar(compute)
     call.scalar(compute)  # beta: c has no entries before
-    a, b, c = _matrix(call), _matrix(call), _matrix(call)
+    a, b, c = read_matrix(call), read_matrix(call), read_matrix(call)
     a_rows, a_columns, a_values, _ = a.triples(op_a)
     b_rows, b_columns, b_values, b_count = b.triples(op_b)
     order = np.argsort(b_rows, kind="stable")
@@ -233,8 +232,8 @@ def gemm(call: CalledFunction) -> None:
 
 def to_dense(call: CalledFunction) -> None:
     """A sparse matrix as a dense one."""
-    a = _matrix(call)
-    to, element = _dense(call)
+    a = read_matrix(call)
+    to, element = read_dense(call)
     to[...] = 0
     rows, columns = a.coordinates()
     matrix = np.zeros(a.shape, element.computed)
@@ -242,11 +241,11 @@ def to_dense(call: CalledFunction) -> None:
     element.store(to, matrix)
 
 
-def _nonzero(call: CalledFunction) -> tuple[_Matrix, np.ndarray, np.ndarray, np.ndarray]:
-    stored, element = _dense(call)
-    to = _matrix(call)
+def _nonzero(call: CalledFunction) -> tuple[SparseMatrix, np.ndarray, np.ndarray, np.ndarray]:
+    stored, element = read_dense(call)
+    to = read_matrix(call)
     values = element.load(stored)
-    if to.format == _CSC:
+    if to.format == CSC:
         columns, rows = np.nonzero(values.T)
     else:
         rows, columns = np.nonzero(values)
@@ -256,8 +255,8 @@ def _nonzero(call: CalledFunction) -> tuple[_Matrix, np.ndarray, np.ndarray, np.
 def to_sparse_size(call: CalledFunction) -> bytes:
     """The number of elements of a dense matrix that are not zero; the offsets are stored."""
     to, rows, columns, _ = _nonzero(call)
-    if to.format != _COO:
-        to.write_offsets(columns if to.format == _CSC else rows)
+    if to.format != COO:
+        to.write_offsets(columns if to.format == CSC else rows)
     return len(rows).to_bytes(8, "little")
 
 
@@ -268,17 +267,17 @@ def to_sparse(call: CalledFunction) -> None:
 
 
 def convert(call: CalledFunction) -> None:
-    """CSR to CSC."""
-    a, to = _matrix(call), _matrix(call)
+    """CSR to CSC, or BSR to CSR."""
+    a, to = read_matrix(call), read_matrix(call)
     rows, columns = a.coordinates()
-    order = np.lexsort((rows, columns))
+    order = np.lexsort((rows, columns) if to.format == CSC else (columns, rows))
     to.write(rows[order], columns[order], a.element.load(a.values())[order])
 
 
 def count(call: CalledFunction) -> bytes:
     """Elements of a dense matrix that are not zero, by row or column, and all."""
     by_column = call.number()
-    matrix, _ = _dense(call)
+    matrix, _ = read_dense(call)
     counts = np.count_nonzero(matrix, axis=0 if by_column else 1)
     call.integers(call.number(), len(counts))[...] = counts
     return int(counts.sum()).to_bytes(4, "little")
@@ -288,8 +287,8 @@ def axpby(call: CalledFunction) -> None:
     """y = alpha x + beta y for a sparse x."""
     compute = of_type(call.number())
     alpha, beta = (compute.computed.type(call.scalar(compute)) for _ in range(2))
-    indices, values, element = _vector(call)
-    y, y_element = _dense(call)
+    indices, values, element = read_vector(call)
+    y, y_element = read_dense(call)
     vector = beta * y_element.load(y[:, 0])
     np.add.at(vector, indices, alpha * element.load(values))
     y_element.store(y[:, 0], vector)
@@ -297,15 +296,23 @@ def axpby(call: CalledFunction) -> None:
 
 def gather(call: CalledFunction) -> None:
     """The values of a sparse vector from a dense one."""
-    y, _ = _dense(call)
-    indices, values, _ = _vector(call)
+    y, _ = read_dense(call)
+    indices, values, _ = read_vector(call)
     values[...] = y[indices, 0]
+
+
+def gather_array(call: CalledFunction) -> None:
+    """The values of a sparse vector from an array."""
+    element = of_type(call.number())
+    address = call.number()
+    indices, values, _ = read_vector(call)
+    values[...] = call.array(address, int(indices.max(initial=-1)) + 1, element)[indices]
 
 
 def scatter(call: CalledFunction) -> None:
     """The values of a sparse vector into a dense one."""
-    indices, values, _ = _vector(call)
-    y, _ = _dense(call)
+    indices, values, _ = read_vector(call)
+    y, _ = read_dense(call)
     y[indices, 0] = values
 
 
@@ -319,42 +326,20 @@ def sort(call: CalledFunction) -> None:
     """Sort the entries of each row of a CSR matrix by column, and a permutation with them."""
     rows, entries, base, offsets_at, indices_at, permutation_at = call.numbers(6)
     offsets = call.integers(offsets_at, rows + 1) - base
-    indices, permutation = (
-        call.integers(address, entries) for address in (indices_at, permutation_at)
-    )
+    indices = call.integers(indices_at, entries)
     order = np.lexsort((indices, np.repeat(np.arange(rows), np.diff(offsets))))
-    indices[...], permutation[...] = indices[order], permutation[order]
-
-
-def ilu(call: CalledFunction) -> bytes:
-    """L and U of an incomplete factorisation without further entries; the first zero pivot."""
-    a = _matrix(call)
-    rows, columns = a.coordinates()
-    values = a.values()
-    starts = np.searchsorted(rows, np.arange(a.shape[0] + 1))
-    indices = [dict(zip(columns[s:e].tolist(), range(s, e), strict=True))
-              for s, e in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True)]  # fmt: skip
-    zero = -1
-    for row, entries in enumerate(indices):
-        for column in sorted(candidate for candidate in entries if candidate < row):
-            pivot = indices[column].get(column)
-            if pivot is None or values[pivot] == 0:
-                continue
-            values[entries[column]] /= values[pivot]
-            for other, position in indices[column].items():
-                if other > column and other in entries:
-                    values[entries[other]] -= values[entries[column]] * values[position]
-        diagonal = entries.get(row)
-        if zero < 0 and (diagonal is None or values[diagonal] == 0):
-            zero = row + a.base
-    return zero.to_bytes(4, "little", signed=True)
+    indices[...] = indices[order]
+    if permutation_at:
+        permutation = call.integers(permutation_at, entries)
+        permutation[...] = permutation[order]
 
 
 FUNCTIONS: dict[str, Function] = {
     function.__name__: function
     for function in (
-        product, sampled_product, dot, solve, gemm_size, gemm, to_dense, to_sparse_size, to_sparse,
-        convert, count, axpby, gather, scatter, identity, sort, ilu,
+        product, masked_product, dense_product, sampled_product, dot, solve, solve_pivot, iterate,
+        gemm_size, gemm, to_dense, to_sparse_size, to_sparse, convert, count, axpby, gather,
+        gather_array, scatter, identity, sort,
     )
 }  # fmt: skip
 """By the name of the function without library."""

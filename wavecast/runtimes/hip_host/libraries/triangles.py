@@ -2,27 +2,29 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
-UPPER: Final = 121
-"""HIPBLAS_FILL_MODE_UPPER."""
-UNIT: Final = 132
-"""HIPBLAS_DIAG_UNIT."""
+from wavecast.runtimes.hip_host.libraries.call import check_value
+
+UPPER, LOWER = 121, 122
+"""HIPBLAS_FILL_MODE_UPPER and HIPBLAS_FILL_MODE_LOWER; another value is an InvalidCall."""
+NON_UNIT, UNIT = 131, 132
+"""HIPBLAS_DIAG_NON_UNIT and HIPBLAS_DIAG_UNIT, likewise."""
 
 
 def triangle(matrix: np.ndarray, fill: int, diagonal: int) -> np.ndarray:
     """The stored triangle with zeros in the other, and ones on a diagonal that is not stored."""
-    values = np.triu(matrix) if fill == UPPER else np.tril(matrix)
-    if diagonal == UNIT:
+    upper = check_value(fill, UPPER, LOWER) == UPPER
+    values = np.triu(matrix) if upper else np.tril(matrix)
+    if check_value(diagonal, NON_UNIT, UNIT) == UNIT:
         np.fill_diagonal(values, 1)
     return values
 
 
 def symmetric(matrix: np.ndarray, fill: int, hermitian: bool) -> np.ndarray:
     """The whole matrix of which a triangle is stored."""
-    half = np.triu(matrix, 1) if fill == UPPER else np.tril(matrix, -1)
+    upper = check_value(fill, UPPER, LOWER) == UPPER
+    half = np.triu(matrix, 1) if upper else np.tril(matrix, -1)
     diagonal = np.diag(np.real(np.diagonal(matrix)) if hermitian else np.diagonal(matrix))
     return half + (half.conj().T if hermitian else half.T) + diagonal
 
@@ -30,7 +32,8 @@ def symmetric(matrix: np.ndarray, fill: int, hermitian: bool) -> np.ndarray:
 def write_triangle(to: np.ndarray, values: np.ndarray, fill: int, hermitian: bool) -> None:
     """Write one triangle; the diagonal of a Hermitian matrix is real."""
     count = len(to)
-    indices = np.triu_indices(count) if fill == UPPER else np.tril_indices(count)
+    upper = check_value(fill, UPPER, LOWER) == UPPER
+    indices = np.triu_indices(count) if upper else np.tril_indices(count)
     to[indices] = values[indices]
     if hermitian:
         at = np.arange(count)

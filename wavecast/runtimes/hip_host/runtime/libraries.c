@@ -6,6 +6,7 @@
 #include <stdarg.h>
 #include <wavecast/library_call.h>
 
+enum { INVALID_VALUE = 3 };  // HIPBLAS_STATUS_INVALID_VALUE, which the headers translate
 typedef struct {
     void *result;  // what the answer's content is copied to
     size_t bytes;
@@ -42,6 +43,7 @@ static void perform_captured(void *call) { perform(call); }
 API int __wavecast_library(void *stream, const char *function, unsigned element_bytes,
                            const char *format, ...) {
     unsigned long long words[64];
+    int is_sparse = !strncmp(function, "hipsparse.", 10), has_zero = 0, lacks_one = 0;
     size_t count = 0, name_bytes = strlen(function) + 1;
     void *result = NULL;
     va_list arguments;
@@ -52,17 +54,21 @@ API int __wavecast_library(void *stream, const char *function, unsigned element_
         words[count] = 0;
         if (*format == 'i') {
             words[count++] = va_arg(arguments, int);
+            has_zero |= !words[count - 1];
         } else if (*format == 'l') {
             words[count++] = va_arg(arguments, long long);
+            has_zero |= !words[count - 1];
         } else if (*format == 'd') {
             double value = va_arg(arguments, double);
             memcpy(&words[count++], &value, 8);
         } else if (*format == 'r') {
             result = va_arg(arguments, void *);
+            lacks_one |= !result;
         } else {
             void *pointer = va_arg(arguments, void *);
             unsigned bytes = *format == 'h' ? element_bytes / 2 : element_bytes;
-            if (*format == 'p') {
+            lacks_one |= !pointer && *format != 'p';
+            if (*format == 'p' || *format == 'P') {
                 char *alias = device_alias(pointer);
                 words[count++] = alias ? (size_t)alias : (size_t)pointer;
                 continue;
@@ -73,6 +79,10 @@ API int __wavecast_library(void *stream, const char *function, unsigned element_
         }
     }
     va_end(arguments);
+    if (lacks_one && (is_sparse || !has_zero)) {  // BLAS needs no scalars for nothing to do
+        leave(hipSuccess);
+        return INVALID_VALUE;
+    }
     size_t bytes = name_bytes + 8 * count;
     Call *call = new_memory(sizeof *call + bytes);
     call->result = result, call->bytes = bytes;
