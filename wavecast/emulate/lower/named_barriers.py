@@ -9,7 +9,6 @@ barriers that open after the wave has joined or last waited.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 from wavecast.arch import capabilities
@@ -170,8 +169,8 @@ def _wait(emitter: WaveEmitter, instruction: Instruction) -> None:
     _remember_openings(emitter, joined, state.NAMED_PASSED)
 
 
-def describe_wait(context: Sequence[int], wave: Sequence[int]) -> str:
-    """What a wave that waits waits for, by the words of its context and its own."""
+def describe_wait(context: Any, wave: Any) -> str:
+    """What a wave that waits waits for, by the words of its context, u64[:], and its own, u32[:]."""
     number = int(wave[state.JOINED])
     if not number:
         return "but has joined no barrier"
