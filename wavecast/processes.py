@@ -19,9 +19,11 @@ child or expect its death.
 
 from __future__ import annotations
 
+import _imp
 import contextlib
 import ctypes
 import gc
+import importlib
 import math
 import os
 import re
@@ -30,6 +32,8 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
+import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -50,6 +54,9 @@ _NO_MEMORY: Final = re.compile(
     re.MULTILINE | re.IGNORECASE,
 )
 """What programs print whose memory is used up, not where they quote source code or symbols."""
+_IMPORT_SECONDS: Final = 60.0
+"""How long a fork waits for imports of other threads; those of PyTorch take seconds."""
+_IMPORT_LOOK: Final = 0.001
 _NO_TIME: Final = "CPU time limit exceeded"
 """What drivers print of a compiler that SIGXCPU ended (strsignal(3))."""
 
@@ -241,15 +248,49 @@ def can_fork() -> bool:
     return hasattr(os, "fork")
 
 
+@contextlib.contextmanager
+def _no_thread_imports() -> Iterator[None]:
+    """Wait, at most `_IMPORT_SECONDS`, until no other thread imports a module, and let none begin
+    to: in a fork the locks of these modules would stay locked, and the first import of one of them
+    would wait for ever. Where this thread imports something itself, others may wait for it, so it
+    does not wait for them.
+
+    Source: CPython, Lib/importlib/_bootstrap.py, `_ModuleLock`, whose table is read under the
+    global lock; Python/import.c, `_PyImport_ReInitLock`, which forks keep locked once less.
+    """
+    end = time.monotonic() + _IMPORT_SECONDS
+    _imp.acquire_lock()
+    try:
+        while True:
+            importing = _importing_threads()
+            others = importing - {threading.get_ident()}
+            if not others or others != importing or time.monotonic() > end:
+                break
+            _imp.release_lock()
+            time.sleep(_IMPORT_LOOK)
+            _imp.acquire_lock()
+        yield
+    finally:
+        with contextlib.suppress(RuntimeError):  # a fork has it no more
+            _imp.release_lock()
+
+
+def _importing_threads() -> set[int]:
+    """Threads that hold the lock of a module."""
+    locks = [reference() for reference in [*importlib._bootstrap._module_locks.values()]]  # type: ignore[attr-defined]
+    owners = {getattr(lock, "owner", None) for lock in locks}
+    return {owner for owner in owners if owner is not None}
+
+
 def fork(work: Callable[[], object], *, own_group: bool = False) -> int:
     """Start `work` in a fork of this process; its process id.
 
     The fork has the calling thread only: `work` must not need other threads, or locks they may
-    hold. The exit code is 0 when `work` returns and 1 when it raises, with a traceback on stderr.
-    Raises OSError when the system has no process left.
+    hold; those of LLVM and of modules are free. The exit code is 0 when `work` returns and 1 when
+    it raises, with a traceback on stderr. Raises OSError when the system has no process left.
     """
     parent = os.getpid()
-    with warnings.catch_warnings(), _no_thread_in_llvm():
+    with warnings.catch_warnings(), _no_thread_imports(), _no_thread_in_llvm():
         # Python 3.12 and JAX warn of other threads, which `work` does not need.
         warnings.simplefilter("ignore", DeprecationWarning)
         warnings.filterwarnings("ignore", r"os.fork\(\) was called", RuntimeWarning)

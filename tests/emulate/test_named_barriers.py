@@ -84,11 +84,51 @@ def test_a_barrier_that_not_all_members_reach_is_a_deadlock() -> None:
         exchange(np.zeros(WAVES * LANES, np.uint32), "s_barrier_signal m0", members=3)
 
 
+def deadlock(body: str) -> str:
+    out = np.zeros(WAVES * LANES, np.uint32)
+    with pytest.raises(ExecutionError) as caught:
+        run("gfx1250", SET_UP.format(members=3) + body, out, threads=WAVES * LANES, lds=512)
+    return str(caught.value)
+
+
+def test_the_report_of_a_deadlock_says_what_waves_wait_for() -> None:
+    """Which barrier, how many have signalled it, and whether it opened before it was joined."""
+    assert "for barrier 1, which 2 of 3 waves have signalled" in deadlock(
+        "\ts_barrier_signal m0\n\ts_barrier_wait 1\n"
+    )
+    early = """
+	s_mov_b32 m0, 0x10003
+	s_barrier_signal m0
+	s_barrier_signal -1
+	s_barrier_wait -1
+	s_barrier_join m0
+	s_barrier_wait 1
+"""
+    told = deadlock(early)
+    assert "waves 0, 1, 2, 3 at the barrier 's_barrier_wait 1'" in told
+    assert told.endswith("since it opened, before it was joined")
+    out = np.zeros(LANES, np.uint32)
+    with pytest.raises(ExecutionError, match="but has joined no barrier"):
+        run("gfx1250", "\ts_barrier_wait 1\n", out)
+
+
+@pytest.mark.parametrize("number", [0, 17, 63])
+@pytest.mark.parametrize("what", ["init", "join", "signal"])
+def test_numbers_of_no_barrier_end_the_launch(number: int, what: str) -> None:
+    """They come in M0: bits 5:0."""
+    out = np.zeros(LANES, np.uint32)
+    body = f"\ts_mov_b32 m0, 0x{0x20000 | number:x}\n\ts_barrier_{what} m0\n"
+    with pytest.raises(ExecutionError, match=f"names barrier {number}: a workgroup has 16, from 1"):
+        run("gfx1250", body, out)
+
+
 def test_what_is_not_described_is_refused() -> None:
     out = np.zeros(WAVES * LANES, np.uint32)
     for text in ("s_barrier_leave", "s_barrier_signal_isfirst m0", "s_barrier_signal 17"):
-        with pytest.raises(Unsupported):
+        with pytest.raises(Unsupported, match="barrier") as caught:
             run("gfx1250", f"\t{text}\n", out)
+        if "17" in text:
+            assert "the named barrier 17: a workgroup has 16, from 1 on" in str(caught.value)
 
 
 @pytest.mark.hip

@@ -192,11 +192,11 @@ def test_what_is_refused(source: Path, tmp_path: Path) -> None:
     given = ["schedule", str(source), "--grid", "2,2", "--block", "256"]
     told = CliRunner().invoke(command, given)
     assert "by executing one: --arg NAME=VALUE is missing" in str(told.exception)
-    assembly = tmp_path / "dot.s"
-    assembly.write_text('.amdgcn_target "amdgcn-amd-amdhsa--gfx942"\n')
-    told = CliRunner().invoke(command, ["tune", str(assembly), *LAUNCH])
+    ptx = tmp_path / "dot.ptx"
+    ptx.write_text(".version 8.0\n.target sm_90\n.visible .entry k() { ret; }\n")
+    told = CliRunner().invoke(command, ["tune", str(ptx), *LAUNCH])
     assert isinstance(told.exception, UsageError)
-    assert "its compiler has decided" in str(told.exception)
+    assert "dot.ptx is PTX: only AMD code is searched" in str(told.exception)
     told = CliRunner().invoke(command, ["schedule", "script.py", "--grid", "4"])
     assert isinstance(told.exception, UsageError)
     assert "makes its own launches" in str(told.exception)

@@ -14,6 +14,7 @@ from wavecast.compile import hip, toolchain
 from wavecast.errors import CompileError, MissingTool
 from wavecast.isa import parse
 from wavecast.lab.edits import MASKS, with_group_calls
+from wavecast.lab.schedule import asking
 from wavecast.lab.schedule.groups import MOST, group_variants, kind_of, source_with_groups
 
 CODE = """
@@ -167,3 +168,25 @@ def test_a_patch_of_hip_source_gives_the_time_that_is_reported(tmp_path: Path) -
     assert "sched_group_barrier" in code.assembly
     again = schedule(source, arch="gfx942", work=1, **STATED).run.results[0][1]
     assert again.before.seconds == pytest.approx(asked.seconds)
+
+
+@pytest.mark.hip
+def test_an_option_is_the_first_line_of_a_patch(tmp_path: Path) -> None:
+    """Which patch(1) leaves out; the code is that of the option."""
+    try:
+        toolchain.find("gfx942")
+    except MissingTool as error:
+        pytest.skip(str(error))
+    source = tmp_path / "product.hip"
+    source.write_text(SOURCE)
+    (code,) = hip.compile_file(source, "gfx942")
+    program = parse(code.assembly, "gfx942").kernels[code.kernel].program
+    option = "-mllvm -disable-post-ra"
+    text, changed = asking.hip_variant(code, program, 0, (), option)
+    assert text == f"Compile product.hip with {option}\n"
+    (expected,) = hip.compile_file(source, "gfx942", option.split())
+    texts = []
+    for each in (code, changed, expected):
+        program = parse(each.assembly, "gfx942").kernels[each.kernel].program
+        texts.append([instruction.decoded.text for instruction in program.instructions])
+    assert texts[0] != texts[1] == texts[2]

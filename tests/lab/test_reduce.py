@@ -81,6 +81,51 @@ def test_a_condition_that_does_not_hold_is_an_error() -> None:
         Condition("speed>3")
 
 
+class _Refusing:
+    """A compiler that refuses IR with a word, and gives what has no kernels otherwise."""
+
+    name = "strict"
+    command = "strict"
+
+    def assembly(self, text: str) -> str:
+        if "bad" in text:
+            raise CompileError(
+                "strict: a warning", log="a warning\nstrict: error: /a/b.ll: bad op\n"
+            )
+        return ""
+
+
+@pytest.mark.parametrize(
+    ("text", "condition", "why"),
+    [
+        ("bad", "vgprs>1", "strict refuses it: bad op"),
+        ("bad", "crash", "strict refuses it: bad op"),
+        ("good", "crash", "strict compiles it"),
+        ("good", "vgprs>1", "it has no kernels"),
+        (IR + "\n  call void @llvm.amdgcn.s.barrier()\n;", "lost-wait", "not between a release"),
+    ],
+)
+def test_why_a_condition_does_not_hold(text: str, condition: str, why: str) -> None:
+    said = Condition(condition).why_not(text, _Refusing(), "gfx942")
+    assert why in said
+    assert "\n" not in said
+
+
+def test_figures_that_are_not_more_are_stated(tmp_path: Path) -> None:
+    """And what is compared with: the command is a user's mistake, in one line."""
+    path = tmp_path / "k.ll"
+    path.write_text(IR)
+    for condition, why in (
+        ("instructions>9000", r"k.ll: instructions: \d+$"),
+        ("vgprs>amdgpu-waves-per-eu=1,1+900", r"vgprs: \d+, with amdgpu-waves-per-eu=1,1 \d+$"),
+    ):
+        with pytest.raises(UsageError, match=why):
+            reduce(path, arch="gfx942", condition=condition)
+    path.write_text("nothing")
+    with pytest.raises(UsageError, match=r"triton refuses it: .* one amdgpu_kernel, this has 0"):
+        reduce(path, arch="gfx942", condition="vgprs>3")
+
+
 def test_complaints_are_equal_without_their_numbers() -> None:
     one = complaint("prog: a.cpp:10: Assertion `x == 3' failed.")
     assert one == complaint("prog: a.cpp:12: Assertion `x == 4' failed.")

@@ -10,7 +10,7 @@ import pytest
 
 from wavecast import arch
 from wavecast.arch.systems import system
-from wavecast.errors import MissingFact, UnknownName, Unpredictable, UsageError
+from wavecast.errors import MissingFact, UnknownName, UsageError
 from wavecast.perfmodel.ops import op
 from wavecast.perfmodel.ops.collectives.own_products import (
     PRODUCTS,
@@ -120,7 +120,7 @@ def test_over_nodes_kernels_are_separate() -> None:
     machine = system("2x8xMI300X")
     problem = _product(gpus=16, group=machine.group(16))
     assert problem.predict(machine.device).assumed["kernels"] == "separate"
-    with pytest.raises(Unpredictable, match="one node"):
+    with pytest.raises(UsageError, match="one node"):
         replace(problem, kernels="fused").predict(machine.device)
 
 
@@ -145,7 +145,7 @@ def test_command_line_and_errors() -> None:
     either = _product(buffer=64).predict(arch.load("mi300x"))
     assert either.assumed["kernels"] == "separate"
     assert "too small" in either.notes[-1]
-    with pytest.raises(Unpredictable, match="too small"):
+    with pytest.raises(UsageError, match="too small"):
         _product(kernels="fused", buffer=64).predict(arch.load("mi300x"))
     with pytest.raises(MissingFact, match="links"):
         _product(kernels="fused", gpus=16).predict(arch.load("mi300x"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import faulthandler
+import importlib
 import os
 import signal
 import subprocess
@@ -190,3 +191,57 @@ def test_a_fork_while_a_thread_compiles_can_compile() -> None:
     child = processes.fork(work)
     thread.join()
     assert processes.wait(child) == Ended(code=0)
+
+
+def test_a_fork_while_a_thread_imports_can_import(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The lock of a module that another thread imports would stay locked in the fork."""
+    (tmp_path / "slowly_imported.py").write_text("import time\ntime.sleep(0.5)\nvalue = 3\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+
+    def load() -> int:
+        return importlib.import_module("slowly_imported").value
+
+    thread = threading.Thread(target=load)
+    thread.start()
+    while "slowly_imported" not in sys.modules:
+        time.sleep(0.01)
+    child = processes.fork(lambda: load() == 3 or sys.exit(2))
+    thread.join()
+    end = time.monotonic() + 20
+    while (ended := processes.poll(child)) is None and time.monotonic() < end:
+        time.sleep(0.02)
+    if ended is None:
+        processes.kill(child)
+        processes.wait(child)
+    assert ended is not None, "it hangs"
+    assert ended.code == 0
+
+
+def test_a_fork_of_a_thread_that_imports_does_not_wait_for_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Others may wait for the module that it imports."""
+    (tmp_path / "waits_for_forks.py").write_text("import forks_while_imported\n")
+    (tmp_path / "forks_while_imported.py").write_text(
+        "import sys, time\n"
+        "from wavecast import processes\n"
+        "while 'waits_for_forks' not in sys.modules:\n    time.sleep(0.01)\n"
+        "time.sleep(0.1)\n"
+        "start = time.monotonic()\n"
+        "ended = processes.wait(processes.fork(lambda: None))\n"
+        "seconds = time.monotonic() - start\n"
+    )
+    monkeypatch.syspath_prepend(str(tmp_path))
+    threads = [
+        threading.Thread(target=importlib.import_module, args=(name,))
+        for name in ("forks_while_imported", "waits_for_forks")
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    done = importlib.import_module("forks_while_imported")
+    assert done.ended.code == 0
+    assert done.seconds < 5

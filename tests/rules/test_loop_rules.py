@@ -224,3 +224,16 @@ def test_branches_that_guard_an_inner_loop_are_not_counted() -> None:
     found = the_one(assembly_subject(nest(work + guards(6), SMALL)), "divergence-in-hot-loop")
     assert found.message.startswith("5 branches")
     assert not find(assembly_subject(nest(work + guards(4), SMALL)), "divergence-in-hot-loop")
+
+
+def test_who_meets_at_barriers() -> None:
+    """All waves, those that have joined a named one, or both."""
+    every, named = "\ts_barrier_signal -1\n\ts_barrier_wait -1\n", "\ts_barrier_wait 1\n"
+    work = "\tv_add_f32_e32 v1, v2, v3\n"
+    for barriers, who in (
+        (every, "the 4 waves of a workgroup meet at each"),
+        (named, "the waves that have joined a named barrier meet at each"),
+        (every + named, "4 waves of a workgroup, or those that have joined a named one, meet"),
+    ):
+        subject = assembly_subject(loop(work, barriers), target="gfx1250", threads=128)
+        assert who in the_one(subject, "barrier-heavy-loop").evidence

@@ -34,7 +34,9 @@ class LabReduceOptions(Options):
         metavar="CONDITION",
     )
     compiler: str = option(
-        "triton", "Triton's code generator, or an llc program.", metavar="triton|PROGRAM"
+        "triton",
+        "Triton's code generator, or an llc, clang or zig program.",
+        metavar="triton|PROGRAM",
     )
     llc_options: tuple[str, ...] = option(
         (),
@@ -65,12 +67,16 @@ class LabReduceOptions(Options):
 
     def generator(self, text: str, device: Device) -> CodeGenerator:
         """What compiles LLVM IR or MIR. Raises UsageError where it cannot, MissingTool."""
-        from wavecast.lab.codegen import Llc, TritonGenerator, find_llc
+        from wavecast.lab.codegen import Llc, TritonGenerator, find_llc, generator_of
         from wavecast.lab.llvm_reduce import is_machine_ir
 
         machine = is_machine_ir(text)
         if self.compiler != "triton":
+            if not (machine or self.llc_options or Path(self.compiler).name.startswith("llc")):
+                return generator_of(self.compiler, device.target)
             llc = find_llc(self.compiler)
+            if not Path(llc).name.startswith("llc"):
+                raise UsageError(f"MIR and --option are for llc, not {self.compiler}")
             return Llc(llc, device.target, self.llc_options, machine=machine)
         if machine:
             raise UsageError("MIR is for llc", hint="--compiler llc")
@@ -129,6 +135,10 @@ def reduce(path: str | Path, *, progress: Progress = silent, **options: Any) -> 
     text = stated.edited(files.read_text(path))
     generator = stated.generator(text, device)
     condition = condition.like(text, generator)
+
+    reason = condition.why_not(text, generator, device.target)
+    if reason:
+        raise UsageError(f"the condition does not hold for {Path(path).name}: {reason}")
 
     def holds(candidate: str) -> bool:
         return condition.holds(candidate, generator, device.target)

@@ -25,7 +25,8 @@ class LabTuneOptions(ResumedSearch, LabKernelOptions):
     verify: int = option(4, "Execute the N fastest settings next to the original.", metavar="N")
     output: Path | None = option(
         None,
-        "Write the best settings to this file, as JSON that programs load.",
+        "Write the best settings to this file, as JSON that programs load, and changed code next "
+        "to it.",
         "-o",
         "--output",
         values=FILE,
@@ -61,7 +62,7 @@ def tune(
     path: str | Path, *arguments: Any, progress: Progress = silent, **options: Any
 ) -> LabTuneReport:
     """Search other decisions of Triton and LLVM for the kernels of a script, or of a HIP file whose
-    launch is stated.
+    launch is stated; other orders, waits and priorities for assembly and code objects.
 
     `arguments` go to the script, `options` are those of the command line, by the names of
     `LabTuneOptions`. Raises UsageError, NothingAnalysed where no kernel was searched, InputError

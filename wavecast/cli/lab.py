@@ -35,7 +35,8 @@ VERBS = (
         show=Show(view=TopRows, width=200, highlight=True),
         arguments=_SOURCE,
         text="""Try other decisions of Triton and LLVM for the kernels of PATH: a script, or a HIP
-        file whose launch is stated.
+        file whose launch is stated; for assembly and code objects other orders, waits and
+        priorities.
 
         Every alternative is compiled and its time predicted from its code. The fastest ones are
         executed on the emulator next to the original: one whose results differ, or that fails
@@ -47,6 +48,7 @@ VERBS = (
             "wavecast lab tune attention.py -k fwd --jobs 8 -o settings.json",
             "wavecast lab tune attention.py -o settings.json --resume -- --batch 4",
             "wavecast lab tune saxpy.hip --grid 4096 --block 256 --args launch.toml",
+            "wavecast lab tune gemm.co --grid 64 --block 256 --args launch.toml -o best.json",
         ),
     ),
     Verb(

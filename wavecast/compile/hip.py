@@ -24,6 +24,7 @@ from wavecast.compile.cache import DiskCache
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.digest import key
 from wavecast.compile.kinds import is_cuda
+from wavecast.compile.portable_assembly import link_portable
 from wavecast.compile.signature import named_parameters, signatures
 from wavecast.compile.toolchain import Toolchain
 from wavecast.errors import CompileError, InputError, MissingTool, UsageError
@@ -155,13 +156,18 @@ def assemble_program(text: str, target: str) -> bytes:
     """The code object of assembly, made by the assembler and linker of the compiler for a target.
     Raises CompileError where it is refused, MissingTool without an assembler."""
     tools = toolchain.find(target)
-    with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
-        source = Path(folder) / "kernel.s"
-        source.write_text(text, encoding="utf-8")
-        linked = _link(tools, target, source, Path(folder), program=True)
-    if linked is None:
-        raise MissingTool(f"{tools.name} has no ld.lld here", hint=f"{install_hint('hip')} has one")
-    return linked
+
+    def link(portable: str) -> bytes:
+        with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
+            source = Path(folder) / "kernel.s"
+            source.write_text(portable, encoding="utf-8")
+            linked = _link(tools, target, source, Path(folder), program=True)
+        if linked is None:
+            hint = f"{install_hint('hip')} has one"
+            raise MissingTool(f"{tools.name} has no ld.lld here", hint=hint)
+        return linked
+
+    return link_portable(text, link)
 
 
 def recompile(code: CodeObject, flags: Sequence[str]) -> CodeObject:
@@ -178,11 +184,12 @@ def recompile(code: CodeObject, flags: Sequence[str]) -> CodeObject:
     return new_code
 
 
-def recompile_text(code: CodeObject, text: str) -> CodeObject:
-    """A kernel of a HIP file compiled from other source in its folder. Raises CompileError as
-    `recompile`."""
+def recompile_text(code: CodeObject, text: str, more_flags: Sequence[str] = ()) -> CodeObject:
+    """A kernel of a HIP file compiled from other source in its folder, with more flags. Raises
+    CompileError as `recompile`."""
     source = Path(code.source)
-    flags = (*shlex.split(str(code.options.get("flags", ""))), "-I", str(source.absolute().parent))
+    flags = (*shlex.split(str(code.options.get("flags", ""))), *more_flags)
+    flags = (*flags, "-I", str(source.absolute().parent))
     codes = {each.kernel: each for each in compile(text, code.target, flags, name=source.name)}
     new_code = codes.get(code.kernel)
     if new_code is None or new_code.parameters != code.parameters:

@@ -25,6 +25,8 @@ class ReplayJson(JsonObject):
     high: Annotated[NonNegative, doc("with collectives at the upper ends of their 80 % intervals")]
     exposed: Annotated[NonNegative, doc("the most seconds of a rank with exposed communication")]
     critical: Annotated[Numbers, doc("seconds of the critical path: compute, communication, host")]
+    slowed: Annotated[Count, doc("collectives and messages that shared links at the same time")]
+    slowed_by: Annotated[NonNegative, doc("seconds that these took longer than alone")]
     ranks: Annotated[list[RankTime], doc("every rank")]
     collectives: Annotated[list[UsedCollective], doc("what ranks exchange, longest first")]
 

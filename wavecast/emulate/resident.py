@@ -24,11 +24,12 @@ from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import AddressFault, ExecutionError
 from wavecast.emulate.hostmemory import zeros
 from wavecast.emulate.job import JobWord, LoopResult, with_numbers
-from wavecast.emulate.lower import runtime, state
+from wavecast.emulate.lower import named_barriers, runtime, state
 from wavecast.emulate.lower.tensor_descriptor import REFUSALS, Refusal
 from wavecast.emulate.reports import Kind, Report
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind
+from wavecast.isa.waits import awaits, is_named
 
 DEFAULT_BUDGET: Final = 1 << 34
 """Instructions each wave may execute where nobody says how many: minutes of host time."""
@@ -300,18 +301,34 @@ class Resident:
     def waits(self) -> list[str]:
         """Where the waves that have not ended are, for an error."""
         group = self.grid.launch.workgroup(int(self.context[state.WORKGROUP]))
-        by_site: dict[tuple[int, Any], list[int]] = {}
+        by_site: dict[tuple[int, Any, str], list[int]] = {}
         for wave, flag in enumerate(self.flags.tolist()):
             if flag in _WORDS:
-                by_site.setdefault((flag, self._instruction(wave)), []).append(wave)
+                instruction = self._instruction(wave)
+                at = flag, instruction, self._awaited(wave, instruction)
+                by_site.setdefault(at, []).append(wave)
+        sites = sorted(by_site.items(), key=lambda item: item[0][0])
         lines = [
-            f"workgroup {group}, {_waves(waves)} {_WORDS[flag]} {_where(instruction)}"
-            for (flag, instruction), waves in sorted(by_site.items(), key=lambda item: item[0][0])
+            f"workgroup {group}, {_waves(waves)} {_WORDS[2 if awaited else flag]} "
+            f"{_where(instruction)}{awaited and f', {awaited}'}"
+            for (flag, instruction, awaited), waves in sites
         ]
-        looping = [wave for (flag, _), waves in by_site.items() for wave in waves if not flag]
+        looping = [
+            wave
+            for (flag, _, awaited), waves in by_site.items()
+            for wave in waves
+            if not flag and not awaited
+        ]
         if looping and len(lines) > 1:
             lines[-1] += f", for {_waves(looping)}"
         return lines
+
+    def _awaited(self, wave: int, instruction: Any) -> str:
+        """What a wave at a named barrier waits for, "" where it is at none."""
+        if not (is_named(instruction) and awaits(instruction.opcode)):
+            return ""
+        words = self.states[wave * self.grid.wave_words :]
+        return named_barriers.describe_wait(self.context, words)
 
     def polls(self, memory: Callable[[int], str]) -> list[str]:
         """As `waits`, with what waves in loops poll, and whose `memory` that is."""
@@ -397,6 +414,12 @@ class Resident:
             what = f"{instruction.decoded.text!r} jumps to an address that is not a function"
         elif status == state.BAD_BARRIER:
             what = f"{instruction.decoded.text!r} waits for a barrier the wave has not signalled"
+        elif status == state.BAD_NAMED_BARRIER:
+            number = int(self.context[state.FAULT_ADDRESS])
+            what = (
+                f"{instruction.decoded.text!r} names barrier {number}: a workgroup has "
+                f"{state.NAMED_BARRIERS}, from 1 on"
+            )
         elif status == state.BAD_REGISTER:
             what = f"{instruction.decoded.text!r} reaches a register the program has not"
         elif status == state.TRAP:

@@ -7,12 +7,13 @@ from dataclasses import dataclass, fields
 from enum import Enum
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from wavecast import files
 from wavecast.arch import capabilities
 from wavecast.arch.capability import Capabilities
 from wavecast.compile.codeobject import CodeObject
+from wavecast.compile.parsing import parse_kernel
 
 _FILE = Path(__file__).with_name("axes.toml")
 
@@ -26,6 +27,7 @@ class AxisKind(Enum):
     ENVIRONMENT = "environment"
     IR = "ir"
     COMPILER = "compiler"
+    CODE = "code"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,10 @@ class Axis:
             return False
         if self.matrix and not has_matrix(code):
             return False
+        if (code.origin in MACHINE_CODE) is not (self.kind is AxisKind.CODE):
+            return False
+        if self.kind is AxisKind.CODE:
+            return True
         if code.origin == "hip":
             return self.kind is AxisKind.FLAG or bool(self.words)
         if self.kind in (AxisKind.OPTION, AxisKind.COMPILER):
@@ -62,8 +68,16 @@ ATTRIBUTES = "llvm_fn_attrs"
 _MATRIX = ("llvm.amdgcn.mfma", "llvm.amdgcn.wmma", "llvm.amdgcn.swmmac", "llvm.amdgcn.smfmac")
 
 
+MACHINE_CODE: Final = ("assembly", "elf")
+"""Origins of code that no compiler is asked for."""
+
+
 def has_matrix(code: CodeObject) -> bool:
-    """Whether the LLVM IR of a kernel has matrix instructions."""
+    """Whether a kernel has matrix instructions: its LLVM IR, or its machine code where there is no
+    IR."""
+    if code.origin in MACHINE_CODE:
+        instructions = parse_kernel(code).program.instructions
+        return any(each.decoded.opcode.matrix is not None for each in instructions)
     text = code.stages.get("llir", "")
     return isinstance(text, str) and any(name in text for name in _MATRIX)
 
@@ -104,4 +118,13 @@ def applicable(code: CodeObject) -> Iterator[tuple[Axis, Any]]:
                     yield axis, value
 
 
-__all__ = ["ATTRIBUTES", "Axis", "AxisKind", "applicable", "axes", "has_matrix", "read"]
+__all__ = [
+    "ATTRIBUTES",
+    "MACHINE_CODE",
+    "Axis",
+    "AxisKind",
+    "applicable",
+    "axes",
+    "has_matrix",
+    "read",
+]

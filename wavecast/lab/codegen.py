@@ -46,6 +46,7 @@ _OTHER_TYPE: Final = "Intrinsic has incorrect argument type"
 _MADE: Final = r"@llvm\.amdgcn\.make\.buffer\.rsrc\.[\w.]+\("
 _BUFFER: Final = re.compile(rf"(?P<start>{_MADE}[^,\n]+, i16 [^,\n]+, )i64 (?P<size>\d+)\b")
 _DECLARED_BUFFER: Final = re.compile(rf"^(declare [^\n]*{_MADE}[^,\n]+, i16, )i64(, i32\))", re.M)
+_KERNEL: Final = re.compile(r"^define [^\n]*\bamdgpu_kernel\b", re.MULTILINE)
 _LLC: Final = ("llc", *(f"llc-{number}" for number in LLVM_VERSIONS))
 _CLANG: Final = ("clang", *(f"clang-{number}" for number in LLVM_VERSIONS))
 
@@ -90,6 +91,9 @@ class TritonGenerator:
     def assembly(self, text: str) -> str:
         from wavecast.runtimes.triton.generate import CodeGeneratorCrash, generated_assembly
 
+        kernels = len(_KERNEL.findall(text))
+        if kernels != 1:
+            raise CompileError(f"Triton compiles LLVM IR of one amdgpu_kernel, this has {kernels}")
         try:
             return generated_assembly(text, self.device)
         except CodeGeneratorCrash as error:

@@ -11,9 +11,11 @@ from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.launch import AddressRange
 from wavecast.errors import WavecastError
+from wavecast.lab.axes import MACHINE_CODE
 from wavecast.lab.comparing import ExecutionResult, compare_launches
 from wavecast.lab.figures import CodeFigures, figures_of_code, with_predicted_time
 from wavecast.lab.journal import LabResult
+from wavecast.lab.machine_code import CodeChanger
 from wavecast.lab.setting import Setting, compile_with_setting
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.pipeline.explain.reading import read_launch
@@ -56,18 +58,21 @@ class LabEvaluator:
 
     subject: LabSubject
     _timed: dict[tuple[object, ...], CodeFigures] = field(default_factory=dict)
+    _changer: CodeChanger | None = None
 
     def evaluate(self, task: LabTask) -> tuple[LabResult, ...]:
         """The result per device. Nothing is raised: a setting that cannot be compiled or read is
         refused with the reason."""
         subject, setting = self.subject, task.setting
         try:
-            launch = apply_setting(subject, setting)
+            launch = self._apply(setting)
         except WavecastError as error:
             return tuple(
                 LabResult(setting, task.stage, refused=error.message) for _ in subject.devices
             )
         options = setting.options(subject.launch.code)
+        changed = subject.launch.code.origin in MACHINE_CODE and setting.items
+        assembly = launch.code.assembly if changed else ""
         words = setting.words if subject.launch.code.origin == "hip" else ()
         llir = str(launch.code.stages.get("llir", "")) if setting.edits else ""
         execution = _execute(subject, launch, setting) if task.verify else None
@@ -79,9 +84,20 @@ class LabEvaluator:
                 results.append(LabResult(setting, task.stage, refused=error.message))
                 continue
             results.append(
-                LabResult(setting, task.stage, figures, "", execution, options, llir, words)
+                LabResult(
+                    setting, task.stage, figures, "", execution, options, llir, words, assembly
+                )
             )
         return tuple(results)
+
+    def _apply(self, setting: Setting) -> Launch:
+        """The launch with its kernel changed by a setting. Raises WavecastError."""
+        subject = self.subject
+        if subject.launch.code.origin not in MACHINE_CODE or not setting.items:
+            return apply_setting(subject, setting)
+        if self._changer is None:
+            self._changer = CodeChanger(subject.launch, subject.ranges, subject.devices[0])
+        return self._changer.changed(dict(setting.items))
 
     def _figures(self, launch: Launch, device: Device, *, sample: bool) -> CodeFigures:
         read = read_launch(launch, device)

@@ -39,15 +39,20 @@ def problem_of(launch: Launch, device: Device) -> LabProblem:
     arguments = []
     for item in launch.arguments:
         if item.kind in ("tensor", "descriptor"):
-            arguments.append(f"{item.name}={item.dtype}{list(item.shape)}")
+            arguments.append(f"{_named(item.name)}{item.dtype}{list(item.shape)}")
         elif item.kind == "scalar":
-            arguments.append(f"{item.name}={item.value}")
+            arguments.append(f"{_named(item.name)}{item.value}")
     text = ", ".join(arguments)
     name = digest.digest(launch.code.digest, launch.grid, text)
     return LabProblem(
         launch.code.kernel, launch.code.target, device.id, launch.code.compiler, name, launch.grid,
         text, launch.configuration,
     )  # fmt: skip
+
+
+def _named(name: str) -> str:
+    """Before the value of an argument; assembly has no names."""
+    return f"{name}=" if name else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +74,8 @@ class LabResult:
     """The changed LLVM IR of a setting that changes it."""
     words: tuple[str, ...] = ()
     """Options of the compiler of a HIP file."""
+    assembly: str = ""
+    """The new code of assembly or of a code object."""
 
     def to_json(self) -> dict[str, Any]:
         """The result as JSON values."""
@@ -81,6 +88,7 @@ class LabResult:
             "options": dict(self.options),
             "llir": self.llir,
             "words": list(self.words),
+            "assembly": self.assembly,
         }
 
     @staticmethod

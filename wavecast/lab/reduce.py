@@ -42,6 +42,8 @@ _BARRIER: Final = re.compile(r"\bcall void @llvm\.amdgcn\.s\.barrier\(\)")
 _RELEASE: Final = re.compile(r"fence .*\b(?:release|acq_rel|seq_cst)\b")
 _ACQUIRE: Final = re.compile(r"fence .*\b(?:acquire|acq_rel|seq_cst)\b")
 
+_ERROR: Final = re.compile(r"\berror: (?:\S*/\S+: )*(?!linker)(.*)")
+
 Holds = Callable[[str], bool]
 
 
@@ -96,41 +98,62 @@ class Condition:
 
     def holds(self, text: str, compiler: CodeGenerator, target: str) -> bool:
         """Whether it holds for LLVM IR compiled for a target."""
+        return not self.why_not(text, compiler, target)
+
+    def why_not(self, text: str, compiler: CodeGenerator, target: str) -> str:
+        """Why it does not hold for LLVM IR compiled for a target, "" where it does: what refuses
+        the IR or its assembly, or what its code has instead."""
         try:
             assembly = compiler.assembly(text)
         except CrashedCompiler as error:
-            return self.text == "crash" and self.crash in ("", complaint(error.log))
-        except CompileError:
-            return False
-        if self.text == "crash" or (self.text == "lost-wait" and not has_fences(text)):
-            return False
+            message = complaint(error.log)
+            if self.text != "crash":
+                return f"{compiler.name} crashes: {diagnostic(error.log) or error.message}"
+            return "" if self.crash in ("", message) else f"it crashes otherwise: {message}"
+        except CompileError as error:
+            return f"{compiler.name} refuses it: {_refusal(error)}"
+        if self.text == "crash":
+            return f"{compiler.name} compiles it"
+        if self.text == "lost-wait" and not has_fences(text):
+            return "a barrier of the IR is not between a release and an acquire fence"
         try:
-            kernels = isa.parse(assembly, target).kernels.values()
-        except WavecastError:
-            return False
-        match = _COMPARISON.match(self.text) or _RELATIVE.match(self.text)
-        if match is not None:
-            figure, limit = _FIGURES[match["figure"]], int(match["limit"])
-            if self.compared:
-                return self._exceeds(text, compiler, target, max(map(figure, kernels), default=0))
-            return any(figure(kernel) > limit for kernel in kernels)
+            kernels = [*isa.parse(assembly, target).kernels.values()]
+        except WavecastError as error:
+            return f"the assembly of {compiler.name} cannot be read: {error.message}"
+        if not kernels:
+            return "it has no kernels"
+        if self._comparison is not None:
+            return self._why_not_more(text, compiler, target, kernels)
         prefix = _CONDITIONS[self.text]
-        return any(fault.startswith(prefix) for kernel in kernels for fault in faults(kernel))
+        seen = [fault for kernel in kernels for fault in faults(kernel)]
+        if any(fault.startswith(prefix) for fault in seen):
+            return ""
+        return f"checks of its code report {'; '.join(dict.fromkeys(seen)) or 'nothing'}"
 
-    def _exceeds(self, text: str, compiler: CodeGenerator, target: str, value: int) -> bool:
-        """Whether a figure is so much more than that of what it is compared with."""
-        match = _RELATIVE.match(self.text)
+    @property
+    def _comparison(self) -> re.Match[str] | None:
+        return _COMPARISON.match(self.text) or _RELATIVE.match(self.text)
+
+    def _why_not_more(
+        self, text: str, compiler: CodeGenerator, target: str, kernels: Sequence[Kernel]
+    ) -> str:
+        """Why a figure is not so much more than the limit, or than that of what it is compared
+        with; "" where it is."""
+        match = self._comparison
         assert match is not None
-        if self.attribute is not None:
-            text = with_attribute(text, *self.attribute)
-        try:
-            assembly = (self.other or compiler).assembly(text)
-            kernels = isa.parse(assembly, target).kernels.values()
-        except WavecastError:
-            return False
-        figure = _FIGURES[match["figure"]]
-        least = max(map(figure, kernels), default=0)
-        return value > least + int(match["limit"])
+        name, limit, least, of = match["figure"], int(match["limit"]), 0, ""
+        figure = _FIGURES[name]
+        if self.compared:
+            other = self.other or compiler
+            text = with_attribute(text, *self.attribute) if self.attribute is not None else text
+            try:
+                other_kernels = isa.parse(other.assembly(text), target).kernels.values()
+            except WavecastError as error:
+                return f"with {self.compared}, {other.name} refuses it: {_refusal(error)}"
+            least = max(map(figure, other_kernels), default=0)
+            of = f", with {self.compared} {least}"
+        value = max(map(figure, kernels))
+        return "" if value > least + limit else f"{name}: {value}{of}"
 
 
 def with_attribute(text: str, name: str, value: str) -> str:
@@ -148,6 +171,12 @@ def has_fences(text: str) -> bool:
         _RELEASE.match(lines[number - 1]) and _ACQUIRE.match(lines[number + 1])
         for number in barriers
     )
+
+
+def _refusal(error: WavecastError) -> str:
+    """What a compiler complains of: its first error, which warnings may come before."""
+    log = error.log if isinstance(error, CompileError) else ""
+    return next((match[1] for match in _ERROR.finditer(log)), error.message)
 
 
 def complaint(log: str) -> str:

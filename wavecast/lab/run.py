@@ -1,16 +1,18 @@
-"""A search of the alternatives of a script's kernels, or of a HIP file's."""
+"""A search of the alternatives of the kernels of a script, or of a file of code."""
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Final
 
 from msgspec import structs
 
 from wavecast import files
-from wavecast.compile import FileKind, kind_of, map_file
+from wavecast.compile import FileKind, hip, kind_of, map_file
 from wavecast.errors import InputError, UsageError
 from wavecast.json_objects import dumps
 from wavecast.lab.journal import LabResult
@@ -47,9 +49,10 @@ def tune(
     options: LabOptions,
     progress: Progress = lambda _: None,
 ) -> LabTuning:
-    """Search alternatives of every kernel that a script launches, or that a HIP file has.
+    """Search alternatives of every kernel that a script launches, or that a HIP file, assembly or a
+    code object has.
 
-    Raises UsageError for an NVIDIA GPU, for assembly and for HIP code whose launch is not stated,
+    Raises UsageError for an NVIDIA GPU and for code whose launch is not stated,
     InputError for a journal that an interrupted run left, NothingAnalysed where no kernel was
     searched, CaptureError, CompileError, MissingTool.
     """
@@ -75,32 +78,40 @@ def tune(
 
 
 def _check_source(path: Path) -> None:
-    """Raise UsageError for a file that no compiler makes decisions for."""
+    """Raise UsageError for a file without decisions that can be changed."""
     if path.suffix == ".py" or not path.is_file():
         return
     kind = kind_of(map_file(path), path)
-    if kind not in (FileKind.HIP, FileKind.CUDA):
-        raise UsageError(
-            f"{path.name} is {kind.value}: its compiler has decided, and there is no source to "
-            "compile otherwise",
-            hint="wavecast lab schedule searches its order, waits and no-ops",
-        )
+    if kind not in _KINDS:
+        raise UsageError(f"{path.name} is {kind.value}: only AMD code is searched")
+
+
+_KINDS: Final = (FileKind.HIP, FileKind.CUDA, FileKind.ASSEMBLY, FileKind.AMD_OBJECT)
+_NOT_IN_A_NAME: Final = re.compile(r"[^\w.-]")
 
 
 def save_settings(lab_entries: Sequence[LabEntry], path: Path) -> int:
-    """Write the best settings to a file that `wavecast.lab.load` reads, and changed LLVM IR next to
-    it; the number of settings. Raises InputError where a file cannot be written."""
+    """Write the best settings to a file that `wavecast.lab.load` reads, and next to it changed LLVM
+    IR, and changed assembly with its code object; the number of settings. Raises InputError where a
+    file cannot be written, CompileError where the assembler refuses the code."""
     saved: list[SavedSetting] = []
     try:
-        for setting, llir in settings_of(lab_entries):
-            ir = ""
-            if llir:
+        for setting, result in settings_of(lab_entries):
+            if result.llir:
                 file = path.with_name(f"{path.stem}.{setting.kernel}.{setting.target}.llir")
-                files.write_atomic(file, llir, durable=True)
-                ir = str(file)
-            saved.append(structs.replace(setting, ir=ir))
-        text = dumps(LabSettingsDocument(saved), indent=1) + "\n"
-        files.write_atomic(path, text, durable=True)
+                files.write_atomic(file, result.llir, durable=True)
+                setting = structs.replace(setting, ir=str(file))
+            if result.assembly:
+                name = f"{path.stem}.{setting.kernel}.{setting.device}"
+                text = path.with_name(_NOT_IN_A_NAME.sub("_", f"{name}.s"))
+                code = text.with_suffix(".co")
+                files.write_atomic(text, result.assembly, durable=True)
+                binary = hip.assemble_program(result.assembly, setting.target)
+                files.write_atomic(code, binary, durable=True)
+                setting = structs.replace(setting, assembly=str(text), code=str(code))
+            saved.append(setting)
+        document = dumps(LabSettingsDocument(saved), indent=1) + "\n"
+        files.write_atomic(path, document, durable=True)
     except OSError as error:
         raise InputError(f"cannot write {path}: {error.strerror}") from None
     return len(saved)

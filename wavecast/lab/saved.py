@@ -28,6 +28,10 @@ class SavedSetting(JsonObject):
     seconds: NonNegative
     seconds_before: NonNegative
     words: Annotated[Sequence[str], doc("options of the compiler of a HIP file")] = ()
+    assembly: Annotated[
+        str, doc("file with the new code of assembly or of a code object, empty for none")
+    ] = ""
+    code: Annotated[str, doc("file with the code object of that assembly, empty for none")] = ""
 
     @contextlib.contextmanager
     def compiling(self) -> Iterator[dict[str, Any]]:

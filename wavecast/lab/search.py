@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from wavecast.lab.axes import applicable
+from wavecast.lab.axes import MACHINE_CODE, applicable
 from wavecast.lab.evaluation import LabEvaluator, LabSubject, LabTask
 from wavecast.lab.journal import LabResult
 from wavecast.lab.setting import Setting
@@ -93,14 +93,15 @@ class LabSearch:
 
     def _verify(self, pool: Pool[LabTask, tuple[LabResult, ...]]) -> list[Setting]:
         """Execute the fastest settings next to the original, then sample the best that agree, which
-        are returned."""
+        are returned; of machine code, which has few, all that agree."""
         settings = {s: None for device in self._devices for s in self._worth(device)}
         tasks = [LabTask(setting, "verified", verify=True) for setting in settings]
         self._evaluate(pool, tasks)
         agree: dict[Setting, None] = {}
         for device in self._devices:
             good = [s for s in self._worth(device) if self.agrees(s)]
-            agree |= dict.fromkeys(good[:2])
+            few = self.subject.launch.code.origin in MACHINE_CODE
+            agree |= dict.fromkeys(good if few else good[:2])
         if agree:
             tasks = [LabTask(s, "executed", sample=True) for s in (Setting(), *agree)]
             self._evaluate(pool, tasks)

@@ -46,8 +46,8 @@ class Setting:
         return any(axes()[name].rounding for name, _ in self.items)
 
     def options(self, code: CodeObject) -> dict[str, Any]:
-        """Triton's options of a launch of the kernel that the setting changes; none of HIP's."""
-        if code.origin == "hip":
+        """Triton's options of a launch of the kernel that the setting changes; none of others."""
+        if code.origin != "triton":
             return {}
         options = dict(self._of(AxisKind.OPTION))
         attributes = dict(self._of(AxisKind.ATTRIBUTE))

@@ -31,6 +31,13 @@ class LabRow:
         return figures.seconds if figures is not None else None
 
     @property
+    def interval(self) -> tuple[float | None, float | None]:
+        """The 80 % interval of the time that counts: by the sample, else by the code."""
+        timed = self.executed if self.executed is not None else self.result
+        figures = timed.figures
+        return (figures.low, figures.high) if figures is not None else (None, None)
+
+    @property
     def status(self) -> str:
         """`same`, `differs: …`, `faulty: …`, `refused: …`, or "" where it was not executed."""
         if self.result.figures is None:
@@ -124,8 +131,8 @@ def _order(row: LabRow) -> tuple[bool, float, int]:
     return seconds is None, seconds or 0.0, len(row.result.setting.items)
 
 
-def settings_of(lab_entries: Sequence[LabEntry]) -> Iterator[tuple[SavedSetting, str]]:
-    """The best setting of every entry that has one, and its LLVM IR ("" for none)."""
+def settings_of(lab_entries: Sequence[LabEntry]) -> Iterator[tuple[SavedSetting, LabResult]]:
+    """The best setting of every entry that has one, and its result."""
     for entry in lab_entries:
         best = entry.best
         if best is None:
@@ -149,7 +156,7 @@ def settings_of(lab_entries: Sequence[LabEntry]) -> Iterator[tuple[SavedSetting,
                 seconds=after,
                 seconds_before=before,
             ),
-            best.result.llir,
+            best.result,
         )
 
 

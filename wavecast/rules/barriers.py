@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from wavecast.isa.opcode import Role
 from wavecast.isa.program import Loop
-from wavecast.isa.waits import awaits
+from wavecast.isa.waits import awaits, is_named
 from wavecast.rules.changes import simulated_fix, without, without_barriers
 from wavecast.rules.finding import Finding, Rule, RuleInput
 from wavecast.rules.fix import Fix
@@ -41,8 +41,7 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
             severity="note",
             message=f"{count(len(barriers), 'barrier')} for {len(body)} instructions in the loop"
             + at_line(loop.location),
-            evidence=f"barriers at {lines(where)}; the "
-            f"{subject.analysis.occupancy.waves_per_workgroup} waves of a workgroup meet at each, "
+            evidence=f"barriers at {lines(where)}; {_members(subject, barriers)} meet at each, "
             "and wait for the slowest and for its memory",
             advice=_advice(barriers),
             location=next((location for location in where if location), loop.location),
@@ -50,6 +49,16 @@ def _check(subject: RuleInput) -> Iterator[Finding]:
             instruction=barriers[0],
             fixes=(_fix(barriers, [item.index for item in body]),),
         )
+
+
+def _members(subject: RuleInput, barriers: list[int]) -> str:
+    """Which waves meet at barriers of a loop."""
+    instructions = subject.program.instructions
+    of_all = f"the {subject.analysis.occupancy.waves_per_workgroup} waves of a workgroup"
+    named = [is_named(instructions[index]) for index in barriers]
+    if all(named):
+        return "the waves that have joined a named barrier"
+    return f"{of_all}, or those that have joined a named one," if any(named) else of_all
 
 
 def _advice(barriers: list[int]) -> str:

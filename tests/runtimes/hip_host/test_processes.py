@@ -56,9 +56,15 @@ def test_a_fork_after_the_first_call_is_refused(
     assert "a fork of a process that has used HIP cannot use it" in err
 
 
-@pytest.mark.parametrize("option", ["predict", "check"])
-def test_one_process_at_a_time_is_checked(program: Path, option: str) -> None:
-    message = "more of its processes use HIP at once than can: 8, and one with --check"
+@pytest.mark.parametrize(
+    ("option", "why"),
+    [
+        ("predict", "--predict and --trace follow one; the program was stopped"),
+        ("check", "--check follows one: what orders their accesses .* is not seen"),
+    ],
+)
+def test_one_process_at_a_time_is_checked(program: Path, option: str, why: str) -> None:
+    message = f"several of its processes use HIP at once, and {why}"
     with pytest.raises(Unsupported, match=message) as error:
         wavecast.run(program, "exchange", gpus=4, threads=1, **{option: True})
     assert error.value.exit_code == 2

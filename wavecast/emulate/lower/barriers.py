@@ -30,7 +30,7 @@ def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
         named_barriers.lower(emitter, instruction)
         return
     if not arrives(opcode) and not awaits(opcode):
-        raise Unsupported("this barrier")
+        raise Unsupported("leaving a barrier, and asking for its state, are not supported")
     if is_of_cluster(instruction):
         _lower_cluster(emitter, instruction)
         return

@@ -19,6 +19,7 @@ from wavecast.emulate.values import I32, I64, context_word, element, load
 from wavecast.isa.instruction import Instruction, OperandClass
 from wavecast.isa.targets import isa_target
 from wavecast.isa.waits import awaits
+from wavecast.wording import count
 
 _ARRIVAL = 1 << 16
 _OPENING = 1 << 32
@@ -34,7 +35,9 @@ def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
         raise Unsupported(f"named barriers of {target}")
     if awaits(instruction.opcode):
         _wait(emitter, instruction)
-    elif name == "s_barrier_init":
+        return
+    _check_number(emitter, instruction)
+    if name == "s_barrier_init":
         _clear_of_other_workgroup(emitter)
         barrier = _barrier(emitter, number_of(emitter, instruction))
         openings = emitter.builder.and_(load(emitter.builder, barrier, I64, 8), I64(-_OPENING))
@@ -44,7 +47,7 @@ def lower(emitter: WaveEmitter, instruction: Instruction) -> None:
         _clear_of_other_workgroup(emitter)
         number = number_of(emitter, instruction)
         emitter.builder.store(number, element(emitter.builder, emitter.state, state.JOINED, I32))
-        _remember_openings(emitter, number)
+        _remember_openings(emitter, number, state.NAMED_PASSED, state.JOINED_AT)
     elif name == "s_barrier_signal":
         _clear_of_other_workgroup(emitter)
         _signal(emitter, instruction)
@@ -58,8 +61,23 @@ def number_of(emitter: WaveEmitter, instruction: Instruction) -> Any:
     if operand.kind is not OperandClass.CONSTANT or operand.value is None:
         return emitter.builder.and_(emitter.special("m0", 32), I32(0x3F))
     if not 1 <= operand.value <= state.NAMED_BARRIERS:
-        raise Unsupported(f"barrier {operand.text}")
+        raise Unsupported(
+            f"the named barrier {operand.text}: a workgroup has {state.NAMED_BARRIERS}, from 1 on"
+        )
     return I32(operand.value)
+
+
+def _check_number(emitter: WaveEmitter, instruction: Instruction) -> None:
+    """Stop where M0 has a number that no barrier has."""
+    builder, number = emitter.builder, number_of(emitter, instruction)
+    if instruction.operands[0].kind is OperandClass.CONSTANT:
+        return
+    before_first = builder.sub(number, I32(1))
+    wrong = builder.icmp_unsigned(">=", before_first, I32(state.NAMED_BARRIERS))
+    with builder.if_then(wrong, likely=False):
+        word = element(builder, emitter.context, state.FAULT_ADDRESS, I64)
+        builder.store(builder.zext(number, I64), word, align=8)
+        emitter.stop(state.BAD_NAMED_BARRIER, instruction.index)
 
 
 def _members(emitter: WaveEmitter) -> Any:
@@ -69,7 +87,7 @@ def _members(emitter: WaveEmitter) -> Any:
 
 
 def index_of(emitter: WaveEmitter, number: Any) -> Any:
-    """Where a barrier is among all (i32): 0 for numbers that no barrier has."""
+    """Where a barrier is among all (i32), 0 for numbers that no barrier has: there waves stop."""
     exists = emitter.builder.icmp_unsigned("<=", number, I32(state.NAMED_BARRIERS))
     return emitter.builder.select(exists, number, I32(0))
 
@@ -82,7 +100,7 @@ def arrivals_of(emitter: WaveEmitter, number: Any) -> Any:
 
 
 def _barrier(emitter: WaveEmitter, number: Any) -> Any:
-    """A pointer to the word of a barrier; numbers that no barrier has share the first word."""
+    """A pointer to the word of a barrier; of 0, no barrier, to the first word."""
     builder = emitter.builder
     index = builder.add(index_of(emitter, number), I32(state.NAMED))
     return element(builder, emitter.context, builder.zext(index, I64), I64)
@@ -105,9 +123,11 @@ def _openings(emitter: WaveEmitter, number: Any) -> Any:
     return builder.trunc(builder.lshr(word, I64(32)), I32)
 
 
-def _remember_openings(emitter: WaveEmitter, number: Any) -> None:
-    word = element(emitter.builder, emitter.state, state.NAMED_PASSED, I32)
-    emitter.builder.store(_openings(emitter, number), word)
+def _remember_openings(emitter: WaveEmitter, number: Any, *words: int) -> None:
+    """Write how often a barrier has opened to words of the wave."""
+    openings = _openings(emitter, number)
+    for word in words:
+        emitter.builder.store(openings, element(emitter.builder, emitter.state, word, I32))
 
 
 def _signal(emitter: WaveEmitter, instruction: Instruction) -> None:
@@ -146,7 +166,21 @@ def _wait(emitter: WaveEmitter, instruction: Instruction) -> None:
     emitter.resume_at(look)
     emitter.stop(state.PAUSED, instruction.index)
     builder.position_at_end(over)
-    _remember_openings(emitter, joined)
+    _remember_openings(emitter, joined, state.NAMED_PASSED)
 
 
-__all__ = ["arrivals_of", "index_of", "lower", "number_of"]
+def describe_wait(context: Any, wave: Any) -> str:
+    """What a wave that waits waits for, by the words of its context, u64[:], and its own, u32[:]."""
+    number = int(wave[state.JOINED])
+    if not number:
+        return "but has joined no barrier"
+    word = int(context[state.NAMED + number])
+    members, arrivals, openings = word & _FIELD, word >> 16 & _FIELD, word >> 32
+    text = f"for barrier {number}, which {arrivals} of {count(members, 'wave')} have signalled"
+    passed, joined = int(wave[state.NAMED_PASSED]), int(wave[state.JOINED_AT])
+    if openings and passed == joined == openings & 0xFFFFFFFF:
+        return f"{text} since it opened, before it was joined"
+    return f"{text} since it opened last" if openings else text
+
+
+__all__ = ["arrivals_of", "describe_wait", "index_of", "lower", "number_of"]

@@ -19,6 +19,7 @@ SIGNALLED_OWN: Final = 2  # 1 between this wave's signal at a split barrier and 
 CLUSTER_PASSED: Final = 3  # barriers of the cluster that this wave has passed
 JOINED: Final = 4  # the named barrier that this wave has joined, 0 for none
 NAMED_PASSED: Final = 5  # how often that had opened when this wave joined or passed it
+JOINED_AT: Final = 8  # how often that had opened when this wave joined it
 FIRST_EXEC: Final = 6  # EXEC the wave started with, low and high half (check mode)
 SCALARS: Final = 16
 VECTORS: Final = 256
@@ -35,6 +36,7 @@ BAD_JUMP: Final = 7
 BAD_REGISTER: Final = 8
 BAD_BARRIER: Final = 9
 BAD_TENSOR: Final = 10
+BAD_NAMED_BARRIER: Final = 11
 PAUSED: Final = 6  # at a loop header: the slice is used up
 
 SHARED_APERTURE: Final = 0x0100_0000
@@ -61,7 +63,7 @@ CLUSTER_SIZE: Final = 15  # workgroups of a cluster
 MODE: Final = 16  # first word that belongs to the mode of execution: checks, or another
 TRACE: Final = 48  # first word that belongs to a trace, which may run with checks
 NAMED_OWNER: Final = 64  # workgroup + 1 whose named barriers the words after this one are
-NAMED: Final = 65  # a word of numbers that no barrier has, then the named barriers
+NAMED: Final = 65  # a word of no barrier, then the named barriers
 NAMED_BARRIERS: Final = 16
 CONTEXT_WORDS: Final = NAMED + NAMED_BARRIERS + 1
 

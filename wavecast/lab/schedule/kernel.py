@@ -26,7 +26,7 @@ from wavecast.lab.schedule.arranging import BlockArranger
 from wavecast.lab.schedule.asking import AskedOrder, FoundBlock, ask
 from wavecast.lab.schedule.dependences import graph_of
 from wavecast.lab.schedule.hints import has_flag
-from wavecast.lab.schedule.layout import Layout
+from wavecast.lab.schedule.layout import Item, Layout
 from wavecast.lab.schedule.repair import insert_waits
 from wavecast.lab.schedule.search import WORK, LoopOrder, LoopSearch
 from wavecast.lab.schedule.steady import LoopPath, SteadyLoop, paths
@@ -126,16 +126,11 @@ def schedule(
     """
     read = read_launch(launch, device)
     assert isinstance(read.kernel, Kernel)
-    _refuse_unknown_hazards(read.kernel)
+    refuse_unknown_hazards(read.kernel)
     profile, figures = _profile(read, ranges, device)
     loop_orders = _search_loops(profile, device, seed, work)
     loops = tuple(_loop(profile.program, path, order) for path, order in loop_orders)
-    new_blocks = {
-        block: items
-        for _, order in loop_orders
-        if order.after < order.before
-        for block, items in order.blocks.items()
-    }
+    new_blocks = _faster_blocks(loop_orders)
     if not new_blocks:
         return KernelSchedule(loops, figures)
     layout = Layout.of(profile.program)
@@ -157,7 +152,32 @@ def schedule(
     )
 
 
-def _refuse_unknown_hazards(kernel: Kernel) -> None:
+def faster_orders(
+    launch: Launch,
+    ranges: Sequence[AddressRange],
+    device: Device,
+    *,
+    seed: int = 0,
+    work: int = WORK,
+) -> dict[int, tuple[Item, ...]]:
+    """The blocks of the innermost loops of a launch's kernel whose best order is faster, in that
+    order. Raises as `schedule`."""
+    profile, _ = _profile(read_launch(launch, device), ranges, device)
+    return _faster_blocks(_search_loops(profile, device, seed, work))
+
+
+def _faster_blocks(
+    loop_orders: Sequence[tuple[LoopPath, LoopOrder]],
+) -> dict[int, tuple[Item, ...]]:
+    return {
+        block: items
+        for _, order in loop_orders
+        if order.after < order.before
+        for block, items in order.blocks.items()
+    }
+
+
+def refuse_unknown_hazards(kernel: Kernel) -> None:
     """Raise MissingFact where the hazards of the code are not known."""
     target = isa_target(kernel.program.target)
     hazards = capabilities(target).hazards
@@ -281,4 +301,11 @@ def _assemble(code: CodeObject, text: str, device: Device) -> CodeObject:
     return with_machine_code(code, text, hip.assemble_program(text, code.target))
 
 
-__all__ = ["KernelSchedule", "LoopSchedule", "rearrange", "schedule"]
+__all__ = [
+    "KernelSchedule",
+    "LoopSchedule",
+    "faster_orders",
+    "rearrange",
+    "refuse_unknown_hazards",
+    "schedule",
+]

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from wavecast.report.explain import accesses, source, summary, words
 from wavecast.report.kit import units
+from wavecast.report.kit.fitting import FittingTable
 from wavecast.report.kit.terminal import heading, safe
 
 if TYPE_CHECKING:
@@ -92,9 +93,9 @@ def _pipe_bars(loop: LoopAnalysis, most: float, width: int, say: words.Words) ->
 
 
 def plain_table(*columns: tuple[str, bool]) -> Table:
-    """A table with a line under its head; columns by title and whether they are right-aligned. In a
-    narrow terminal the others become narrower before numbers under one word do."""
-    table = Table(
+    """A table with a line under its head that fits narrow terminals; columns by title and whether
+    they are right-aligned."""
+    table = FittingTable(
         box=box.SIMPLE_HEAD,
         header_style="dim",
         pad_edge=False,
@@ -102,9 +103,7 @@ def plain_table(*columns: tuple[str, bool]) -> Table:
         collapse_padding=True,
     )
     for title, right in columns:
-        one_word = right and " " not in title
-        justify = "right" if right else "left"
-        table.add_column(title, justify=justify, overflow="fold", no_wrap=one_word)
+        table.add_column(title, justify="right" if right else "left", overflow="fold")
     return table
 
 

@@ -102,9 +102,9 @@ def _entry(entry: LabEntry, top: int) -> Iterator[RenderableType]:
 
 def _table(entry: LabEntry, top: int) -> RenderableType:
     table = plain_table(
-        ("saved", True), ("by code", True), ("by sample", True), ("VGPRs", True), ("AGPRs", True),
-        ("spills", True), ("waves/SIMD", True), ("waits", True), ("results", False),
-        ("setting", False),
+        ("saved", True), ("by code", True), ("by sample", True), ("80% interval", True),
+        ("VGPRs", True), ("AGPRs", True), ("spills", True), ("waves/SIMD", True),
+        ("waits", True), ("results", False), ("setting", False),
     )  # fmt: skip
     top_rows = _distinct(entry)[:top]
     executed = [row for row in entry.rows if row.verified is not None and row not in top_rows]
@@ -119,6 +119,7 @@ def _table(entry: LabEntry, top: int) -> RenderableType:
             percent(saved),
             units.seconds(row.seconds),
             units.seconds(row.sampled),
+            _interval(row),
             units.count(figures.vgprs),
             units.count(figures.agprs),
             units.count(figures.spills),
@@ -129,6 +130,11 @@ def _table(entry: LabEntry, top: int) -> RenderableType:
             style=style,
         )
     return table
+
+
+def _interval(row: LabRow) -> str:
+    low, high = row.interval
+    return f"{units.seconds(low)} – {units.seconds(high)}" if low is not None else ""
 
 
 _WRONG = ("differs", "faulty")

@@ -79,7 +79,7 @@ def render(
 
 
 def _ranking(ranks: Sequence[CompilerRank]) -> RenderableType:
-    table = plain_table(*((head, number > 1) for number, head in enumerate(_RANKING)))
+    table = plain_table(*((head, head not in _RANKING_TEXTS) for head in _RANKING))
     for each in ranks:
         table.add_row(*(safe(cell) for cell in _rank_cells(each)))
     return table
@@ -89,6 +89,8 @@ _RANKING: Final = (
     *("target", "code generator", "time", "kernels", "refused", "faster", "slower"),
     *("best", "worst", "instructions", "spills", "faults"),
 )
+
+_RANKING_TEXTS: Final = ("target", "code generator", "best", "worst")
 
 
 def _rank_cells(each: CompilerRank) -> list[str]:

@@ -109,7 +109,8 @@ def _kernels(run: ScheduleRun) -> RenderableType:
 def _asked(run: ScheduleRun) -> RenderableType:
     table = plain_table(
         ("kernel", False), ("device", False), ("before", True), ("order", True),
-        ("compiler", True), ("reached", True), ("groups", True), ("variants", True), ("", False),
+        ("compiler", True), ("reached", True), ("groups", True), ("variants", True),
+        ("with", False),
     )  # fmt: skip
     names = names_of(run)
     for problem, schedule in run.results:
@@ -124,7 +125,7 @@ def _asked(run: ScheduleRun) -> RenderableType:
                 f"{asked.reached:.0%}",
                 units.count(asked.groups),
                 units.count(asked.variants),
-                safe(asked.why_not),
+                safe("; ".join(filter(None, (asked.options, asked.why_not)))),
             )
     return table
 

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 
 from wavecast import json_objects
@@ -17,6 +16,7 @@ from wavecast.documents.collectives import (
     PhaseJson,
     ScheduleJson,
 )
+from wavecast.report.explain.terminal_tables import plain_table
 from wavecast.report.kit import units
 from wavecast.version import __version__
 
@@ -44,9 +44,10 @@ def render(answers: Sequence[CollectiveAnswer], console: Console, *, full: bool 
                 f"  uplinks oversubscribed {cluster.oversubscription:g}:1, "
                 f"{cluster.leaf} nodes per leaf switch"
             )
-        table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-        for head in ("schedule", "protocol", "pieces", "time", "80% interval", "bound by"):
-            table.add_column(head, justify="left" if head == "schedule" else "right")
+        table = plain_table(
+            ("schedule", False), ("protocol", True), ("pieces", True), ("time", True),
+            ("80% interval", True), ("bound by", True),
+        )  # fmt: skip
         times = answer.found if full else answer.found[:_SHOWN]
         for time in times:
             table.add_row(*_row(time, answer, time.schedule.name))

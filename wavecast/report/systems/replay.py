@@ -13,6 +13,7 @@ from rich.text import Text
 
 from wavecast import json_objects
 from wavecast.documents.chakra import ChakraDocument, ReplayJson
+from wavecast.report.explain.terminal_tables import plain_table
 from wavecast.report.kit import units
 from wavecast.systems.chakra.plan import SOURCES
 from wavecast.version import __version__
@@ -70,6 +71,11 @@ def _lines(answer: ReplayAnswer) -> list[str]:
         "times of nodes: "
         + ", ".join(f"{count:,} {SOURCES[name]}" for name, count in answer.sources.items()),
     ]
+    if answer.slowed:
+        lines.append(
+            f"{answer.slowed:,} collectives and messages share links at the same time, and take "
+            f"{units.seconds(answer.slowed_by)} longer than alone"
+        )
     if answer.unresolved:
         lines.append(
             f"{answer.unresolved:,} control dependencies are on nodes that the traces do not have"
@@ -118,11 +124,7 @@ def _collective_table(collectives: Sequence[UsedCollective]) -> Table:
 
 
 def _table(heads: Sequence[str]) -> Table:
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
-    for head in heads:
-        is_text = head in ("rank", "collective", "algorithm")
-        table.add_column(head, justify="left" if is_text else "right", no_wrap=head != "algorithm")
-    return table
+    return plain_table(*((head, head not in ("rank", "collective", "algorithm")) for head in heads))
 
 
 __all__ = ["document", "render"]

@@ -84,11 +84,21 @@ class ProgramRun:
             hip.close()
             arena.close()
         if hip.refused:
-            raise Unsupported(
-                f"{command[0]}: more of its processes use HIP at once than can: {PROCESSES}, and "
-                "one with --check, --predict or --trace; the program was stopped"
-            )
+            raise Unsupported(f"{command[0]}: {self._why_one_process}; the program was stopped")
         return ProgramExit(status, tuple(hip.kernels.values()), hip.connected)
+
+    @property
+    def _why_one_process(self) -> str:
+        """Why no more processes of a program may use HIP at once."""
+        if self.several:
+            return f"more than {PROCESSES} of its processes use HIP at once"
+        if self.checking is not None:
+            return (
+                "several of its processes use HIP at once, and --check follows one: what orders "
+                "their accesses (pipes, sockets, shared memory) is not seen. Check one process "
+                "with all GPUs (--gpus N), or run without --check"
+            )
+        return "several of its processes use HIP at once, and --predict and --trace follow one"
 
     @property
     def several(self) -> bool:

@@ -3,7 +3,7 @@ simulated schedule, or as recorded."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from wavecast.arch import Device
@@ -27,7 +27,8 @@ METHODS: Final = {
 @dataclass(frozen=True, slots=True)
 class CollectiveUse:
     """A collective or message of `bytes` among `gpus` GPUs of `nodes` nodes: seconds, the 80 %
-    interval, its algorithm, and by which of `METHODS` the time is."""
+    interval, its algorithm, and by which of `METHODS` the time is. Alone it keeps the links of a
+    node busy for `links` seconds, those between nodes for `network`."""
 
     function: str
     bytes: int
@@ -38,6 +39,8 @@ class CollectiveUse:
     high: float
     algorithm: str
     method: str
+    links: float = 0.0
+    network: float = 0.0
 
 
 class PricedCollectives:
@@ -60,14 +63,16 @@ class PricedCollectives:
     ) -> CollectiveUse:
         """`function` of `size` bytes as `Collective` counts them, called `name` in results."""
         name = name or function
-        if recorded > 0 and (self.method == AS_RECORDED or group.ranks == 1):
-            return self._recorded(name, size, group, recorded)
         if group.ranks == 1:
-            return self._recorded(name, size, group, 0.0)
+            return self._recorded(name, size, group, max(0.0, recorded))
         key = (function, size, group, topk, library, name)
         if key not in self._uses:
             self._uses[key] = self._predicted(function, size, group, topk, library, name)
-        return self._uses[key]
+        use = self._uses[key]
+        if recorded > 0 and self.method == AS_RECORDED:
+            loads = {"links": use.links, "network": use.network}
+            return replace(self._recorded(name, size, group, recorded), **loads)
+        return use
 
     def message(self, size: int, group: GpuGroup) -> CollectiveUse:
         """From one GPU to another."""
@@ -81,9 +86,8 @@ class PricedCollectives:
     def _predicted(
         self, function: str, size: int, group: GpuGroup, topk: int, library: str, name: str
     ) -> CollectiveUse:
-        formula = Collective(
-            function, size, group.ranks, group=group, topk=topk, library=library
-        ).predict(self.device)
+        problem = Collective(function, size, group.ranks, group=group, topk=topk, library=library)
+        formula = problem.predict(self.device)
         scale, algorithm, method = 1.0, str(formula.assumed["algorithm"]), LIBRARY
         scheduled = topk or function in (*FUNCTIONS, ALL_TO_ALL)
         if self.method == SCHEDULES and scheduled:
@@ -99,6 +103,7 @@ class PricedCollectives:
             formula.high * scale,
             algorithm,
             method,
+            **problem.transfers(self.device),
         )
 
 

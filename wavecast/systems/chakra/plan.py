@@ -60,6 +60,7 @@ _PRICED_AS: Final = {
 }
 """Collectives whose messages load the links as another one's do."""
 _BARRIER: Final = 4
+_DIMENSIONS: Final = ("GPUs of a node", "nodes")
 _UNEVEN: Final = ("all_to_all", "broadcast", "gather", "scatter", "barrier")
 """Collectives of which ranks may state different sizes; the largest counts."""
 EXCHANGES: Final = ("dispatch", "combine")
@@ -218,7 +219,8 @@ class _Planner:
             self._alone(rank, node, planned, f"{where}: its partner and its duration are missing")
             return
         if size is None or size < 0:
-            raise InputError(f"{where}: no comm_size")
+            what = "no comm_size" if size is None else f"comm_size is {size}, not a number of bytes"
+            raise InputError(f"{where}: {what}")
         if own is not None and own != rank:
             raise InputError(f"{where}: it is of rank {own}")
         if not 0 <= other < len(self.trace.ranks) or other == rank:
@@ -243,22 +245,38 @@ class _Planner:
             raise InputError(f"{where}: comm_type {number} is none of {known}")
         if size is None and _NAMES[number] != "barrier":
             raise InputError(f"{where}: no comm_size")
+        if size is not None and size < 0:
+            raise InputError(f"{where}: comm_size is {size}, not a number of bytes")
+        members = self.trace.members(rank, str(node.about.get("pg_name", "")))
         dims = node.about.get("involved_dim")
         if isinstance(dims, list) and not all(dims):
-            raise InputError(
-                f"{where}: a collective over some dimensions (involved_dim) of a network"
-            )
-        members = self.trace.members(rank, str(node.about.get("pg_name", "")))
+            members = self._along(rank, members, dims, where)
         function, topk, library = _NAMES[number], 0, ""
         if self.trace.ranks[rank].by_wavecast:
             library = str(node.about.get("library", ""))
             topk = node.number("topk") or 0
             if topk and node.about.get("function") in EXCHANGES:
                 function = str(node.about["function"])
-        call = _Call(
-            at, node.name, function, max(size or 0, 0), topk, library, self._recorded(rank, node)
-        )
+        call = _Call(at, node.name, function, size or 0, topk, library, self._recorded(rank, node))
         self.calls.setdefault(members, defaultdict(list))[rank].append(call)
+
+    def _along(
+        self, rank: int, members: tuple[int, ...], dims: list[bool], where: str
+    ) -> tuple[int, ...]:
+        """The ranks of a group along the dimensions of the network that are true: the GPUs of a
+        node, then the nodes."""
+        if len(dims) != len(_DIMENSIONS) or not any(dims):
+            raise InputError(
+                f"{where}: involved_dim {[int(dim) for dim in dims]}; a system has two dimensions, "
+                "GPUs of a node and nodes, of which one or both are involved"
+            )
+        position = divmod(rank, self.system.node_gpus)
+        fixed = 0 if dims[0] else 1
+        return tuple(
+            other
+            for other in members
+            if divmod(other, self.system.node_gpus)[fixed] == position[fixed]
+        )
 
     def _match_collectives(
         self, members: tuple[int, ...], calls: Mapping[int, list[_Call]]

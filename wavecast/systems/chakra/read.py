@@ -56,6 +56,8 @@ def read(
             nodes += len(ranks[-1].nodes)
             if nodes > MOST_NODES:
                 raise InputError(f"{path}: more than {MOST_NODES:,} nodes", hint="name one run")
+        if not any(rank.nodes for rank in ranks):
+            raise InputError(f"{files[0]}: a trace without nodes")
         folder = files[0].parent
         stated = comm_groups or _first(
             (*(folder / one for one in _GROUPS), folder / f"{name}.json")

@@ -3,13 +3,14 @@
 A rank has threads of the host, and streams where its nodes state them; else one for compute and one
 for collectives and messages it sends. What could start first does, then the first of the file. A
 collective begins when all its ranks have come to it and are free for it. A message is sent without
-waiting for its receiver, whose node ends when it has arrived.
+waiting for its receiver, whose node ends when it has arrived. What shares links at the same time is
+slower (`sharing`).
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from typing import Annotated, Final
@@ -27,7 +28,11 @@ from wavecast.systems.chakra.plan import (
     RunPlan,
     plan,
 )
+from wavecast.systems.chakra.sharing import SharedLinks
 from wavecast.systems.chakra.trace import ExecutionTrace
+
+_CERTAIN: Final = -1
+"""Of an end that does not change."""
 
 Spans = list[tuple[float, float]]
 _RESOURCES: Final[tuple[str, ...]] = (COMPUTE, COMMUNICATION, HOST)
@@ -78,6 +83,10 @@ class ReplayAnswer:
     collectives: tuple[UsedCollective, ...]
     critical: dict[str, float]
     sources: dict[str, int]
+    slowed: int = 0
+    """Collectives and messages that shared links at the same time."""
+    slowed_by: float = 0.0
+    """Seconds that these took longer than alone, all together."""
 
     @property
     def exposed(self) -> float:
@@ -92,9 +101,9 @@ def replay(
     other, and as `plan`."""
     prices = PricedCollectives(system.device, method)
     planned = plan(trace, system, prices, times, dtype)
-    run = simulate_run(planned, [gang.seconds for gang in planned.gangs])
+    run = simulate_run(planned, [gang.seconds for gang in planned.gangs], system)
     ends = [
-        simulate_run(planned, seconds).seconds
+        simulate_run(planned, seconds, system).seconds
         for seconds in (
             [gang.use.low for gang in planned.gangs],
             [gang.use.high for gang in planned.gangs],
@@ -113,6 +122,8 @@ def replay(
         _used(planned),
         run.critical_path(),
         {name: planned.sources[name] for name in SOURCES if planned.sources[name]},
+        len(run.slowed),
+        run.slowed_by,
     )
 
 
@@ -145,6 +156,17 @@ class SimulatedRun:
         self.begins = [[-1.0] * size for size in sizes]
         self.ends = [[-1.0] * size for size in sizes]
         self.causes: list[list[Node | None]] = [[None] * size for size in sizes]
+        self.slowed: set[int] = set()
+
+    @property
+    def slowed_by(self) -> float:
+        """Seconds that what shared links took longer than alone."""
+        gangs = [self.planned.gangs[number] for number in sorted(self.slowed)]
+        nodes = [(gang.nodes[0], gang.seconds) for gang in gangs]
+        return sum(
+            self.ends[rank][index] - self.begins[rank][index] - seconds
+            for (rank, index), seconds in nodes
+        )
 
     @property
     def seconds(self) -> float:
@@ -204,10 +226,10 @@ def _length(spans: Spans) -> float:
     return total
 
 
-def simulate_run(planned: RunPlan, gang_seconds: list[float]) -> SimulatedRun:
+def simulate_run(planned: RunPlan, gang_seconds: list[float], system: System) -> SimulatedRun:
     """The run with these seconds of what ranks do together. Raises InputError for ranks that wait
     for each other."""
-    engine = _Engine(planned, gang_seconds)
+    engine = _Engine(planned, gang_seconds, system)
     engine.run()
     return engine.result
 
@@ -226,8 +248,9 @@ class _Resource:
 class _Engine:
     """The state of a run."""
 
-    def __init__(self, planned: RunPlan, gang_seconds: list[float]) -> None:
+    def __init__(self, planned: RunPlan, gang_seconds: list[float], system: System) -> None:
         self.planned, self.gang_seconds = planned, gang_seconds
+        self.links = SharedLinks(system)
         self.result = SimulatedRun(planned)
         self.successors: list[list[list[int]]] = []
         self.missing: list[list[int]] = []
@@ -240,8 +263,10 @@ class _Engine:
             self.missing.append([len(node.after) for node in rank.nodes])
         self.absent = [len(gang.nodes) for gang in planned.gangs]
         self.resources: dict[tuple[int, str], _Resource] = {}
-        self.events: list[tuple[float, int, int]] = []
-        """When nodes end: time, rank, index."""
+        self.events: list[tuple[float, int, int, int]] = []
+        """When nodes end: time, rank, index, and which end of what it does with others it is."""
+        self.planned_ends = [0] * len(planned.gangs)
+        """How many ends of a collective or message were planned; the last one counts."""
         self.touched: dict[tuple[int, str], None] = {}
 
     def run(self) -> None:
@@ -254,9 +279,12 @@ class _Engine:
         while self.events:
             time = self.events[0][0]
             while self.events and self.events[0][0] == time:
-                _, rank, index = heappop(self.events)
-                self._end(time, rank, index)
+                _, rank, index, planned_end = heappop(self.events)
+                gang = self.planned.nodes[rank][index].gang
+                if planned_end == _CERTAIN or planned_end == self.planned_ends[gang]:
+                    self._end(time, rank, index)
             self._start(time)
+        self.result.slowed = self.links.slowed
         self._refuse_deadlock()
 
     def _ready(self, time: float, rank: int, index: int, cause: Node | None) -> None:
@@ -265,7 +293,7 @@ class _Engine:
         self.result.causes[rank][index] = cause
         self.result.begins[rank][index] = time
         if planned.resource is None:
-            heappush(self.events, (time, rank, index))
+            heappush(self.events, (time, rank, index, _CERTAIN))
             return
         if planned.gang < 0:
             self._wait(planned.resource, time, rank, index)
@@ -282,7 +310,7 @@ class _Engine:
         elif (rank, index) == gang.nodes[0]:
             self._wait(planned.resource, time, rank, index)
         elif self.absent[planned.gang] < 0:  # it has arrived
-            heappush(self.events, (time, rank, index))
+            heappush(self.events, (time, rank, index, _CERTAIN))
 
     def _end(self, time: float, rank: int, index: int) -> None:
         planned = self.planned.nodes[rank][index]
@@ -291,6 +319,8 @@ class _Engine:
         if planned.gang >= 0:
             gang = self.planned.gangs[planned.gang]
             receives = gang.message and (rank, index) == gang.nodes[1]
+            if (rank, index) == gang.nodes[0]:
+                self._plan_ends(self.links.end(time, planned.gang))
             if gang.message and not receives:
                 self._arrive(time, planned.gang)
         if planned.resource is not None and not receives:
@@ -310,7 +340,7 @@ class _Engine:
             sent = self.result.begins[sender[0]][sender[1]]
             self.result.causes[rank][index] = sender
             self.result.begins[rank][index] = max(sent, self.result.begins[rank][index])
-            heappush(self.events, (time, rank, index))
+            heappush(self.events, (time, rank, index, _CERTAIN))
 
     def _start(self, time: float) -> None:
         """Start what can start on the resources that something happened to."""
@@ -324,10 +354,13 @@ class _Engine:
                     self._start_gang(time, gang[1])
                 elif node is not None:
                     _, index, rank = heappop(resource.waiting)
-                    number = self.planned.nodes[rank][index].gang
-                    seconds = self.planned.nodes[rank][index].seconds
-                    seconds = self.gang_seconds[number] if number >= 0 else seconds
-                    self._occupy(time, resource, (rank, index), seconds)
+                    planned = self.planned.nodes[rank][index]
+                    self._occupy(time, resource, (rank, index))
+                    if planned.gang >= 0:
+                        self._transfer(time, planned.gang)
+                    else:
+                        end = time + planned.seconds
+                        heappush(self.events, (end, rank, index, _CERTAIN))
                 else:
                     break
 
@@ -358,10 +391,28 @@ class _Engine:
             cause = self.result.causes[member[0]][member[1]]
             came = self.result.ends[cause[0]][cause[1]] if cause else 0.0
             resource = self._resource(self._key(member))
-            self._occupy(time, resource, member, self.gang_seconds[number])
+            self._occupy(time, resource, member)
             self.result.causes[member[0]][member[1]] = cause if came == time else blocker
+        self._transfer(time, number)
 
-    def _occupy(self, time: float, resource: _Resource, node: Node, seconds: float) -> None:
+    def _transfer(self, time: float, number: int) -> None:
+        """A collective or message begins to use its links."""
+        gang, seconds = self.planned.gangs[number], self.gang_seconds[number]
+        ranks = [rank for rank, _ in gang.nodes]
+        loads = gang.use.links, gang.use.network
+        self._plan_ends(
+            self.links.start(time, number, ranks, seconds, loads, is_message=gang.message)
+        )
+
+    def _plan_ends(self, ends: Mapping[int, float]) -> None:
+        """Collectives and messages end then, and not when it was planned before."""
+        for number, end in ends.items():
+            gang = self.planned.gangs[number]
+            self.planned_ends[number] += 1
+            for rank, index in gang.nodes[:1] if gang.message else gang.nodes:
+                heappush(self.events, (end, rank, index, self.planned_ends[number]))
+
+    def _occupy(self, time: float, resource: _Resource, node: Node) -> None:
         rank, index = node
         cause = self.result.causes[rank][index]
         came = self.result.ends[cause[0]][cause[1]] if cause else 0.0
@@ -369,7 +420,6 @@ class _Engine:
             self.result.causes[rank][index] = resource.last
         resource.busy = True
         self.result.begins[rank][index] = time
-        heappush(self.events, (time + seconds, rank, index))
 
     def _wait(self, key: tuple[int, str], time: float, rank: int, index: int) -> None:
         heappush(self._resource(key).waiting, (time, index, rank))

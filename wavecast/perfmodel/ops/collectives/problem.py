@@ -125,8 +125,12 @@ class Collective(Op):
     def work(self) -> Work:
         return Work({}, float(self.bytes), float(self.bytes), "none", "derived from the size")
 
-    def predict(self, device: Device) -> Prediction:
-        constants = known_of(device)
+    def transfers(self, device: Device) -> Mapping[str, float]:
+        """Seconds in which what its fastest algorithm sends keeps `links` and `network` busy."""
+        best, _ = self._fastest(device, known_of(device))
+        return {name: best.bounds.get(name, 0.0) for name in ("links", "network")}
+
+    def _fastest(self, device: Device, constants: Known) -> tuple[CollectiveTime, dict[str, float]]:
         where = self.group or one_node(device, self.gpus)
         if self.function in EXCHANGES:
             candidates = exchange_estimates(self.bytes, self.topk, where, constants, self.library)
@@ -135,7 +139,12 @@ class Collective(Op):
             candidates = estimates(
                 self.function, self.bytes, where, device, constants, self.library, channels
             )
-        best, times = _fastest(candidates, self._link_limits(constants))
+        return _fastest(candidates, self._link_limits(constants))
+
+    def predict(self, device: Device) -> Prediction:
+        constants = known_of(device)
+        where = self.group or one_node(device, self.gpus)
+        best, times = self._fastest(device, constants)
         seconds = sum(times.values())
         if self.timing == "launch":
             times["launch"] = constants["launch"]

@@ -9,7 +9,7 @@ from typing import ClassVar, Final, Self
 
 from wavecast.arch import Device
 from wavecast.arch.links import GpuGroup
-from wavecast.errors import UnknownName, Unpredictable, UsageError
+from wavecast.errors import UnknownName, UsageError
 from wavecast.perfmodel.bounds import Work
 from wavecast.perfmodel.intervals import with_interval
 from wavecast.perfmodel.ops.base import Op
@@ -130,7 +130,7 @@ class GemmCollective(Op):
 
     def predict(self, device: Device) -> Prediction:
         """The time of `kernels`, or of the faster; of separate ones where nothing fits the buffer
-        of a fused kernel. Raises MissingFact where links or rates are unknown, Unpredictable for a
+        of a fused kernel. Raises MissingFact where links or rates are unknown, UsageError for a
         fused kernel over nodes or with too small a buffer."""
         if self.kernels == "fused":
             return self._fused(device)
@@ -146,7 +146,7 @@ class GemmCollective(Op):
     def _fused(self, device: Device) -> Prediction:
         group = self.group or one_node(device, self.gpus)
         if group.nodes > 1:
-            raise Unpredictable(f"{self}: ranks of a fused kernel share the memory of one node")
+            raise UsageError(f"{self}: ranks of a fused kernel share the memory of one node")
         launches = list(self._launches(group, device))
         bounds = {
             "product": sum(parts.product + parts.reads for parts in launches),
@@ -230,7 +230,9 @@ class GemmCollective(Op):
     def _length(self, ranks: int, shots: int) -> int:
         length = self._fitting(ranks, shots)
         if not length:
-            raise Unpredictable(f"{self}: a buffer of {self.buffer} bytes is too small")
+            raise UsageError(
+                f"{self}: a buffer of {self.buffer:,} bytes is too small for the fused kernel"
+            )
         return length
 
     def _shots(self, group: GpuGroup, device: Device) -> int:
