@@ -230,9 +230,12 @@ EXPERTS: Final[dict[str, tuple[Callable[[torch.Tensor], Stored], dict[str, Any]]
 
 
 LINEAR: Final = {
-    name: (quantise, {**method, "modules_to_not_convert": ["lm_head"]})
+    name: (
+        quantise,
+        {**method, "modules_to_not_convert" if name.startswith("fp8") else "ignore": ["lm_head"]},
+    )
     for name, (quantise, method) in EXPERTS.items()
-    if name.startswith("fp8")
+    if name.startswith("fp8") or name in ("int8", "int4")
 }
 """The same for linear layers."""
 
