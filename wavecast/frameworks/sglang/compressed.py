@@ -182,7 +182,7 @@ class SglangCompressedConfig(CompressedTensorsConfig):
         return _left(super().get_moe_scheme(layer, layer_name))
 
     def _check_scheme_supported(self, min_capability: int, error: bool = True) -> bool:
-        """The library's kernels run on every GPU; SGLang would ask CUDA for that of its own."""
+        """The library's kernels run on every GPU; SGLang would ask CUDA what its kernels need."""
         return requested_gpu() != LOCAL or super()._check_scheme_supported(min_capability, error)
 
 
