@@ -11,10 +11,11 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 import wavecast  # noqa: E402
-from tests.targets import thorough_beyond  # noqa: E402
+from tests.targets import swept, thorough_beyond  # noqa: E402
 from wavecast import arch, ops  # noqa: E402
 from wavecast.compile.configuration import Configuration  # noqa: E402
 from wavecast.errors import ArgumentError  # noqa: E402
+from wavecast.frameworks.torch.verify import verify  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.decode.combine import reduce_parts  # noqa: E402
 from wavecast.launch.inputs import Make  # noqa: E402
@@ -231,3 +232,26 @@ def test_a_sink_of_minus_infinity_is_none() -> None:
         found = operator.call(**arguments)
     assert not without.isnan().any()
     torch.testing.assert_close(found, without)
+
+
+@pytest.mark.parametrize("target", swept(("gfx942", "gfx950", "gfx1100", "gfx1201")))
+@pytest.mark.parametrize("name", ["paged_attention", "paged_decode"])
+def test_wide_heads_have_their_values_divided_where_registers_are_few(
+    name: str, target: str
+) -> None:
+    """Gemma 4 has heads of 512: on RDNA two programs share them, each with all scores."""
+    operator = ops.operator(name)
+    sizes = next(one for one in operator.thorough if one.get("head") == 512)
+    verdict = verify(operator, sizes, target, check=True)
+    assert not verdict.problems
+    decision = next(one for one in verdict.decisions if one.spec.name == f"{name}_kernel")
+    assert decision.problem["pieces"] == (1 if target in ("gfx90a", "gfx942", "gfx950") else 2)
+    assert not decision.spills
+
+
+def test_heads_beyond_512_are_refused() -> None:
+    inputs = given("paged_decode")
+    wide = {"q": torch.zeros(3, 8, 513).bfloat16()}
+    wide |= {key: torch.zeros(9, 16, 2, 513).bfloat16() for key in ("key_cache", "value_cache")}
+    with wavecast.device("gfx942"), pytest.raises(ArgumentError, match="it takes up to 512"):
+        CASES["paged_decode"].call(**{**inputs, **wide})

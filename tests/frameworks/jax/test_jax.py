@@ -167,3 +167,47 @@ def test_bad_use() -> None:
         wj.nothing  # noqa: B018
     with emulated("gfx942"), pytest.raises(Exception, match="a call of another framework"):
         wj.softmax(x)
+
+
+def test_attention_has_the_layout_of_jax() -> None:
+    """One call: `jax.nn.dot_product_attention`, and the logarithms of its denominators, whose
+    gradients are JAX's too."""
+    keys = jax.random.split(jax.random.key(0), 3)
+    q = jax.random.normal(keys[0], (2, 19, 4, 32))
+    k, v = (jax.random.normal(key, (2, 19, 2, 32)) for key in keys[1:])
+
+    def expected(q: Any, k: Any, v: Any) -> tuple[Any, Any]:
+        groups = q.reshape(2, 19, 2, 2, 32)
+        scores = jnp.einsum("btngh,bsnh->bngts", groups, k) * 32**-0.5
+        seen = jnp.tril(jnp.ones((19, 19), bool))
+        lse = jax.nn.logsumexp(jnp.where(seen, scores, -jnp.inf), axis=-1)
+        return jax.nn.dot_product_attention(q, k, v, is_causal=True), lse.reshape(2, 4, 19)
+
+    def both(attend: Any) -> Any:
+        def total(*tensors: Any) -> Any:
+            out, lse = attend(*tensors)
+            return (out * jnp.arange(32)).sum() + (lse * jnp.arange(19)).sum()
+
+        return jax.grad(total, argnums=(0, 1, 2))(q, k, v)
+
+    with wj.device("gfx942"):
+
+        @jax.jit
+        def ours(q: Any, k: Any, v: Any) -> Any:
+            return wj.attention(q, k, v, causal=True)
+
+        results, gradients = ours(q, k, v), both(ours)
+    for found, wanted in zip(results, expected(q, k, v), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-5)
+    for found, wanted in zip(gradients, both(expected), strict=True):
+        np.testing.assert_allclose(found, wanted, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize(
+    "transform",
+    [lambda call, x: jax.jvp(call, (x,), (x,)), lambda call, x: jax.jacfwd(call)(x)],
+    ids=["jvp", "jacfwd"],
+)
+def test_forward_mode_is_refused_with_the_reason(transform: Any) -> None:
+    with pytest.raises(TypeError, match=r"forward-mode autodiff \(jvp\)"):
+        transform(wj.softmax, jnp.ones((3, 8)))

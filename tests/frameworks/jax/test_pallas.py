@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import subprocess
 import sys
 import textwrap
@@ -166,3 +167,19 @@ def test_a_script_is_run_and_explained(tmp_path: Path) -> None:
     assert all(one["predicted_seconds"] > 0 for one in kernel["entries"])
     assert "x_ref" in text
     assert '"line": 8' in text
+
+
+def test_the_page_has_the_lines_that_explain_prints(tmp_path: Path) -> None:
+    """Of the script of docs/jax.md: its lines of the kernel, whatever their times."""
+    page = (Path(__file__).parents[3] / "docs" / "jax.md").read_text(encoding="utf-8")
+    blocks = page.split("```")
+    script = next(one for one in blocks if "def scale_rows" in one).removeprefix("python\n")
+    shown = next(one for one in blocks if "source lines" in one)
+    (tmp_path / "scale.py").write_text(script)
+    command = [sys.executable, "-m", "wavecast", "explain", "scale.py", "--arch", "gfx942"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    table = done.stdout.partition("  source lines\n")[2].partition("\n\n")[0]
+    lines = re.compile(r"^ +(\d+) (\S.*?)  ", re.MULTILINE)
+    wanted = lines.findall(shown)
+    assert len(wanted) == 4
+    assert set(wanted) <= set(lines.findall(table))

@@ -90,6 +90,8 @@ def test_latent_attention(engine: Callable[..., Any]) -> None:
     assert [bool(one) for one in check(llm, reference, AGAIN)] == [True, True, False]
 
 
+INT8 = 8
+"""A step of int8 is 1/127 of the largest of a row, one of bfloat16 1/256 of the value."""
 FP8 = 16
 """A mantissa of three bits, which activations get, is off by 16 times what one of seven is."""
 
@@ -114,3 +116,32 @@ def test_experts_of_fp8(engine: Callable[..., Any], format: str) -> None:
     llm, reference = engine("qwen3_moe_128", experts=format)
     check(llm, reference, PROMPTS, FP8)
     assert served(llm) == DENSE | {"TopK moe_route", "FusedMoE moe_experts_fp8"}
+
+
+@pytest.mark.parametrize(
+    ("format", "operators", "times"),
+    [
+        ("int8", {"Linear quantise_int8_token", "Linear scaled_matmul"}, 2 * INT8),
+        ("int4", {"Linear matmul_w4a16"}, 1),
+    ],
+)
+def test_linear_layers_of_integers(
+    engine: Callable[..., Any], format: str, operators: set[str], times: float
+) -> None:
+    """Checkpoints of compressed-tensors: a scale per row, and per group of 32 inputs."""
+    llm, reference = engine("qwen3_128", linear=format)
+    check(llm, reference, PROMPTS, times)
+    assert served(llm) == DENSE - {"Linear matmul"} | operators | {"SiluAndMul silu_mul"}
+
+
+@pytest.mark.parametrize(
+    ("format", "operator", "times"),
+    [("int8", "moe_experts_int8", INT8), ("int4", "moe_experts_w4a16", 1)],
+)
+def test_experts_of_integers(
+    engine: Callable[..., Any], format: str, operator: str, times: float
+) -> None:
+    """Checkpoints of compressed-tensors whose other layers are not quantised."""
+    llm, reference = engine("qwen3_moe", experts=format)
+    check(llm, reference, PROMPTS, times)
+    assert served(llm) == DENSE | {"TopK moe_route", f"FusedMoE {operator}"}

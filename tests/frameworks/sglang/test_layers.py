@@ -404,3 +404,76 @@ def test_fp8_that_is_refused() -> None:
     method = quantised.SglangFp8Linear(quantised.SglangFp8Config(True, weight_block_size=[128] * 2))
     with pytest.raises(ValueError, match="has not read"):
         method.process_weights_after_loading(layer)
+
+
+def test_int8_linear() -> None:
+    """Codes with a scale per row, or per tensor of joined layers; activations are rounded."""
+    from sglang.srt.layers.quantization.compressed_tensors.schemes import (
+        CompressedTensorsW8A8Int8 as Scheme,
+    )
+
+    from wavecast.frameworks.sglang.compressed import SglangInt8Linear
+
+    codes = torch.randint(-127, 128, (48, 64), dtype=torch.int8)
+    x, bias = torch.randn(5, 64, dtype=torch.bfloat16), torch.randn(48, dtype=torch.bfloat16)
+    for strategy, scale in (("channel", torch.rand(48, 1)), ("tensor", torch.rand(2))):
+        layer = torch.nn.Module()
+        layer.weight = torch.nn.Parameter(codes, False)
+        layer.weight_scale = torch.nn.Parameter(scale, False)
+        layer.logical_widths = [16, 32]
+        linear = SglangInt8Linear(Scheme(strategy, False, True))
+        linear.process_weights_after_loading(layer)
+        rows = scale if strategy == "channel" else scale.repeat_interleave(torch.tensor([16, 32]))
+        step = x.float().abs().amax(1, keepdim=True) / 127
+        rounded = (x.float() / step).round() * step
+        expected = rounded @ (codes.float() * rows.reshape(48, 1)).T + bias.float()
+        torch.testing.assert_close(
+            linear.apply_weights(layer, x, bias).float(), expected, rtol=0.02, atol=2.0
+        )
+    assert served() == {("Linear", "quantise_int8_token"), ("Linear", "scaled_matmul")}
+
+
+def test_linear_of_four_bits() -> None:
+    """Eight codes of a row to an int32, the first in the low bits."""
+    from sglang.srt.layers.quantization.compressed_tensors.schemes import (
+        CompressedTensorsWNA16 as Scheme,
+    )
+
+    from wavecast.frameworks.sglang.compressed import SglangInt4Linear
+
+    codes = torch.randint(0, 16, (48, 64))
+    packed = (codes.view(48, 8, 8) << 4 * torch.arange(8)).sum(-1).to(torch.uint32)
+    scale = torch.rand(48, 2, dtype=torch.bfloat16)
+    layer = torch.nn.Module()
+    layer.weight_packed = torch.nn.Parameter(packed.view(torch.int32), False)
+    layer.weight_scale = torch.nn.Parameter(scale, False)
+    linear = SglangInt4Linear(Scheme("group", 4, 32))
+    linear.process_weights_after_loading(layer)
+    weight = (codes - 8) * scale.float().repeat_interleave(32, 1)
+    x, bias = torch.randn(5, 64, dtype=torch.bfloat16), torch.randn(48, dtype=torch.bfloat16)
+    expected = x.float() @ weight.T + bias.float()
+    torch.testing.assert_close(
+        linear.apply_weights(layer, x, bias).float(), expected, rtol=0.02, atol=0.5
+    )
+    assert served() == {("Linear", "matmul_w4a16")}
+
+
+def test_integers_that_are_refused() -> None:
+    from sglang.srt.layers.quantization.compressed_tensors import schemes
+
+    from wavecast.frameworks.sglang import compressed
+
+    int8, int4 = schemes.CompressedTensorsW8A8Int8, schemes.CompressedTensorsWNA16
+    for scheme in (int8("channel", True, True), int8("channel", False, False)):
+        with pytest.raises(NotImplementedError, match="given scale or a zero point"):
+            compressed.SglangInt8Linear(scheme)
+    for scheme in (int4("group", 8, 32), int4("group", 4, 32, symmetric=False)):
+        with pytest.raises(NotImplementedError, match="zero points or reordered inputs"):
+            compressed.SglangInt4Linear(scheme)
+    with pytest.raises(NotImplementedError, match="groups of 16 inputs"):
+        compressed.SglangInt4Linear(int4("group", 4, 16))
+    weights = SimpleNamespace(num_bits=4, group_size=32, actorder=None, symmetric=False)
+    with pytest.raises(NotImplementedError, match="zero points, which SGLang does not load"):
+        compressed.SglangInt4MoE(None, weights)
+    with pytest.raises(NotImplementedError, match="layers of SimpleNamespace"):
+        compressed._left(SimpleNamespace())

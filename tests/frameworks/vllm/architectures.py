@@ -68,7 +68,7 @@ _ROUTED: Final = {
     "first_k_dense_replace": 1, "moe_intermediate_size": 64, "num_experts_per_tok": 2,
 }  # fmt: skip
 _MLA: Final = {**_LATENT, **_ROUTED}
-_INDEXER: Final = {"index_n_heads": 2, "index_head_dim": 128, "index_topk": 16}
+_INDEXER: Final = {"index_n_heads": 64, "index_head_dim": 128, "index_topk": 16}
 _SOFTMAX: Final = {"scoring_func": "softmax", "moe_layer_freq": 1}
 _SIGMOID: Final = {"scoring_func": "sigmoid", "topk_method": "noaux_tc", "moe_layer_freq": 1}
 _MIXED: Final = ["linear_attention", "full_attention"]
@@ -165,7 +165,9 @@ MODELS: Final = (
     _causal("Glm4", **_HEADS),
     _causal("Glm4Moe", **_HEADS, **_ROUTED),
     _causal("Glm4MoeLite", **_MLA),
-    _causal("GlmMoeDsa", **_MLA, **_INDEXER),
+    _causal("GlmMoeDsa", **_MLA, **_INDEXER)
+    .also(**_SIGMOID, indexer_rope_interleave=True)
+    .seeded(3),
     _causal("MiniMaxM2", **_HEADS, **_LOCAL_EXPERTS, rotary_dim=16).also(
         scoring_func="sigmoid", use_routing_bias=True
     ),
@@ -336,9 +338,6 @@ REASONS: Final = {
         "vLLM needs torchvision for it, which the installation for CPUs lacks; with all of vLLM's "
         "dependencies its tokens are right (10, 0.6)"
     ),
-    "Gemma4": "heads of 512 elements; `paged_attention` takes up to 256",
-    "DeepseekV32": "attention over keys that an indexer chooses: the plugin has no backend for it",
-    "GlmMoeDsa": "as DeepseekV32",
     "DeepseekV4": "vLLM's model makes CUDA streams; its form for AMD needs AITER",
     "Bamba": "vLLM 0.33 has no layers for it, and cannot run those of transformers",
     "NemotronH": "vLLM refuses experts without a gate on platforms that are not its own",

@@ -45,6 +45,11 @@ _GROUPED: Final[dict[str, Any]] = {
     "moe_layer_freq": 1,
     "scoring_func": "sigmoid",
 }
+_INDEXER: Final[dict[str, Any]] = {
+    "index_n_heads": 64,
+    "index_head_dim": 128,
+    "index_topk": 16,
+}
 _YARN: Final[dict[str, Any]] = {
     "rope_type": "yarn",
     "rope_theta": 10000.0,
@@ -65,6 +70,7 @@ CONFIGS: Final[dict[str, tuple[str, dict[str, Any]]]] = {
         {**_EXPERTS, "moe_intermediate_size": 128, "num_experts": 4, "head_dim": 32},
     ),
     "deepseek": ("DeepseekV3", {**_EXPERTS, **_LATENT, **_GROUPED}),
+    "deepseek_sparse": ("DeepseekV32", {**_EXPERTS, **_LATENT, **_GROUPED, **_INDEXER}),
     "deepseek_yarn": ("DeepseekV3", {**_EXPERTS, **_LATENT, **_GROUPED, "rope_parameters": _YARN}),
 }
 """The class of a model and its configuration, by name."""
@@ -224,9 +230,12 @@ EXPERTS: Final[dict[str, tuple[Callable[[torch.Tensor], Stored], dict[str, Any]]
 
 
 LINEAR: Final = {
-    name: (quantise, {**method, "modules_to_not_convert": ["lm_head"]})
+    name: (
+        quantise,
+        {**method, "modules_to_not_convert" if name.startswith("fp8") else "ignore": ["lm_head"]},
+    )
     for name, (quantise, method) in EXPERTS.items()
-    if name.startswith("fp8")
+    if name.startswith("fp8") or name in ("int8", "int4")
 }
 """The same for linear layers."""
 

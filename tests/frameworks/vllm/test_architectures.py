@@ -31,7 +31,10 @@ def test_the_page_has_every_architecture_once(architectures: Any) -> None:
 @pytest.mark.parametrize(
     "name",
     [
+        "DeepseekV32",
         "Llama4",
+        pytest.param("Gemma4", marks=pytest.mark.thorough),
+        pytest.param("GlmMoeDsa", marks=pytest.mark.thorough),
         pytest.param("Jamba", marks=pytest.mark.thorough),
         pytest.param("KimiLinear", marks=pytest.mark.thorough),
         pytest.param("Lfm2Moe", marks=pytest.mark.thorough),
@@ -39,7 +42,8 @@ def test_the_page_has_every_architecture_once(architectures: Any) -> None:
     ],
 )
 def test_a_row_of_the_page(architectures: Any, name: str) -> None:
-    """Weights of experts on their input, scans of Mamba's first version, kernels of vLLM."""
+    """Keys that an indexer chooses, heads of 512, weights of experts on their input, scans of
+    Mamba's first version, kernels of vLLM."""
     chosen = next(one for one in architectures.MODELS if one.name == name)
     row = architectures.row(chosen)
     assert row.right, row

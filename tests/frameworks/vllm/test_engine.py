@@ -16,6 +16,8 @@ NOISE = 2.0
 """Of two logits each may be off by as much as those of transformers in bfloat16."""
 MEAN = 0.1
 """Of the same differences, on average: most tokens are the reference's."""
+NEAR_TIES = 0.3
+"""The same where scores choose keys: of two that are nearly equal, rounding chooses."""
 
 
 def generated(vllm: Any, llm: Any, prompts: Sequence[Sequence[int]], **options: Any) -> list[Any]:
@@ -26,7 +28,9 @@ def generated(vllm: Any, llm: Any, prompts: Sequence[Sequence[int]], **options: 
     return llm.generate(given, sampling, use_tqdm=False)
 
 
-def check(reference: Any, prompts: Sequence[Sequence[int]], outputs: Any) -> None:
+def check(
+    reference: Any, prompts: Sequence[Sequence[int]], outputs: Any, mean: float = MEAN
+) -> None:
     """Every token is the reference's, but where logits differ by less than bfloat16 is off by."""
     from tests.frameworks.vllm.models import gaps
 
@@ -37,7 +41,7 @@ def check(reference: Any, prompts: Sequence[Sequence[int]], outputs: Any) -> Non
     ]
     assert len(found) == 5 * len(prompts)
     assert max(found) <= NOISE
-    assert sum(found) <= MEAN * len(found)
+    assert sum(found) <= mean * len(found)
 
 
 def served() -> dict[tuple[str, str], int]:
@@ -125,4 +129,17 @@ def test_latent_attention(vllm: Any, engine: Callable[..., Any]) -> None:
     assert set(served()) == DENSE | GATED | LATENT | EXPERTS
     outputs = generated(vllm, llm, [PROMPTS[2] + [1, 2]])
     check(reference, [PROMPTS[2] + [1, 2]], outputs)
+    assert outputs[0].num_cached_tokens
+
+
+def test_latent_attention_over_chosen_keys(vllm: Any, engine: Callable[..., Any]) -> None:
+    """DeepSeek-V3.2: an indexer chooses 16 keys of each token. Prompts in chunks and prefixes score
+    keys that are in the cache, and one step has prompts and decoding sequences."""
+    llm, reference = engine("deepseek_sparse", max_num_batched_tokens=32)
+    check(reference, PROMPTS, generated(vllm, llm, PROMPTS), NEAR_TIES)
+    chosen = {("SparseAttnIndexer", one) for one in ("index_scores", "quantise_fp8_group")}
+    latent = LATENT - {("MLAAttention", "mla_prefill")}
+    assert set(served()) == DENSE | GATED | latent | EXPERTS | chosen
+    outputs = generated(vllm, llm, [PROMPTS[2] + [1, 2]])
+    check(reference, [PROMPTS[2] + [1, 2]], outputs, NEAR_TIES)
     assert outputs[0].num_cached_tokens

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from llvmlite import ir
+from llvmlite import binding, ir
 
 from wavecast.emulate.matrix.formats import Integer
 from wavecast.emulate.matrix.host import Host
@@ -24,6 +24,8 @@ FLIPPED: Final = 0x80808080
 _INTRINSIC = "llvm.x86.avx512.vpdpbusd.512"
 _SUMS = ir.VectorType(I32, WIDTH)
 _BYTES = ir.VectorType(I8, 4 * WIDTH)
+_OPERANDS = _BYTES if binding.llvm_version_info >= (22,) else _SUMS
+"""The intrinsic's factors: bytes since LLVM 22, words of four before."""
 
 
 def uses_quads(spec: MatrixSpec, host: Host) -> bool:
@@ -54,9 +56,9 @@ def add_products(builder: ir.IRBuilder, total: Any, left: Any, right: Any) -> An
     module = builder.module
     function = module.globals.get(_INTRINSIC)
     if function is None:
-        kind = ir.FunctionType(_SUMS, [_SUMS, _BYTES, _BYTES])
+        kind = ir.FunctionType(_SUMS, [_SUMS, _OPERANDS, _OPERANDS])
         function = ir.Function(module, kind, _INTRINSIC)
-    factors = [builder.bitcast(value, _BYTES) for value in (left, right)]
+    factors = [builder.bitcast(value, _OPERANDS) for value in (left, right)]
     return builder.call(function, [total, *factors])
 
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 from sglang.kernels.fused_op import BaseFusedOp
 from sglang.srt.plugins.hook_registry import HookRegistry, HookType
 
-from wavecast.frameworks.sglang import linear, quantised
+from wavecast.frameworks.sglang import compressed, linear, quantised
 from wavecast.frameworks.sglang.environment import NAME
 
 OPTIONS: Final = f"--attention-backend {NAME} --page-size 16 --disable-cuda-graph"
@@ -66,7 +66,7 @@ def convert_loaded(result: Any, runner: Any, *args: Any, **kwargs: Any) -> Any:
 
 def choose_format(original: Callable[..., Any], quantization: str) -> Any:
     """The library's methods of a format of checkpoints, else SGLang's."""
-    config = quantised.CONFIGS.get(quantization)
+    config = (quantised.CONFIGS | compressed.CONFIGS).get(quantization)
     return original(quantization) if config is None else config
 
 

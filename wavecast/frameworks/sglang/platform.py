@@ -62,9 +62,9 @@ class SglangPlatform(CpuDeviceMixin, SRTPlatform):
 
     def get_quantization_config(self, quantization: str) -> type[Any] | None:
         """The library's methods of a format of checkpoints; None where it has none."""
-        from wavecast.frameworks.sglang.quantised import CONFIGS
+        from wavecast.frameworks.sglang import compressed, quantised
 
-        return CONFIGS.get(quantization)
+        return (quantised.CONFIGS | compressed.CONFIGS).get(quantization)
 
     def init_backend(self) -> None:
         """Register forwards of layers. SGLang calls it in each process that runs models."""

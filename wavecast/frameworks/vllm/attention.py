@@ -107,8 +107,8 @@ class WavecastAttentionBackend(AttentionBackend):
 
     @classmethod
     def supports_head_size(cls, head_size: int) -> bool:
-        """Heads of up to 256 elements."""
-        return 0 < head_size <= 256
+        """Heads of up to 512 elements."""
+        return 0 < head_size <= 512
 
     @classmethod
     def supports_sink(cls) -> bool:

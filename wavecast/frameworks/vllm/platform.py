@@ -121,9 +121,12 @@ class WavecastPlatform(Platform):
     def get_attn_backend_cls(
         cls, selected_backend: Any, attn_selector_config: Any, num_heads: int | None = None
     ) -> str:
-        """The class of the attention backend. Raises NotImplementedError for sparse attention."""
+        """The class of the attention backend. Raises NotImplementedError for sparse attention that
+        is not latent."""
         if attn_selector_config.use_sparse:
-            raise NotImplementedError("sparse attention is not supported on wavecast")
+            if not attn_selector_config.use_mla:
+                raise NotImplementedError("sparse attention that is not latent")
+            return "wavecast.frameworks.vllm.sparse_mla.WavecastSparseMLABackend"
         if attn_selector_config.use_mla:
             return "wavecast.frameworks.vllm.mla.WavecastMLABackend"
         return "wavecast.frameworks.vllm.attention.WavecastAttentionBackend"

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib import import_module
 from typing import Any, Final
 
@@ -24,6 +25,7 @@ from wavecast.frameworks.vllm import (
     preferred,
     quantised,
     quantised_experts,
+    sparse_mla,
 )
 
 AMD_MODELS: Final = {
@@ -46,10 +48,7 @@ def register(*, local: bool = False) -> None:
     whose experts are quantised. With `local`, have the platform of vLLM's GPU choose the attention;
     on an emulated GPU models are AMD's. A second call does nothing."""
     register_backend(AttentionBackendEnum.CUSTOM, preferred.ATTENTION)
-    for layer in (*layers.LAYERS, *linear.LAYERS, *experts.LAYERS, *quantised.LAYERS):
-        base = next(parent for parent in layer.__mro__[1:] if parent.__module__.startswith("vllm."))
-        if base.__name__ not in op_registry_oot:
-            base.register_oot(layer)
+    register_layers((*layers.LAYERS, *linear.LAYERS, *experts.LAYERS, *quantised.LAYERS))
     tables: dict[str, dict[Any, list[type[Any]]]] = {
         "fp8": registry._POSSIBLE_FP8_KERNELS,
         "fp8_block": registry._POSSIBLE_FP8_BLOCK_KERNELS,
@@ -65,10 +64,19 @@ def register(*, local: bool = False) -> None:
     if local:
         preferred.prefer(type(current_platform))
         return
+    register_layers((sparse_mla.WavecastSparseAttnIndexer,))
     for name, model in AMD_MODELS.items():
         ModelRegistry.register_model(name, model)
     for module, name in HOST_FUNCTIONS:
         setattr(import_module(module), name, getattr(host_kernels, name))
+
+
+def register_layers(classes: Iterable[type[Any]]) -> None:
+    """Have each stand for the layer of vLLM that it extends, unless another does."""
+    for layer in classes:
+        base = next(parent for parent in layer.__mro__[1:] if parent.__module__.startswith("vllm."))
+        if base.__name__ not in op_registry_oot:
+            base.register_oot(layer)
 
 
 __all__ = ["register"]

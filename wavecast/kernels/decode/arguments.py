@@ -16,7 +16,10 @@ from wavecast.launch import gpu
 
 CACHE = "float16|bfloat16|float8_e4m3fn|float8_e4m3fnuz|float8_e5m2|int8"
 """Dtypes of a cache, in a signature."""
-LARGEST_HEAD = 256
+LARGEST_HEAD = 512
+_WIDE_HEAD: Final = 256
+"""Elements of a head beyond which a program takes a part of the values, where a lane has 256
+registers."""
 STRIDES: Final = {
     "q": "q_row q_head",
     "key_cache": "key_block key_token key_head",
@@ -68,7 +71,9 @@ def check(
     require(block_size > 0 and kv_heads > 0 and head > 0, operator, "the cache is empty")
     fits = heads % kv_heads == 0
     require(fits, operator, f"{heads} heads do not share {kv_heads} of keys evenly")
-    require(head <= LARGEST_HEAD, operator, f"heads of {head} elements; it takes up to 256")
+    require(
+        head <= LARGEST_HEAD, operator, f"heads of {head} elements; it takes up to {LARGEST_HEAD}"
+    )
     for name, scale in (("k_scale", options.k_scale), ("v_scale", options.v_scale)):
         fits = scale is None or scale.numel() in (1, kv_heads)
         require(fits, operator, f"{name} has not 1 or {kv_heads} values")
@@ -112,6 +117,7 @@ def problem_of(
     return {
         "kv_heads": kv_heads,
         "head": q.shape[2],
+        "pieces": pieces(q.shape[2], gpu.launching()),
         "block_size": block_size,
         "dtype": str(q.dtype).removeprefix("torch."),
         "cache": str(key_cache.dtype).removeprefix("torch."),
@@ -141,6 +147,7 @@ def shared_arguments(
         "soft_cap": options.soft_cap,
         "window": options.window,
         "PADDED": triton.next_power_of_2(q.shape[2]),
+        "VALUE": triton.next_power_of_2(q.shape[2]) // pieces(q.shape[2], gpu.launching()),
         "WINDOW": options.window > 0,
         "SINKS": options.sinks is not None,
         "ALIBI": options.alibi is not None,
@@ -148,6 +155,12 @@ def shared_arguments(
         "K_SCALED": k_scale is not None,
         "V_SCALED": v_scale is not None,
     }
+
+
+def pieces(head: int, device: Device) -> int:
+    """Programs among which the values of a head are divided, each of which computes all scores:
+    sums of 16 rows over 512 elements take all registers of a lane that has 256."""
+    return 1 if cdna(device) else max(1, triton.next_power_of_2(head) // _WIDE_HEAD)
 
 
 def chunks(head: int, device: Device) -> tuple[int, ...]:

@@ -39,7 +39,7 @@ _M_INIT: tl.constexpr = tl.constexpr(-1e38)
 @triton.jit
 def _step(
     acc, l_i, m_i, next_k, blocks, next_blocks, start_n, hi,
-    q, q_ptrs, row_mask, offs_d, position, table, keys, values,
+    q, q_ptrs, row_mask, offs_d, offs_v, position, table, keys, values,
     qk_scale, alibi, soft_cap, window, key_block, key_token, value_block, value_token,
     HEAD: tl.constexpr, PADDED: tl.constexpr, BLOCK_SIZE: tl.constexpr, BLOCK_N: tl.constexpr,
     CHUNK: tl.constexpr, EARLY: tl.constexpr, EDGE: tl.constexpr, WINDOW: tl.constexpr,
@@ -55,7 +55,7 @@ def _step(
     ptrs = cache_ptrs(values, blocks, start_n, value_block, value_token, BLOCK_N, BLOCK_SIZE, WIDE)
     if CHUNK == PADDED:
         k = next_k
-        v = load_tokens(ptrs, offs_d, token_mask, HEAD, PADDED)
+        v = load_tokens(ptrs, offs_v, token_mask, HEAD, PADDED)
         if not EARLY:
             qk = tl.dot(q, tl.trans(widen(k, dtype)), out_dtype=tl.float32)
         ptrs = cache_ptrs(
@@ -70,7 +70,7 @@ def _step(
             q_ptrs, row_mask, k_ptrs, token_mask, tl.minimum(start_n, 0),
             HEAD, PADDED, CHUNK, BLOCK_N, q_ptrs.shape[0], dtype,
         )  # fmt: skip
-        v = load_tokens(ptrs, offs_d, token_mask, HEAD, PADDED)
+        v = load_tokens(ptrs, offs_v, token_mask, HEAD, PADDED)
     blocks = next_blocks
     next_blocks = cache_blocks(table, next_n + BLOCK_N, hi, BLOCK_N, BLOCK_SIZE)
     if CAPPED:
@@ -103,14 +103,16 @@ def paged_attention_kernel(
     k_scale_ptr, v_scale_ptr, sinks_ptr, alibi_ptr, out_ptr, scale, soft_cap, window,
     sequences, group, q_row, q_head, out_row, table_stride,
     key_block, key_token, key_head, value_block, value_token, value_head, k_step, v_step,
-    HEAD: tl.constexpr, PADDED: tl.constexpr, GROUP: tl.constexpr, BLOCK_SIZE: tl.constexpr,
-    WINDOW: tl.constexpr, SINKS: tl.constexpr, ALIBI: tl.constexpr, CAPPED: tl.constexpr,
+    HEAD: tl.constexpr, PADDED: tl.constexpr, VALUE: tl.constexpr, GROUP: tl.constexpr,
+    BLOCK_SIZE: tl.constexpr, WINDOW: tl.constexpr, SINKS: tl.constexpr, ALIBI: tl.constexpr,
+    CAPPED: tl.constexpr,
     K_SCALED: tl.constexpr, V_SCALED: tl.constexpr, SHORT: tl.constexpr, WIDE: tl.constexpr,
     QUERIES: tl.constexpr, BLOCK_N: tl.constexpr, CHUNK: tl.constexpr, EARLY: tl.constexpr,
 ):  # fmt: skip
     """A program takes QUERIES successive tokens of a sequence with GROUP heads each, those of one
-    head of keys: rows of one product. Sequence s has the programs from start[s] // QUERIES + s on,
-    so that the grid is known without reading the starts; those that are too many end at once."""
+    head of keys: rows of one product, and VALUE elements of their values. Sequence s has the
+    programs from start[s] // QUERIES + s on, so that the grid is known without reading the starts;
+    those that are too many end at once."""
     head = tl.program_id(0)
     pid = tl.program_id(1)
     # the last sequence whose programs begin here or before
@@ -128,6 +130,9 @@ def paged_attention_kernel(
     if first_query >= 0:
         length = tl.load(lengths_ptr + sequence).to(tl.int32)
         offs_d = tl.arange(0, PADDED)
+        offs_v = tl.arange(0, VALUE)
+        if VALUE != PADDED:
+            offs_v += tl.program_id(2) * VALUE
         offs_m = tl.arange(0, QUERIES * GROUP)
         query = first_query + offs_m // GROUP
         member = offs_m % GROUP
@@ -159,7 +164,7 @@ def paged_attention_kernel(
         if ALIBI:
             alibi = tl.load(alibi_ptr + heads_q, mask=row_mask, other=0.0).to(tl.float32)
             alibi *= 1.4426950408889634
-        acc = tl.zeros((QUERIES * GROUP, PADDED), tl.float32)
+        acc = tl.zeros((QUERIES * GROUP, VALUE), tl.float32)
         table = block_table_ptr + sequence.to(tl.int64) * table_stride  # pyright: ignore[reportAttributeAccessIssue]
         keys = key_cache_ptr + head * key_head
         values = value_cache_ptr + head * value_head
@@ -183,7 +188,7 @@ def paged_attention_kernel(
             for start_n in range(start, stop, BLOCK_N):
                 acc, l_i, m_i, next_k, blocks, next_blocks = _step(
                     acc, l_i, m_i, next_k, blocks, next_blocks, start_n, hi,
-                    q, q_ptrs, row_mask, offs_d, position, table, keys, values,
+                    q, q_ptrs, row_mask, offs_d, offs_v, position, table, keys, values,
                     qk_scale, alibi, soft_cap, window,
                     key_block, key_token, value_block, value_token,
                     HEAD, PADDED, BLOCK_SIZE, BLOCK_N, CHUNK, EARLY, part != 1, WINDOW, ALIBI,
@@ -194,7 +199,9 @@ def paged_attention_kernel(
             norm *= tl.load(v_scale_ptr + head * v_step)
         acc = acc * norm[:, None]
         out_rows = (start_row + query).to(tl.int64) * out_row + heads_q * HEAD
-        out_ptrs = out_ptr + out_rows[:, None] + offs_d[None, :]
+        out_ptrs = out_ptr + out_rows[:, None] + offs_v[None, :]
+        if VALUE != PADDED:
+            mask = row_mask[:, None] & (offs_v < HEAD)[None, :]
         tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=mask)
 
 
@@ -281,12 +288,12 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> PrefillLoop
     heads = problem["sequences"] * problem["kv_heads"]
     read = 2.0 * heads * min(problem["tokens"], tokens + queries) * problem["head"] * itemsize
     return PrefillLoop(
-        programs=heads * tiles,
+        programs=heads * tiles * problem["pieces"],
         steps=triton.cdiv(tokens, settings["BLOCK_N"]),
         rows=settings["QUERIES"] * problem["group"],
         columns=settings["BLOCK_N"],
         depth=head,
-        width=head,
+        width=head // problem["pieces"],
         itemsize=itemsize,
         read=read,
         dtype=lookup(problem["dtype"]).rate,
@@ -311,7 +318,7 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
 
 SPEC = KernelSpec(
     function=paged_attention_kernel,
-    grid="kv_heads, rows // QUERIES + sequences",
+    grid="kv_heads, rows // QUERIES + sequences, pieces",
     axes=_axes,
     fits=_fits,
     demand=_demand,
@@ -359,6 +366,8 @@ OPERATOR = Operator(
         _small(dtype="float16", cache="float8_e5m2", new=1, block_size=24),
         _small(dtype="bfloat16", head=128, new=70, prefills=1, heads=2),
         _small(dtype="bfloat16", head=256, block_size=32, new=3),
+        _small(dtype="bfloat16", head=512, new=5, length=40, window=17),
+        _small(dtype="float16", head=400, new=40, prefills=1, heads=4, cache="float8_e5m2"),
     ),
     shapes=(
         llama(prefills=2, new=2048, decodes=0, heads=64, length=2048),

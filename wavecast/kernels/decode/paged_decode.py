@@ -40,15 +40,18 @@ def paged_decode_kernel(
     k_scale_ptr, v_scale_ptr, sinks_ptr, alibi_ptr, out_ptr, part_ptr, stat_ptr,
     scale, soft_cap, window, sequences, kv_heads, group, q_row, q_head, table_stride,
     key_block, key_token, key_head, value_block, value_token, value_head, k_step, v_step,
-    HEAD: tl.constexpr, PADDED: tl.constexpr, ROWS: tl.constexpr, ROW_TILES: tl.constexpr,
-    BLOCK_SIZE: tl.constexpr, SPLITS: tl.constexpr, WINDOW: tl.constexpr, SINKS: tl.constexpr,
-    ALIBI: tl.constexpr, CAPPED: tl.constexpr, K_SCALED: tl.constexpr,
+    HEAD: tl.constexpr, PADDED: tl.constexpr, VALUE: tl.constexpr, ROWS: tl.constexpr,
+    ROW_TILES: tl.constexpr, BLOCK_SIZE: tl.constexpr, SPLITS: tl.constexpr, WINDOW: tl.constexpr,
+    SINKS: tl.constexpr, ALIBI: tl.constexpr, CAPPED: tl.constexpr, K_SCALED: tl.constexpr,
     V_SCALED: tl.constexpr, WIDE: tl.constexpr,
     BLOCK_N: tl.constexpr, CHUNK: tl.constexpr,
 ):  # fmt: skip
-    """A program takes ROWS query heads that share one head of keys, and one of SPLITS parts of the
-    tokens of a sequence."""
+    """A program takes ROWS query heads that share one head of keys, VALUE elements of their values,
+    and one of SPLITS parts of the tokens of a sequence."""
     pid = tl.program_id(0)
+    PIECES: tl.constexpr = PADDED // VALUE  # pyright: ignore[reportAssignmentType]
+    piece = pid % PIECES
+    pid = pid // PIECES
     tile = pid % ROW_TILES
     head = pid // ROW_TILES % kv_heads
     part = pid // (ROW_TILES * kv_heads) % SPLITS
@@ -66,6 +69,7 @@ def paged_decode_kernel(
     row_mask = member < group
     heads_q = head * group + member
     offs_d = tl.arange(0, PADDED)
+    offs_v = piece * VALUE + tl.arange(0, VALUE)
     q_ptrs = q_ptr + sequence.to(tl.int64) * q_row + heads_q * q_head
     mask = row_mask[:, None] & (offs_d < HEAD)[None, :]
     if CHUNK == PADDED:
@@ -86,7 +90,7 @@ def paged_decode_kernel(
     if ALIBI:
         alibi = tl.load(alibi_ptr + heads_q, mask=row_mask, other=0.0).to(tl.float32)
         alibi *= 1.4426950408889634
-    acc = tl.zeros((ROWS, PADDED), tl.float32)
+    acc = tl.zeros((ROWS, VALUE), tl.float32)
     table = block_table_ptr + sequence.to(tl.int64) * table_stride
     keys = key_cache_ptr + head * key_head
     values = value_cache_ptr + head * value_head
@@ -100,7 +104,7 @@ def paged_decode_kernel(
         )
         if CHUNK == PADDED:
             k = load_tokens(k_ptrs, offs_d, token_mask, HEAD, PADDED)
-            v = load_tokens(v_ptrs, offs_d, token_mask, HEAD, PADDED)
+            v = load_tokens(v_ptrs, offs_v, token_mask, HEAD, PADDED)
             blocks = cache_blocks(table, start_n + BLOCK_N, end, BLOCK_N, BLOCK_SIZE)
             qk = tl.dot(q, tl.trans(widen(k, dtype)), out_dtype=tl.float32)
         else:
@@ -109,7 +113,7 @@ def paged_decode_kernel(
                 q_ptrs, row_mask, k_ptrs, token_mask, tl.minimum(start_n, 0),
                 HEAD, PADDED, CHUNK, BLOCK_N, ROWS, dtype,
             )  # fmt: skip
-            v = load_tokens(v_ptrs, offs_d, token_mask, HEAD, PADDED)
+            v = load_tokens(v_ptrs, offs_v, token_mask, HEAD, PADDED)
         qk *= qk_scale
         if CAPPED:
             qk = capped(qk, soft_cap) * 1.4426950408889634
@@ -130,14 +134,17 @@ def paged_decode_kernel(
         acc *= tl.load(v_scale_ptr + head * v_step)
     heads_q += sequence * (kv_heads * group)
     out_rows = heads_q[:, None].to(tl.int64)
+    mask = row_mask[:, None] & (offs_v < HEAD)[None, :]
     if SPLITS == 1:
         acc = acc / tl.where(l_i > 0, l_i, 1.0)[:, None]
-        out_ptrs = out_ptr + out_rows * HEAD + offs_d[None, :]
+        out_ptrs = out_ptr + out_rows * HEAD + offs_v[None, :]
         tl.store(out_ptrs, acc.to(out_ptr.dtype.element_ty), mask=mask)
     else:
-        part_ptrs = part_ptr + (out_rows * SPLITS + part) * HEAD + offs_d[None, :]
+        part_ptrs = part_ptr + (out_rows * SPLITS + part) * HEAD + offs_v[None, :]
         tl.store(part_ptrs, acc, mask=mask)
         stat_ptrs = stat_ptr + heads_q * SPLITS + part
+        if PIECES > 1:
+            row_mask &= piece == 0
         tl.store(stat_ptrs, m_i, mask=row_mask)
         tl.store(stat_ptrs + sequences * (kv_heads * group) * SPLITS, l_i, mask=row_mask)
 
@@ -155,7 +162,7 @@ def paged_decode(
     keys, head] of the dtype of `q`, float8_e4m3fn, float8_e4m3fnuz (AMD GPUs), float8_e5m2 or int8.
     Token t of sequence s is in block `block_table[s, t // block size]`; `lengths` counts the
     tokens of each, the new one included, whose query is the last. Both are int32 or int64.
-    Heads have up to 256 elements; any strides but contiguous heads in the caches.
+    Heads have up to 512 elements; any strides but contiguous heads in the caches.
 
     Scores are q·k · `scale` (head**-0.5 by default) · `k_scale`, values are times `v_scale`: both
     float32, of one value or one per head of keys. With `window`, only the last so many tokens
@@ -237,7 +244,7 @@ def _demand(problem: Problem, settings: Settings, device: Device) -> CacheLoop:
         rows=_rows(problem["group"]),
         columns=settings["BLOCK_N"],
         depth=head,
-        width=head,
+        width=head // problem["pieces"],
         itemsize=itemsize,
         read=2.0 * stored * itemsize,
         dtype=lookup(problem["dtype"]).rate,
@@ -256,7 +263,8 @@ def _fits(problem: Problem, settings: Settings, device: Device) -> bool:
 
 SPEC = KernelSpec(
     function=paged_decode_kernel,
-    grid="cdiv(group, max(16, min(64, next_power_of_2(group)))) * kv_heads * splits * sequences",
+    grid="pieces * cdiv(group, max(16, min(64, next_power_of_2(group)))) * kv_heads * splits"
+    " * sequences",
     axes=_axes,
     fits=_fits,
     demand=_demand,
@@ -303,6 +311,8 @@ OPERATOR = Operator(
         _small(dtype="float16", cache="float8_e5m2", scales=0, head=96),
         _small(dtype="float16", cache="int8", scales=2, soft_cap=5.0, window=64),
         _small(dtype="bfloat16", head=256, block_size=128, sinks=True, alibi=True),
+        _small(dtype="bfloat16", head=512, block_size=32, length=400, sequences=1),
+        _small(dtype="float16", head=400, length=60, cache="float8_e5m2", sinks=True),
         _small(dtype="bfloat16", heads=20, kv_heads=1, head=128, block_size=16),
         _small(dtype="bfloat16", heads=70, kv_heads=1, head=64, length=90),
     ),
