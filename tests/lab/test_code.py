@@ -160,6 +160,8 @@ def test_settings_of_hip_are_options_of_its_compiler(
     assert all(row["figures"] is not None for row in rows.values())
     assert [row["status"] for row in rows.values()].count("same") >= 1
     assert saved.exists()
+    told = CliRunner().invoke(command, [*given[:-2], "-o", str(tmp_path / "other.json")])
+    assert "product on mi300x" in told.stdout, "the name of the settings is no format"
     report = tune(source, jobs=1, verify=3, **STATED)
     assert report.to_dict() == json.loads(done.stdout)
     assert report.exit_code() == 0

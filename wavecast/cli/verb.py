@@ -142,13 +142,15 @@ class Verb:
         return result.exit_code()
 
     def _form(self, context: click.Context) -> str:
-        """The format that is stated, or that of the output's name. Raises UsageError."""
+        """The format that is stated, or that of the name of the file with the result. Raises
+        UsageError."""
         if len(self.show.formats) == 1:
             return self.show.formats[0]
         form, output = context.params["format"], context.params.get("output")
         if context.params["open"] and form != "html" and by_user(context, "format"):
             raise UsageError(f"--open shows HTML, not {form}")
-        if output is not None and context.get_parameter_source("format") is ParameterSource.DEFAULT:
+        by_default = context.get_parameter_source("format") is ParameterSource.DEFAULT
+        if self.show.output and output is not None and by_default:
             named = _FORMAT_OF.get(output.suffix, form)
             return named if named in self.show.formats else form
         return form

@@ -170,7 +170,8 @@ def _wait(emitter: WaveEmitter, instruction: Instruction) -> None:
 
 
 def describe_wait(context: Any, wave: Any) -> str:
-    """What a wave that waits waits for, by the words of its context, u64[:], and its own, u32[:]."""
+    """What a wave that at a barrier waits for, by the words of its context, u64[n], and its own,
+    u32[n]."""
     number = int(wave[state.JOINED])
     if not number:
         return "but has joined no barrier"
