@@ -15,7 +15,6 @@ from calibration import residuals
 from calibration.cells import Cell, LeftOutTable
 from calibration.residuals import GroupCoverage
 from wavecast import wording
-from wavecast.perfmodel.distance import DistanceClass
 from wavecast.perfmodel.intervals import COVERAGE
 from wavecast.report.kit.units import UNKNOWN, count
 from wavecast.report.validation.markdown import SCORES, markdown_table
@@ -121,7 +120,10 @@ def _summary(known: LeftOutTable, groups: Sequence[GroupCoverage]) -> Iterator[s
         ["family", *(title.lower() for title in _KINDS.values()), "models"],
         _by_family(known, groups),
     )
-    yield "\nBy what separates a prediction from the nearest measurement:\n"
+    yield (
+        "\nBy what separates a prediction from the nearest measurement, with the models that were "
+        "left out:\n"
+    )
     yield markdown_table(
         ["distance", "groups", "median error", "in interval", "width"], _by_class(known)
     )
@@ -129,17 +131,14 @@ def _summary(known: LeftOutTable, groups: Sequence[GroupCoverage]) -> Iterator[s
 
 def _by_class(known: LeftOutTable) -> Iterator[list[str]]:
     """The coverage of every distance class, groups counted equally, and the mean width."""
-    parts = residuals.coverage(known, by_class=True)
-    for distance_class in DistanceClass:
-        same = [one for one in parts if one.distances == (distance_class.value,)]
-        if same:
-            yield [
-                distance_class.value,
-                count(len(same)),
-                share(float(np.median([one.median for one in same]))),
-                share(float(np.mean([one.coverage for one in same]))),
-                ratio(float(np.log(np.mean([np.exp(one.width) for one in same])))),
-            ]
+    for name, same in residuals.by_class(known).items():
+        yield [
+            name,
+            count(len(same)),
+            share(float(np.median([one.median for one in same]))),
+            share(float(np.mean([one.coverage for one in same]))),
+            ratio(float(np.log(np.mean([np.exp(one.width) for one in same])))),
+        ]
 
 
 def _kept(known: LeftOutTable) -> str:

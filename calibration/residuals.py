@@ -7,17 +7,18 @@ class, and for families, devices and libraries with enough left-out groups, the 
 contains 80 % of a new group (`conformal`). Problems that several experiments leave out (a chip, and
 the source that measured it) count once in a class, and a group needs a few problems. `coverage`
 tries such intervals on the chips, libraries and sources that were left out, each with a table that
-has no residual of what is tried.
+has no residual of what is tried; `by_class` the same of every distance class, of left-out models
+too.
 """
 
 from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Final, TypeVar
 
 import numpy as np
 
@@ -34,9 +35,13 @@ from wavecast.perfmodel.distance import (
 )
 from wavecast.perfmodel.intervals import BEST, COVERAGE, Key, Residuals, ResidualTable
 
+_By = TypeVar("_By")
+
 OUTPUT: Final = Path(intervals.__file__).with_name("residuals.toml")
 SMALL: Final = 3
 """Problems that a left-out group needs to count as one."""
+TESTED: Final = 10
+"""Groups that the coverage of a class needs, so that one of them is a tenth of it at most."""
 GENERAL: Final[Key] = (DistanceClass.FAR.value, "", "", "")
 """The row for predictions that no other row describes."""
 _NEAR: Final = {one.value for one in intervals.NEAR}
@@ -207,30 +212,65 @@ def table(known: LeftOutTable) -> ResidualTable:
     return ResidualTable(Rows(known.cells).all(), Measured(measured))
 
 
-def coverage(known: LeftOutTable, *, by_class: bool = False) -> list[GroupCoverage]:
-    """Coverage of everything that was left out but models, by family; `by_class`: and by distance
-    class."""
-    tried: dict[tuple[str, str], list[Cell]] = defaultdict(list)
-    for cell in known.cells:
-        if cell.kind != "model":
-            tried[cell.kind, cell.group].append(cell)
-    covered = []
-    for (kind, group), same in sorted(tried.items()):
+def coverage(known: LeftOutTable) -> list[GroupCoverage]:
+    """Coverage of everything that was left out but models, by family."""
+    return [
+        _coverage(kind, group, family, members, made)
+        for kind, group, same, made in _tried(known)
+        if kind != "model"
+        for family, members in sorted(_split(same, lambda cell: cell.family).items())
+    ]
+
+
+def by_class(known: LeftOutTable) -> dict[str, list[GroupCoverage]]:
+    """Coverage of everything that was left out, of the classes of distance, from the nearest. A
+    group has `SMALL` problems of a family in a class. A class of fewer than `TESTED` groups is one
+    with the next wider class."""
+    covered: dict[str, list[GroupCoverage]] = defaultdict(list)
+    for kind, group, same, made in _tried(known):
+        parts = _split(same, lambda cell: (cell.family, cell.distance))
+        for (family, distance), members in sorted(parts.items()):
+            if sum(cell.n for cell in members) >= SMALL:
+                covered[distance].append(_coverage(kind, group, family, members, made))
+    merged: dict[str, list[GroupCoverage]] = {}
+    names, groups = list[str](), list[GroupCoverage]()
+    for distance in (one.value for one in DistanceClass):
+        if covered[distance]:
+            names.append(distance)
+            groups += covered[distance]
+        if len(groups) >= TESTED:
+            merged[", ".join(names)] = groups
+            names, groups = [], []
+    if groups and merged:
+        widest = list(merged)[-1]
+        merged[", ".join([widest, *names])] = merged.pop(widest) + groups
+    elif groups:
+        merged[", ".join(names)] = groups
+    return merged
+
+
+def _tried(known: LeftOutTable) -> Iterator[tuple[str, str, list[Cell], Rows]]:
+    """What every experiment left out, and the rows without any residual of it."""
+    left_out = _split(known.cells, lambda cell: (cell.kind, cell.group))
+    for (kind, group), same in sorted(left_out.items()):
         made = Rows(cell for cell in known.cells if not _touches(cell, kind, group))
-        parts: dict[tuple[str, str], list[Cell]] = defaultdict(list)
-        for cell in same:
-            parts[cell.family, cell.distance if by_class else ""].append(cell)
-        covered += [
-            _coverage(kind, group, family, members, made)
-            for (family, _), members in sorted(parts.items())
-        ]
-    return covered
+        yield kind, group, same, made
+
+
+def _split(same: Iterable[Cell], by: Callable[[Cell], _By]) -> dict[_By, list[Cell]]:
+    parts: dict[_By, list[Cell]] = defaultdict(list)
+    for cell in same:
+        parts[by(cell)].append(cell)
+    return parts
 
 
 def _touches(cell: Cell, kind: str, group: str) -> bool:
-    """Whether the residuals of a cell are of what an experiment left out."""
+    """Whether the residuals of a cell are of what an experiment left out. Of a model, that is the
+    experiment itself: others do not say which models their problems are of."""
     if kind == "later":
         return cell.later
+    if kind == "model":
+        return cell.kind == "model" and cell.group == group
     values = {
         "chip": cell.device,
         "target": arch.load(cell.device).target,

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import pytest
 
+from wavecast import arch
 from wavecast.benchmarking.accuracy.cases import Case
 from wavecast.benchmarking.accuracy.importers.agent_runs import cases
 from wavecast.benchmarking.accuracy.importers.generated import generated_load, generated_settings
 from wavecast.benchmarking.accuracy.importers.serving import Serving
+from wavecast.systems import huggingface
 from wavecast.systems.op import ServedModel
 
 pd = pytest.importorskip("pandas")
@@ -31,7 +33,7 @@ def agent_cases(without: str = "", **changes: object) -> list[Case]:
 
 
 def test_a_run_of_agents_has_its_requests_in_flight_and_its_cached_share() -> None:
-    ttft, tpot = agent_cases()
+    ttft, tpot, requests = agent_cases()
     assert isinstance(ttft.op, ServedModel)
     assert isinstance(tpot.op, ServedModel)
     load = ttft.op.load
@@ -41,6 +43,26 @@ def test_a_run_of_agents_has_its_requests_in_flight_and_its_cached_share() -> No
     assert ttft.op.deployment.parallel.tensor == 2
     assert (ttft.op.op_class, tpot.op.op_class) == ("serving cached ttft", "serving cached tpot")
     assert (ttft.seconds, tpot.seconds) == (0.8, 0.04)
+    assert isinstance(requests.op, ServedModel)
+    assert (requests.op.op_class, requests.seconds) == ("serving cached requests", 1 / 0.31)
+
+
+def test_rates_of_a_run_are_times_of_all_gpus() -> None:
+    """300 tokens/s of each of two GPUs; a request has as many tokens as the run states."""
+    rates = {"output_throughput_per_gpu": 300.0, "mean_qps": 0.31}
+    rows = [
+        {**RUN, "n_gpus": 2.0, "metric": name, "value": value, "unit": ""}
+        for name, value in (METRICS | rates).items()
+    ]
+    found = {case.op.metric: case for case in cases(pd.DataFrame(rows))}
+    assert found["output"].seconds == pytest.approx(1 / 600)
+    device = arch.load("mi355x")
+    output, requests = (found[name].op for name in ("output", "requests"))
+    assert requests.predict(device).seconds == pytest.approx(798 * output.predict(device).seconds)
+    prompt = 2 * 83000 * 0.05 * huggingface.load(output.model).architecture.active_matrices / 2
+    assert requests.work().flops["bf16"] == pytest.approx(
+        798 * output.work().flops["bf16"] + prompt
+    )
 
 
 @pytest.mark.parametrize(

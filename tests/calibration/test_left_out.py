@@ -361,22 +361,39 @@ def test_what_is_committed_derives_from_the_left_out_errors(
 def test_chips_libraries_and_sources_are_covered_on_average(
     groups: list[residuals.GroupCoverage],
 ) -> None:
-    for kind in ("chip", "library", "source"):
+    for kind, within in (("chip", 0.05), ("library", 0.05), ("source", 0.05), ("target", 0.1)):
         shares = [one.coverage for one in groups if one.kind == kind]
-        assert np.mean(shares) == pytest.approx(intervals.COVERAGE, abs=0.05)
+        assert np.mean(shares) == pytest.approx(intervals.COVERAGE, abs=within)
 
 
 def test_every_distance_class_is_covered_with_intervals_that_say_something() -> None:
-    """Groups count equally; chips that nobody measured have intervals narrower than 2.5. A class of
-    fewer than five groups (other sizes or dtype: 17 problems of three) tells no share."""
-    parts = residuals.coverage(cells.read(), by_class=True)
-    for distance in {one.distances for one in parts}:
-        same = [one for one in parts if one.distances == distance]
-        if len(same) < 5:
-            continue
+    """Groups count equally; chips that nobody measured have intervals narrower than 2.5."""
+    classes = residuals.by_class(cells.read())
+    names = [name for merged in classes for name in merged.split(", ")]
+    assert names == [one.value for one in DistanceClass]
+    for name, same in classes.items():
+        assert len(same) >= residuals.TESTED
         assert 0.7 <= np.mean([one.coverage for one in same]) <= 0.9
-        if distance[0] in ("chip not measured", "target not measured"):
+        if name in ("chip not measured", "target not measured"):
             assert np.mean([np.exp(one.width) for one in same]) < 2.5
+
+
+def test_a_class_of_few_groups_is_one_with_the_next_wider() -> None:
+    """Nine models, three libraries and nine chips; eight sources, which are the last class."""
+    table = sample()
+    few = [
+        cell("source", f"paper {n}", 0.1, device=CHIPS[n], distance="library not measured")
+        for n in range(3)
+    ]
+    known = LeftOutTable(table.measured, (*table.cells, *few), table.slices, {})
+    classes = residuals.by_class(known)
+    first, last = (
+        "measured, library not measured",
+        "chip not measured, chip and library not measured",
+    )
+    assert {name: len(same) for name, same in classes.items()} == {first: 12, last: 17}
+    known = LeftOutTable(table.measured, (*table.cells[:18], *few), table.slices, {})
+    assert list(residuals.by_class(known)) == [f"{first}, chip not measured"]
 
 
 def test_a_time_that_cannot_be_that_of_its_problem_is_set_aside() -> None:

@@ -9,7 +9,7 @@ import pytest
 from tests.systems.test_huggingface import LLAMA
 from wavecast import arch
 from wavecast.errors import UsageError
-from wavecast.systems.huggingface import config_of
+from wavecast.systems.huggingface import config_of, load
 from wavecast.systems.precision import precision
 from wavecast.systems.weight_formats import Precision, WeightFormat, weight_format
 
@@ -203,3 +203,20 @@ def test_a_note_names_the_format_that_a_chip_lacks(name: str) -> None:
     else:
         assert notes == (f"mi210 does not multiply {name}: weights are widened to bf16",)
         assert (formats.dense.weights, formats.dense.activations) == (name, "bf16")
+
+
+@pytest.mark.parametrize(
+    ("name", "scaling"),
+    [
+        ("GLM-4.7-FP8", "token"),
+        ("Qwen3-Next-80B-A3B-Instruct-FP8", "block"),
+        ("Qwen3-235B-A22B-FP8", "block"),
+        ("GLM-5.1-FP8", "block"),
+    ],
+)
+def test_checkpoints_of_this_year_have_the_format_they_are_published_in(
+    name: str, scaling: str
+) -> None:
+    formats = precision(load(name))
+    assert formats.experts == formats.attention == weight_format("fp8", scaling)
+    assert formats.head == weight_format("bf16")

@@ -30,6 +30,16 @@ class Work:
 
 
 @dataclass(frozen=True, slots=True)
+class MemoryFloor:
+    """The least seconds that moving the bytes of an operation takes, where its kernels stream
+    faster than `chips.hbm_fraction` says, or caches have some of its operands: at datasheet peaks,
+    and at the rates that its kernels sustain."""
+
+    peak_seconds: float
+    sustained_seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Ceiling:
     """One rate of the device: FLOP/s of a dtype or byte/s of memory, with its origin."""
 

@@ -8,6 +8,7 @@
 (Williams, Waterman, Patterson: Roofline, CACM 52(4), 2009.) Once with the datasheet's peaks and
 once with sustained rates: the measured ones of the matrix cores, where the device has them, and the
 bandwidth the model gives every kernel (`wavecast.perfmodel.chip`), so that no prediction beats it.
+Operations whose kernels stream faster, or find operands in caches, state that (`Op.memory_floor`).
 """
 
 from __future__ import annotations
@@ -16,14 +17,15 @@ from collections.abc import Callable, Mapping
 
 from wavecast.arch import Device, Quantity
 from wavecast.errors import UnknownName
-from wavecast.perfmodel.bounds import Ceiling, Roofline, Work
+from wavecast.perfmodel.bounds import Ceiling, MemoryFloor, Roofline, Work
 from wavecast.perfmodel.chip import sustained_bandwidth
 
 Rate = Callable[[str], Quantity | None]
 
 
-def roofline(work: Work, device: Device) -> Roofline:
-    """Bounds of `work` on `device`. Rates it lacks make the bound `unknown`, with a note."""
+def roofline(work: Work, device: Device, least: MemoryFloor | None = None) -> Roofline:
+    """Bounds of `work` on `device`; `least` is the time of its bytes where that is not bytes over
+    bandwidth. Rates the device lacks make the bound `unknown`, with a note."""
     flops = {name: count for name, count in (work.flops or {}).items() if count > 0}
     dtype = max(flops, key=lambda name: flops[name]) if flops else ""
     notes = []
@@ -41,7 +43,11 @@ def roofline(work: Work, device: Device) -> Roofline:
         notes.append(f"bytes {work.bytes_source}")
     elif memory is None:
         notes.append(f"{device.id} has no known memory bandwidth")
-    memory_seconds = _over(work.bytes, memory)
+    memory_seconds, slower_seconds = _over(work.bytes, memory), _over(work.bytes, slower)
+    if least is not None and memory_seconds is not None:
+        memory_seconds = min(memory_seconds, least.peak_seconds)
+    if least is not None and slower_seconds is not None:
+        slower_seconds = min(slower_seconds, least.sustained_seconds)
     bound = _bound(compute_seconds, memory_seconds)
     floor = _later(compute_seconds, memory_seconds)
     if compute_seconds is None and work.flops is not None:
@@ -64,7 +70,7 @@ def roofline(work: Work, device: Device) -> Roofline:
         compute_seconds=compute_seconds,
         memory_seconds=memory_seconds,
         floor_seconds=floor,
-        sustained_seconds=_sustained_floor(flops, _over(work.bytes, slower), device, bound),
+        sustained_seconds=_sustained_floor(flops, slower_seconds, device, bound),
         bound=bound,
         note="; ".join(notes),
     )

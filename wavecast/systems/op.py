@@ -21,6 +21,7 @@ METRICS: Final = {
     "ttft": "time to first token",
     "tpot": "time per output token after the first",
     "output": "time per output token of all requests: 1 / throughput",
+    "requests": "time per request of all requests: 1 / (requests per second)",
 }
 
 
@@ -59,7 +60,8 @@ class ServedModel(UnstatedOp):
 
     def work(self) -> Work:
         """What one GPU computes and reads for a prompt (`ttft`), else for a decode step of all
-        sequences (`output`: for a token of it)."""
+        sequences (`output`: for a token of it, `requests`: for a prompt and a share of the steps of
+        its tokens)."""
         config = huggingface.load(self.model)
         architecture = config.architecture
         gpus = self.deployment.parallel.tensor
@@ -68,8 +70,11 @@ class ServedModel(UnstatedOp):
         formats = precision(config, dtype=self.deployment.dtype)
         width = (formats.experts if architecture.sparse else formats.dense).bytes
         read = min(architecture.parameters, architecture.active_parameters * batch) * width / gpus
-        share = 1.0 if self.metric != "output" else 1 / batch
-        return Work({"bf16": flops * share}, read * share, 0.0, "two per parameter", "parameters")
+        share = {"output": 1 / batch, "requests": self.load.output / batch}.get(self.metric, 1.0)
+        prompt = self.load.prompt * (1 - self.load.prefix) if self.metric == "requests" else 0.0
+        flops, read = flops * share, read * share
+        flops += 2.0 * architecture.active_matrices * prompt / gpus
+        return Work({"bf16": flops}, read, 0.0, "two per parameter", "parameters")
 
     def predict(self, device: Device) -> Prediction:
         """Simulate the load. Raises Unpredictable where the model does not fit, and as
@@ -78,7 +83,9 @@ class ServedModel(UnstatedOp):
         interval = {"ttft": answer.ttft, "tpot": answer.tpot}.get(self.metric)
         if interval is None:
             rate = answer.output_rate
-            seconds, low, high = 1 / rate.value, 1 / rate.high, 1 / rate.low
+            tokens = self.load.output if self.metric == "requests" else 1
+            ends = (rate.value, rate.high, rate.low)
+            seconds, low, high = (tokens / end for end in ends)
         else:
             share = 1.0
             if self.statistic == "median":

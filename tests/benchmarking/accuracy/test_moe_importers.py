@@ -67,6 +67,17 @@ def test_a_board_that_a_row_does_not_state_is_not_guessed() -> None:
         )
 
 
+def test_a_commit_names_the_board_that_compute_units_do_not_tell() -> None:
+    """MI300X and MI325X have 304 CUs; the fastest counts on each."""
+    file = "aiter/configs/model_configs/a8w8_blockscale_tuned_fmoe_ds_v3.csv"
+    whole = WINNER | {"cu_count": 304.0, "source_path": file}
+    named = whole | {"source_date": "2026-07-22T11:13:59+00:00", "time_us": 400.0}
+    other = whole | {"source_date": "2026-07-23T11:13:59+00:00"}
+    found = cases(whole, named, other | {"tokens": 8})
+    assert [case.device for case in found] == ["mi300x", "mi325x", "mi300x"]
+    assert all(case.op is not None and not case.reason for case in found)
+
+
 def test_of_winners_of_one_problem_the_fastest_counts() -> None:
     slow, fast = cases(WINNER, WINNER | {"time_us": 400.0})
     assert (slow.op, slow.reason) == (None, SUPERSEDED)

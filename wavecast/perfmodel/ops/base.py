@@ -7,10 +7,11 @@ from collections.abc import Mapping
 from typing import ClassVar, Self
 
 from wavecast.arch import Device
-from wavecast.errors import UsageError
-from wavecast.perfmodel.bounds import Work
+from wavecast.errors import MissingFact, UsageError
+from wavecast.perfmodel.bounds import MemoryFloor, Roofline, Work
 from wavecast.perfmodel.distance import PredictionSubject, sizes_of
 from wavecast.perfmodel.prediction import Prediction
+from wavecast.perfmodel.roofline import roofline
 
 
 class Op(ABC):
@@ -55,6 +56,20 @@ class Op(ABC):
     @abstractmethod
     def work(self) -> Work:
         """Useful FLOPs by dtype and the least bytes."""
+
+    def memory_floor(self, device: Device) -> MemoryFloor | None:
+        """The least time of its bytes, where that is not bytes over the bandwidth that all kernels
+        sustain. Raises MissingFact where a number that matters is not known for the device."""
+        del device
+        return None
+
+    def roofline(self, device: Device) -> Roofline:
+        """Its roofline, which no prediction of it is below."""
+        try:
+            least = self.memory_floor(device)
+        except MissingFact:
+            least = None
+        return roofline(self.work(), device, least)
 
     @abstractmethod
     def predict(self, device: Device) -> Prediction:

@@ -22,12 +22,20 @@ from typing import ClassVar, Final, Self
 from wavecast.arch import Device
 from wavecast.errors import UnknownName, UsageError
 from wavecast.perfmodel import coefficients
-from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.bounds import MemoryFloor, Work
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.memory import Traffic
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.ops.dtypes import KNOWN, element_bytes
-from wavecast.perfmodel.ops.sizes import check_options, parse_sizes, predict_kernels, truth, whole
+from wavecast.perfmodel.ops.sizes import (
+    at_most,
+    check_options,
+    parse_sizes,
+    predict_kernels,
+    truth,
+    warm_floor,
+    whole,
+)
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.perfmodel.streaming import Streaming, kernel_parts, lanes
 from wavecast.perfmodel.timing import TIMINGS
@@ -89,6 +97,9 @@ CHUNK_THREADS: Final = 512
 LISTED: Final = (110, 64, 48, 36, 30)
 """Tensors of a `_foreach` launch, by the number of lists (depth_to_max_tensors)."""
 
+MOST: Final = 1 << 20
+"""Tensors of a call: PyTorch has one Python object for each."""
+
 SHORT_FLOATS: Final = frozenset({"fp32", "fp16", "bf16"})
 
 Operand = tuple[tuple[int, ...], str]
@@ -129,6 +140,7 @@ class Elementwise(Op):
     def __post_init__(self) -> None:
         if min(self.launches, self.tensors) < 1:
             raise UsageError("elementwise: launches and tensors are positive")
+        at_most(self.kind, {"parts": (self.launches, MOST), "tensors": (self.tensors, MOST)})
         if self.function not in FUNCTIONS:
             raise UnknownName("element-wise function", self.function, FUNCTIONS)
         if self.timing not in TIMINGS:
@@ -189,6 +201,17 @@ class Elementwise(Op):
             operands = ((self.result[0], operands[0][1]), *operands[1:])
         read = sum(_bytes(operand) for operand in operands) * self.tensors
         return Work(flops, read, written, "one per element", "derived from the shapes")
+
+    def memory_floor(self, device: Device) -> MemoryFloor:
+        work = self.work()
+        read, written = work.bytes_read or 0.0, work.bytes_written or 0.0
+        footprint = max(read, written) if self.in_place else read + written
+        return warm_floor(self, device, footprint, self.streams)
+
+    @property
+    def streams(self) -> float:
+        """Tensors that are read or written at once."""
+        return max(1.0, len(self.operands) + (not self.in_place))
 
     @property
     def dtype(self) -> str:
@@ -278,7 +301,7 @@ class Elementwise(Op):
                 work.bytes_written * share,
                 footprint=footprint * share,
                 shared=self.timing == "kernel",
-                streams=max(1.0, len(self.operands) + (not self.in_place)),
+                streams=self.streams,
             ),
             workgroups=math.ceil(workgroups),
             issue=threads * per_thread * instructions / lanes(chip),

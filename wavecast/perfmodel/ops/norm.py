@@ -24,18 +24,25 @@ from typing import ClassVar, Final, Self
 from wavecast.arch import Device
 from wavecast.errors import UnknownName
 from wavecast.perfmodel import coefficients
-from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.bounds import MemoryFloor, Work
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.demand import Amount
 from wavecast.perfmodel.memory import Traffic
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.ops.dtypes import KNOWN, element_bytes
 from wavecast.perfmodel.ops.rows import FAMILY, RowSizes, launch
-from wavecast.perfmodel.ops.sizes import check_options, parse_sizes, predict_kernels, truth
+from wavecast.perfmodel.ops.sizes import (
+    check_options,
+    parse_sizes,
+    predict_kernels,
+    truth,
+    warm_floor,
+)
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.perfmodel.streaming import Streaming, kernel_parts, lanes
 from wavecast.perfmodel.timing import TIMINGS
 
+_ROW_NORMS: Final = ("layer_norm", "rms_norm")
 FUNCTIONS: Final = {
     "layer_norm": "mean and variance of every row",
     "rms_norm": "root mean square of every row",
@@ -124,6 +131,9 @@ class Norm(Op):
             "derived from the shape",
         )
 
+    def memory_floor(self, device: Device) -> MemoryFloor:
+        return warm_floor(self, device, self.work().bytes or 0.0)
+
     def predict(self, device: Device) -> Prediction:
         chip = Chip.of(device)
         kernels = [*self._before(chip), *self._kernels(chip)]
@@ -137,8 +147,9 @@ class Norm(Op):
         )
 
     def _before(self, chip: Chip) -> list[Parts]:
-        """Dropout and addition as separate kernels."""
-        if self.fused:
+        """Dropout and addition as separate kernels, which norms of groups and channels have no
+        kernel in one with."""
+        if self.fused and self.function in _ROW_NORMS:
             return []
         masked = self.size + self.rows * self.columns * element_bytes("bool")
         random = chip.coefficient("elementwise", "random_instructions")

@@ -12,13 +12,13 @@ from typing import ClassVar, Final
 
 from wavecast.arch import Device
 from wavecast.perfmodel import coefficients
-from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.bounds import MemoryFloor, Work
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.memory import Traffic
 from wavecast.perfmodel.ops.dtypes import element_bytes
 from wavecast.perfmodel.ops.row_op import RowOp
 from wavecast.perfmodel.ops.rows import FAMILY
-from wavecast.perfmodel.ops.sizes import predict_kernels
+from wavecast.perfmodel.ops.sizes import predict_kernels, warm_floor
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.perfmodel.streaming import Streaming, kernel_parts, lanes
 
@@ -42,6 +42,9 @@ class Reduction(RowOp):
             "one per element",
             "derived from the shape",
         )
+
+    def memory_floor(self, device: Device) -> MemoryFloor:
+        return warm_floor(self, device, self.work().bytes or 0.0, streams=1)
 
     def predict(self, device: Device) -> Prediction:
         chip = Chip.of(device)

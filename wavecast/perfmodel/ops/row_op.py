@@ -6,10 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Self
 
+from wavecast.arch import Device
 from wavecast.errors import UnknownName
+from wavecast.perfmodel.bounds import MemoryFloor
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.ops.dtypes import KNOWN, element_bytes
-from wavecast.perfmodel.ops.sizes import check_options, parse_sizes
+from wavecast.perfmodel.ops.sizes import check_options, parse_sizes, warm_floor
 from wavecast.perfmodel.timing import TIMINGS
 
 OPTIONS: Final = ("dtype", "timing")
@@ -38,6 +40,9 @@ class RowOp(Op):
         )
         rows, columns = parse_sizes(shape, 2)
         return cls(rows, columns, values["dtype"], values.get("timing", "kernel"))
+
+    def memory_floor(self, device: Device) -> MemoryFloor:
+        return warm_floor(self, device, self.work().bytes or 0.0)
 
     def __str__(self) -> str:
         return f"{self.kind} {self.rows}x{self.columns} {self.dtype}"

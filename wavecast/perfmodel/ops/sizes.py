@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 
 from wavecast.arch import Device
 from wavecast.errors import UnknownName, UsageError
+from wavecast.perfmodel.bounds import MemoryFloor
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.demand import Amount
 from wavecast.perfmodel.intervals import with_interval
+from wavecast.perfmodel.memory import Traffic, transfer
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.perfmodel.streaming import kernel_seconds
 from wavecast.perfmodel.timing import measurement_time
 
+WORKGROUP_WAVES = 32
+"""Waves of a workgroup: 1,024 threads in waves of 32 lanes, the most that any GPU here takes."""
+TILE = 1 << 17
+"""Sums that a workgroup accumulates: fp32 in the 512 KiB of registers of a CU."""
 _TRUTH = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
 NOT_MODELLED = (
     "translation misses",
@@ -68,6 +75,14 @@ def whole(kind: str, name: str, text: str) -> int:
     return int(text)
 
 
+def at_most(kind: str, limits: Mapping[str, tuple[int, int]]) -> None:
+    """Checks values by what they are: (value, the most that hardware or the problem has). Raises
+    UsageError."""
+    for name, (value, most) in limits.items():
+        if value > most:
+            raise UsageError(f"{kind}: {name} is {value}, at most {most:,} are possible")
+
+
 def truth(kind: str, name: str, text: str) -> bool:
     """True or false from an option. Raises UsageError."""
     if text.lower() not in _TRUTH:
@@ -78,6 +93,18 @@ def truth(kind: str, name: str, text: str) -> bool:
 def _as_option(name: str) -> str:
     """How the command line gives an option of an op."""
     return f"--{name}" if name == "dtype" else f"--set {name}=…"
+
+
+def warm_floor(op: Op, device: Device, footprint: float, streams: float = 2.0) -> MemoryFloor:
+    """The least time of an op's bytes when all `footprint` distinct bytes, of `streams` tensors,
+    were touched just before and caches have what fits. Raises MissingFact."""
+    chip, work = Chip.of(device), op.work()
+    read, written = work.bytes_read or 0.0, work.bytes_written or 0.0
+    peak, sustained = (
+        float(max(map(float, transfer(rates, Traffic(read, written, footprint, tensors)).values())))
+        for rates, tensors in ((replace(chip, hbm=chip.hbm_peak), 2.0), (chip, streams))
+    )
+    return MemoryFloor(peak, sustained)
 
 
 def predict_kernels(
@@ -122,4 +149,15 @@ def predict_kernels(
     )
 
 
-__all__ = ["NOT_MODELLED", "check_options", "parse_sizes", "predict_kernels", "truth", "whole"]
+__all__ = [
+    "NOT_MODELLED",
+    "TILE",
+    "WORKGROUP_WAVES",
+    "at_most",
+    "check_options",
+    "parse_sizes",
+    "predict_kernels",
+    "truth",
+    "warm_floor",
+    "whole",
+]

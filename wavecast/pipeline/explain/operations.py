@@ -10,7 +10,6 @@ from wavecast.errors import MissingFact, NothingAnalysed, Unpredictable
 from wavecast.perfmodel.bounds import Roofline, Work
 from wavecast.perfmodel.ops import Op, op
 from wavecast.perfmodel.prediction import Prediction
-from wavecast.perfmodel.roofline import roofline
 from wavecast.pipeline.explain.selection import Selection
 
 
@@ -65,7 +64,7 @@ def explain_operation(
 
 def _outlook(problem: Op, device: Device) -> Outlook:
     work = problem.work()
-    bound = roofline(work, device)
+    bound = problem.roofline(device)
     try:
         _check_fits(problem, work, device)
         return Outlook(problem, device, bound, problem.predict(device))

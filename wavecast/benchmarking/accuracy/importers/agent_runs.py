@@ -2,7 +2,8 @@
 
 A run is scored where it states the share of the GPU's prefix cache and no cache behind it. Agents
 wait between requests, so the requests at once are those in flight: the rate of requests times their
-latency (Little's law). Lengths are the means, and their distribution is assumed.
+latency (Little's law). Lengths are the means, and their distribution is assumed. A rate follows
+from the requests in flight and the predicted latency: as many new requests as end.
 """
 
 from __future__ import annotations
@@ -26,8 +27,14 @@ from wavecast.systems.serving import Load
 if TYPE_CHECKING:
     import pandas as pd
 
-METRICS: Final = {"mean_ttft": "ttft", "mean_tpot": "tpot"}
-"""Metric of a row in milliseconds, and of `ServedModel`."""
+METRICS: Final = {
+    "mean_ttft": "ttft",
+    "mean_tpot": "tpot",
+    "output_throughput_per_gpu": "output",
+    "mean_qps": "requests",
+}
+"""Metric of a row, and of `ServedModel`: latencies in milliseconds, and rates."""
+_RATES: Final = ("output", "requests")
 _HITS: Final = "server_gpu_cache_hit_rate"
 _LENGTHS: Final = ("mean_input_tokens", "mean_output_tokens_actual")
 _FLIGHT: Final = ("mean_qps", "mean_e2el")
@@ -73,12 +80,21 @@ def _cases(run: Mapping[str, Mapping[str, Any]]) -> Iterator[Case]:
             kind="serving",
             op=op,
             device=device,
-            seconds=float(run[name]["value"]) * 1e-3,
+            seconds=_seconds(run[name], metric),
             group=model,
             labels={"engine": str(row["framework"]), "model": model, "load": "agents"},
             source=f"{row['source_repo']} {row['source_path']}",
             reason=reason,
         )
+
+
+def _seconds(row: Mapping[str, Any], metric: str) -> float:
+    """A latency, or the time per token or request of a rate; NaN for none."""
+    value = float(row["value"])
+    if metric not in _RATES:
+        return value * 1e-3
+    gpus = float(row["n_gpus"]) if str(row["metric"]).endswith("per_gpu") else 1.0
+    return 1 / (value * gpus) if value > 0 else float("nan")
 
 
 def _load(run: Mapping[str, Mapping[str, Any]]) -> Load:

@@ -7,10 +7,13 @@ The name of a file states what its columns do not: `a4w4_blockscale`, `a8w8_bpre
 from __future__ import annotations
 
 import re
+import tomllib
 from collections.abc import Callable, Collection, Mapping
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from wavecast.benchmarking.accuracy.cases import stated_board
 from wavecast.benchmarking.accuracy.importers.base import MeasurementTable, convert_rows
 
 if TYPE_CHECKING:
@@ -56,6 +59,22 @@ def conversion(columns: Collection[str]) -> Conversion | None:
     """The function that converts a table with these columns, None for a table of another tool."""
     present = set(columns)
     return moe if present >= MOE else gemm if present >= GEMM else None
+
+
+def board(row: Mapping[Any, Any]) -> tuple[str, str]:
+    """`stated_board` of a row of `gemm_tuned` or `moe_tuned`; the commit that brought it may name
+    a board that has the compute units of another (`aiter_boards.toml`)."""
+    file = str(row.get("source_path", "")).rpartition("/")[2]
+    if named := _boards().get((file, str(row.get("source_date", "")))):
+        return named, ""
+    return stated_board(str(row.get("arch", "")), row.get("cu_count"))
+
+
+@cache
+def _boards() -> Mapping[tuple[str, str], str]:
+    """Device by file and date."""
+    text = Path(__file__).with_name("aiter_boards.toml").read_text(encoding="utf-8")
+    return {(file, date): device for file, date, device, _ in tomllib.loads(text)["rows"]}
 
 
 def gemm(frame: pd.DataFrame, path: Path) -> MeasurementTable:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wavecast.benchmarking.accuracy.cases import Case, stated_board
+from wavecast.benchmarking.accuracy.cases import Case
 from wavecast.benchmarking.accuracy.importers import aiter
 from wavecast.benchmarking.accuracy.importers.base import Importer, each, rows, truth
 from wavecast.errors import WavecastError
@@ -36,7 +36,7 @@ class GemmTuned(Importer):
 
 
 def _case(row: Mapping[str, Any]) -> Case:
-    device, unsure = stated_board(str(row.get("arch", "")), row.get("cu_count"))
+    device, unsure = aiter.board(row)
     dtype = canonical(str(row["dtype_a"]))
     op, reason = None, "" if device else unsure
     try:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wavecast.benchmarking.accuracy.cases import Case, stated_board
+from wavecast.benchmarking.accuracy.cases import Case
 from wavecast.benchmarking.accuracy.importers import aiter
 from wavecast.benchmarking.accuracy.importers.base import Importer, each, rows, truth
 from wavecast.errors import WavecastError
@@ -133,7 +133,7 @@ def assembly(kernel: str) -> bool:
 
 
 def _case(row: Mapping[str, Any]) -> Case:
-    device, unsure = stated_board(str(row.get("arch", "")), row.get("cu_count"))
+    device, unsure = aiter.board(row)
     part = PARTS.get(str(row["stage"]), "")
     op, reason = None, "" if device else unsure
     try:

@@ -22,7 +22,7 @@ from wavecast.perfmodel.ops.attention.tiled import ASSUMED, tiled_time
 from wavecast.perfmodel.ops.attention.unfused import unfused_time
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.ops.dtypes import OF_MATRICES
-from wavecast.perfmodel.ops.sizes import check_options, parse_sizes, truth, whole
+from wavecast.perfmodel.ops.sizes import at_most, check_options, parse_sizes, truth, whole
 from wavecast.perfmodel.prediction import Prediction, Share, WhatIf
 
 OPTIONS = (
@@ -103,6 +103,7 @@ class Attention(Op):
                 raise UsageError(f"attention: unknown dtype {dtype}; known: {', '.join(BITS)}")
         if self.splits < 0:
             raise UsageError("attention: splits is negative")
+        at_most(self.kind, {"splits": (self.splits, max(self.seq_k, *self.lengths, 1))})
         if self.latent and (self.backward or self.kv_heads != 1):
             raise UsageError("attention: latent keys have one head and no backward pass")
         if self.library:

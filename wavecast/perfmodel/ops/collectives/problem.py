@@ -31,7 +31,7 @@ from wavecast.perfmodel.ops.collectives.algorithms import (
     wire,
 )
 from wavecast.perfmodel.ops.collectives.libraries import check, estimates, own_kernels
-from wavecast.perfmodel.ops.sizes import check_options, parse_sizes, whole
+from wavecast.perfmodel.ops.sizes import at_most, check_options, parse_sizes, whole
 from wavecast.perfmodel.prediction import Prediction
 
 FAMILY = "collectives"
@@ -49,6 +49,8 @@ TIMINGS: Final = {
     "launch": "launched one after another",
     "torch": "a call of torch.distributed between events, host in step",
 }
+_MOST: Final = 1024
+"""Workgroups that copy, and experts of a token: more than any library or model has."""
 OPTIONS: Final = ("function", "gpus", "channels", "concurrent", "timing", "library", "topk")
 
 
@@ -92,6 +94,7 @@ class Collective(Op):
             raise UnknownName("work concurrent with a collective", self.concurrent, ("gemm",))
         if self.gpus < 2 or self.bytes < 1 or self.channels < 0:
             raise UsageError("a collective needs two GPUs or more and a byte or more")
+        at_most(self.kind, {"channels": (self.channels, _MOST), "topk": (self.topk, _MOST)})
         if self.group is not None and self.group.ranks != self.gpus:
             raise UsageError(f"{self.gpus} GPUs, but {self.group.ranks} are placed")
 
@@ -102,7 +105,7 @@ class Collective(Op):
             options,
             OPTIONS,
             required=("function", "gpus"),
-            values={"function": FUNCTIONS},
+            values={"function": (*FUNCTIONS, *EXCHANGES)},
         )
         return cls(
             values["function"],

@@ -10,7 +10,7 @@ from typing import ClassVar, Final, Self
 from wavecast.arch import Device
 from wavecast.arch.links import GpuGroup
 from wavecast.errors import UnknownName, UsageError
-from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.bounds import MemoryFloor, Work
 from wavecast.perfmodel.intervals import with_interval
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.ops.collectives.libraries import OWN, OWN_HALF, own_shots
@@ -26,9 +26,11 @@ from wavecast.perfmodel.ops.collectives.own_products import (
 from wavecast.perfmodel.ops.collectives.problem import Collective, known_of, one_node
 from wavecast.perfmodel.ops.gemm import Gemm
 from wavecast.perfmodel.ops.gemm.formats import canonical
-from wavecast.perfmodel.ops.sizes import check_options, parse_sizes, whole
+from wavecast.perfmodel.ops.sizes import at_most, check_options, parse_sizes, whole
 from wavecast.perfmodel.prediction import Prediction
 
+_BUFFER: Final = 1 << 40
+"""Bytes: more than the memory of any GPU."""
 KERNELS: Final = ("fused", "separate")
 DTYPES: Final = ("bf16", "fp16", "fp32")
 _NOT_MODELLED: Final = (
@@ -84,6 +86,7 @@ class GemmCollective(Op):
             raise UsageError(f"gemm_collective: {self.gpus} GPUs do not divide {self.m} rows")
         if self.buffer < 1:
             raise UsageError("gemm_collective: a buffer has a byte or more")
+        at_most(self.kind, {"buffer": (self.buffer, _BUFFER)})
         self.collective()  # raises for GPUs and libraries that there are not
 
     @classmethod
@@ -127,6 +130,9 @@ class GemmCollective(Op):
 
     def work(self) -> Work:
         return self.product().work()
+
+    def memory_floor(self, device: Device) -> MemoryFloor:
+        return self.product().memory_floor(device)
 
     def predict(self, device: Device) -> Prediction:
         """The time of `kernels`, or of the faster; of separate ones where nothing fits the buffer

@@ -7,16 +7,26 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import ClassVar, Self
 
+import numpy as np
+
 from wavecast.arch import Device
 from wavecast.errors import UnknownName, Unpredictable, UsageError
 from wavecast.perfmodel import coefficients
-from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.bounds import MemoryFloor, Work
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.intervals import with_interval
 from wavecast.perfmodel.ops.base import Op
 from wavecast.perfmodel.ops.gemm import formats, libraries
 from wavecast.perfmodel.ops.gemm.tiles import GemmSizes, OperandFormats, demand, stored_bytes
-from wavecast.perfmodel.ops.sizes import check_options, parse_sizes, truth, whole
+from wavecast.perfmodel.ops.sizes import (
+    TILE,
+    WORKGROUP_WAVES,
+    at_most,
+    check_options,
+    parse_sizes,
+    truth,
+    whole,
+)
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.perfmodel.solve import Bounds, solve
 from wavecast.perfmodel.timing import TIMINGS, WARM, measurement_time
@@ -26,6 +36,10 @@ _OPTIONS = (
     *("dtype", "weight", "out", "scaling", "layout", "library", "batch", "bias", "tile"),
     *("splits", "groups", "transposed", "units", "waves", "stages", "timing"),
 )
+_STAGES = 64
+"""Steps of K on the way at once: those of 4 KiB that the largest LDS has room for."""
+_STEP = 1 << 19
+"""Bytes of both operands that a workgroup has of a step: all registers of a CU."""
 _TRANSPOSED = ("TN", "NN", "NT", "TT")
 _NOT_MODELLED = (
     "how a layout of A and B other than rows along K changes the order of loads",
@@ -103,6 +117,17 @@ class Gemm(Op):
             raise UsageError("gemm: a tile has three positive sizes and belongs to a library")
         if min(self.units, self.waves, self.stages) < 0:
             raise UsageError("gemm: units, waves or stages is negative")
+        rows, columns, depth = self.tile or (1, 1, 1)
+        at_most(
+            "gemm",
+            {
+                "waves": (self.waves, WORKGROUP_WAVES),
+                "stages": (self.stages, _STAGES),
+                "splits": (self.splits, self.k),
+                "tile": (rows * columns, TILE),
+                "bytes of a step of K": ((rows + columns) * depth, _STEP),
+            },
+        )
         if self.splits < 0 or (self.splits and not self.tile):
             raise UsageError("gemm: splits is a positive number and goes with a tile")
         if self.groups and (min(self.groups) < 0 or sum(self.groups) != self.m):
@@ -181,8 +206,17 @@ class Gemm(Op):
             raise Unpredictable(f"{who} kernel for {self} on {generation}")
         return configurations
 
+    def memory_floor(self, device: Device) -> MemoryFloor:
+        """At `hbm_share` of the memory's bandwidth; warm operands that fit into the memory-side
+        cache come from there."""
+        chip, constants = machine(device)
+        moved, share = self.work().bytes or 0.0, constants["hbm_share"]
+        chip = _warm_chip(self, chip, constants, moved)
+        return MemoryFloor(moved / chip.hbm_peak, moved / (share * chip.hbm_peak))
+
     def predict(self, device: Device) -> Prediction:
-        """The time of the kernel that is given, or of the fastest its library, or any, has.
+        """The time of the kernel that is given, or of the fastest its library, or any, has; no
+        faster than products were measured on the chip.
 
         Raises MissingFact for a dtype or a chip without rates, Unpredictable where no library
         has a kernel.
@@ -194,6 +228,9 @@ class Gemm(Op):
         parts = times.at(best)
         library = tiles.names[tiles.library[best]]
         seconds = float(times.seconds.flat[best])
+        measured = device.sustained_flops(self.operands.a.multiplied)
+        if measured is not None:
+            seconds = max(seconds, 2.0 * self.m * self.n * self.k * self.batch / measured.number)
         if self.timing != "kernel":
             seconds = float(measurement_time(chip, self.timing, seconds - constants["call"]))
             parts["launch"] = float(measurement_time(chip, self.timing, 0.0))
@@ -245,10 +282,16 @@ def bounds(
     """The times of configurations; `sizes` stands for those of many problems of one kind, timed
     with cold operands. Warm ones come from the memory-side cache that they fit into."""
     asked = demand(sizes or problem.sizes, problem.operands, tiles, chip, constants)
-    if problem.timing in WARM and asked.read + asked.written <= chip.mall_bytes:
-        cache = chip.mall_bandwidth or constants["mall_rate"] * chip.hbm_peak
-        chip = replace(chip, hbm_peak=cache)
-    return solve(asked, chip, constants)
+    moved = float(np.max(asked.read + asked.written)) if problem.timing in WARM else 0.0
+    return solve(asked, _warm_chip(problem, chip, constants, moved), constants)
+
+
+def _warm_chip(problem: Gemm, chip: Chip, constants: Mapping[str, float], moved: float) -> Chip:
+    """The chip, with the memory-side cache as its memory where warm operands fit into it."""
+    if problem.timing not in WARM or moved > chip.mall_bytes:
+        return chip
+    cache = chip.mall_bandwidth or constants["mall_rate"] * chip.hbm_peak
+    return replace(chip, hbm_peak=cache)
 
 
 def operands(problem: Gemm) -> OperandFormats:

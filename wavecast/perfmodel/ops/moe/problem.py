@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Self
 from wavecast.arch import Device, pattern_table
 from wavecast.errors import UnknownName, UsageError
 from wavecast.perfmodel import coefficients
-from wavecast.perfmodel.bounds import Work
+from wavecast.perfmodel.bounds import MemoryFloor, Work
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.intervals import with_interval
 from wavecast.perfmodel.ops.base import Op
@@ -20,8 +20,16 @@ from wavecast.perfmodel.ops.gemm.formats import canonical
 from wavecast.perfmodel.ops.moe.formats import MoeFormats
 from wavecast.perfmodel.ops.moe.routing import active_experts
 from wavecast.perfmodel.ops.moe.stages import FAMILY, WAVES, MoeKernel, MoeModel
-from wavecast.perfmodel.ops.moe.strategies import PARTS, TiledProblems
-from wavecast.perfmodel.ops.sizes import check_options, parse_sizes, truth, whole
+from wavecast.perfmodel.ops.moe.strategies import BLOCKS, PARTS, TILES, TiledProblems
+from wavecast.perfmodel.ops.sizes import (
+    TILE,
+    WORKGROUP_WAVES,
+    at_most,
+    check_options,
+    parse_sizes,
+    truth,
+    whole,
+)
 from wavecast.perfmodel.prediction import Prediction
 
 NOT_MODELLED = (
@@ -29,6 +37,8 @@ NOT_MODELLED = (
     "experts chosen more often than others",
 )
 _BIG = 1 << 40
+_RESIDENT = 64
+"""Workgroups of a CU at once: waves that the largest has room for (`max_waves_per_simd`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +87,18 @@ class FusedMoe(Op):
             raise UsageError("moe: tiles are positive")
         if min(self.waves, self.splits) < 1 or self.resident < 0:
             raise UsageError("moe: waves, resident and splits are positive")
+        at_most(
+            "moe",
+            {
+                "waves": (self.waves, WORKGROUP_WAVES),
+                "resident": (self.resident, _RESIDENT),
+                "splits": (self.splits, max(self.model, self.inter)),
+                "block_m x tile_n": (
+                    (self.block_m or min(BLOCKS)) * (self.tile_n or min(TILES)),
+                    TILE,
+                ),
+            },
+        )
         if self.part not in PARTS:
             raise UnknownName("part of a mixture of experts", self.part, PARTS)
         _ = self.form
@@ -125,6 +147,12 @@ class FusedMoe(Op):
             flops_source="derived from the sizes",
             bytes_source="derived from the sizes, with equally likely experts",
         )
+
+    def memory_floor(self, device: Device) -> MemoryFloor:
+        """Weights are only read, at `stream_fraction` of the memory's bandwidth."""
+        chip, moved = Chip.of(device), self.work().bytes or 0.0
+        share = coefficients.coefficient(FAMILY, "stream_fraction").of(device)
+        return MemoryFloor(moved / chip.hbm_peak, moved / (share * chip.hbm_peak))
 
     def predict(self, device: Device) -> Prediction:
         """The best time over tiles, or the time of the tile that is given."""

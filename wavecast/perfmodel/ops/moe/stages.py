@@ -4,15 +4,17 @@ Rows (token, expert) are sorted by expert and cut into blocks of `block_m`. One 
 a block by `tile_n` columns of its expert's weights, over the whole depth K. Its launch needs
 
     memory   every active expert's weights once, activations and results once
+    fabric   weights that dies fetch from the memory-side cache: a workgroup's columns once for all
+             that run on its die at the same time and multiply by them
     chain    the larger of: what one CU streams from memory for one workgroup after the other
              (`resident` at once share it); what it takes in from its L1, and the fixed part of each
              of its workgroups
     matrix   products, padded blocks included, at the clock the chip sustains
     vector   scaling of products by block scales, widening of weights
 
-which overlap: launch + (memory^p + chain^p + (matrix + vector)^p)^(1/p). Adding the rows of the
-result to their tokens comes on top, whether by atomics or by a second kernel: the measurements do
-not tell the two apart.
+which overlap: launch + (max(memory, fabric)^p + chain^p + (matrix + vector)^p)^(1/p). Adding
+the rows of the result to their tokens comes on top, whether by atomics or by a second kernel: the
+measurements do not tell the two apart.
 
 Kernels of a known tile whose matrix instructions take block scales keep one step of K ahead: each
 workgroup waits `step` for every 128 bytes of K, hidden by as many others as the CU has room for,
@@ -33,6 +35,7 @@ from typing import Any
 import numpy as np
 
 from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.memory import mall_bandwidth
 from wavecast.perfmodel.ops.moe.formats import MoeFormats
 from wavecast.perfmodel.ops.moe.routing import active_experts, expected_blocks
 from wavecast.perfmodel.power import sustained_clock
@@ -276,16 +279,40 @@ class MoeModel:
         clocks = rounds * 2 * products / rate
         active = clocks / np.maximum(clocks, chain * chip.clock) * constants["pipe"] * issued
         return {
+            "fabric": self._fabric(sizes, columns, depth),
             "chain": chain,
             "matrix": clocks / sustained_clock(chip, form.compute, active),
             "vector": np.broadcast_to(rounds * operations / self._lanes, clocks.shape),
         }
 
+    def _fabric(self, sizes: MoeSizes, columns: Array, depth: Array) -> Array:
+        """Seconds in which dies fetch weights of [depth, columns] from the memory-side cache.
+
+        Workgroups are dealt to dies in turn, all columns of a block after each other: a die gets
+        every n-th tile of columns where the number of tiles and that of dies have the divisor n,
+        and those of several experts where few blocks are of one.
+        """
+        chip = self.chip
+        groups = sizes.blocks * np.ceil(columns / sizes.widths) * self.kernel.splits
+        if not chip.mall_bandwidth or chip.dies == 1:
+            return np.zeros_like(groups)
+        tiles = np.ceil(columns / sizes.widths)
+        at_once = np.minimum(groups, chip.units)
+        blocks = sizes.blocks / np.maximum(sizes.active, 1e-9)
+        experts = np.maximum(at_once / (tiles * blocks), 1.0)
+        on_die = at_once / chip.dies
+        distinct = tiles / np.gcd(tiles.astype(int), chip.dies) * experts
+        share = np.minimum(distinct / np.maximum(on_die, 1.0), 1.0)
+        width = np.minimum(sizes.widths, columns)
+        moved = groups * depth * width * self.form.weight_width * share
+        return moved / mall_bandwidth(chip)
+
 
 def _launch(parts: Mapping[str, Array], serial: Mapping[str, Array], p: float) -> StageTime:
     """Seconds of parts that overlap, and of others that do not."""
     busy = parts["matrix"] + parts["vector"]
-    together = (parts["memory"] ** p + parts["chain"] ** p + busy**p) ** (1 / p)
+    stream = np.maximum(parts["memory"], parts["fabric"])
+    together = (stream**p + parts["chain"] ** p + busy**p) ** (1 / p)
     return StageTime(together + sum(serial.values()), {**parts, **serial})
 
 
