@@ -8,13 +8,14 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 from tests.targets import thorough_beyond  # noqa: E402
+from wavecast import ops  # noqa: E402
 from wavecast.compile.configuration import Configuration  # noqa: E402
 from wavecast.errors import ArgumentError  # noqa: E402
 from wavecast.frameworks.torch.verify import difference, verify  # noqa: E402
 from wavecast.kernels import choice  # noqa: E402
 from wavecast.kernels.gemm import matmul, scaled  # noqa: E402
 from wavecast.kernels.operator import Tolerance  # noqa: E402
-from wavecast.runtimes.triton import device  # noqa: E402
+from wavecast.runtimes.triton import capture, device  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
@@ -212,3 +213,12 @@ def test_bad_arguments_of_the_others() -> None:
             scaled.scaled_matmul(eight, eight.float().to(torch.float8_e4m3fnuz).t(), one, one)
         with pytest.raises(ArgumentError, match="out_scale goes with an 8-bit out_dtype"):
             scaled.scaled_matmul(eight, eight.t(), one, one, out_scale=one)
+
+
+def test_a_row_is_not_exchanged_between_lanes() -> None:
+    """A row of A has the layout of the columns of B; lanes exchange sums alone, after the loop."""
+    with capture("gfx942") as launches:
+        ops.matmul(torch.empty(1, 2048).bfloat16(), torch.empty(4096, 2048).bfloat16().t())
+    (launch,) = launches
+    assert launch.code.kernel == "matmul_vector_kernel"
+    assert launch.code.assembly.count("ds_bpermute") <= 2  # of 26

@@ -163,7 +163,7 @@ def attention(torch: Any) -> dict[str, str]:
     cases: dict[str, tuple[int, str, dict[str, Any]]] = {
         "Attention": (128, "auto", {}),
         "Attention, fp8 cache": (128, "fp8", {"has_sliding_window": True}),
-        "Attention, head of 512": (512, "auto", {}),
+        "Attention, head of 1024": (1024, "auto", {}),
         "MLAAttention": (576, "auto", latent),
         "MLAAttention, fp8 cache": (576, "fp8", latent),
     }

@@ -41,7 +41,7 @@ def test_the_default_configuration_is_served_by_the_library() -> None:
     assert found.pop("platform") == "RocmPlatform"
     assert (found.pop("mode"), found.pop("backend")) == ("VLLM_COMPILE", "inductor")
     assert found.pop("custom_ops").split()[-1] == "none"
-    assert found.pop("Attention, head of 512") == ""
+    assert found.pop("Attention, head of 1024") == ""
     assert found.pop("in one graph").split() == ["rms_norm_residual", "rope", "silu_mul"]
     assert "attention stays vLLM's: head_size not supported" in said
     others = {name: place for name, place in found.items() if not place.startswith("wavecast.")}

@@ -281,7 +281,8 @@ def matmul_vector_kernel(
     offs_n = tl.program_id(0) * BLOCK_N + tl.arange(0, BLOCK_N)
     offs_k = tl.arange(0, BLOCK_K)
     column = offs_n if N_DIVISOR % BLOCK_N == 0 else tl.minimum(offs_n, N - 1)
-    a_ptrs = a_ptr + batch * a_batch + offs_k * a_step
+    # a row of A for each column: alone it has another layout than B, and lanes exchange it
+    a_ptrs = a_ptr + batch * a_batch + tl.zeros((BLOCK_N, 1), tl.int32) + offs_k[None, :] * a_step
     b_ptrs = b_ptr + batch * b_batch + column[:, None] * b_column + offs_k[None, :] * b_step
     acc = tl.zeros((BLOCK_N, BLOCK_K), tl.float32)
     for step in range(tl.cdiv(K, BLOCK_K)):
@@ -290,9 +291,9 @@ def matmul_vector_kernel(
             b = tl.load(b_ptrs)
         else:
             k_mask = offs_k < K - step * BLOCK_K
-            a = tl.load(a_ptrs, mask=k_mask, other=0.0)
+            a = tl.load(a_ptrs, mask=k_mask[None, :], other=0.0)
             b = tl.load(b_ptrs, mask=k_mask[None, :], other=0.0)
-        acc += b.to(tl.float32) * a.to(tl.float32)[None, :]
+        acc += b.to(tl.float32) * a.to(tl.float32)
         a_ptrs += BLOCK_K * a_step
         b_ptrs += BLOCK_K * b_step
     result = finished(tl.sum(acc, axis=1), 0, offs_n, 1, N, terms, ACTIVATION, LIMIT)
