@@ -107,7 +107,7 @@ def _parse_collective(text: str) -> tuple[str, int, int]:
     match = _SIZE.fullmatch(size.strip())
     misses = colon and not re.fullmatch(r"[1-9]\d{0,5}", topk)
     if match is None or not int(match[1]) or misses:
-        raise UsageError(f"{text!r} is not a collective: NAME:SIZE, all_reduce:64M")
+        raise UsageError(f"{text!r} is not a collective: NAME:SIZE[:EXPERTS], all_reduce:64M")
     return function, int(match[1]) * _UNITS[(match[2] or "").upper()], int(topk or 0)
 
 

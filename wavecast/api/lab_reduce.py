@@ -62,7 +62,10 @@ class LabReduceOptions(Options):
             name, _, value = edit.partition("=")
             if name not in EDITS:
                 raise UnknownName("axis", name, EDITS)
-            text = EDITS[name](text, value)
+            try:
+                text = EDITS[name](text, value)
+            except (ValueError, KeyError) as error:
+                raise UsageError(f"--edit {edit}: {value!r} is not a value of {name}") from error
         return text
 
     def generator(self, text: str, device: Device) -> CodeGenerator:

@@ -87,8 +87,15 @@ def reduced_by_llvm(
         runner.join()
         if not output.is_file():
             messages = results[0].log.strip().splitlines() if results else []
-            raise CompileError(f"{program}: {messages[0] if messages else 'it could not run'}")
+            raise CompileError(f"{program}: {_failure(messages)}")
         return files.read_text(output)
+
+
+def _failure(messages: list[str]) -> str:
+    """The line that says why llvm-reduce ended, among those of its progress."""
+    marks = ("error:", "LLVM ERROR", "Bad machine code")
+    errors = [line for line in messages if any(mark in line for mark in marks)]
+    return (errors or messages or ["it could not run"])[0].strip("* ")
 
 
 def is_machine_ir(text: str) -> bool:

@@ -8,6 +8,7 @@ import pytest
 
 import wavecast
 from tests.runtimes.conftest import GFX942
+from wavecast.emulate.check.collected import Reports
 from wavecast.errors import CaptureError
 from wavecast.runtimes.torch_cpu import emulated_cuda
 
@@ -166,7 +167,11 @@ def test_times_of_replays_are_predictions():
 def test_what_waits_for_results_is_refused(cuda):
     x = torch.ones(4, device="cuda")
     assert not torch.cuda.is_current_stream_capturing()
-    for waits in (x.sum().item, x.nonzero, torch.cuda.synchronize):
+    stream, event = torch.cuda.Stream(), torch.cuda.Event()
+    for waits in (
+        x.sum().item, x.nonzero, x.tolist, x.cpu, lambda: x[x > 0], torch.cuda.synchronize,
+        stream.synchronize, event.synchronize,
+    ):  # fmt: skip
         with torch.cuda.graph(torch.cuda.CUDAGraph()), pytest.raises(RuntimeError, match=LIMITED):
             waits()
     with torch.cuda.graph(torch.cuda.CUDAGraph()):
@@ -174,14 +179,78 @@ def test_what_waits_for_results_is_refused(cuda):
     graph = torch.cuda.CUDAGraph()
     with pytest.raises(RuntimeError, match="without a preceding"):
         graph.replay()
+    with pytest.raises(RuntimeError, match="bogus"):
+        graph.capture_begin(capture_error_mode="bogus")
     with (
         torch.cuda.graph(graph),
         pytest.raises(RuntimeError, match=LIMITED),
         torch.cuda.graph(torch.cuda.CUDAGraph()),
     ):
         pass
+    with pytest.raises(RuntimeError, match="already owns"), torch.cuda.graph(graph):
+        pass
+    graph.reset()
     with pytest.raises(CaptureError, match="sparse"), torch.cuda.graph(graph):
         torch.eye(2).to_sparse()
+
+
+def test_indices_recurrent_nets_and_numbers(cuda):
+    """What does not wait on a GPU, what keeps values for gradients, and drawn numbers."""
+    x, index = torch.randn(5, 4, device="cuda"), torch.tensor([3, 0, 3], device="cuda")
+    net = torch.nn.LSTM(4, 3)
+    plain = copy.deepcopy(net)
+    sequence = torch.randn(6, 2, 4, device="cuda")
+
+    def step(net):
+        net.zero_grad()
+        net(sequence)[0].square().sum().backward()
+        return x[index].sum() + x[:, index[:1]].sum()
+
+    graph, result = captured(lambda: step(net))
+    sequence.normal_()
+    x.normal_()
+    graph.replay()
+    torch.testing.assert_close(result, step(plain))
+    for item, other in zip(net.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(item.grad, other.grad)
+    torch.manual_seed(7)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        drawn = torch.rand(4, device="cuda") + torch.nn.functional.dropout(x[0], 0.5)
+    graph.replay()
+    torch.manual_seed(7)
+    expected = torch.rand(4, device="cuda") + torch.nn.functional.dropout(x[0], 0.5)
+    torch.testing.assert_close(drawn, expected)
+
+
+def test_a_capture_keeps_memory_unwritten_for_checks():
+    reports = Reports()
+    with wavecast.device("gfx942", check=reports):
+        x = torch.ones(256, device="cuda")
+        add(x, x)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            add(x, torch.empty(256, device="cuda"))
+        assert not list(reports)
+        graph.replay()
+    assert [report.kind.rule for report in reports] == ["uninitialised-global"]
+
+
+def test_timed_replays_are_predicted():
+    with wavecast.device("gfx942"):
+        x = torch.ones(1000, device="cuda")
+        graph, _ = captured(lambda: add(x, x))
+        single = triton.testing.do_bench(lambda: add(x, x))
+        assert triton.testing.do_bench(graph.replay) == pytest.approx(single)
+
+
+def test_recomputed_activations(cuda):
+    """Not of graphs: PyTorch compares where saved tensors and recomputed ones are."""
+    from torch.utils.checkpoint import checkpoint
+
+    net, x = torch.nn.Linear(4, 4), torch.randn(2, 4, device="cuda", requires_grad=True)
+    checkpoint(lambda x: torch.relu(net(x)), x, use_reentrant=False).sum().backward()
+    assert x.grad is not None
 
 
 def test_several_gpus_capture_nothing():

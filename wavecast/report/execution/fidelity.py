@@ -128,7 +128,8 @@ def _remarks(kernel: KernelFidelityJson) -> Iterator[str]:
     if len(decided) > _MOST_DECISIONS:
         yield f"and {len(decided) - _MOST_DECISIONS} other decisions"
     if kernel.open and not decided:
-        yield "no such value decides an address, a branch or a barrier through registers"
+        yield "no such value decides an address, a branch or a barrier through registers;"
+        yield "values that pass through memory or LDS, as of sums over waves, are not followed"
 
 
 __all__ = ["document", "render"]

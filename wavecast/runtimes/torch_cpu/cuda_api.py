@@ -10,6 +10,7 @@ from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 from wavecast.errors import MissingFact
+from wavecast.launch import graph_capture
 from wavecast.runtimes.devices import DeviceFacts
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.torch_cpu import allocators, graphs, random, streams
@@ -135,7 +136,7 @@ def _queries(facts: DeviceFacts) -> dict[str, Any]:
     replacements["mem_get_info"] = _memory(facts)
     replacements["CUDAGraph"] = type("CUDAGraph", (graphs.EmulatedGraph,), {})
     replacements["is_current_stream_capturing"] = _alias(graphs.is_capturing)
-    replacements["synchronize"] = _alias(graphs.check_may_wait)
+    replacements["synchronize"] = _alias(graph_capture.check_may_wait)
     # The profiler is switched on and off; there is nothing to switch.
     replacements["cudart"] = _always(
         SimpleNamespace(cudaProfilerStart=_always(0), cudaProfilerStop=_always(0))
@@ -166,6 +167,7 @@ def _bindings() -> dict[str, Any]:
         "_cuda_getDeviceCount": 1,
         **dict.fromkeys(("_cuda_setDevice", "_cuda_synchronize", "_host_emptyCache")),
         "_cuda_isInBadFork": False,
+        "_cuda_cudaCachingAllocator_is_enabled": False,  # graphs of compiled code need it
     }
     return {name: _always(value) for name, value in constants.items()}
 

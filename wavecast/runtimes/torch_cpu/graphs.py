@@ -21,6 +21,13 @@ from wavecast.launch import graph_capture
 
 _HIDDEN_WRITES: Final = {"aten::native_batch_norm": ("running_mean", "running_var")}
 """Operator -> the arguments that it writes without saying so in its schema."""
+_ALLOCATIONS: Final = frozenset(
+    f"aten::{name}"
+    for name in (
+        "empty", "empty_like", "empty_permuted", "empty_strided", "new_empty", "new_empty_strided",
+    )
+)  # fmt: skip
+_CAPTURE_MODES: Final = ("global", "thread_local", "relaxed")
 _pools: Final = itertools.count(1)
 
 
@@ -39,12 +46,18 @@ class GraphCapture(TorchDispatchMode):
         inputs = _tensors((args, kwargs))
         if not all(_is_memory(tensor) for tensor in inputs):
             return func(*args, **kwargs)
-        if _waits(func):
+        if _waits(func, args, kwargs):
             raise RuntimeError(
-                f"CUDA error: operation not permitted when stream is capturing ({func} waits for "
-                "values)"
+                f"CUDA error: {graph_capture.NOT_PERMITTED} ({func} waits for values)"
             )
-        with graph_capture.suspend(), _put_back(_written(func, args, kwargs)) as writes:
+        if func._schema.name in _ALLOCATIONS:  # the memory is there at every replay
+            return func(*args, **kwargs)
+        modes = torch.is_inference_mode_enabled(), torch.is_grad_enabled()
+        with (
+            graph_capture.suspend(),
+            _put_back(_written(func, args, kwargs)) as writes,
+            _same_numbers(func, kwargs),
+        ):
             result = func(*args, **kwargs)
         outputs = _tensors(result)
         if not all(_is_memory(tensor) for tensor in outputs):
@@ -58,11 +71,11 @@ class GraphCapture(TorchDispatchMode):
         kept = [_data(tensor) for tensor in outputs]
 
         def call() -> None:
-            for to, tensor, copied in zip(
-                kept, _tensors(func(*operands, **options)), fresh, strict=True
-            ):
-                if copied and to.numel():
-                    to.copy_(tensor)
+            with torch.inference_mode(modes[0]), torch.set_grad_enabled(modes[1]):
+                results = _tensors(func(*operands, **options))
+                for to, tensor, copied in zip(kept, results, fresh, strict=True):
+                    if copied and to.numel():
+                        to.copy_(tensor)
 
         self._calls.append(call)
         return result
@@ -77,10 +90,19 @@ class EmulatedGraph:
         self._mode: GraphCapture | None = None
         self._calls: list[Callable[[], object]] | None = None
 
-    def capture_begin(self, pool: Any = None, *_: Any, **__: Any) -> None:
-        """Capture this thread's calls. Raises RuntimeError inside a capture."""
-        if graph_capture.current() is not None:
-            raise RuntimeError("CUDA error: operation not permitted when stream is capturing")
+    def capture_begin(
+        self, pool: Any = None, capture_error_mode: str = "global", *_: Any, **__: Any
+    ) -> None:
+        """Capture this thread's calls. Raises RuntimeError inside a capture, for a graph that has
+        one, or another mode."""
+        graph_capture.check_may_wait()
+        if self._calls is not None:
+            raise RuntimeError(
+                "This CUDAGraph instance already owns a captured graph. To capture a new graph, "
+                "create a new instance."
+            )
+        if capture_error_mode not in _CAPTURE_MODES:
+            raise RuntimeError(f"Unknown capture error mode {capture_error_mode!r}")
         self._pool = self._pool if pool is None else pool
         self._calls = []
         self._mode = GraphCapture(self._calls)
@@ -106,7 +128,7 @@ class EmulatedGraph:
         if around is not None:  # a graph in a graph
             around.extend(self._calls)
             return
-        with torch.inference_mode(), torch._C.DisableTorchFunction(), torch._C._DisableAutocast():
+        with torch._C.DisableTorchFunction(), torch._C._DisableAutocast():
             for call in self._calls:
                 call()
 
@@ -125,7 +147,7 @@ class EmulatedGraph:
         """Generators give new numbers at every replay."""
         del generator
 
-    def raw_cuda_graph(self) -> int:
+    def raw_cuda_graph(self, *_: Any, **__: Any) -> int:
         """Raises CaptureError: there is no graph of a driver."""
         raise CaptureError("graphs of an emulated GPU have no nodes of a driver")
 
@@ -137,16 +159,15 @@ def is_capturing(*_: Any, **__: Any) -> bool:
     return graph_capture.current() is not None
 
 
-def check_may_wait(*_: Any, **__: Any) -> None:
-    """Raises RuntimeError inside a capture, as PyTorch does for what waits for the GPU."""
-    if is_capturing():
-        raise RuntimeError("CUDA error: operation not permitted when stream is capturing")
-
-
-def _waits(func: Any) -> bool:
-    """Whether the host waits for values of an operator."""
+def _waits(func: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
+    """Whether the host waits for values of an operator's operands."""
     waits = {torch.Tag.data_dependent_output, torch.Tag.dynamic_output_shape}
-    return not waits.isdisjoint(func.tags)
+    if waits.isdisjoint(func.tags):
+        return False
+    if func._schema.name == "aten::index":  # of masks only
+        masks = (torch.bool, torch.uint8)
+        return any(index.dtype in masks for index in _tensors(args[1:]))
+    return func._schema.name != "aten::repeat_interleave" or kwargs.get("output_size") is None
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:
@@ -183,6 +204,20 @@ def _written(func: Any, args: tuple, kwargs: dict[str, Any]) -> list[torch.Tenso
 
 
 @contextlib.contextmanager
+def _same_numbers(func: Any, kwargs: dict[str, Any]) -> Iterator[None]:
+    """Give the generator of an operator its state back: a capture draws no numbers."""
+    if torch.Tag.nondeterministic_seeded not in func.tags:
+        yield
+        return
+    generator = kwargs.get("generator") or torch.default_generator
+    state = generator.get_state()
+    try:
+        yield
+    finally:
+        generator.set_state(state)
+
+
+@contextlib.contextmanager
 def _put_back(tensors: list[torch.Tensor]) -> Iterator[list[torch.Tensor]]:
     """Give the memory of tensors the content back that it had before the block."""
     ranges = [_bytes(tensor) for tensor in tensors if tensor.numel()]
@@ -202,4 +237,4 @@ def _bytes(tensor: torch.Tensor) -> torch.Tensor:
     return memory.set_(tensor.untyped_storage(), tensor.storage_offset() * size, (reach * size,))
 
 
-__all__ = ["EmulatedGraph", "GraphCapture", "check_may_wait", "is_capturing"]
+__all__ = ["EmulatedGraph", "GraphCapture", "is_capturing"]

@@ -15,6 +15,7 @@ from torch.overrides import (
     _pop_mode_temporarily,
 )
 
+from wavecast.launch import graph_capture
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.torch_cpu.random import CudaGenerator
 
@@ -55,6 +56,10 @@ class CudaOnCpu(TorchFunctionMode):
             tensor.is_pinned: lambda *_, **__: False,
             tensor.record_stream: lambda *_, **__: None,
             torch.device: _device,
+            **{
+                original: _waiting(original)
+                for original in (tensor.tolist, tensor.numpy, tensor.cpu)
+            },
         }
         if on_address is not None:
             for original in (tensor.data_ptr, tensor.__dlpack__, tensor.untyped_storage):
@@ -104,6 +109,16 @@ def _device(*args: Any, **kwargs: Any) -> torch.device:
     return torch.device(*args, **kwargs)
 
 
+def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:
+    """A method that gives the host values, which a capture has not."""
+
+    def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+        graph_capture.check_may_wait()
+        return original(tensor, *args, **kwargs)
+
+    return call
+
+
 def _telling(original: Callable[..., Any], tell: Callable[[Any], None]) -> Callable[..., Any]:
     """A method of tensors that tells of the tensor first."""
 
@@ -116,7 +131,7 @@ def _telling(original: Callable[..., Any], tell: Callable[[Any], None]) -> Calla
 
 def install(patches: Patches, mode: CudaOnCpu) -> None:
     """The few places a function mode does not see."""
-    from torch.utils import _device
+    from torch.utils import _device, checkpoint
 
     # `with torch.device("cuda")` and `torch.set_default_device("cuda")`
     init = _device.DeviceContext.__init__
@@ -124,6 +139,14 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
         _device.DeviceContext,
         "__init__",
         lambda context, device: init(context, on_cpu(device)),
+    )
+    # Recomputed tensors are compared with saved ones, which are asked without modes where they are.
+    extract = checkpoint._default_meta_extractor
+    checks = checkpoint._allowed_determinism_checks_to_fns
+    patches.attribute(
+        checkpoint,
+        "_allowed_determinism_checks_to_fns",
+        {**checks, "default": lambda x: {**extract(x), "device": _where(x)}},
     )
     # Backward functions run inside the engine, where modes are switched off by the caller.
     engine = torch.autograd.graph._engine_run_backward
@@ -141,6 +164,12 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
     # Tensor subclasses that wrap other tensors pass what those say of their device.
     _map_argument(patches, torch.Tensor, "_make_wrapper_subclass", "device")
     patches.attribute(torch, "Generator", _generator(torch.Generator))
+
+
+def _where(tensor: torch.Tensor) -> str:
+    """Where a tensor's memory is, whatever it says."""
+    with torch._C.DisableTorchFunction():
+        return str(tensor.device)
 
 
 def _tracing() -> bool:

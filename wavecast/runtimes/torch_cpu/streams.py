@@ -29,7 +29,8 @@ class CpuEvent:
         return True
 
     def synchronize(self) -> None:
-        """Nothing is ever in flight."""
+        """Nothing is ever in flight. Raises RuntimeError inside a capture."""
+        graph_capture.check_may_wait()
 
     def elapsed_time(self, end: Any) -> float:
         del end
@@ -96,7 +97,8 @@ class CpuStream:
         return graph_capture.current() is not None
 
     def synchronize(self) -> None:
-        """Nothing is ever in flight."""
+        """Nothing is ever in flight. Raises RuntimeError inside a capture."""
+        graph_capture.check_may_wait()
 
     def __enter__(self) -> CpuStream:
         return self

@@ -297,6 +297,15 @@ WC_FN miopenSoftmaxForward(WC_H, const void *alpha, WC_T xDesc, const void *x, c
     return miopenSoftmaxForward_V2(handle, alpha, xDesc, x, beta, yDesc, y, MIOPEN_SOFTMAX_ACCURATE,
                                    MIOPEN_SOFTMAX_MODE_CHANNEL);
 }
+WC_FN miopenDeriveBNTensorDescriptor(miopenTensorDescriptor_t to, WC_T x,
+                                     miopenBatchNormMode_t mode) {
+    WC_NEEDS(to && x && x->count > 1 && (unsigned)mode <= 1)
+    int sizes[WC_MOST_DIMENSIONS];
+    for (int axis = 0; axis < x->count; axis++)
+        sizes[axis] = axis == 1 || (axis > 1 && mode == miopenBNPerActivation) ? (int)x->sizes[axis]
+                                                                              : 1;
+    return miopenSetTensorDescriptor(to, (miopenDataType_t)x->type, x->count, sizes, NULL);
+}
 WC_FN miopenBatchNormalizationForwardInference(
     WC_H, miopenBatchNormMode_t mode, void *alpha, void *beta, WC_T xDesc, const void *x,
     WC_T yDesc, void *y, WC_T parameters, void *scale, void *bias, void *mean, void *variance,

@@ -109,6 +109,10 @@ struct block_load {
     template <typename In> WC_DEVICE void load(In in, T (&items)[N], storage_type &) {
         base().Load(in, items);
     }
+    template <typename In>
+    WC_DEVICE void load(In in, T (&items)[N], unsigned valid, storage_type &) {
+        base().Load(in, items, (int)valid);
+    }
 };
 template <typename T, unsigned X, unsigned N,
           block_store_method Method = block_store_method::default_method, unsigned Y = 1,
@@ -121,6 +125,13 @@ struct block_store {
     struct storage_type {};
     template <typename Out> WC_DEVICE void store(Out out, T (&items)[N]) { base().Store(out, items); }
     template <typename Out> WC_DEVICE void store(Out out, T (&items)[N], unsigned valid) {
+        base().Store(out, items, (int)valid);
+    }
+    template <typename Out> WC_DEVICE void store(Out out, T (&items)[N], storage_type &) {
+        base().Store(out, items);
+    }
+    template <typename Out>
+    WC_DEVICE void store(Out out, T (&items)[N], unsigned valid, storage_type &) {
         base().Store(out, items, (int)valid);
     }
 };

@@ -34,10 +34,12 @@ WC_FN __wc_rocrand(hiprandStatus_t status) {
 }
 WC_FN rocrand_create_generator(rocrand_generator *generator, rocrand_rng_type type) {
     if (!generator) return ROCRAND_STATUS_NOT_CREATED;
+    if (type < ROCRAND_RNG_PSEUDO_DEFAULT) return ROCRAND_STATUS_TYPE_ERROR;
     return __wc_rocrand(hiprandCreateGenerator(generator, (hiprandRngType_t)type));
 }
 WC_FN rocrand_create_generator_host(rocrand_generator *generator, rocrand_rng_type type) {
     if (!generator) return ROCRAND_STATUS_NOT_CREATED;
+    if (type < ROCRAND_RNG_PSEUDO_DEFAULT) return ROCRAND_STATUS_TYPE_ERROR;
     return __wc_rocrand(hiprandCreateGeneratorHost(generator, (hiprandRngType_t)type));
 }
 WC_FN rocrand_destroy_generator(rocrand_generator generator) {

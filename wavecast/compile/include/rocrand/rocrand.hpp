@@ -50,11 +50,16 @@ template <rocrand_rng_type Type, unsigned long long Seed = ROCRAND_DEFAULT_SEED>
     static constexpr result_type max() { return ~0u; }
     rocrand_generator generator = nullptr;
 };
-typedef engine<ROCRAND_RNG_PSEUDO_XORWOW> xorwow_engine, xorwow;
-typedef engine<ROCRAND_RNG_PSEUDO_PHILOX4_32_10> philox4x32_10_engine, philox4x32_10;
-typedef engine<ROCRAND_RNG_PSEUDO_MRG32K3A> mrg32k3a_engine, mrg32k3a;
-typedef engine<ROCRAND_RNG_PSEUDO_MT19937> mt19937_engine, mt19937;
-typedef xorwow_engine default_random_engine;
+#define WC_ENGINE(name, TYPE)                                                                 \
+    template <unsigned long long Seed = ROCRAND_DEFAULT_SEED>                                 \
+    using name##_engine = engine<ROCRAND_RNG_PSEUDO_##TYPE, Seed>;                            \
+    typedef name##_engine<> name;
+WC_ENGINE(xorwow, XORWOW)
+WC_ENGINE(philox4x32_10, PHILOX4_32_10)
+WC_ENGINE(mrg32k3a, MRG32K3A)
+WC_ENGINE(mt19937, MT19937)
+#undef WC_ENGINE
+typedef xorwow default_random_engine;
 
 template <typename T = unsigned int> struct uniform_int_distribution {
     typedef T result_type;

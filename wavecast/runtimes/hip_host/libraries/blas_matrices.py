@@ -49,6 +49,10 @@ def gemm(call: CalledFunction) -> None:
     c_at, c_type, ldc, c_step, d_at, ldd, d_step, batch, pointers = call.numbers(9)
     if min(m, n, k, batch) < 0:
         raise InvalidCall
+    if not (m and n and batch):
+        return
+    if alpha == 0:  # a and b are not read, and may be null
+        k = 0
     if beta == 0:  # c is not read, and may be null
         c_at, ldc, c_step = d_at, ldd, d_step
     a_element, b_element, c_element = of_type(a_type), of_type(b_type), of_type(c_type)

@@ -198,6 +198,8 @@ def gemv(call: CalledFunction) -> None:
     """y = alpha op(a) x + beta y."""
     element = BY_PREFIX[call.kind]
     operation, rows, columns = call.numbers(3)
+    if not (rows and columns):
+        return
     alpha = call.scalar(element)
     address, leading = call.numbers(2)
     a = apply_operation(call.matrix(address, rows, columns, leading, element), operation)

@@ -48,6 +48,8 @@ class SparseMatrix:
 
     def offsets(self) -> np.ndarray:
         """Where the entries of each row, or column, begin, as they are stored."""
+        if not self._lines:  # there may be no array
+            return np.zeros(1, self.offset_dtype)
         return self.call.integers(self.addresses[0], self._lines + 1, self.offset_dtype)
 
     @property
