@@ -194,8 +194,8 @@ def test_a_compile_error_names_its_line() -> None:
 def test_a_library_that_only_rocm_has(hip_compiler: toolchain.Toolchain) -> None:
     if not hip_compiler.own_headers:
         pytest.skip("ROCm's own compiler is here")
-    text = "#include <miopen/miopen.h>\n__global__ void k() {}\n"
-    with pytest.raises(CompileError, match=r"miopen.*file not found.*docs/hip\.md"):
+    text = "#include <migraphx/migraphx.hpp>\n__global__ void k() {}\n"
+    with pytest.raises(CompileError, match=r"migraphx.*file not found.*docs/hip\.md"):
         hip.compile(text, "gfx942")
 
 

@@ -55,6 +55,8 @@ OTHER = {
     ("GeluAndMul", "gelu_mul"),  # of no known model
     ("QuantFP8", "quantise_fp8_tensor"),  # scales are per token unless a checkpoint says else
     ("FusedMoE", "dequantise_mx"),  # as weights are loaded
+    ("SparseAttnIndexer", "index_scores"),  # rows of sparse attention have no operators
+    ("SparseAttnIndexer", "quantise_fp8_group"),
     ("Sampler", "top_k_top_p_mask"),  # where filtered logits are reported
 }
 """What the plugin calls and no row has."""

@@ -312,7 +312,7 @@ def _sample(kernel: EngineKernel) -> Covered | Uncovered:
 _SEND: Final = Uncovered("collectives stay vLLM's")
 _ABSORB: Final = Uncovered("PyTorch multiplies by the absorbed weights")
 _LINEAR: Final = Uncovered("linear attention stays vLLM's")
-_INDEX: Final = Uncovered("sparse attention is not supported")
+_INDEX: Final = Uncovered("sparse attention")
 _COMPRESS: Final = Uncovered("compressed attention is not supported")
 _STREAMS: Final = Uncovered("hyper-connections stay vLLM's")
 _ALL_HEADS: Final = Uncovered("norms over the heads of all GPUs stay vLLM's")

@@ -56,14 +56,12 @@ class CudaOnCpu(TorchFunctionMode):
             tensor.is_pinned: lambda *_, **__: False,
             tensor.record_stream: lambda *_, **__: None,
             torch.device: _device,
-            **{
-                original: _waiting(original)
-                for original in (tensor.tolist, tensor.numpy, tensor.cpu)
-            },
         }
         if on_address is not None:
             for original in (tensor.data_ptr, tensor.__dlpack__, tensor.untyped_storage):
                 self._answers[original] = _telling(original, on_address)
+        self._for_host = {tensor.tolist, tensor.numpy, tensor.cpu}
+        """What gives the host values, which a capture has not."""
         self._to = tensor.to
         self._type = tensor.type
 
@@ -82,6 +80,8 @@ class CudaOnCpu(TorchFunctionMode):
     ) -> Any:
         del types
         kwargs = kwargs or {}
+        if func in self._for_host:
+            graph_capture.check_may_wait()
         answer = self._answers.get(func)
         if answer is not None and not _is_meta(args):
             return answer(*args, **kwargs)
@@ -107,16 +107,6 @@ def _device(*args: Any, **kwargs: Any) -> torch.device:
     if len(args) == 1 and isinstance(args[0], int) and not kwargs:
         return torch.device("cuda", args[0])
     return torch.device(*args, **kwargs)
-
-
-def _waiting(original: Callable[..., Any]) -> Callable[..., Any]:
-    """A method that gives the host values, which a capture has not."""
-
-    def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-        graph_capture.check_may_wait()
-        return original(tensor, *args, **kwargs)
-
-    return call
 
 
 def _telling(original: Callable[..., Any], tell: Callable[[Any], None]) -> Callable[..., Any]:
