@@ -117,6 +117,61 @@ def test_devices_of_tensors() -> None:
             torch.cuda.set_device(2)
 
 
+def test_what_names_no_device_is_the_hosts() -> None:
+    reference = torch.randn(4)
+    with wavecast.device("gfx942", count=2):
+        host = torch.arange(4.0)
+        read = torch.from_numpy(host.numpy().copy())
+        assert {x.device.type for x in (host, read, torch.Tensor(3), reference, host + 1)} == {
+            "cpu"
+        }
+        assert host.cpu() is host
+        x = reference.to("cuda:1")
+        torch.testing.assert_close(x.cpu(), reference)
+        for call in (lambda: x + host, lambda: torch.cat([host, x]), lambda: x.add_(host)):
+            with pytest.raises(RuntimeError, match="at least two devices, cuda:1 and cpu"):
+                call()
+        assert (x * torch.tensor(2.0)).device.index == 1, "numbers of the host may be operands"
+        assert x[torch.tensor([0, 2])].device.index == 1, "and indices"
+        x[:] = host
+        assert x.tolist() == host.tolist()
+
+
+def test_devices_of_blocks_defaults_and_files(tmp_path) -> None:
+    with wavecast.device("gfx942", count=2):
+        with torch.device("cuda:1"):
+            assert torch.ones(3).device.index == 1
+            assert torch.ones(3, device="cpu").device.type == "cpu"
+        torch.set_default_device("cuda:1")
+        try:
+            assert torch.nn.Linear(2, 2).weight.device.index == 1
+        finally:
+            torch.set_default_device(None)
+        torch.save({"x": torch.ones(2, device="cuda:1")}, tmp_path / "x.pt")
+        loaded = torch.load(tmp_path / "x.pt", map_location="cuda:0")
+        assert loaded["x"].device.index == 0
+
+
+class _Double(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        return 2 * x
+
+    @staticmethod
+    def backward(ctx, grad):
+        assert grad.device.index == 1
+        return 2 * grad
+
+
+def test_gradients_are_on_the_gpu_of_their_tensors() -> None:
+    with wavecast.device("gfx942", count=2):
+        x = torch.ones(4, device="cuda:1", requires_grad=True)
+        _Double.apply(x).square().sum().backward()
+        (grad,) = torch.autograd.grad(_Double.apply(x).sum(), x)
+        assert (x.grad.device.index, grad.device.index) == (1, 1)
+        assert grad.cpu().tolist() == [2.0] * 4
+
+
 def test_streams_and_events_order_launches_of_two_gpus() -> None:
     with wavecast.device("gfx942", count=2):
         flags = [torch.zeros(2, dtype=torch.int32, device=f"cuda:{rank}") for rank in range(2)]

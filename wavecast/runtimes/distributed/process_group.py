@@ -28,7 +28,7 @@ from wavecast.runtimes.distributed.shared import (
     to_reducible,
 )
 from wavecast.runtimes.distributed.work import QueueWork
-from wavecast.runtimes.torch_cpu.gpus import HOST, Gpus, owner
+from wavecast.runtimes.torch_cpu.gpus import HOST, Gpus, assign, owner
 
 NAME: Final = "wavecast"
 Results = TypeVar("Results", Tensor, tuple[Tensor, ...])
@@ -302,12 +302,19 @@ class EmulatedGroup(dist.ProcessGroup):
 
     def _on_gpu(self, x: Tensor) -> Tensor:
         """A tensor as kernels take it: on a GPU, contiguous."""
-        x = x.detach()
+        x = self._adopt(x.detach())
         return (x.to(f"cuda:{self._gpu}") if owner(x) == HOST else x).contiguous()
+
+    def _adopt(self, tensor: Tensor) -> Tensor:
+        """A tensor, which belongs to this rank's GPU if it says nothing: operators of PyTorch's
+        C++ side make the results of functional collectives."""
+        if owner(tensor) is None:
+            assign(tensor, self._gpu)
+        return tensor
 
     def _write_tensor(self, out: Tensor, compute: _Compute) -> None:
         """Let `compute` write the elements of a tensor, flat."""
-        out = out.detach()
+        out = self._adopt(out.detach())
         if out.is_contiguous() and owner(out) != HOST:
             compute(out.view(-1))
             return

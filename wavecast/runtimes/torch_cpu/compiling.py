@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import sys
+import threading
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any, Final
@@ -19,12 +20,13 @@ from typing import TYPE_CHECKING, Any, Final
 from wavecast.launch import gpu
 from wavecast.runtimes.devices import DeviceFacts
 from wavecast.runtimes.patching import Patches
-from wavecast.runtimes.torch_cpu import flex
+from wavecast.runtimes.torch_cpu import flex, gpus_compiling
 from wavecast.runtimes.torch_cpu.cuda_api import properties
-from wavecast.runtimes.torch_cpu.mode import on_cpu
+from wavecast.runtimes.torch_cpu.mode import CudaOnCpu, on_cpu
 
 if TYPE_CHECKING:
     from wavecast.runtimes.library_calls import Heard
+    from wavecast.runtimes.torch_cpu.gpus import Gpus
 
 _SETTINGS: Final = {
     "cpu_backend": "triton",
@@ -35,7 +37,9 @@ _SETTINGS: Final = {
 }
 
 
-def install(patches: Patches, facts: DeviceFacts, heard: Heard | None = None) -> None:
+def install(
+    patches: Patches, facts: DeviceFacts, mode: CudaOnCpu, heard: Heard | None = None
+) -> None:
     """Prepare dynamo and inductor once a program needs them: they take seconds to import. To be
     called before anything else is replaced: it forgets once that is back. `heard` gets the calls
     of libraries by generated code."""
@@ -43,8 +47,10 @@ def install(patches: Patches, facts: DeviceFacts, heard: Heard | None = None) ->
 
     cleanup = ExitStack()
     patches.callback(cleanup.close)
-    trace = functools.cache(lambda: _prepare_dynamo(patches, cleanup))
-    generate = functools.cache(lambda: _prepare_inductor(patches, facts, heard))
+    trace = _once(lambda: _prepare_dynamo(patches, cleanup, mode))
+    generate = _once(lambda: _prepare_inductor(patches, facts, heard, mode.gpus))
+    settings = _Settings(mode.gpus.count if mode.gpus else 1)
+    patches.callback(settings.put_back)
     inductor: Any = torch._TorchCompileInductorWrapper
     patches.attribute(torch, "compile", _after(trace, torch.compile))
     compiled = inductor.__call__
@@ -52,12 +58,51 @@ def install(patches: Patches, facts: DeviceFacts, heard: Heard | None = None) ->
     @functools.wraps(compiled)
     def on_the_cpu(self: Any, model: Any, inputs: Any, **options: Any) -> Any:
         generate()
+        settings.apply()
         _move_to_cpu(model)
         return compiled(self, model, inputs, **options)
 
     patches.attribute(inductor, "__call__", on_the_cpu)
     if "torch._dynamo.eval_frame" in sys.modules:
         trace()
+
+
+class _Settings(threading.local):
+    """The settings of inductor, which PyTorch keeps by thread."""
+
+    def __init__(self, gpus: int) -> None:
+        self._active: ExitStack | None = None
+        self._gpus = gpus
+
+    def apply(self) -> None:
+        """Have the calling thread compile with them; the one that emulates gets its own back."""
+        from torch._dynamo import config as dynamo
+        from torch._functorch import config as autograd
+        from torch._inductor import config
+
+        if self._active is None:
+            limits = ("recompile_limit", "accumulated_recompile_limit")
+            each = {name: self._gpus * getattr(dynamo, name) for name in limits}
+            self._active = ExitStack()
+            self._active.enter_context(dynamo.patch(each))  # what is compiled is of one GPU
+            self._active.enter_context(config.patch(_SETTINGS))
+            self._active.enter_context(autograd.patch(enable_autograd_cache=False))
+
+    def put_back(self) -> None:
+        """Give the calling thread its own settings."""
+        if self._active is not None:
+            self._active.close()
+
+
+def _once(prepare: Callable[[], object]) -> Callable[[], object]:
+    """`prepare` called once, by whichever thread comes first; others wait until it is done."""
+    lock, cached = threading.RLock(), functools.cache(prepare)
+
+    def prepare_once() -> object:
+        with lock:
+            return cached()
+
+    return prepare_once
 
 
 def _after(prepare: Callable[[], object], original: Callable[..., Any]) -> Callable[..., Any]:
@@ -78,7 +123,7 @@ def _move_to_cpu(model: Any) -> None:
                 node.kwargs = {**node.kwargs, "device": on_cpu(node.kwargs["device"])}
 
 
-def _prepare_dynamo(patches: Patches, cleanup: ExitStack) -> None:
+def _prepare_dynamo(patches: Patches, cleanup: ExitStack, mode: CudaOnCpu) -> None:
     """Have traced tensors say what others say (`mode.CudaOnCpu`). Whatever is compiled is to be
     forgotten when all is `cleanup`."""
     import torch
@@ -88,13 +133,13 @@ def _prepare_dynamo(patches: Patches, cleanup: ExitStack) -> None:
     from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
     from torch.utils import _triton as triton
 
-    def saying(name: str, value: Any) -> None:
+    def saying(name: str, value: Callable[[], Any]) -> None:
         method = f"method_attr_{name}"
         original = getattr(TensorVariable, method, None)
 
         def answer(variable: Any, tx: Any) -> Any:
             if variable.device is not None and variable.device.type == "cpu":
-                return TensorVariable.build(tx, value)
+                return TensorVariable.build(tx, value())
             return None if original is None else original(variable, tx)
 
         patches.attribute(TensorVariable, method, answer)
@@ -104,23 +149,49 @@ def _prepare_dynamo(patches: Patches, cleanup: ExitStack) -> None:
     for function in (TorchInGraphFunctionVariable._get_handlers, *answered):
         function.cache_clear()
         cleanup.callback(function.cache_clear)
+    exchange: Any = _only_device
+    gpus = mode.gpus
+    if gpus is not None:
+        gpus_compiling.install(patches, gpus)
+        exchange = functools.partial(gpus_compiling.exchange_device, gpus)
     for name in ("_exchange_fn", "_maybe_exchange_fn"):
-        patches.attribute(CUDADeviceVariable, name, staticmethod(_only_device))
-    saying("device", torch.device("cuda", 0))
-    saying("is_cuda", True)
-    saying("is_cpu", False)
+        patches.attribute(CUDADeviceVariable, name, staticmethod(exchange))
+    saying("device", lambda: torch.device("cuda", gpus.current if gpus else 0))
+    saying("is_cuda", lambda: True)
+    saying("is_cpu", lambda: False)
+    if torch.distributed.is_available():
+        _wrap_on_cpu(patches, cleanup, mode)
     convert_frame: Any = torch._dynamo.convert_frame
     forget = functools.cache(lambda: cleanup.callback(torch._dynamo.reset))
     patches.attribute(convert_frame, "_compile", _after(forget, convert_frame._compile))
 
 
-def _prepare_inductor(patches: Patches, facts: DeviceFacts, heard: Heard | None) -> None:
+def _wrap_on_cpu(patches: Patches, cleanup: ExitStack, mode: CudaOnCpu) -> None:
+    """Let tensors of traced code become those of a mesh of GPUs, which would move them there."""
+    from torch._dynamo import trace_rules
+    from torch.distributed.tensor import DTensor
+
+    from_local = DTensor.from_local
+
+    @functools.wraps(from_local)
+    def wrap(*args: Any, **kwargs: Any) -> Any:
+        with mode.enter():
+            return from_local(*args, **kwargs)
+
+    patches.attribute(DTensor, "from_local", staticmethod(wrap))
+    rules = trace_rules.get_torch_obj_rule_map  # by function
+    rules.cache_clear()
+    cleanup.callback(rules.cache_clear)
+
+
+def _prepare_inductor(
+    patches: Patches, facts: DeviceFacts, heard: Heard | None, gpus: Gpus | None
+) -> None:
     """Have inductor compile Triton kernels for the device, launch them on it, and choose between
     them by predicted times, as timers give them meanwhile."""
     import triton.testing
     from torch._dynamo import device_interface
-    from torch._functorch import config as autograd
-    from torch._inductor import config, utils
+    from torch._inductor import utils
     from torch._inductor.codegen.cpu_device_op_overrides import CpuDeviceOpOverrides
     from torch._inductor.fx_passes import joint_graph
     from torch._inductor.graph import GraphLowering
@@ -130,19 +201,19 @@ def _prepare_inductor(patches: Patches, facts: DeviceFacts, heard: Heard | None)
 
     utils.clear_caches()
     patches.callback(utils.clear_caches)
-    for settings in (config.patch(_SETTINGS), autograd.patch(enable_autograd_cache=False)):
-        settings.__enter__()
-        patches.callback(settings.__exit__, None, None, None)
-
     # The wrapper's own definition is of several lines, which templates put after an indent.
     patches.attribute(
         CpuDeviceOpOverrides,
         "import_get_raw_stream_as",
         lambda _, name: f"from torch._C import _cuda_getCurrentRawStream as {name}",
     )
+    if gpus is not None:
+        gpus_compiling.separate_modules(patches, gpus)
     flex.install(patches)
     patches.attribute(joint_graph, "lazy_init", _with_device(joint_graph.lazy_init))
-    patches.attribute(GraphLowering, "compile_to_module", _remember_modules(GraphLowering, heard))
+    patches.attribute(
+        GraphLowering, "compile_to_module", _remember_modules(GraphLowering, heard, gpus)
+    )
     device_properties, here = _device_properties(hints.DeviceProperties, facts), _interface()
     cpu = device_interface.CpuInterface
     patches.attribute(cpu, "device", here.device)
@@ -186,7 +257,7 @@ def _with_device(initialise: Callable[..., Any]) -> Callable[..., Any]:
     return initialise_on_cpu
 
 
-def _remember_modules(lowering: Any, heard: Heard | None) -> Callable[..., Any]:
+def _remember_modules(lowering: Any, heard: Heard | None, gpus: Gpus | None) -> Callable[..., Any]:
     """Write a module of generated code, remember which lines of the model its calls are of, and
     have its calls of libraries `heard`."""
     from torch._inductor import debug
@@ -202,6 +273,8 @@ def _remember_modules(lowering: Any, heard: Heard | None) -> Callable[..., Any]:
         remember(module.__file__, debug._inductor_kernel_stack_trace)
         if heard is not None:
             module.call = with_listener(module.call, heard)
+        if gpus is not None:
+            gpus_compiling.run_graphs(module, gpus)
         return module
 
     return compile_to_module
@@ -221,7 +294,7 @@ def _device_properties(kind: Any, facts: DeviceFacts) -> Any:
 _NAMED = ("type", "index", "cc")
 
 
-def _only_device(_index: Any) -> int:
+def _only_device(_: Any) -> int:
     """The device there was before another was chosen."""
     return 0
 

@@ -69,7 +69,7 @@ def emulated_cuda(
         gpus = Gpus(node)
         active = gpus.mode = SeveralGpus(torch, gpus, on_address)
     try:
-        compiling.install(patches, facts, heard)
+        compiling.install(patches, facts, active, heard)
         cuda_api.install(patches, facts, clock if executing else None, gpus)
         checks.install(patches, in_doubt, note)
         fake.install(patches, gpus)

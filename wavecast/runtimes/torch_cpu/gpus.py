@@ -11,9 +11,11 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import torch
+from torch.utils._pytree import tree_leaves
 
 from wavecast.emulate.node import GpuNode, LaunchQueue, Marker
 from wavecast.runtimes.patching import Patches
+from wavecast.runtimes.torch_cpu.mode import is_cuda
 
 HOST: Final = -1
 """What `Gpus.owner` gives for memory of the host."""
@@ -27,7 +29,7 @@ class _Chosen(threading.local):
     def __init__(self) -> None:
         self.gpu = 0
         self.streams: dict[int, int] = {}
-        self.backward = 0
+        self.backward: list[int] = []
 
 
 class Gpus:
@@ -114,19 +116,31 @@ class Gpus:
     def backward(self) -> bool:
         """Whether the calling thread computes gradients: PyTorch computes some on the host and
         calls nothing that could wait for launches."""
-        return self._chosen.backward > 0
+        return bool(self._chosen.backward)
+
+    @property
+    def backward_gpu(self) -> int:
+        """The GPU on which the calling thread computes gradients, `HOST` where it does not."""
+        return self._chosen.backward[-1] if self._chosen.backward else HOST
 
     def install(self, patches: Patches) -> None:
         """Let gradients, and memory that changes its size, wait for launches."""
         engine = torch.autograd.graph._engine_run_backward
 
         @functools.wraps(engine)
-        def run_backward(*args: Any, **kwargs: Any) -> Any:
-            self._chosen.backward += 1
+        def run_backward(
+            outputs: Any, grads: Any, keep: Any, create: Any, inputs: Any, *args: Any, **kwargs: Any
+        ) -> Any:
+            owners = [gpu for tensor in outputs if (gpu := self._owner_of(tensor)) != HOST]
+            self._chosen.backward.append(owners[0] if owners else HOST)
             try:
-                return engine(*args, **kwargs)
+                results = engine(outputs, grads, keep, create, inputs, *args, **kwargs)
+                for tensor, result in zip(inputs, results or (), strict=False):
+                    if isinstance(result, torch.Tensor) and owner(result) is None:
+                        assign(result, self._owner_of(tensor))
+                return results
             finally:
-                self._chosen.backward -= 1
+                self._chosen.backward.pop()
 
         for module in (torch.autograd, torch.autograd.graph):
             patches.attribute(module, "_engine_run_backward", run_backward)
@@ -140,6 +154,40 @@ class Gpus:
             return resize(memory, size)
 
         patches.attribute(torch.UntypedStorage, "resize_", wait_and_resize)
+        # Functions that no mode sees.
+        patches.attribute(torch, "from_numpy", self._on_host(torch.from_numpy))
+        patches.attribute(torch, "load", self._load(torch.load))
+
+    @staticmethod
+    def _on_host(function: Callable[..., Any]) -> Callable[..., Any]:
+        """A function whose tensor is the host's."""
+
+        @functools.wraps(function)
+        def call(*args: Any, **kwargs: Any) -> Any:
+            tensor = function(*args, **kwargs)
+            assign(tensor, HOST)
+            return tensor
+
+        return call
+
+    def _load(self, load: Callable[..., Any]) -> Callable[..., Any]:
+        """`torch.load`, whose tensors belong to the device of `map_location`."""
+
+        @functools.wraps(load)
+        def load_to(file: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
+            values = load(file, *args, map_location=map_location, **kwargs)
+            if isinstance(map_location, (str, torch.device)) and is_cuda(map_location):
+                for leaf in tree_leaves(values):
+                    if isinstance(leaf, torch.Tensor):
+                        assign(leaf, self.index(map_location))
+            return values
+
+        return load_to
+
+    def _owner_of(self, source: Any) -> int:
+        """The GPU, or the host, of what gradients are computed of: a tensor or an edge of a
+        graph."""
+        return self.mode.index(source) if isinstance(source, torch.Tensor) else self.backward_gpu
 
     def wait(self, owners: set[int], *, orders: bool = True) -> None:
         """Wait until the calling thread's streams on some GPUs have done what was launched on them;

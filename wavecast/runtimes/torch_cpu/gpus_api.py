@@ -9,6 +9,7 @@ from typing import Any
 from wavecast.emulate.node import Marker
 from wavecast.errors import CaptureError
 from wavecast.runtimes.torch_cpu.gpus import HOST, Gpus, owner
+from wavecast.runtimes.torch_cpu.gpus_compiling import current_function
 
 
 def replacements(gpus: Gpus) -> dict[str, Any]:
@@ -19,7 +20,7 @@ def replacements(gpus: Gpus) -> dict[str, Any]:
         **kinds,
         "CUDAGraph": NoGraph,
         "device_count": lambda: gpus.count,
-        "current_device": lambda: gpus.current,
+        "current_device": current_function(gpus),
         "set_device": lambda device: _done(gpus.select(gpus.index(device))),
         "synchronize": lambda device=None: gpus.node.synchronize(gpus.index(device)),
         "can_device_access_peer": lambda device, other: gpus.index(device) != gpus.index(other),
@@ -27,7 +28,7 @@ def replacements(gpus: Gpus) -> dict[str, Any]:
         "default_stream": lambda device=None: stream._of(gpus.index(device), 0),
         "set_stream": lambda target: gpus.select_stream(target.device_index, target.cuda_stream),
         "_exchange_device": gpus.select,
-        "_maybe_exchange_device": gpus.select,
+        "_maybe_exchange_device": lambda device: gpus.select(device),  # other than the one above
     }
 
 

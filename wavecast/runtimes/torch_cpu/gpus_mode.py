@@ -8,12 +8,19 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import torch
+from torch.utils._device import _device_constructors
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_leaves
 
 from wavecast.runtimes.torch_cpu.gpus import HOST, Gpus, assign, owner, storage
-from wavecast.runtimes.torch_cpu.host_watch import HostWatch, is_pinned, pin
-from wavecast.runtimes.torch_cpu.mode import CudaOnCpu, is_cuda
+from wavecast.runtimes.torch_cpu.gpus_compiling import current_function
+from wavecast.runtimes.torch_cpu.host_watch import (
+    HostWatch,
+    is_of_other_library,
+    is_pinned,
+    pin,
+)
+from wavecast.runtimes.torch_cpu.mode import CudaOnCpu, default_device, is_cuda
 
 _NO_DATA: Final = frozenset(
     {
@@ -55,8 +62,16 @@ _RANDOM: Final = frozenset(
     }
 )
 """Functions that draw random numbers."""
-_ACROSS: Final = frozenset({"copy_", "to", "__set__", "type_as", "set_"})
-"""Functions whose tensors may belong to different GPUs."""
+_ACROSS: Final = frozenset(
+    {
+        *("copy_", "to", "__set__", "type_as", "set_", "result_type", "broadcast_tensors"),
+        *("__getitem__", "__setitem__", "index_put", "index_put_", "tensor_split"),
+        *("pack_padded_sequence", "_pack_padded_sequence", "ctc_loss", "share_memory_"),
+        "_has_compatible_shallow_copy_type",
+    }
+)
+"""Functions whose tensors may belong to different devices: copies, and those with indices or
+lengths on the host."""
 
 
 class SeveralGpus(CudaOnCpu):
@@ -66,37 +81,56 @@ class SeveralGpus(CudaOnCpu):
         self, module: Any, gpus: Gpus, on_address: Callable[[Any], None] | None = None
     ) -> None:
         super().__init__(module, on_address)
-        self.gpus = gpus
+        self._gpus = gpus
+        self.current_gpu = current_function(gpus)
         self.watch: HostWatch | None = None
         """Where checks hear of what calls touch."""
         tensor: Any = torch.Tensor
-        self._answers |= {
-            tensor.device.__get__: lambda x, *_: _device(self._index(x)),
-            tensor.is_cuda.__get__: lambda x, *_: self._index(x) != HOST,
-            tensor.is_cpu.__get__: lambda x, *_: self._index(x) == HOST,
-            tensor.get_device: self._index,
-            torch.get_device: self._index,
+        self._answers_of_one = self._answers
+        self._leaving = {tensor.cpu, tensor.cuda}
+        """What graphs of `torch.compile` leave to calls between them."""
+        self._answers = self._answers | {
+            tensor.device.__get__: lambda x, *_: _device(self.index(x)),
+            tensor.is_cuda.__get__: lambda x, *_: self.index(x) != HOST,
+            tensor.is_cpu.__get__: lambda x, *_: self.index(x) == HOST,
+            tensor.get_device: self.index,
+            torch.get_device: self.index,
             tensor.cuda: self._cuda,
             tensor.cpu: lambda x, *_, **__: self._move(x, HOST),
             tensor.pin_memory: lambda x, *_, **__: _pinned(x),
             tensor.is_pinned: lambda x, *_, **__: is_pinned(x),
         }
 
+    @property
+    def gpus(self) -> Gpus:
+        return self._gpus
+
     def __torch_function__(
         self, func: Any, types: Iterable[type], args: tuple = (), kwargs: dict | None = None
     ) -> Any:
+        if torch.compiler.is_dynamo_compiling():
+            if func in self._leaving or self._names_other_device(func, args, kwargs):
+                torch._dynamo.graph_break()
+            return self._rewrite(self._answers_of_one, func, args, kwargs or {})
+        return self.call(func, types, args, kwargs)
+
+    def call(
+        self, func: Any, types: Iterable[type], args: tuple = (), kwargs: dict | None = None
+    ) -> Any:
+        """Call a function of PyTorch."""
         keywords = kwargs or {}
         name = getattr(func, "__name__", "")
         if func in self._answers:
             return super().__torch_function__(func, types, args, keywords)
         tensors = _tensors((args, keywords))
-        owners = {gpu for tensor in tensors if (gpu := owner(tensor)) is not None}
+        owners = {self.index(tensor) for tensor in tensors if storage(tensor) is not None}
         target = self._result_device(name, args, keywords)
         if name == "to" and target is not None:
             return self._to_device(func, types, args, keywords, target)
         reads = name not in _NO_DATA and not (name == "__getitem__" and _is_view(args))
         if tensors and reads:
-            self._check_same(name, tensors)
+            if not is_of_other_library(func):
+                self._check_same(name, tensors)
             if name == "copy_" and self._is_asynchronous(*args, **_renamed(keywords)):
                 return self._copy(*args, **_renamed(keywords))
             self.gpus.wait(owners)
@@ -108,39 +142,59 @@ class SeveralGpus(CudaOnCpu):
                 result = super().__torch_function__(func, types, args, keywords)
         else:
             result = super().__torch_function__(func, types, args, keywords)
-        new = target if target is not None else max(owners, default=None)
-        if new is not None:
-            self._assign(result, new, tensors)
+        if target is None and not owners:
+            target = self._default_device(func)
+        self._assign(result, max(owners) if target is None else target, tensors)
         if keywords.get("pin_memory") and isinstance(result, torch.Tensor):
             assign(result, HOST)
             pin(result)
         return result
 
-    @staticmethod
-    def _is_asynchronous(target: Any, source: Any = None, non_blocking: bool = False) -> bool:
+    def _names_other_device(self, func: Any, args: tuple, kwargs: dict[str, Any] | None) -> bool:
+        """Whether a call that dynamo traces names a device other than the current GPU."""
+        if kwargs is not None and "device" in kwargs:
+            device = kwargs["device"]
+        elif func is self._to and len(args) > 1:
+            device = args[1]
+        else:
+            return False
+        if isinstance(device, str):
+            device = torch.device(device)
+        if not isinstance(device, torch.device):
+            return False
+        index = device.index
+        return device.type == "cpu" or (index is not None and index != self.current_gpu())
+
+    def _is_asynchronous(self, target: Any, source: Any = None, non_blocking: bool = False) -> bool:
         """Whether `target.copy_(source, …)` is between a GPU and pinned memory, and returns before
         it is done."""
         if not non_blocking or not isinstance(source, torch.Tensor):
             return False
-        gpus = [owner(target), owner(source)]
-        return (
-            gpus.count(HOST) == 1 and None not in gpus and (is_pinned(target) or is_pinned(source))
-        )
+        gpus = [self.index(target), self.index(source)]
+        return gpus.count(HOST) == 1 and (is_pinned(target) or is_pinned(source))
 
     def _copy(self, target: Any, source: Any = None, non_blocking: bool = False) -> Any:
         """Such a copy, which the host does not wait for."""
-        self.gpus.wait(
-            {gpu for x in (target, source) if (gpu := owner(x)) is not None}, orders=False
-        )
+        self.gpus.wait({self.index(x) for x in (target, source)}, orders=False)
         target.copy_(source, non_blocking)
         if self.watch is not None:
             self.watch.on_copy(target, source)
         return target
 
-    def _index(self, tensor: Any) -> int:
-        """The number that a tensor calls its device: where none was asked for, the current one."""
-        gpu = owner(tensor)
-        return self.gpus.current if gpu is None else gpu
+    def index(self, tensor: Any) -> int:
+        """The GPU a tensor belongs to, or the host. What PyTorch made out of sight is the host's;
+        while gradients are computed, of the GPU they are computed on."""
+        for memory in _memory(tensor):
+            gpu = owner(memory)
+            if gpu is not None:
+                return gpu
+        return self.gpus.backward_gpu
+
+    def _default_device(self, func: Any) -> int:
+        """The device of what a call makes that names none: the host, unless
+        `torch.set_default_device` has chosen another."""
+        device = default_device() if func in _device_constructors() else None
+        return self.gpus.index(device) if is_cuda(device) else HOST
 
     def _result_device(self, name: str, args: tuple, kwargs: dict[str, Any]) -> int | None:
         """The GPU, or the host, that a call names as the device of its result."""
@@ -148,7 +202,7 @@ class SeveralGpus(CudaOnCpu):
         if name == "to" and len(args) > 1:
             other = args[1]
             if isinstance(other, torch.Tensor):
-                return owner(other)
+                return self.index(other)
             device = other if isinstance(other, (str, int, torch.device)) else device
         if device is None or isinstance(device, bool):
             return None
@@ -160,9 +214,9 @@ class SeveralGpus(CudaOnCpu):
         self, func: Any, types: Iterable[type], args: tuple, kwargs: dict[str, Any], gpu: int
     ) -> Any:
         tensor = args[0]
-        before = owner(tensor)
+        before = self.index(tensor)
         asynchronous = bool(kwargs.get("non_blocking")) and _leaves_host(tensor, before, gpu)
-        self.gpus.wait({before, gpu} - {None}, orders=not asynchronous)
+        self.gpus.wait({before, gpu}, orders=not asynchronous)
         result = super().__torch_function__(func, types, args, kwargs)
         if result.is_meta:
             return result
@@ -187,16 +241,16 @@ class SeveralGpus(CudaOnCpu):
         self, tensor: Any, device: Any = None, non_blocking: bool = False, *_: Any, **__: Any
     ) -> Any:
         gpu = self.gpus.index(device)
-        asynchronous = non_blocking and _leaves_host(tensor, owner(tensor), gpu)
+        asynchronous = non_blocking and _leaves_host(tensor, self.index(tensor), gpu)
         return self._move(tensor, gpu, asynchronous=asynchronous)
 
     def _move(self, tensor: Any, gpu: int, *, asynchronous: bool = False) -> Any:
         """A tensor on another device: itself where it is there already, else a copy, which the host
         does not wait for if it is `asynchronous`."""
-        before = owner(tensor)
+        before = self.index(tensor)
         if before == gpu or storage(tensor) is None:
             return tensor
-        self.gpus.wait({gpu} if before is None else {before, gpu}, orders=not asynchronous)
+        self.gpus.wait({before, gpu}, orders=not asynchronous)
         if self.watch is not None and not asynchronous:
             self.watch.on_call("cpu" if gpu == HOST else "to", torch.clone, (), {}, [tensor])
         copy = tensor.clone()
@@ -211,7 +265,7 @@ class SeveralGpus(CudaOnCpu):
         owners = {
             gpu
             for tensor in tensors
-            if (gpu := owner(tensor)) is not None and (tensor.dim() or gpu >= 0)
+            if storage(tensor) is not None and ((gpu := self.index(tensor)) != HOST or tensor.dim())
         }
         if len(owners) > 1:
             first, second = sorted((str(_device(gpu)) for gpu in owners), reverse=True)[:2]
@@ -247,6 +301,19 @@ def _passed_tensors(values: Any) -> list[torch.Tensor]:
     return [leaf for leaf in tensors if isinstance(leaf, torch.Tensor)]
 
 
+def _memory(tensor: Any) -> list[Any]:
+    """The tensors that have a tensor's elements: itself, what it wraps, the values of a sparse
+    one."""
+    if type(tensor) in _PLAIN and tensor.layout is torch.strided:
+        return [tensor]
+    with torch._C.DisableTorchFunction():
+        if tensor.layout is torch.sparse_coo:
+            return [tensor._values()]
+        if tensor.layout is not torch.strided and tensor.layout is not torch.jagged:
+            return [tensor.values()]
+    return _tensors(tensor)[::-1]
+
+
 def _is_wrapper(tensor: torch.Tensor) -> bool:
     """Whether a tensor's memory is that of others. What reads it may wait for these first."""
     return type(tensor) not in _PLAIN and is_traceable_wrapper_subclass(tensor)
@@ -260,10 +327,10 @@ def _renamed(keywords: dict[str, Any]) -> dict[str, Any]:
     return {"source" if name in ("src", "other") else name: keywords[name] for name in keywords}
 
 
-def _leaves_host(tensor: Any, before: int | None, gpu: int) -> bool:
+def _leaves_host(tensor: Any, before: int, gpu: int) -> bool:
     """Whether a copy between a GPU and the host may return before it is done: to new memory of the
     host, which PyTorch pins, and from pinned memory."""
-    if storage(tensor) is None or before in (None, gpu):
+    if storage(tensor) is None or before == gpu:
         return False
     return gpu == HOST or (before == HOST and is_pinned(tensor))
 

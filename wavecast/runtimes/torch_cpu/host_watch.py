@@ -52,7 +52,7 @@ class HostWatch:
         tensors: Iterable[torch.Tensor],
     ) -> None:
         """A call is about to compute: what it writes, and what else it reads of `tensors`."""
-        if name in _NO_ACCESS or _is_of_other_library(func):
+        if name in _NO_ACCESS or is_of_other_library(func):
             return
         with torch._C.DisableTorchFunction():
             if func is torch.Tensor.__setitem__:
@@ -129,7 +129,7 @@ class HostWatch:
         return HostAccess(name, script_line(), gpu, interval, rows, stores, before)
 
 
-def _is_of_other_library(func: Callable[..., Any]) -> bool:
+def is_of_other_library(func: Callable[..., Any]) -> bool:
     """Whether an operator is not PyTorch's own: those of collectives and of libraries launch, or
     pass on what others have started."""
     name = getattr(func, "_qualified_op_name", None) or getattr(func, "_name", None)
@@ -191,4 +191,4 @@ def _starts(first: int, dims: Sequence[tuple[int, int]]) -> Iterator[int]:
         yield first + sum(n * stride for n, (stride, _) in zip(numbers, dims, strict=True))
 
 
-__all__ = ["HostWatch", "is_pinned", "pin"]
+__all__ = ["HostWatch", "is_of_other_library", "is_pinned", "pin"]

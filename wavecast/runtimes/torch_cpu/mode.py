@@ -6,7 +6,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import torch
 from torch.overrides import (
@@ -14,12 +14,18 @@ from torch.overrides import (
     _get_current_function_mode_stack,
     _pop_mode_temporarily,
 )
+from torch.utils._device import _device_constructors
 
 from wavecast.launch import graph_capture
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.torch_cpu.random import CudaGenerator
 
+if TYPE_CHECKING:
+    from wavecast.runtimes.torch_cpu.gpus import Gpus
+
 _NAMES = ("cuda", "hip")
+_ASKED = "_wavecast_device"
+"""Attribute of a `DeviceContext`: the device that the program asked for."""
 
 
 def is_cuda(device: Any) -> bool:
@@ -27,6 +33,16 @@ def is_cuda(device: Any) -> bool:
     if isinstance(device, str):
         return device.split(":", 1)[0] in _NAMES
     return getattr(device, "type", None) in _NAMES and hasattr(device, "index")
+
+
+def default_device() -> Any:
+    """The device that `torch.set_default_device` has chosen for the calling thread, None without:
+    its mode is called after the others."""
+    for mode in _get_current_function_mode_stack():
+        device = getattr(mode, _ASKED, None)
+        if device is not None:
+            return device
+    return None
 
 
 def on_cpu(device: Any) -> Any:
@@ -65,6 +81,11 @@ class CudaOnCpu(TorchFunctionMode):
         self._to = tensor.to
         self._type = tensor.type
 
+    @property
+    def gpus(self) -> Gpus | None:
+        """The GPUs, where there are several."""
+        return None
+
     @contextlib.contextmanager
     def enter(self) -> Iterator[None]:
         """A block with this mode alone: PyTorch calls Python from its dispatcher with modes off,
@@ -79,10 +100,15 @@ class CudaOnCpu(TorchFunctionMode):
         self, func: Any, types: Iterable[type], args: tuple = (), kwargs: dict | None = None
     ) -> Any:
         del types
-        kwargs = kwargs or {}
+        return self._rewrite(self._answers, func, args, kwargs or {})
+
+    def _rewrite(
+        self, answers: dict[Any, Callable[..., Any]], func: Any, args: tuple, kwargs: dict[str, Any]
+    ) -> Any:
+        """Answer a call by `answers`, or make it with rewritten arguments."""
         if func in self._for_host:
             graph_capture.check_may_wait()
-        answer = self._answers.get(func)
+        answer = answers.get(func)
         if answer is not None and not _is_meta(args):
             return answer(*args, **kwargs)
         if func is self._to:
@@ -125,11 +151,15 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
 
     # `with torch.device("cuda")` and `torch.set_default_device("cuda")`
     init = _device.DeviceContext.__init__
-    patches.attribute(
-        _device.DeviceContext,
-        "__init__",
-        lambda context, device: init(context, on_cpu(device)),
-    )
+
+    def init_on_cpu(context: Any, device: Any) -> None:
+        init(context, on_cpu(device))
+        setattr(context, _ASKED, device)
+
+    patches.attribute(_device.DeviceContext, "__init__", init_on_cpu)
+    if mode.gpus is not None:
+        call = _device.DeviceContext.__torch_function__
+        patches.attribute(_device.DeviceContext, "__torch_function__", _passing_device(call, mode))
     # Recomputed tensors are compared with saved ones, which are asked without modes where they are.
     extract = checkpoint._default_meta_extractor
     checks = checkpoint._allowed_determinism_checks_to_fns
@@ -154,6 +184,24 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
     # Tensor subclasses that wrap other tensors pass what those say of their device.
     _map_argument(patches, torch.Tensor, "_make_wrapper_subclass", "device")
     patches.attribute(torch, "Generator", _generator(torch.Generator))
+
+
+def _passing_device(call: Callable[..., Any], mode: CudaOnCpu) -> Callable[..., Any]:
+    """What `with torch.device(…)` does with a call: where `mode` comes after it, with the device
+    that the program asked for."""
+
+    @functools.wraps(call)
+    def with_device(context: Any, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if (
+            func in _device_constructors()
+            and kwargs.get("device") is None
+            and mode in _get_current_function_mode_stack()
+        ):
+            kwargs = {**kwargs, "device": getattr(context, _ASKED)}
+        return call(context, func, types, args, kwargs)
+
+    return with_device
 
 
 def _where(tensor: torch.Tensor) -> str:

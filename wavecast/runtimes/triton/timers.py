@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import functools
 import math
+import threading
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -28,6 +29,14 @@ _LAST = [math.inf, 0.0, 0.0]
 does not compile."""
 
 
+class _Measured(threading.local):
+    """What a host thread measures: launches by timer, and the configurations it tries."""
+
+    def __init__(self) -> None:
+        self.times: list[list[float]] = []
+        self.configurations: list[str] = []
+
+
 class PredictedTimers:
     """Predicts launches on `device` while a timer is at work. `note` is told why one could not be,
     once each."""
@@ -35,17 +44,16 @@ class PredictedTimers:
     def __init__(self, device: Device, note: Callable[[str], None]) -> None:
         self._device = device
         self._note = note
-        self._timed: list[list[float]] = []
+        self._measured = _Measured()
         self._known: dict[tuple, float] = {}
         self._passed = 0.0
         self.has_events = False
         """Whether a program has recorded an event: launches are predicted from then on."""
-        self._configurations: list[str] = []
 
     @property
     def timing(self) -> bool:
         """Whether a launch now is one that is timed."""
-        return bool(self._timed)
+        return bool(self._measured.times)
 
     @property
     def describes(self) -> bool:
@@ -67,11 +75,11 @@ class PredictedTimers:
         """Milliseconds of `fn` as `do_bench` returns them, all quantiles alike: the sum of the
         launches of one call, `inf` where one cannot be predicted, NaN without any."""
         del args
-        self._timed.append([])
+        self._measured.times.append([])
         try:
             fn()
         finally:
-            times = self._timed.pop()
+            times = self._measured.times.pop()
         if not times:
             self._note("a timed function launched no kernel: its time is NaN")
         total = 1e3 * sum(times) if times else math.nan
@@ -92,7 +100,7 @@ class PredictedTimers:
 
     def add(self, seconds: float) -> None:
         """A launch that a timer waits for takes so long."""
-        self._timed[-1].append(seconds)
+        self._measured.times[-1].append(seconds)
 
     def on_event(self) -> float:
         """The time of the device at an event: seconds of the launches since the first event."""
@@ -116,7 +124,7 @@ class PredictedTimers:
         result = estimate(launch, ranges, self._device)
         if result.prediction is not None:
             return result.prediction.seconds
-        configuration = self._configurations[-1] if self._configurations else ""
+        configuration = self._measured.configurations[-1] if self._measured.configurations else ""
         which = f" ({configuration})" if configuration else ""
         name = launch.code.kernel
         self._note(f"no time for {name}{which} on {self._device.id}: {result.why_not}")
@@ -125,7 +133,7 @@ class PredictedTimers:
     def _watched_bench(self, original: Callable) -> Callable:
         @functools.wraps(original)
         def _bench(tuner: Any, *args: Any, config: Any, **meta: Any) -> list[float]:
-            self._configurations.append(describe(config))
+            self._measured.configurations.append(describe(config))
             compiled = False
 
             def measure_call(call: Callable[[], Any], **kwargs: Any) -> Any:
@@ -138,7 +146,7 @@ class PredictedTimers:
             try:
                 times = original(tuner, *args, config=config, **meta)
             finally:
-                self._configurations.pop()
+                self._measured.configurations.pop()
                 tuner.__dict__.pop("do_bench", None)
             return _LAST if compiled and not math.isfinite(times[0]) else times
 

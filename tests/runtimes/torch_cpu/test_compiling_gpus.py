@@ -1,0 +1,92 @@
+"""`torch.compile` with several emulated GPUs: where graphs run, and graphs of ranks."""
+
+from __future__ import annotations
+
+import pytest
+
+torch = pytest.importorskip("torch", reason="needs PyTorch")
+pytest.importorskip("triton", reason="needs Triton")
+pytest.importorskip("llvmlite", reason="needs llvmlite")
+
+import torch.distributed as dist  # noqa: E402
+from torch.distributed import _functional_collectives as collectives  # noqa: E402
+
+import wavecast  # noqa: E402
+from tests.runtimes.distributed.models import expected, step, transformer  # noqa: E402
+from tests.runtimes.distributed.test_parallel_models import (  # noqa: E402
+    _fully_sharded,
+    _tensor_parallel,
+    _whole,
+)
+
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore::UserWarning"),
+]
+
+
+def _compute(x, y):
+    rows = torch.arange(len(x), device=x.device)[:, None]
+    return x @ y + rows + 10 * x.device.index + torch.cuda.current_device()
+
+
+def _move(x):
+    there = torch.sin(x).to("cuda:0") + 1
+    return there, there.cpu() * 2
+
+
+def test_a_graph_runs_on_the_gpu_of_its_inputs() -> None:
+    with wavecast.device("gfx942", count=2):
+        compiled, moving = torch.compile(_compute, fullgraph=True), torch.compile(_move)
+        for gpu in range(2):
+            torch.cuda.set_device(gpu)
+            x, y = (torch.randn(16, 16, device=f"cuda:{gpu}") for _ in range(2))
+            torch.testing.assert_close(compiled(x, y), _compute(x, y))
+            assert compiled(x, y).device.index == gpu
+        there, back = moving(x)
+        assert (there.device.index, back.device.type) == (0, "cpu")
+        torch.testing.assert_close(back, _move(x)[1])
+        double = torch.compile(lambda x: 2 * x)
+        assert double(x.cpu()).device.type == "cpu"
+        torch.cuda.set_device(0)
+        assert double(x).device.index == 1
+
+
+def test_graphs_of_ranks_have_their_collectives_and_gradients() -> None:
+    def compute(x):
+        return collectives.all_reduce(2 * x, "sum", dist.group.WORLD) + 1
+
+    def rank(number: int) -> None:
+        dist.init_process_group("nccl")
+        x = torch.full((8,), number + 1.0, device="cuda")
+        y = torch.compile(compute)(x)
+        assert (y.device.index, y.tolist()) == (number, [7.0] * 8)
+        layer = torch.nn.Linear(8, 8).cuda()
+        torch.compile(layer)(x).sum().backward()
+        assert layer.weight.grad.device.index == number
+        assert layer.weight.grad.tolist() == [[number + 1.0] * 8] * 8
+
+    with wavecast.device("gfx942", count=2) as node:
+        node.ranks(rank)
+
+
+@pytest.mark.thorough
+@pytest.mark.parametrize("divide", [_tensor_parallel, _fully_sharded])
+def test_compiled_models_divided_among_ranks(divide) -> None:
+    reference = expected()
+
+    def rank(number: int) -> None:
+        del number
+        dist.init_process_group("nccl")
+        model = transformer()
+        model.load_state_dict(reference.state)
+        mesh = dist.device_mesh.init_device_mesh("cuda", (2,))
+        divided = divide(model.cuda(), mesh)
+        y = step(torch.compile(divided), reference.x.cuda())
+        torch.testing.assert_close(_whole(y), reference.y, rtol=1e-4, atol=1e-5)
+        for name, value in divided.state_dict().items():
+            torch.testing.assert_close(_whole(value), reference.after[name], rtol=1e-3, atol=1e-5)
+
+    with wavecast.device("gfx942", count=2) as node:
+        node.ranks(rank)

@@ -1,0 +1,138 @@
+"""`torch.compile` with several emulated GPUs: a graph runs on the GPU of its inputs.
+
+Dynamo traces a mode without devices of tensors, as with one GPU; what it makes of the current
+GPU's number it makes again for another one. Calls that copy between devices stay out of graphs.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from wavecast.runtimes.patching import Patches
+from wavecast.runtimes.torch_cpu.gpus import HOST, Gpus, assign, owner, storage
+
+
+def install(patches: Patches, gpus: Gpus) -> None:
+    """Let dynamo trace the mode, and leave it alone where code runs eagerly; what it compiles is
+    for the current GPU, as ranks may be threads that share nothing else."""
+    from torch._dynamo import disable
+    from torch._dynamo.eval_frame import skip_code
+    from torch._dynamo.output_graph import OutputGraph
+    from torch._dynamo.source import GlobalStateSource
+
+    kind = type(gpus.mode)
+    skip_code(kind.__torch_function__.__code__)
+    patches.attribute(kind, "call", disable(kind.call))
+    init = OutputGraph.init_ambient_guards
+
+    @functools.wraps(init)
+    def init_with_gpu(graph: Any) -> None:
+        init(graph)
+        number = gpus.current
+
+        def current_gpu(builder: Any, guard: Any) -> None:
+            builder.guard_manager.root.add_lambda_guard(
+                lambda _: gpus.current == number, [f"the current GPU is {number}"], guard.user_stack
+            )
+
+        graph.guards.add(GlobalStateSource().make_guard(current_gpu))
+
+    patches.attribute(OutputGraph, "init_ambient_guards", init_with_gpu)
+
+
+def separate_modules(patches: Patches, gpus: Gpus) -> None:
+    """Let generated modules, which choose configurations while they run, be of one GPU each."""
+    from torch._inductor.codecache import PyCodeCache
+
+    write = PyCodeCache.write
+
+    def write_for_gpu(text: str, extra: str = "") -> tuple[str, str]:
+        return write(f"{text}\n# GPU {gpus.current}\n", extra)
+
+    patches.attribute(PyCodeCache, "write", write_for_gpu)
+
+
+def current_function(gpus: Gpus) -> Callable[[], int]:
+    """A function that gives the calling thread's current GPU: a constant of traced code."""
+
+    def current() -> int:
+        return gpus.current
+
+    current._dynamo_marked_constant = True  # type: ignore[attr-defined]
+    return current
+
+
+def exchange_device(gpus: Gpus, index: int) -> int:
+    """The device before `index` was chosen in traced code. Raises Unsupported, which ends the
+    graph, for another than the current one."""
+    from torch._dynamo.exc import Unsupported
+
+    if index not in (-1, gpus.current):
+        raise Unsupported("another device is chosen")
+    return gpus.current
+
+
+def run_graphs(module: Any, gpus: Gpus) -> None:
+    """Let the generated `module` make its tensors and launch its kernels on the GPU of its
+    inputs."""
+    module.call = _on_gpu(module.call, gpus)
+    make = module.empty_strided_cpu
+
+    @functools.wraps(make)
+    def empty_strided(*args: Any) -> Any:
+        tensor = make(*args)
+        assign(tensor, gpus.current)
+        return tensor
+
+    module.empty_strided_cpu = empty_strided
+
+
+def _on_gpu(call: Callable[[list[Any]], Any], gpus: Gpus) -> Callable[[list[Any]], Any]:
+    """`call` on the GPU of its inputs, which gets those of the host as graphs take them: numbers
+    as they are, others as copies. Inputs that are all the host's are computed on the current
+    GPU, whose they are meanwhile."""
+
+    @functools.wraps(call)
+    def run(inputs: list[Any]) -> Any:
+        tensors = [x for x in inputs if isinstance(x, torch.Tensor) and storage(x) is not None]
+        numbers = {gpus.mode.index(x) for x in tensors} - {HOST}
+        if tensors and not numbers:
+            return _on_host(call, inputs, tensors, gpus)
+        gpu = max(numbers, default=gpus.current)
+        for place, value in enumerate(inputs):
+            if isinstance(value, torch.Tensor) and gpus.mode.index(value) == HOST:
+                inputs[place] = value.to(f"cuda:{gpu}")
+        with gpus.using(gpu):
+            return call(inputs)
+
+    return run
+
+
+def _on_host(
+    call: Callable[[list[Any]], Any], inputs: list[Any], tensors: Sequence[Any], gpus: Gpus
+) -> Any:
+    gpu = gpus.current
+    for tensor in tensors:
+        assign(tensor, gpu)
+    try:
+        results = call(inputs)
+    finally:
+        gpus.node.synchronize(gpu)
+        for tensor in tensors:
+            assign(tensor, HOST)
+    for result in results:
+        if isinstance(result, torch.Tensor) and owner(result) == gpu:
+            assign(result, HOST)
+    return results
+
+
+__all__ = [
+    "current_function",
+    "exchange_device",
+    "install",
+    "run_graphs",
+]
