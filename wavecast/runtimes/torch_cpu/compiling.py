@@ -128,6 +128,7 @@ def _prepare_dynamo(patches: Patches, cleanup: ExitStack, mode: CudaOnCpu) -> No
     forgotten when all is `cleanup`."""
     import torch
     import torch._dynamo
+    from torch._dynamo import device_interface
     from torch._dynamo.variables.ctx_manager import CUDADeviceVariable
     from torch._dynamo.variables.tensor import TensorVariable
     from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
@@ -146,9 +147,12 @@ def _prepare_dynamo(patches: Patches, cleanup: ExitStack, mode: CudaOnCpu) -> No
 
     # Functions of `torch.cuda`, gathered as they are at the time, and what Triton can do here.
     answered = [member for member in vars(triton).values() if hasattr(member, "cache_clear")]
-    for function in (TorchInGraphFunctionVariable._get_handlers, *answered):
-        function.cache_clear()
-        cleanup.callback(function.cache_clear)
+    forgetting = [function.cache_clear for function in answered]
+    forgetting.append(TorchInGraphFunctionVariable._get_handlers.cache_clear)
+    forgetting.append(device_interface.caching_worker_device_properties.clear)
+    for forget in forgetting:
+        forget()
+        cleanup.callback(forget)
     exchange: Any = _only_device
     gpus = mode.gpus
     if gpus is not None:
@@ -162,13 +166,14 @@ def _prepare_dynamo(patches: Patches, cleanup: ExitStack, mode: CudaOnCpu) -> No
     if torch.distributed.is_available():
         _wrap_on_cpu(patches, cleanup, mode)
     convert_frame: Any = torch._dynamo.convert_frame
-    forget = functools.cache(lambda: cleanup.callback(torch._dynamo.reset))
-    patches.attribute(convert_frame, "_compile", _after(forget, convert_frame._compile))
+    reset = functools.cache(lambda: cleanup.callback(torch._dynamo.reset))
+    patches.attribute(convert_frame, "_compile", _after(reset, convert_frame._compile))
 
 
 def _wrap_on_cpu(patches: Patches, cleanup: ExitStack, mode: CudaOnCpu) -> None:
     """Let tensors of traced code become those of a mesh of GPUs, which would move them there."""
     from torch._dynamo import trace_rules
+    from torch._dynamo.variables.torch import TorchInGraphFunctionVariable
     from torch.distributed.tensor import DTensor
 
     from_local = DTensor.from_local
@@ -179,9 +184,9 @@ def _wrap_on_cpu(patches: Patches, cleanup: ExitStack, mode: CudaOnCpu) -> None:
             return from_local(*args, **kwargs)
 
     patches.attribute(DTensor, "from_local", staticmethod(wrap))
-    rules = trace_rules.get_torch_obj_rule_map  # by function
-    rules.cache_clear()
-    cleanup.callback(rules.cache_clear)
+    rules = trace_rules.get_torch_obj_rule_map()  # by function
+    rules[wrap] = rules[from_local] = TorchInGraphFunctionVariable
+    cleanup.callback(rules.pop, wrap)
 
 
 def _prepare_inductor(
@@ -208,7 +213,7 @@ def _prepare_inductor(
         lambda _, name: f"from torch._C import _cuda_getCurrentRawStream as {name}",
     )
     if gpus is not None:
-        gpus_compiling.separate_modules(patches, gpus)
+        gpus_compiling.separate_kernels(patches, gpus)
     flex.install(patches)
     patches.attribute(joint_graph, "lazy_init", _with_device(joint_graph.lazy_init))
     patches.attribute(

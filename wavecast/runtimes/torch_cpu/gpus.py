@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import torch
+from torch._C import _functorch as functorch
 from torch.utils._pytree import tree_leaves
 
 from wavecast.emulate.node import GpuNode, LaunchQueue, Marker
@@ -209,6 +210,8 @@ def storage(tensor: Any) -> Any:
     try:
         memory = tensor.untyped_storage()
     except (NotImplementedError, RuntimeError):
+        if functorch.is_functorch_wrapped_tensor(tensor):  # those that `vmap` and `grad` pass
+            return storage(functorch.get_unwrapped(tensor))
         return None
     return memory if memory.device.type == "cpu" else None
 

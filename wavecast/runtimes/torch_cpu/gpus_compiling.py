@@ -7,6 +7,7 @@ GPU's number it makes again for another one. Calls that copy between devices sta
 from __future__ import annotations
 
 import functools
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -44,9 +45,11 @@ def install(patches: Patches, gpus: Gpus) -> None:
     patches.attribute(OutputGraph, "init_ambient_guards", init_with_gpu)
 
 
-def separate_modules(patches: Patches, gpus: Gpus) -> None:
-    """Let generated modules, which choose configurations while they run, be of one GPU each."""
+def separate_kernels(patches: Patches, gpus: Gpus) -> None:
+    """Let generated modules, which choose configurations while they run, be of one GPU each, and
+    one thread at a time compile kernels: Triton's caches are not made for several."""
     from torch._inductor.codecache import PyCodeCache
+    from torch._inductor.runtime.triton_heuristics import CachingAutotuner
 
     write = PyCodeCache.write
 
@@ -54,6 +57,14 @@ def separate_modules(patches: Patches, gpus: Gpus) -> None:
         return write(f"{text}\n# GPU {gpus.current}\n", extra)
 
     patches.attribute(PyCodeCache, "write", write_for_gpu)
+    compile_kernel, lock = CachingAutotuner.precompile, threading.RLock()
+
+    @functools.wraps(compile_kernel)
+    def compile_alone(*args: Any, **kwargs: Any) -> Any:
+        with lock:
+            return compile_kernel(*args, **kwargs)
+
+    patches.attribute(CachingAutotuner, "precompile", compile_alone)
 
 
 def current_function(gpus: Gpus) -> Callable[[], int]:
@@ -107,7 +118,9 @@ def _on_gpu(call: Callable[[list[Any]], Any], gpus: Gpus) -> Callable[[list[Any]
             if isinstance(value, torch.Tensor) and gpus.mode.index(value) == HOST:
                 inputs[place] = value.to(f"cuda:{gpu}")
         with gpus.using(gpu):
-            return call(inputs)
+            results = call(inputs)
+        gpus.wait({gpu}, orders=False)  # PyTorch copies gradients, and calls nothing that waits
+        return results
 
     return run
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import torch
+from torch import _tensor_str
 from torch.utils._device import _device_constructors
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_leaves
@@ -66,8 +67,10 @@ _ACROSS: Final = frozenset(
     {
         *("copy_", "to", "__set__", "type_as", "set_", "result_type", "broadcast_tensors"),
         *("__getitem__", "__setitem__", "index_put", "index_put_", "tensor_split"),
-        *("pack_padded_sequence", "_pack_padded_sequence", "ctc_loss", "share_memory_"),
+        *("pack_padded_sequence", "_pack_padded_sequence", "_pad_packed_sequence", "ctc_loss"),
+        *("lstm", "gru", "rnn_tanh", "rnn_relu", "share_memory_"),
         "_has_compatible_shallow_copy_type",
+        "_nested_view_from_jagged",
     }
 )
 """Functions whose tensors may belong to different devices: copies, and those with indices or
@@ -99,6 +102,7 @@ class SeveralGpus(CudaOnCpu):
             tensor.cpu: lambda x, *_, **__: self._move(x, HOST),
             tensor.pin_memory: lambda x, *_, **__: _pinned(x),
             tensor.is_pinned: lambda x, *_, **__: is_pinned(x),
+            tensor.__repr__: self._show,
         }
 
     @property
@@ -120,10 +124,15 @@ class SeveralGpus(CudaOnCpu):
         """Call a function of PyTorch."""
         keywords = kwargs or {}
         name = getattr(func, "__name__", "")
+        if name == "type_as":
+            return self.call(self._to, types, args, keywords)
+        if func is self._type and len(args) > 1 and isinstance(args[1], str):
+            result = super().__torch_function__(func, types, args, keywords)
+            return self._move(result, self.gpus.current if ".cuda." in args[1] else HOST)
         if func in self._answers:
             return super().__torch_function__(func, types, args, keywords)
         tensors = _tensors((args, keywords))
-        owners = {self.index(tensor) for tensor in tensors if storage(tensor) is not None}
+        owners = {self.index(tensor) for tensor in tensors if _has_memory(tensor)}
         target = self._result_device(name, args, keywords)
         if name == "to" and target is not None:
             return self._to_device(func, types, args, keywords, target)
@@ -144,6 +153,8 @@ class SeveralGpus(CudaOnCpu):
             result = super().__torch_function__(func, types, args, keywords)
         if target is None and not owners:
             target = self._default_device(func)
+        if name == "_pack_padded_sequence":
+            assign(result[1], HOST)  # sizes, on which the host decides
         self._assign(result, max(owners) if target is None else target, tensors)
         if keywords.get("pin_memory") and isinstance(result, torch.Tensor):
             assign(result, HOST)
@@ -180,6 +191,12 @@ class SeveralGpus(CudaOnCpu):
         if self.watch is not None:
             self.watch.on_copy(target, source)
         return target
+
+    def _show(self, tensor: Any, **options: Any) -> str:
+        """A tensor as text, with its device."""
+        self.gpus.wait({self.index(tensor)})
+        with self:
+            return _tensor_str._str(tensor, **options)
 
     def index(self, tensor: Any) -> int:
         """The GPU a tensor belongs to, or the host. What PyTorch made out of sight is the host's;
@@ -265,7 +282,7 @@ class SeveralGpus(CudaOnCpu):
         owners = {
             gpu
             for tensor in tensors
-            if storage(tensor) is not None and ((gpu := self.index(tensor)) != HOST or tensor.dim())
+            if _has_memory(tensor) and ((gpu := self.index(tensor)) != HOST or tensor.dim())
         }
         if len(owners) > 1:
             first, second = sorted((str(_device(gpu)) for gpu in owners), reverse=True)[:2]
@@ -277,11 +294,12 @@ class SeveralGpus(CudaOnCpu):
     def _assign(self, result: Any, gpu: int, tensors: list[Any]) -> None:
         """Let memory that a call has made belong to a device."""
         for tensor in _tensors(result):
-            memory = storage(tensor)
-            if memory is None or owner(tensor) is not None:
-                continue
-            if all(storage(other) is not memory for other in tensors):
-                assign(tensor, gpu)
+            for part in _memory(tensor):
+                memory = storage(part)
+                if memory is None or owner(part) is not None:
+                    continue
+                if all(storage(other) is not memory for other in tensors):
+                    assign(part, gpu)
 
 
 def _tensors(values: Any) -> list[torch.Tensor]:
@@ -311,7 +329,13 @@ def _memory(tensor: Any) -> list[Any]:
             return [tensor._values()]
         if tensor.layout is not torch.strided and tensor.layout is not torch.jagged:
             return [tensor.values()]
-    return _tensors(tensor)[::-1]
+    _, *parts = _tensors(tensor)
+    return parts or [tensor]
+
+
+def _has_memory(tensor: Any) -> bool:
+    """Whether a tensor has elements here; fake ones have none."""
+    return any(storage(part) is not None for part in _memory(tensor))
 
 
 def _is_wrapper(tensor: torch.Tensor) -> bool:

@@ -115,6 +115,9 @@ class CudaOnCpu(TorchFunctionMode):
             args, kwargs = _without_gpu(args, kwargs)
             if len(args) == 1 and not kwargs:
                 return args[0]
+        elif func is self._type and len(args) == 1 and not kwargs:
+            is_on_gpu = answers[torch.Tensor.is_cuda.__get__](*args)  # type: ignore[attr-defined]
+            return func(*args).replace("torch.", "torch.cuda." if is_on_gpu else "torch.")
         elif func is self._type and len(args) > 1 and isinstance(args[1], str):
             args = (args[0], args[1].replace("torch.cuda.", "torch."), *args[2:])
         else:
