@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 import torch
-from torch._C import _functorch as functorch
+from torch._C import _functorch as functorch  # pyright: ignore[reportAttributeAccessIssue]
 from torch.utils._pytree import tree_leaves
 
 from wavecast.emulate.node import GpuNode, LaunchQueue, Marker

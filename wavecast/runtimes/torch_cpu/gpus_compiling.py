@@ -114,9 +114,9 @@ def _on_gpu(call: Callable[[list[Any]], Any], gpus: Gpus) -> Callable[[list[Any]
         if tensors and not numbers:
             return _on_host(call, inputs, tensors, gpus)
         gpu = max(numbers, default=gpus.current)
-        for place, value in enumerate(inputs):
+        for index, value in enumerate(inputs):
             if isinstance(value, torch.Tensor) and gpus.mode.index(value) == HOST:
-                inputs[place] = value.to(f"cuda:{gpu}")
+                inputs[index] = value.to(f"cuda:{gpu}")
         with gpus.using(gpu):
             results = call(inputs)
         gpus.wait({gpu}, orders=False)  # PyTorch copies gradients, and calls nothing that waits

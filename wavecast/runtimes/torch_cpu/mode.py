@@ -6,7 +6,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import torch
 from torch.overrides import (
@@ -19,9 +19,6 @@ from torch.utils._device import _device_constructors
 from wavecast.launch import graph_capture
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.torch_cpu.random import CudaGenerator
-
-if TYPE_CHECKING:
-    from wavecast.runtimes.torch_cpu.gpus import Gpus
 
 _NAMES = ("cuda", "hip")
 _ASKED = "_wavecast_device"
@@ -82,8 +79,8 @@ class CudaOnCpu(TorchFunctionMode):
         self._type = tensor.type
 
     @property
-    def gpus(self) -> Gpus | None:
-        """The GPUs, where there are several."""
+    def gpus(self) -> Any:
+        """The `Gpus`, where there are several, else None."""
         return None
 
     @contextlib.contextmanager
