@@ -17,6 +17,7 @@ import torch.distributed as dist
 from wavecast.errors import UsageError
 from wavecast.launch import group_memory
 from wavecast.runtimes.distributed import operators, spawning, tensor_sharing
+from wavecast.runtimes.distributed.calls import group_call
 from wavecast.runtimes.distributed.process_group import NAME, EmulatedGroup
 from wavecast.runtimes.distributed.randomness import RankRandom
 from wavecast.runtimes.distributed.ranks import RankThreads
@@ -100,6 +101,11 @@ def install(patches: Patches, gpus: Gpus) -> RankThreads:
         arguments = group_signature.bind(*args, **kwargs).arguments
         if arguments.get("backend") is not None:
             arguments["backend"] = _backend(arguments["backend"])
+        everyone = distributed_c10d._world.default_pg
+        if isinstance(everyone, EmulatedGroup) and not arguments.get("use_local_synchronization"):
+            ranks = arguments.get("ranks")
+            members = "all" if ranks is None else " ".join(map(str, sorted(ranks)))
+            everyone.agree(group_call("new_group", (), f"ranks={members}"))
         return new_group(**arguments)
 
     for owner in (distributed_c10d, dist, device_mesh):

@@ -98,6 +98,7 @@ class HostWatch:
         if storage(tensor) is None:
             return
         if gpu != HOST:
+            self._accesses.are_followed |= gpu is not None
             self._compare(name, tensor, gpu, stores, before)
             return
         copies = getattr(storage(tensor), _COPIES, None)

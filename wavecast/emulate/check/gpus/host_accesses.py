@@ -80,6 +80,8 @@ class HostAccesses:
         self._lock = threading.Lock()
         self._submitted: dict[int, Sequence[AddressInterval]] = {}
         self._submissions = 0
+        self.are_followed = False
+        """Whether a call has touched memory of a GPU."""
 
     def on_submit(self, ranges: Sequence[AddressInterval]) -> int:
         """A launch is queued that may touch some ranges. Returns its number for `on_end`."""
