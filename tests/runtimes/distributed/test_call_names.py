@@ -148,6 +148,26 @@ def test_groups_that_ranks_create_in_other_orders_are_named() -> None:
         node.ranks(step)
 
 
+def test_a_monitored_barrier_is_that_of_gloo() -> None:
+    def step(rank: int) -> None:
+        dist.init_process_group("gloo")
+        dist.monitored_barrier()
+        if rank:
+            dist.monitored_barrier()
+
+    with wavecast.device("gfx942", count=2) as node, pytest.raises(Deadlock) as raised:
+        node.ranks(step)
+    assert f"monitored_barrier at {HERE}:" in str(raised.value)
+
+    def refused(rank: int) -> None:
+        del rank
+        dist.init_process_group("nccl")
+        dist.monitored_barrier()
+
+    with wavecast.device("gfx942", count=2) as node, pytest.raises(ValueError, match="GLOO"):
+        node.ranks(refused)
+
+
 def test_groups_of_their_members_only() -> None:
     def step(rank: int) -> float:
         dist.init_process_group("nccl")

@@ -48,6 +48,8 @@ class EmulatedGroup(dist.ProcessGroup):
     is not supported.
     """
 
+    backend = ""
+    """What the program calls the backend."""
     supports_splitting = supports_coalescing = supports_time_estimate = False
 
     def __init__(
@@ -260,14 +262,22 @@ class EmulatedGroup(dist.ProcessGroup):
     def barrier(self, opts: Any = None) -> QueueWork:
         """Wait until all ranks have called it."""
         del opts
-        token = torch.ones(1, device="cuda")
-        work = self._enqueue(
-            group_call("barrier"), lambda group: self._all_reduce(group, token, token, None), []
-        )
+        work = self._barrier("barrier")
         work.wait()
         return work
 
-    monitored_barrier = barrier
+    def _barrier(self, name: str) -> QueueWork:
+        token = torch.ones(1, device="cuda")
+        return self._enqueue(
+            group_call(name, kind=name),
+            lambda group: self._all_reduce(group, token, token, None),
+            [],
+        )
+
+    def monitored_barrier(self, *_: Any) -> None:
+        """The same, for programs that ask for Gloo: ranks that do not come are a deadlock, which
+        needs no timeout."""
+        self._barrier("monitored_barrier").wait()
 
     def send(self, tensors: list[Tensor], to: int, tag: int = 0) -> QueueWork:
         """Send tensors to a rank; those sent to one rank arrive in order, whatever their tag."""

@@ -75,6 +75,7 @@ class HostWatch:
         host, stores = (target, True) if owner(target) == HOST else (source, False)
         gpu = owner(source if stores else target)
         assert gpu is not None
+        self._accesses.are_followed = True
         queue = self._gpus.queue(gpu)
         streams = self._accesses.order.streams
         before = streams.host().join(streams.stream(queue))
