@@ -14,7 +14,7 @@ import numpy as np
 from wavecast.errors import ArgumentError
 
 _RECENT: Final = 16
-_TEXT: Final = 232
+_TEXT: Final = 488
 """Bytes of the text of a call."""
 _ROW: Final = np.dtype(
     [

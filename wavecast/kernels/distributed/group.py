@@ -91,7 +91,8 @@ class RankGroup:
 
     def begin(self, call: RankCall) -> None:
         """Start a call. Raises ArgumentError if a peer has called something else."""
-        text = f"{current_call() or call}{location_suffix(script_line())}"
+        whole = current_call()
+        text = f"{f'{whole} ({call})' if whole else call}{location_suffix(script_line())}"
         self.board.post(self.rank, self.calls + 1, str(call), text)
         self.calls += 1
 
