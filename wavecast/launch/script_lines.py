@@ -29,6 +29,16 @@ def script_line() -> tuple[str, int] | None:
     return None
 
 
+def raising_line(error: BaseException) -> tuple[str, int] | None:
+    """File and line of the innermost such frame that an error has come through; None for none."""
+    line, step = None, error.__traceback__
+    while step is not None:
+        if is_script(path := step.tb_frame.f_code.co_filename):
+            line = path, step.tb_lineno
+        step = step.tb_next
+    return line
+
+
 def location_suffix(line: tuple[str, int] | None) -> str:
     """` at train.py:12`, "" for no line."""
     return "" if line is None else f" at {Path(line[0]).name}:{line[1]}"
@@ -40,4 +50,4 @@ def is_script(path: str) -> bool:
     return not path.startswith(("<", _HERE, *_FOLDERS))
 
 
-__all__ = ["is_script", "location_suffix", "script_line"]
+__all__ = ["is_script", "location_suffix", "raising_line", "script_line"]

@@ -159,6 +159,7 @@ if rank == 1:
         case "exit0": os._exit(0)
         case "size": x = torch.ones(500, device="cuda")
         case "both": dist.recv(x, 0)
+        case "unnamed": dist.recv(x)
 elif sys.argv[1] == "both":
     dist.recv(x, 1)
 dist.all_reduce(x)
@@ -175,6 +176,7 @@ def line_of(text: str) -> int:
     return max(number for number, line in enumerate(lines, 1) if line.strip().startswith(text))
 
 
+UNNAMED = line_of('case "unnamed"')
 BOTH = line_of('case "both"')
 REDUCED = rf"\(\w+, all_reduce of 1000 float32 at ranks.py:{line_of('dist.all_reduce(x)')}\)"
 
@@ -223,6 +225,7 @@ def test_processes_that_a_script_starts(
             r"; rank 1 has ended \(1 launch"),
         ("size", r"^collective 2: rank 0 calls all_reduce of 1000 float32 at ranks.py:"
             rf"{line_of('dist.all_reduce(x)')}, rank 1 calls all_reduce of 500 float32"),
+        ("unnamed", rf"^rank 1: recv: the sender must be named \(raised at ranks.py:{UNNAMED}\)"),
         ("both", r"GPU 0 \(\w+, recv of 1000 float32 from rank 1 at ranks.py:"
             rf"{line_of('dist.recv(x, 1)')}\): .*; GPU 1 \(\w+, recv of 1000 float32 from rank 0 "
             rf"at ranks.py:{BOTH}\)"),

@@ -18,7 +18,7 @@ from wavecast.emulate.team import TeamMember
 from wavecast.errors import LaunchError, UsageError, WavecastError
 from wavecast.launch import recording
 from wavecast.launch.group_calls import CallsDiffer, current_call
-from wavecast.launch.script_lines import location_suffix, script_line
+from wavecast.launch.script_lines import location_suffix, raising_line, script_line
 from wavecast.runtimes.distributed.ranks import RankLeft
 from wavecast.runtimes.hip_host.arena import ArenaPart
 from wavecast.runtimes.hip_host.in_process import HipInProcess
@@ -239,6 +239,15 @@ def until_exit(function: Callable[[], Any]) -> Any:
         return None
 
 
+def with_line(error: WavecastError) -> str:
+    """The message of what a rank raised, with the line of the program that it comes from. Errors of
+    all ranks have the lines of all."""
+    if isinstance(error, CallsDiffer | Deadlock):
+        return error.message
+    where = location_suffix(raising_line(error))
+    return error.message if where in error.message else f"{error.message} (raised{where})"
+
+
 def raise_rank(rank: int, error: BaseException, *, left: Sequence[int] = ()) -> None:
     """Raise what a rank raised, as one line that names it, unless it is an error of all ranks; of a
     deadlock as one that names those that have `left` by `os._exit`."""
@@ -249,10 +258,10 @@ def raise_rank(rank: int, error: BaseException, *, left: Sequence[int] = ()) -> 
     if isinstance(error, CallsDiffer):
         raise error
     if isinstance(error, WavecastError):
-        renamed = type(error)(f"rank {rank}: {error.message}", hint=error.hint)
+        renamed = type(error)(f"rank {rank}: {with_line(error)}", hint=error.hint)
         raise renamed from error
     error.add_note(f"raised by rank {rank}")
     raise error
 
 
-__all__ = ["NodeHooks"]
+__all__ = ["NodeHooks", "raise_rank", "with_line"]

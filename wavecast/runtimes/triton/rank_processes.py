@@ -17,7 +17,7 @@ from typing import IO, Final
 from wavecast import processes
 from wavecast.emulate.errors import ExecutionError
 from wavecast.errors import WavecastError
-from wavecast.runtimes.triton.node import raise_rank
+from wavecast.runtimes.triton.node import raise_rank, with_line
 
 _GRACE: Final = 2.0
 """Seconds that ranks have to end after the first has failed."""
@@ -130,6 +130,7 @@ def _start(number: int, run: Callable[[int], ScriptExit]) -> _RankProcess:
         try:
             result: ScriptExit | WavecastError = run(number)
         except WavecastError as error:
+            error.message = with_line(error)  # a traceback stays here
             result = error
         sys.stdout.flush()
         sys.stderr.flush()
