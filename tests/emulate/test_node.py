@@ -88,7 +88,7 @@ def test_a_host_thread_that_launches_nothing_for_long_counts_as_waiting(
 
 
 def test_a_deadlock_needs_every_worker_of_every_launch() -> None:
-    team = Team(absent=lambda: ["GPU 2 runs nothing"])
+    team = Team(conclude=lambda lines: [*lines, "GPU 2 runs nothing"])
     team.enter(1)
     team.enter(1)
     assert not team.deadlock(1, team.epoch, lambda: ["GPU 0 waits"])

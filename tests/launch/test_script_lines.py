@@ -6,7 +6,9 @@ import functools
 import threading
 from pathlib import Path
 
-from wavecast.launch.script_lines import location_suffix, script_line
+import pytest
+
+from wavecast.launch.script_lines import location_suffix, raising_line, script_line
 
 
 def test_the_innermost_line_outside_of_libraries() -> None:
@@ -18,6 +20,15 @@ def test_the_innermost_line_outside_of_libraries() -> None:
     assert Path(first[0]) == Path(__file__)
     assert [line for line in lines if line is not None] == [(first[0], first[1] + 2)]
     assert location_suffix(first) == f" at {Path(__file__).name}:{first[1]}"
+
+
+def test_the_line_that_an_error_comes_from() -> None:
+    assert raising_line(ValueError()) is None
+    first = script_line()
+    with pytest.raises(OSError, match="no such file") as raised:
+        Path("no such file").read_text()
+    assert first is not None
+    assert raising_line(raised.value) == (first[0], first[1] + 2)
 
 
 def test_a_thread_of_libraries_alone_has_no_line() -> None:

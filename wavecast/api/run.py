@@ -386,7 +386,7 @@ def _script(
         )
     finally:
         sys.stdout, sys.stderr = streams  # a script may replace or delete them
-    nothing = not ended.traceback and not ended.executed
+    nothing = not (ended.traceback or ended.executed or ended.checks_more)
     if nothing and settings.check and not ended.code:
         raise NothingAnalysed(f"{ended.notes[0]}: nothing was checked")
     return replace(report, code=ended.code, traceback=ended.traceback, notes=ended.notes)

@@ -23,7 +23,7 @@ from wavecast.compile.codeobject import Launch
 from wavecast.compile.names import readable
 from wavecast.emulate import clusters, hostmemory, initial
 from wavecast.emulate.compiled import NativeKernel
-from wavecast.emulate.errors import AddressFault, ExecutionError, Unsupported
+from wavecast.emulate.errors import AddressFault, Deadlock, ExecutionError, Unsupported
 from wavecast.emulate.host_calls import HostCallBuffer
 from wavecast.emulate.job import LoopResult
 from wavecast.emulate.mode import LaunchWatch, Mode
@@ -321,7 +321,7 @@ class _Worker:
         if self.still >= rounds:
             waits = self.team.deadlock(id(self), self.epoch, self._waits)
             if waits and not self._lift():
-                raise ExecutionError(self._deadlock(waits))
+                raise self._deadlock(waits)
         if self.member is not None:
             self._leave_the_host(len(self.aside) + 1)
         elif self.idle >= rounds:
@@ -369,14 +369,19 @@ class _Worker:
         if member is None:
             return [line for resident in residents for line in resident.waits()]
         polled = [line for resident in residents for line in resident.polls(member.memory)]
-        launched = f" (launched{member.location})" if member.location else ""
-        return [f"{member.name}{launched}: {_first(polled)}"]
+        launched = f" ({self.grid.name}, {member.origin})" if member.origin else ""
+        return [f"{member.name}{launched}: {_first(polled)}{self._not_started()}"]
 
-    def _deadlock(self, lines: list[str]) -> str:
-        text = "; ".join(lines) if self.member is not None else _first(lines)
-        if not self.grid.is_exhausted:
-            text += "; the memory for workgroups under way is used up, others have not started"
-        return f"{self.grid.name}: deadlock: all that runs waits: {text}"
+    def _deadlock(self, lines: list[str]) -> ExecutionError:
+        if self.member is not None and self.member.origin:
+            return Deadlock(f"deadlock: all that runs waits: {'; '.join(lines)}")
+        text = "; ".join(lines) if self.member is not None else _first(lines) + self._not_started()
+        return ExecutionError(f"{self.grid.name}: deadlock: all that runs waits: {text}")
+
+    def _not_started(self) -> str:
+        if self.grid.is_exhausted:
+            return ""
+        return "; the memory for workgroups under way is used up, others have not started"
 
 
 def _first(lines: list[str]) -> str:

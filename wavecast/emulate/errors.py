@@ -41,6 +41,11 @@ class ExecutionError(WavecastError):
     reports: tuple[Report, ...] = ()
 
 
+class Deadlock(ExecutionError):
+    """All launches of a node wait: the message says where each of them does, so it is the same
+    whichever GPU ends with it."""
+
+
 class AddressFault(ExecutionError):
     """Instruction `instruction` of `kernel` (-1 and "" where that is not known) touches memory that
     the launch does not have. `report` is that as one of a check."""

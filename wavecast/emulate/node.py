@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import threading
 import time
 from collections import deque
@@ -18,7 +19,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import TYPE_CHECKING, Final
 
-from wavecast.emulate.errors import ExecutionError
+from wavecast.emulate.errors import Deadlock, ExecutionError
 from wavecast.emulate.rank_board import RankBoard
 from wavecast.emulate.team import Team
 from wavecast.errors import UsageError, WavecastError
@@ -35,6 +36,7 @@ MOST_GPUS: Final = 64
 and 64 per rack. Every one takes a host thread per stream."""
 THREAD_PREFIX: Final = "wavecast-"
 """What names of the emulator's own threads start with: they are not host threads of programs."""
+_GPU: Final = re.compile(r"GPU (\d+)")
 _SETTLING_LOOK: Final = 0.0002
 _LOOK: Final = 0.2
 """Seconds between looks of a host thread that waits, so that Ctrl-C works."""
@@ -168,7 +170,9 @@ class GpuNode:
         self.count, self.order = count, order
         self.board: RankBoard | None = None
         """Set where ranks may be other processes, forks of this one."""
-        self.team = Team(self._expects_more, self._absent, self._expects_more_soon, self._publish)
+        self.team = Team(
+            self._expects_more, self._conclude, self._expects_more_soon, self._publish, self._revoke
+        )
         self.changed = threading.Condition(threading.RLock())
         self.closed = False
         self.processes = False
@@ -273,6 +277,8 @@ class GpuNode:
         error = self._failures.get(gpu)
         if error is not None:
             self._raised.add(gpu)
+        if isinstance(error, Deadlock):  # of all GPUs
+            raise Deadlock(error.message, hint=error.hint) from error
         if isinstance(error, WavecastError):
             raise type(error)(f"GPU {gpu}: {error.message}", hint=error.hint) from error
         if error is not None:
@@ -349,11 +355,22 @@ class GpuNode:
                 return True
             if hosts and time.monotonic() - self.team.since < PATIENCE:
                 return True
-        return self.is_process and self.rank_board.may_change()
+        return self.is_process and self.rank_board.may_change(self.team.waits)
 
     def _publish(self, epoch: int) -> None:
         if self.is_process:
             self.rank_board.publish(epoch)
+
+    def _revoke(self) -> None:
+        if self.is_process:
+            self.rank_board.revoke()
+
+    def _conclude(self, lines: list[str]) -> list[str]:
+        """Where the launches of all GPUs wait, of which this process has some `lines`, and why
+        others run nothing, in the order of GPUs."""
+        if self.is_process:
+            return self.rank_board.conclude(lines)
+        return sorted([*lines, *self._absent()], key=lambda line: int(_GPU.findall(line)[0]))
 
     def _absent(self) -> list[str]:
         """The GPUs that run nothing, and why."""
@@ -362,8 +379,6 @@ class GpuNode:
             completions = dict.fromkeys(range(self.count), 0)
             for queue in self._queues.values():
                 completions[queue.gpu] += queue.ended
-        if self.is_process:
-            return self.rank_board.absent()
         lines = []
         for gpu in sorted(set(completions) - busy):
             error = self._failures.get(gpu)

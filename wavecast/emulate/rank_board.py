@@ -12,7 +12,7 @@ import fcntl
 import mmap
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 from pathlib import Path
 from typing import Final
@@ -22,9 +22,16 @@ import numpy as np
 from wavecast.errors import UsageError
 from wavecast.wording import count
 
-_PID, _RANK, _STATE, _EPOCH, _LOOKS, _SINCE, _LAUNCHES = range(7)
-_FIELDS: Final = 7
+_PID, _RANK, _STATE, _EPOCH, _LOOKS, _SINCE, _LAUNCHES, _DESCRIBED, _SIZE = range(9)
+"""The columns of a row. `_DESCRIBED` is the epoch of which its text is, of `_SIZE` bytes."""
+_FIELDS: Final = 9
+_ASKED, _CONCLUDED = range(2)
+"""The columns of the head: whether processes that wait say where, and the bytes of what has been
+concluded, 0 for nothing."""
 _ROWS: Final = 256
+_TEXT: Final = 1 << 13
+"""Bytes that say where a process waits."""
+_CONCLUSION: Final = 1 << 17
 _STILL: Final = 2.0
 """Seconds without a change in any process after which waiting ones are a deadlock."""
 _LOOKS_EACH: Final = 256
@@ -66,11 +73,16 @@ class RankBoard:
     """
 
     def __init__(self, ranks: int, patience: float) -> None:
-        self._memory = mmap.mmap(-1, _ROWS * _FIELDS * 8)
-        self._rows = np.frombuffer(self._memory, np.int64).reshape(_ROWS, _FIELDS)
+        numbers = 8 * _FIELDS * (_ROWS + 1)
+        self._memory = mmap.mmap(-1, numbers + _ROWS * _TEXT + _CONCLUSION)
+        content = np.frombuffer(self._memory, np.uint8)
+        table = content[:numbers].view(np.int64).reshape(_ROWS + 1, _FIELDS)
+        self._rows, self._head = table[:_ROWS], table[_ROWS]
+        self._texts = content[numbers : numbers + _ROWS * _TEXT].reshape(_ROWS, _TEXT)
+        self._conclusion = content[numbers + _ROWS * _TEXT :]
         self._ranks, self._patience = ranks, patience
         self.launching = ProcessLock()
-        self._joining = ProcessLock()
+        self._joining, self._concluding = ProcessLock(), ProcessLock()
         self._started = time.monotonic_ns()
         self._own = -1
         self._epochs: tuple[int, ...] = ()
@@ -97,9 +109,12 @@ class RankBoard:
             self._own = next(free, -1)
             if self._own < 0:
                 raise UsageError(f"more than {_ROWS} processes use emulated GPUs")
+            if not any(is_alive(int(pid)) for pid in self._rows[:, _PID]):
+                self._head[:] = 0  # of processes that have all ended
             row = self._rows[self._own]
             row[_PID], row[_RANK], row[_STATE] = os.getpid(), rank, ProcessState.RUNS
             row[_EPOCH], row[_LOOKS], row[_SINCE] = 0, 0, time.monotonic_ns()
+            row[_DESCRIBED], row[_SIZE] = -1, 0
 
     def leave(self) -> None:
         """This process launches nothing more."""
@@ -114,16 +129,22 @@ class RankBoard:
         """A launch has ended here."""
         self._rows[self._own, _LAUNCHES] += 1
 
-    def may_change(self) -> bool:
+    def may_change(self, describe: Callable[[], list[str] | None] = list) -> bool:
         """Whether another process may still change what all launches of this one wait for; a call
-        says that they have looked at memory again."""
+        says that they have looked at memory again. `describe` says where they wait, None while some
+        do not; False comes when every process that waits has said so, so that none of them ends
+        before it is named."""
         own = self._rows[self._own]
         own[_LOOKS] += 1
         own[_STATE] = ProcessState.WAITS
+        if self._head[_CONCLUDED]:
+            return False
+        if self._head[_ASKED]:
+            self._describe(describe)
         rows = self._rows[self._rows[:, _PID] != 0]
         others = rows[rows[:, _PID] != own[_PID]]
         if self._expects_ranks(rows) or any(map(self._moves, others)):
-            self._looks = None
+            self._looks, self._head[_ASKED] = None, 0
             return True
         epochs = tuple(rows[:, _EPOCH].tolist())
         if self._looks is None or epochs != self._epochs:
@@ -134,24 +155,64 @@ class RankBoard:
         waits = (rows[:, _STATE] == ProcessState.WAITS) & (looks < _LOOKS_EACH)
         if any(is_alive(int(row[_PID])) for row in rows[waits]):
             return True
-        return time.monotonic() - self._still_since < _STILL
+        if time.monotonic() - self._still_since < _STILL:
+            return True
+        self._head[_ASKED] = 1
+        self._describe(describe)
+        return not self._have_described()
 
-    def absent(self) -> list[str]:
-        """The other ranks, and what their processes do."""
-        lines = []
+    def conclude(self, lines: list[str]) -> list[str]:
+        """Nothing can change: where all processes wait, this one at `lines`, and what others do, in
+        the order of ranks. All processes get the same."""
+        with self._concluding.exclusive():
+            if not self._head[_CONCLUDED]:
+                self._describe(lambda: lines)
+                content = "\n".join(self.lines()).encode()[:_CONCLUSION]
+                self._conclusion[: len(content)] = np.frombuffer(content, np.uint8)
+                self._head[_CONCLUDED] = len(content)
+            return _text(self._conclusion[: self._head[_CONCLUDED]]).split("\n")
+
+    def revoke(self) -> None:
+        """What was concluded is wrong: more can start."""
+        self._head[:] = 0
+
+    def lines(self) -> list[str]:
+        """What the processes of all ranks do."""
+        numbers = np.flatnonzero(self._rows[:, _PID])
+        ranks = self._rows[numbers, _RANK]
+        by_rank = [
+            (int(ranks[i]), self._line(int(numbers[i]))) for i in ranks.argsort(kind="stable")
+        ]
+        missing = {*range(self._ranks)} - {*ranks.tolist()}
+        by_rank += [(rank, f"rank {rank} has launched nothing") for rank in missing]
+        return [line for _, line in sorted(by_rank)]
+
+    def _line(self, number: int) -> str:
+        row = self._rows[number]
+        launches = count(int(row[_LAUNCHES]), "launch", "launches")
+        what = "launches nothing"
+        if row[_STATE] == ProcessState.ENDED or not is_alive(int(row[_PID])):
+            what = "has ended"
+        elif row[_STATE] == ProcessState.WAITS:
+            if row[_SIZE]:
+                return _text(self._texts[number, : row[_SIZE]])
+            what = "waits in a launch"
+        return f"rank {row[_RANK]} {what} ({launches} ended)"
+
+    def _describe(self, describe: Callable[[], list[str] | None]) -> None:
+        """Note where the launches of this process wait, once for all that has changed."""
+        row = self._rows[self._own]
+        if row[_DESCRIBED] == row[_EPOCH] or (lines := describe()) is None:
+            return
+        content = "; ".join(lines).encode()[:_TEXT]
+        self._texts[self._own, : len(content)] = np.frombuffer(content, np.uint8)
+        row[_SIZE], row[_DESCRIBED] = len(content), row[_EPOCH]
+
+    def _have_described(self) -> bool:
+        """Whether all processes that wait have noted where."""
         rows = self._rows[self._rows[:, _PID] != 0]
-        for row in rows[rows[:, _RANK].argsort()]:
-            if row[_PID] == os.getpid():
-                continue
-            launches = count(int(row[_LAUNCHES]), "launch", "launches")
-            what = "launches nothing"
-            if row[_STATE] == ProcessState.ENDED or not is_alive(int(row[_PID])):
-                what = "has ended"
-            elif row[_STATE] == ProcessState.WAITS:
-                what = "waits in a launch"
-            lines.append(f"rank {row[_RANK]} (process {row[_PID]}) {what} ({launches} ended)")
-        missing = sorted({*range(self._ranks)} - {*rows[:, _RANK].tolist()})
-        return lines + [f"rank {rank} has launched nothing" for rank in missing]
+        late = (rows[:, _STATE] == ProcessState.WAITS) & (rows[:, _DESCRIBED] != rows[:, _EPOCH])
+        return not any(is_alive(int(row[_PID])) for row in rows[late])
 
     def _expects_ranks(self, rows: np.ndarray) -> bool:
         """Whether processes of ranks may still join."""
@@ -163,6 +224,10 @@ class RankBoard:
         if row[_STATE] != ProcessState.RUNS or not is_alive(int(row[_PID])):
             return False
         return time.monotonic_ns() - row[_SINCE] < self._patience * 1e9
+
+
+def _text(content: np.ndarray) -> str:
+    return content.tobytes().decode(errors="replace")
 
 
 def is_alive(process: int) -> bool:

@@ -22,26 +22,28 @@ Waits = Callable[[], list[str]]
 @dataclass(frozen=True, slots=True)
 class TeamMember:
     """What a launch is in messages about several: the `name` of its GPU, whose memory an address is
-    (`memory of GPU 1`, "" where nothing is known), and `location`, where the host launches it
-    (` at train.py:12`)."""
+    (`memory of GPU 1`, "" where nothing is known), and `origin`, what has launched it (`launched at
+    train.py:12`)."""
 
     name: str
     memory: Callable[[int], str]
-    location: str = ""
+    origin: str = ""
 
 
 class Team:
     """Workers of one or several launches. `more` tells whether something outside of them may still
-    start work: the host, for a node. Without it nothing can. `absent` describes those that run
-    nothing, for the message of a deadlock. `soon` tells the same as `more`, without hosts that wait
+    start work: the host, for a node. Without it nothing can. `conclude` makes the message of a
+    deadlock of where the launches wait, with those that run nothing, and `revoke` is told that it
+    is none. `soon` tells the same as `more`, without hosts that wait
     for what launches do next. `changed` is told the epoch when something changes."""
 
     def __init__(
         self,
         more: Callable[[], bool] | None = None,
-        absent: Callable[[], list[str]] | None = None,
+        conclude: Callable[[list[str]], list[str]] | None = None,
         soon: Callable[[], bool] | None = None,
         changed: Callable[[int], None] | None = None,
+        revoke: Callable[[], None] | None = None,
     ) -> None:
         self.working = 0
         self.epoch = 0
@@ -50,7 +52,8 @@ class Team:
         """When something has changed last."""
         self.stopped = False
         """Set when every worker is to end with an error at its next step."""
-        self._more, self._absent, self._changed = more, absent, changed
+        self._more, self._changed = more, changed
+        self._conclude, self._revoke = conclude, revoke
         self._soon = more if soon is None else soon
         self._running: set[int] = set()
         self._idle: dict[int, int] = {}
@@ -95,6 +98,8 @@ class Team:
         """What was found to be a deadlock is none: more can start now."""
         with self._lock:
             self._dead = []
+            if self._revoke is not None:
+                self._revoke()
         self.on_change()
 
     def idle(self, worker: int, publications: int) -> None:
@@ -169,9 +174,16 @@ class Team:
             if epoch == self.epoch:
                 self._stuck[worker] = waits
             if not self._dead and len(self._stuck) >= self.working and not self._expects_more():
-                self._dead = [line for lines in self._stuck.values() for line in lines()]
-                self._dead += self._absent() if self._absent is not None else []
+                lines = self._stuck_lines()
+                self._dead = lines if self._conclude is None else self._conclude(lines)
             return self._dead
+
+    def waits(self) -> list[str] | None:
+        """Where all workers wait, None where not all of them are stuck. For `more`."""
+        return self._stuck_lines() if self._stuck and len(self._stuck) >= self.working else None
+
+    def _stuck_lines(self) -> list[str]:
+        return [line for lines in self._stuck.values() for line in lines()]
 
     def _expects_more(self) -> bool:
         return self._more is not None and self._more()

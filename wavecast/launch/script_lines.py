@@ -23,10 +23,20 @@ def script_line() -> tuple[str, int] | None:
     nor of the standard library, nor of an installed one; None without such a frame."""
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
-        if _is_of_user(frame.f_code.co_filename):
+        if is_script(frame.f_code.co_filename):
             return frame.f_code.co_filename, frame.f_lineno
         frame = frame.f_back
     return None
+
+
+def raising_line(error: BaseException) -> tuple[str, int] | None:
+    """File and line of the innermost such frame that an error has come through; None for none."""
+    line, step = None, error.__traceback__
+    while step is not None:
+        if is_script(path := step.tb_frame.f_code.co_filename):
+            line = path, step.tb_lineno
+        step = step.tb_next
+    return line
 
 
 def location_suffix(line: tuple[str, int] | None) -> str:
@@ -35,9 +45,9 @@ def location_suffix(line: tuple[str, int] | None) -> str:
 
 
 @cache
-def _is_of_user(path: str) -> bool:
+def is_script(path: str) -> bool:
     """Whether code of a file is the user's. Code made of text has names in angle brackets."""
     return not path.startswith(("<", _HERE, *_FOLDERS))
 
 
-__all__ = ["location_suffix", "script_line"]
+__all__ = ["is_script", "location_suffix", "raising_line", "script_line"]

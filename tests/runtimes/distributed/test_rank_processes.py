@@ -156,10 +156,29 @@ if rank == 1:
                 os._exit(0)
             raise ValueError("has a child")
         case "leave": sys.exit(0)
+        case "exit0": os._exit(0)
         case "size": x = torch.ones(500, device="cuda")
+        case "both": dist.recv(x, 0)
+        case "unnamed": dist.recv(x)
+elif sys.argv[1] == "both":
+    dist.recv(x, 1)
 dist.all_reduce(x)
 torch.cuda.synchronize()
+if sys.argv[1] == "all":
+    dist.barrier()
+    os._exit(0)
 """
+
+
+def line_of(text: str) -> int:
+    """The line of `ENDINGS` that begins with a text, the last one."""
+    lines = ENDINGS.splitlines()
+    return max(number for number, line in enumerate(lines, 1) if line.strip().startswith(text))
+
+
+UNNAMED = line_of('case "unnamed"')
+BOTH = line_of('case "both"')
+REDUCED = rf"\(\w+, all_reduce of 1000 float32 at ranks.py:{line_of('dist.all_reduce(x)')}\)"
 
 
 @pytest.fixture
@@ -199,14 +218,27 @@ def test_processes_that_a_script_starts(
     ("ending", "message"),
     [
         ("kill", "rank 1: its process was ended by SIGKILL; the other ranks were stopped"),
-        ("exit", "rank 1: its process left by os._exit; the other ranks were stopped"),
-        ("leave", r"rank 0: GPU 0: .*deadlock: .* rank 1 \(process \d+\) has ended \(1 launch"),
-        ("size", r"rank \d: collective 2: rank \d calls all_reduce of (500|1000) float32"),
+        ("exit", r"rank 1: its process left by os._exit\(3\); the other ranks were stopped"),
+        ("leave", rf"^deadlock: all that runs waits: GPU 0 {REDUCED}: .*; rank 1 has ended "
+            r"\(1 launch"),
+        ("exit0", rf"^rank 1 left by os._exit before the others: deadlock: .* GPU 0 {REDUCED}: .*"
+            r"; rank 1 has ended \(1 launch"),
+        ("size", r"^collective 2: rank 0 calls all_reduce of 1000 float32 at ranks.py:"
+            rf"{line_of('dist.all_reduce(x)')}, rank 1 calls all_reduce of 500 float32"),
+        ("unnamed", rf"^rank 1: recv: the sender must be named \(raised at ranks.py:{UNNAMED}\)"),
+        ("both", r"GPU 0 \(\w+, recv of 1000 float32 from rank 1 at ranks.py:"
+            rf"{line_of('dist.recv(x, 1)')}\): .*; GPU 1 \(\w+, recv of 1000 float32 from rank 0 "
+            rf"at ranks.py:{BOTH}\)"),
     ],
-)
+)  # fmt: skip
 def test_a_rank_that_fails_ends_all_with_a_line(program, ending: str, message: str) -> None:
     with pytest.raises((ExecutionError, UsageError), match=message):
         wavecast.run(program(ENDINGS), ending, arch="gfx942", gpus=2, processes=True)
+
+
+def test_a_rank_may_leave_by_exit_once_nobody_needs_it(program) -> None:
+    done = wavecast.run(program(ENDINGS), "all", arch="gfx942", gpus=2, processes=True)
+    assert (done.code, done.traceback, done.notes) == (0, "", ())
 
 
 def test_what_a_rank_raises_or_exits_with_is_that_of_the_run(program) -> None:

@@ -47,7 +47,7 @@ def all_reduce(
     require(shots in (0, 1, 2), name, f"{shots} shots; 1, 2 or 0")
     shots = shots or shots_for(x.numel() * x.element_size(), group.world)
     out = _result(name, x, x.shape, out)
-    group.begin(RankCall(name, x.numel(), x.dtype, shots, op))
+    group.begin(RankCall(name, x.numel(), x.dtype, f"shots={shots}", op))
     flat, into = x.view(-1), out.view(-1)
     most = group.half // x.element_size()
     for start in range(0, x.numel(), most):
@@ -71,7 +71,7 @@ def reduce_scatter(
     _check_reduced(name, x, group, op)
     rows = _rows_per_rank(name, x, group)
     out = _result(name, x, (rows, *x.shape[1:]), out)
-    group.begin(RankCall(name, x.numel(), x.dtype, 0, op))
+    group.begin(RankCall(name, x.numel(), x.dtype, op=op))
     flat, into = x.view(-1), out.view(-1)
     most = group.half // x.element_size() // group.world
     for start in range(0, len(into), most):
@@ -160,7 +160,7 @@ def broadcast(x: Tensor, group: RankGroup, root: int = 0, out: Tensor | None = N
     _check(name, x, group)
     require(0 <= root < group.world, name, f"rank {root} of {group.world}")
     out = _result(name, x, x.shape, out)
-    group.begin(RankCall(name, x.numel(), x.dtype, root))
+    group.begin(RankCall(name, x.numel(), x.dtype, f"root={root}"))
     launches.gather(x, out, group, x.numel(), parts=int(group.rank == root), root=root)
     return out
 

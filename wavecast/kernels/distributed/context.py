@@ -23,7 +23,7 @@ def shift(x: Tensor, group: RankGroup, by: int = 1) -> Tensor:
     """The x of rank r - `by` on rank r, around the ring. Any dtype. Raises ArgumentError."""
     name = "shift"
     group.accepts(name, x)
-    group.begin(RankCall(name, x.numel(), x.dtype, by % group.world))
+    group.begin(RankCall(name, x.numel(), x.dtype, f"by={by % group.world}"))
     out = torch.empty_like(x)
     source = (group.rank - by) % group.world
     launches.gather(x, out, group, x.numel(), parts=1, root=source)

@@ -128,7 +128,7 @@ def expert_dispatch(x: Tensor, choices: Tensor, experts: int, group: RankGroup) 
     group.accepts(name, x, empty=True)
     local_choices = choices.to(torch.int64).cpu()
     is_valid = bool(((local_choices >= -1) & (local_choices < experts)).all())
-    group.begin(RankCall(name, columns, x.dtype, topk))
+    group.begin(RankCall(name, columns, x.dtype, f"topk={topk}"))
     sizes = _all_gather(torch.tensor([len(local_choices), experts, int(is_valid)]), x, group).view(
         world, 3
     )
@@ -210,7 +210,7 @@ def _combine(y: Tensor, weights: Tensor, dispatched: Dispatched, group: RankGrou
     shape_is(name, "y", y, (len(dispatched.sources), y.shape[1]))
     group.accepts(name, y, empty=True)
     columns, longest = y.shape[1], dispatched.longest
-    group.begin(RankCall(name, columns, y.dtype, topk))
+    group.begin(RankCall(name, columns, y.dtype, f"topk={topk}"))
     out = torch.empty((rows, columns), dtype=y.dtype, device=y.device)
     programs = _programs(max(longest, dispatched.most))
     for first, last in _slices(name, y, columns, max(longest, 1), group):

@@ -7,7 +7,6 @@ peers, which these send after their call e has ended.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -19,6 +18,7 @@ from torch import Tensor
 from wavecast.errors import ArgumentError
 from wavecast.kernels.checks import FLOATS, require
 from wavecast.kernels.distributed.signals import pad_size
+from wavecast.launch.group_calls import CallBoard, current_call
 from wavecast.launch.group_memory import memory_of
 from wavecast.launch.script_lines import location_suffix, script_line
 from wavecast.perfmodel.ops.collectives.libraries import OWN_HALF
@@ -28,14 +28,6 @@ WAVES: Final = 8
 HALF: Final = OWN_HALF
 """Bytes of a half of a buffer; longer inputs take several launches."""
 _ALIGNED: Final = 256
-_RECENT: Final = 16
-_FIELDS: Final = 6
-CALLS: Final = (
-    *("all_reduce", "all_gather", "reduce_scatter", "all_to_all", "all_to_all_uneven"),
-    *("broadcast", "all_reduce_rms_norm", "all_reduce_quantised", "all_reduce_rms_norm_quantised"),
-    *("expert_dispatch", "expert_rows", "expert_combine"),
-    *("matmul_reduce_scatter", "matmul_all_reduce", "all_gather_matmul", "shift"),
-)
 OPS: Final = ("sum", "avg", "max", "min", "product")
 MOVED: Final = (
     *FLOATS,
@@ -48,61 +40,20 @@ MOVED: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RankCall:
-    """What all ranks must agree on in a call: its `option` is the root, or the shots. `count` is
-    that of elements, of a row where ranks pass different numbers of rows."""
+    """What all ranks must agree on in a call; `options` are further ones, `root=1`. `count` is that
+    of elements, of a row where ranks pass different numbers of rows."""
 
     name: str
     count: int
     dtype: torch.dtype
-    option: int = 0
-    op: str = "sum"
+    options: str = ""
+    op: str = ""
 
     def __str__(self) -> str:
         dtype = str(self.dtype).removeprefix("torch.")
-        op = "" if self.op == "sum" else f"{self.op}, "
-        return f"{self.name} of {self.count} {dtype} ({op}option {self.option})"
-
-    @property
-    def numbers(self) -> tuple[int, ...]:
-        """The call as integers."""
-        dtype, op = MOVED.index(self.dtype), OPS.index(self.op)
-        return CALLS.index(self.name), self.count, dtype, self.option, op
-
-    @classmethod
-    def of(cls, numbers: Sequence[int]) -> RankCall:
-        """The call that `numbers` are of."""
-        name, count, dtype, option, op = numbers
-        return cls(CALLS[name], count, MOVED[dtype], option, OPS[op])
-
-
-class CallBoard:
-    """The recent calls of every rank, int64[world, recent, fields]: memory that all ranks share."""
-
-    def __init__(self, rows: np.ndarray) -> None:
-        self.rows = rows
-        self._lines: dict[tuple[int, int], str] = {}
-        """Where a rank's call comes from, by rank and slot."""
-
-    @staticmethod
-    def shape(world: int) -> tuple[int, int, int]:
-        """The shape of the rows."""
-        return world, _RECENT, _FIELDS
-
-    def post(self, rank: int, number: int, call: RankCall) -> None:
-        """Note a rank's call. Raises ArgumentError if a peer's call of that number is another."""
-        row = (*call.numbers, number)
-        slot = number % _RECENT
-        self._lines[rank, slot] = location_suffix(script_line())
-        self.rows[rank, slot, : _FIELDS - 1] = row[:-1]
-        self.rows[rank, slot, -1] = number
-        for peer in range(len(self.rows)):
-            other = tuple(self.rows[peer, slot].tolist())
-            if other[-1] == number and other != row:
-                here, there = (self._lines.get((one, slot), "") for one in (rank, peer))
-                theirs = f"{RankCall.of(other[:-1])}{there}"
-                raise ArgumentError(
-                    f"collective {number}: rank {rank} calls {call}{here}, rank {peer} {theirs}"
-                )
+        op = f"op={self.op}" if self.op not in ("", "sum") else ""
+        options = ", ".join(filter(None, (op, self.options)))
+        return f"{self.name} of {self.count} {dtype}{f' ({options})' if options else ''}"
 
 
 @dataclass(slots=True)
@@ -140,7 +91,9 @@ class RankGroup:
 
     def begin(self, call: RankCall) -> None:
         """Start a call. Raises ArgumentError if a peer has called something else."""
-        self.board.post(self.rank, self.calls + 1, call)
+        whole = current_call()
+        text = f"{f'{whole} ({call})' if whole else call}{location_suffix(script_line())}"
+        self.board.post(self.rank, self.calls + 1, str(call), text)
         self.calls += 1
 
     def launch(self, dtype: torch.dtype, epochs: int) -> tuple[list[Tensor], int]:
@@ -183,8 +136,7 @@ def groups_of(gpus: Sequence[int], half: int = HALF, name: str = "") -> list[Ran
     if world < 2:
         raise ArgumentError(f"a group of {world}: collectives need two ranks or more")
     memory = memory_of(name) or ProcessMemory()
-    shape = CallBoard.shape(world)
-    board = CallBoard(memory.array("calls", 8 * math.prod(shape)).view(np.int64).reshape(shape))
+    board = CallBoard(memory.array("calls", CallBoard.size(world)), gpus)
     size = 2 * (-(-half // _ALIGNED) * _ALIGNED)
     pad = 4 * pad_size(world, WAVES)
     buffers = [memory.tensor(f"buffer of {gpu}", size, gpu) for gpu in gpus]
@@ -193,12 +145,10 @@ def groups_of(gpus: Sequence[int], half: int = HALF, name: str = "") -> list[Ran
 
 
 __all__ = [
-    "CALLS",
     "HALF",
     "MOVED",
     "OPS",
     "WAVES",
-    "CallBoard",
     "RankCall",
     "RankGroup",
     "groups",

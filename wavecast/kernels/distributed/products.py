@@ -57,7 +57,7 @@ def matmul_all_reduce(x: Tensor, weight: Tensor, group: RankGroup, shots: int = 
     rows, columns = _check(name, x, weight, group)
     require(shots in (0, 1, 2), name, f"{shots} shots; 1, 2 or 0")
     shots = shots or shots_for(rows * columns * x.element_size(), group.world)
-    group.begin(RankCall(name, rows * columns, x.dtype, shots))
+    group.begin(RankCall(name, rows * columns, x.dtype, f"shots={shots}"))
     return _AllReduced.apply(x, weight, group, shots)  # pyright: ignore[reportReturnType]
 
 
@@ -68,7 +68,7 @@ def all_gather_matmul(x: Tensor, weight: Tensor, group: RankGroup) -> Tensor:
     """
     name = "all_gather_matmul"
     _check(name, x, weight, group)
-    group.begin(RankCall(name, x.numel(), x.dtype, x.shape[1]))
+    group.begin(RankCall(name, x.numel(), x.dtype, f"columns={x.shape[1]}"))
     return _Gathered.apply(x, weight, group)  # pyright: ignore[reportReturnType]
 
 

@@ -161,7 +161,7 @@ def all_reduce_quantised(
     shape_is(name, "out", out, tuple(x.shape))
     dtype_in(name, "out", out, (x.dtype,))
     require(out.is_contiguous(), name, "out is not contiguous")
-    group.begin(RankCall(name, x.numel(), x.dtype, list(KINDS).index(kind)))
+    group.begin(RankCall(name, x.numel(), x.dtype, f"kind={kind}"))
     # Of a part: codes of every rank's, their scales, and the same of the sums.
     bytes_of_row = (SCALED + 4) * (group.world + 1)
     most = group.half // bytes_of_row * SCALED * group.world
@@ -230,7 +230,7 @@ def all_reduce_rms_norm_quantised(
     most = group.half // x.element_size()
     require(x.numel() <= most, name, f"{x.numel()} elements; the buffers of the group have {most}")
     require(residual.is_contiguous(), name, "residual is not contiguous")
-    group.begin(RankCall(name, x.numel(), x.dtype, width))
+    group.begin(RankCall(name, x.numel(), x.dtype, f"width={width}"))
     columns = x.shape[-1]
     rows, block = x.numel() // columns, max(triton.next_power_of_2(columns), width)
     blocks = triton.cdiv(columns, width) if width else 1

@@ -9,14 +9,14 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
-from typing import Any, Final
+from typing import Any
 
 import torch
 import torch.distributed as dist
 
 from wavecast.errors import UsageError
 from wavecast.launch import group_memory
-from wavecast.runtimes.distributed import operators, spawning, tensor_sharing
+from wavecast.runtimes.distributed import group_functions, operators, spawning, tensor_sharing
 from wavecast.runtimes.distributed.process_group import NAME, EmulatedGroup
 from wavecast.runtimes.distributed.randomness import RankRandom
 from wavecast.runtimes.distributed.ranks import RankThreads
@@ -25,9 +25,6 @@ from wavecast.runtimes.distributed.shared_region import SharedRegion
 from wavecast.runtimes.distributed.world import RankWorlds
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.torch_cpu.gpus import Gpus
-
-_REPLACED: Final = ("nccl", "gloo", "rccl", "mpi", "cuda", "cpu", "undefined")
-"""Backends whose groups are emulated instead."""
 
 
 def install(patches: Patches, gpus: Gpus) -> RankThreads:
@@ -84,28 +81,21 @@ def install(patches: Patches, gpus: Gpus) -> RankThreads:
             if not node.is_process:
                 node.become_rank(rank, world)
             store = vars(dist)["FileStore"](store_path, world)
-        arguments |= {
-            "backend": _backend(arguments.get("backend")),
-            "rank": rank,
-            "world_size": world,
-        }
+        backend = group_functions.requested_backend(arguments.get("backend"))
+        arguments |= {"backend": NAME, "rank": rank, "world_size": world}
         arguments |= {"store": arguments.get("store") or store, "init_method": None}
         start(**arguments)
+        group_functions.note_backend(distributed_c10d._world.default_pg, backend)
 
-    new_group = distributed_c10d.new_group
-    group_signature = inspect.signature(new_group)
-
-    @functools.wraps(new_group)
-    def emulated_new_group(*args: Any, **kwargs: Any) -> Any:
-        arguments = group_signature.bind(*args, **kwargs).arguments
-        if arguments.get("backend") is not None:
-            arguments["backend"] = _backend(arguments["backend"])
-        return new_group(**arguments)
-
+    new_group = group_functions.emulated_new_group(distributed_c10d.new_group)
+    monitored_barrier = group_functions.emulated_monitored_barrier(
+        distributed_c10d.monitored_barrier
+    )
     for owner in (distributed_c10d, dist, device_mesh):
         for name, value in (
             ("init_process_group", init_process_group),
-            ("new_group", emulated_new_group),
+            ("new_group", new_group),
+            ("monitored_barrier", monitored_barrier),
         ):
             if hasattr(owner, name):
                 patches.attribute(owner, name, value)
@@ -156,15 +146,6 @@ def _argument_or_variable(arguments: dict[str, Any], name: str, variable: str) -
             hint="start ranks with `ranks` of the device, or with wavecast run --gpus N",
         )
     return int(text)
-
-
-def _backend(name: Any) -> str:
-    """The backend that is used for one that a program names. Raises UsageError."""
-    parts = [part.split(":")[-1] for part in str(name or "undefined").lower().split(",")]
-    for part in parts:
-        if part not in (*_REPLACED, NAME):
-            raise UsageError(f"backend {part!r} cannot be emulated", hint=f"use {NAME!r} or 'nccl'")
-    return NAME
 
 
 def _separate_meshes(patches: Patches, mesh: Any) -> None:

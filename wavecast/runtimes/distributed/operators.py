@@ -38,7 +38,7 @@ def _define(name: str, rows: Callable[[int, int], int]) -> None:
     call = getattr(collectives(), name)
 
     def run(x: Tensor, weight: Tensor, group_name: str) -> Tensor:
-        return _group(group_name).fused(lambda group: call(x, weight, group))
+        return _group(group_name).fused(name, lambda group: call(x, weight, group))
 
     def alone(x: Tensor, weight: Tensor, group_name: str) -> Tensor:
         world = _c10d._get_group_size_by_name(group_name)
@@ -62,14 +62,16 @@ def _define_attention(name: str) -> None:
         q: Tensor, k: Tensor, v: Tensor, group_name: str, causal: bool = False,
         scale: float | None = None,
     ) -> tuple[Tensor, Tensor]:  # fmt: skip
-        return _group(group_name).fused(lambda group: call(q, k, v, group, causal, scale))
+        return _group(group_name).fused(name, lambda group: call(q, k, v, group, causal, scale))
 
     def run_backward(
         dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, group_name: str,
         causal: bool = False, scale: float | None = None,
     ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
         saved = (dout, q, k, v, out, lse)
-        return _group(group_name).fused(lambda group: backward(*saved, group, causal, scale))
+        return _group(group_name).fused(
+            f"{name}_backward", lambda group: backward(*saved, group, causal, scale)
+        )
 
     gradient = torch.library.custom_op(
         f"wavecast::{name}_backward", run_backward, mutates_args=(),
@@ -122,20 +124,22 @@ def _define_experts() -> None:
             extent = torch.tensor([sent.longest, sent.most])
             return sent.tokens, sent.counts, sent.sources, sent.positions, extent
 
-        return _group(group_name).fused(run)
+        return _group(group_name).fused("expert_dispatch", run)
 
     def rows(
         x: Tensor, sources: Tensor, positions: Tensor, extent: Tensor, group_name: str
     ) -> Tensor:
         of = routes(x, sources, positions, extent)
-        return _group(group_name).fused(lambda group: own.expert_rows(x, of, group))
+        return _group(group_name).fused("expert_rows", lambda group: own.expert_rows(x, of, group))
 
     def combine(
         y: Tensor, weights: Tensor, sources: Tensor, positions: Tensor, extent: Tensor,
         group_name: str,
     ) -> Tensor:  # fmt: skip
         of = routes(y, sources, positions, extent)
-        return _group(group_name).fused(lambda group: own.expert_combine(y, weights, of, group))
+        return _group(group_name).fused(
+            "expert_combine", lambda group: own.expert_combine(y, weights, of, group)
+        )
 
     def define(name: str, run: Callable[..., Any], schema: str, alone: Callable[..., Any]) -> Any:
         operator = torch.library.custom_op(f"wavecast::{name}", run, mutates_args=(), schema=schema)

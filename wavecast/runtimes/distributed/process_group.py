@@ -20,9 +20,13 @@ from torch import Tensor
 
 from wavecast.errors import ArgumentError, UsageError
 from wavecast.kernels.registry import collectives
+from wavecast.launch.group_calls import CallsDiffer, calling
+from wavecast.runtimes.distributed.calls import GroupCall, group_call
 from wavecast.runtimes.distributed.shared import (
+    CallCounter,
     GroupMember,
     SharedGroups,
+    op_name,
     operation,
     shots_of,
     to_reducible,
@@ -44,6 +48,8 @@ class EmulatedGroup(dist.ProcessGroup):
     is not supported.
     """
 
+    backend = ""
+    """What the program calls the backend."""
     supports_splitting = supports_coalescing = supports_time_estimate = False
 
     def __init__(
@@ -53,6 +59,7 @@ class EmulatedGroup(dist.ProcessGroup):
         self._gpus, self._shared = gpus, shared
         self._name, self._ranks, self._own = name, tuple(ranks), rank
         self._streams: dict[str, Any] = {}
+        self._agreements: CallCounter | None = None
 
     def getBackendName(self) -> str:
         return NAME
@@ -82,7 +89,8 @@ class EmulatedGroup(dist.ProcessGroup):
             for tensor in tensors:
                 self._all_reduce(group, tensor, tensor, opts)
 
-        return self._enqueue(run, tensors)
+        call = group_call("all_reduce", tensors, _op_of(opts))
+        return self._enqueue(call, run, tensors)
 
     allreduce_coalesced = allreduce
 
@@ -95,7 +103,8 @@ class EmulatedGroup(dist.ProcessGroup):
                 out = tensor if root else torch.empty_like(tensor)
                 self._all_reduce(group, out, tensor, opts)
 
-        return self._enqueue(run, tensors)
+        call = group_call("reduce", tensors, _op_of(opts), self._root("dst", opts))
+        return self._enqueue(call, run, tensors)
 
     def broadcast(self, tensors: list[Tensor], opts: Any) -> QueueWork:
         """The tensors of the root on all ranks."""
@@ -104,12 +113,14 @@ class EmulatedGroup(dist.ProcessGroup):
             for tensor in tensors:
                 self._broadcast(group, tensor, opts.rootRank)
 
-        return self._enqueue(run, tensors)
+        call = group_call("broadcast", tensors, self._root("src", opts))
+        return self._enqueue(call, run, tensors)
 
     def all_gather_single(self, out: Tensor, x: Tensor, opts: Any = None) -> QueueWork:
         """The tensors of all ranks, one after another."""
         del opts
-        return self._enqueue(lambda group: self._all_gather(group, out, x), [out])
+        call = group_call("all_gather_into_tensor", [x], kind="all_gather")
+        return self._enqueue(call, lambda group: self._all_gather(group, out, x), [out])
 
     _allgather_base = all_gather_single
 
@@ -123,7 +134,8 @@ class EmulatedGroup(dist.ProcessGroup):
             for out, x in zip(outs, inputs, strict=True):
                 self._all_gather(group, out, x)
 
-        return self._enqueue(run, outs)
+        call = group_call("all_gather_into_tensor", inputs, kind="all_gather")
+        return self._enqueue(call, run, outs)
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
@@ -132,12 +144,17 @@ class EmulatedGroup(dist.ProcessGroup):
     ) -> QueueWork:
         """The tensors of all ranks in a list each; they may differ in size."""
         del opts
+        call = group_call("all_gather", inputs, kind="all_gather", sizes=_parts_sizes(outs))
+        return self._all_gather_lists(call, outs, inputs)
 
+    def _all_gather_lists(
+        self, call: GroupCall, outs: list[list[Tensor]], inputs: list[Tensor]
+    ) -> QueueWork:
         def run(group: GroupMember | None) -> None:
             for parts, x in zip(outs, inputs, strict=True):
                 self._gather_list(group, parts, x)
 
-        return self._enqueue(run, [tensor for parts in outs for tensor in parts])
+        return self._enqueue(call, run, [tensor for parts in outs for tensor in parts])
 
     def allgather_coalesced(
         self, outs: list[list[Tensor]], inputs: list[Tensor], opts: Any = None
@@ -147,10 +164,10 @@ class EmulatedGroup(dist.ProcessGroup):
 
     def gather(self, outs: list[list[Tensor]], inputs: list[Tensor], opts: Any) -> QueueWork:
         """The tensors of all ranks on the root."""
-        if opts.rootRank == self._own:
-            return self.allgather(outs, inputs)
-        unused = [[torch.empty_like(x) for _ in self._ranks] for x in inputs]
-        return self.allgather(unused, inputs)
+        call = group_call("gather", inputs, self._root("dst", opts))
+        if opts.rootRank != self._own:
+            outs = [[torch.empty_like(x) for _ in self._ranks] for x in inputs]
+        return self._all_gather_lists(call, outs, inputs)
 
     def scatter(self, outs: list[Tensor], inputs: list[list[Tensor]], opts: Any) -> QueueWork:
         """Part `rank` of the root's tensors."""
@@ -160,15 +177,20 @@ class EmulatedGroup(dist.ProcessGroup):
                 shape = (len(self._ranks), *out.shape)
                 whole = torch.empty(shape, dtype=out.dtype, device=f"cuda:{self._gpu}")
                 if opts.rootRank == self._own:
-                    torch.stack(list(inputs[number]), out=whole)
+                    for row, part in zip(whole, inputs[number], strict=True):
+                        row.copy_(part.detach())
                 self._broadcast(group, whole, opts.rootRank)
                 out.detach().copy_(whole[self._own])
 
-        return self._enqueue(run, outs)
+        call = group_call("scatter", outs, self._root("src", opts))
+        return self._enqueue(call, run, outs)
 
     def reduce_scatter_single(self, out: Tensor, x: Tensor, opts: Any) -> QueueWork:
         """Part `rank` of the tensors reduced over the ranks."""
-        return self._enqueue(lambda group: self._reduce_scatter(group, out, x, opts), [out])
+        call = group_call(
+            "reduce_scatter_tensor", [x], _op_of(opts), kind="reduce_scatter", sizes=[out.numel()]
+        )
+        return self._enqueue(call, lambda group: self._reduce_scatter(group, out, x, opts), [out])
 
     _reduce_scatter_base = reduce_scatter_single
 
@@ -181,7 +203,11 @@ class EmulatedGroup(dist.ProcessGroup):
             for out, x in zip(outs, inputs, strict=True):
                 self._reduce_scatter(group, out, x, opts)
 
-        return self._enqueue(run, outs)
+        sizes = [out.numel() for out in outs]
+        call = group_call(
+            "reduce_scatter_tensor", inputs, _op_of(opts), kind="reduce_scatter", sizes=sizes
+        )
+        return self._enqueue(call, run, outs)
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
 
@@ -194,14 +220,25 @@ class EmulatedGroup(dist.ProcessGroup):
             for out, parts in zip(outs, inputs, strict=True):
                 self._reduce_scatter_list(group, out, parts, opts)
 
-        return self._enqueue(run, outs)
+        sizes = _parts_sizes(inputs)
+        every = [part for parts in inputs for part in parts]
+        call = group_call("reduce_scatter", every, _op_of(opts), kind="reduce_scatter", sizes=sizes)
+        return self._enqueue(call, run, outs)
 
     def all_to_all_single(
         self, out: Tensor, x: Tensor, out_rows: list[int], rows: list[int], opts: Any = None
     ) -> QueueWork:
         """Part r of the tensor to rank r; parts are equal, or have the numbers of rows given."""
         del opts
+        is_even = not out_rows and not rows
+        call = group_call(
+            "all_to_all_single",
+            [x],
+            "" if is_even else "with split sizes",
+            sizes=None if is_even else (),
+        )
         return self._enqueue(
+            call,
             lambda group: self._all_to_all(group, out, x, list(out_rows or ()), list(rows or ())),
             [out],
         )
@@ -220,34 +257,58 @@ class EmulatedGroup(dist.ProcessGroup):
             for out, part in zip(outs, flat.split(counts), strict=True):
                 out.detach().copy_(part.view(out.shape))
 
-        return self._enqueue(run, outs)
+        return self._enqueue(group_call("all_to_all", inputs, sizes=()), run, outs)
 
     def barrier(self, opts: Any = None) -> QueueWork:
         """Wait until all ranks have called it."""
         del opts
-        token = torch.ones(1, device="cuda")
-        work = self._enqueue(lambda group: self._all_reduce(group, token, token, None), [])
+        work = self._barrier("barrier")
         work.wait()
         return work
 
-    monitored_barrier = barrier
+    def _barrier(self, name: str) -> QueueWork:
+        token = torch.ones(1, device="cuda")
+        return self._enqueue(
+            group_call(name, kind=name),
+            lambda group: self._all_reduce(group, token, token, None),
+            [],
+        )
+
+    def monitored_barrier(self, *_: Any) -> None:
+        """The same, for programs that ask for Gloo: ranks that do not come are a deadlock, which
+        needs no timeout."""
+        self._barrier("monitored_barrier").wait()
 
     def send(self, tensors: list[Tensor], to: int, tag: int = 0) -> QueueWork:
         """Send tensors to a rank; those sent to one rank arrive in order, whatever their tag."""
-        return self._message(tensors, self._own, to, tag)
+        del tag
+        call = group_call("send", tensors, kind="message", peer=f" to rank {self._ranks[to]}")
+        return self._message(call, tensors, self._own, to)
 
     def recv(self, tensors: list[Tensor], source: int, tag: int = 0) -> QueueWork:
         """Receive tensors of a rank."""
-        return self._message(tensors, source, self._own, tag)
+        del tag
+        sender = f" from rank {self._ranks[source]}"
+        call = group_call("recv", tensors, kind="message", peer=sender)
+        return self._message(call, tensors, source, self._own)
 
     def recv_anysource(self, tensors: list[Tensor], tag: int = 0) -> QueueWork:
         """Raises UsageError."""
         del tensors, tag
         raise UsageError("recv: the sender must be named", hint="give src=")
 
-    def fused(self, call: Callable[[GroupMember], Results]) -> Results:
-        """What `call` gives for this rank of the group, a tensor or several, behind the current
-        stream and waited for. Raises UsageError in a group of one rank."""
+    def agree(self, call: GroupCall) -> None:
+        """All ranks of the group make a call that launches nothing. Raises CallsDiffer for another
+        than a peer has made."""
+        if self._agreements is None:
+            board = self._shared.board(f"{self._name}: agreements", self._ranks, "group")
+            self._agreements = CallCounter(self._own, board)
+        self._agreements.post(call)
+
+    def fused(self, name: str, call: Callable[[GroupMember], Results]) -> Results:
+        """What `call`, of the operator `name`, gives for this rank of the group, a tensor or
+        several, behind the current stream and waited for. Raises UsageError in a group of one
+        rank."""
         results: list[Results] = []
         tensors: list[Tensor] = []
 
@@ -257,15 +318,14 @@ class EmulatedGroup(dist.ProcessGroup):
             results.append(call(group))
             tensors.extend([results[0]] if isinstance(results[0], Tensor) else results[0])
 
-        self._enqueue(run, tensors).wait()
+        self._enqueue(group_call(name), run, tensors).wait()
         return results[0]
 
     @property
     def _gpu(self) -> int:
         return self._ranks[self._own]
 
-    def _message(self, tensors: list[Tensor], source: int, to: int, tag: int) -> QueueWork:
-        del tag
+    def _message(self, call: GroupCall, tensors: list[Tensor], source: int, to: int) -> QueueWork:
         if source == to:
             raise UsageError(f"rank {source} sends to itself")
         gpus = self._ranks[source], self._ranks[to]
@@ -275,29 +335,43 @@ class EmulatedGroup(dist.ProcessGroup):
             for tensor in tensors:
                 self._broadcast(group, tensor, 0)
 
-        return self._enqueue(run, tensors, name, gpus)
+        return self._enqueue(call, run, tensors, name, gpus)
+
+    def _root(self, name: str, opts: Any) -> str:
+        return f"{name}={self._ranks[opts.rootRank]}"
 
     def _enqueue(
         self,
+        call: GroupCall,
         run: Callable[[GroupMember | None], None],
         results: Sequence[Tensor],
         name: str = "",
         gpus: Sequence[int] = (),
     ) -> QueueWork:
         """Call `run` with this rank's part of the group, None in a group of one, on the stream of
-        `name`."""
+        `name`. Raises ArgumentError, with the calls of all ranks, where `call` or its tensors do
+        not fit those of another."""
         gpus = gpus or self._ranks
+        call = call.in_group(self._name)
         with self._gpus.mode.enter(), torch.no_grad(), self._gpus.using(self._gpu):
             before = torch.cuda.current_stream()
             stream = self._streams.get(name)
             if stream is None:
                 stream = self._streams[name] = torch.cuda.Stream(self._gpu)
             stream.wait_stream(before)
-            group = None
+            member = None
             if len(gpus) > 1:
-                group = self._shared.of(name or self._name, gpus)[gpus.index(self._gpu)]
-            with torch.cuda.stream(stream):
-                run(group)
+                member = self._shared.of(
+                    name or self._name, gpus, "message" if name else "collective"
+                )[gpus.index(self._gpu)]
+                member.calls.post(call)
+            with torch.cuda.stream(stream), calling(str(call)):
+                try:
+                    run(None if member is None else member.group)
+                except ArgumentError as error:
+                    if member is None:
+                        raise
+                    raise CallsDiffer(f"{member.calls.last}: {error.message}") from error
             return QueueWork(self._gpus.node, stream.queue.marker(), results)
 
     def _on_gpu(self, x: Tensor) -> Tensor:
@@ -428,6 +502,18 @@ class EmulatedGroup(dist.ProcessGroup):
                 x, group, rows, out_rows, flat.view(out.shape)
             ),
         )
+
+
+def _op_of(opts: Any) -> str:
+    """The reduction that options ask for, "" for the usual one."""
+    name = op_name(opts)
+    return "" if name == "SUM" else f"op={name}"
+
+
+def _parts_sizes(lists: Sequence[Sequence[Tensor]]) -> list[int]:
+    """The sizes of the parts in lists, of a list whose parts have one size just that."""
+    sizes = [[part.numel() for part in parts] for parts in lists]
+    return [size for row in sizes for size in (row[:1] if len({*row}) == 1 else row)]
 
 
 __all__ = ["NAME", "EmulatedGroup"]

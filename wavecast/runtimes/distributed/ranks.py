@@ -7,11 +7,12 @@ environment, so these variables are stored per thread, over those of the process
 from __future__ import annotations
 
 import contextlib
+import functools
 import os
 import threading
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NoReturn
 
 from wavecast.runtimes.patching import Patches
 
@@ -29,6 +30,14 @@ class RankState:
     data_parallel: Any = None
     random: Any = None
     drawing: bool = False
+
+
+class RankLeft(BaseException):
+    """A rank has called `os._exit(code)`: its thread ends, the process does not."""
+
+    def __init__(self, code: int) -> None:
+        super().__init__(code)
+        self.code = code
 
 
 class _Current(threading.local):
@@ -84,7 +93,17 @@ class RankThreads:
         return self.enter(self._current.state)
 
     def install(self, patches: Patches) -> None:
-        """Let `os.environ` have the variables of the calling thread's rank."""
+        """Let `os.environ` have the variables of the calling thread's rank, and let `os._exit` end
+        only that rank."""
+        leave, process = os._exit, os.getpid()
+
+        @functools.wraps(leave)
+        def leave_rank(status: int) -> NoReturn:
+            if self.rank_state is None or os.getpid() != process:
+                leave(status)
+            raise RankLeft(status)
+
+        patches.attribute(os, "_exit", leave_rank)
         environment: Any = os.environ
         patches.attribute(environment, "_data", RankVariables(self, environment._data))
 
@@ -127,4 +146,4 @@ class RankVariables(MutableMapping[Any, Any]):
         return key in self._rank_variables or key in self._process
 
 
-__all__ = ["RankState", "RankThreads"]
+__all__ = ["RankLeft", "RankState", "RankThreads"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 import numpy as np
@@ -12,6 +13,10 @@ from torch import Tensor
 
 from wavecast.errors import MissingFact, UsageError
 from wavecast.kernels import registry
+from wavecast.launch.group_calls import CallBoard
+from wavecast.launch.group_memory import memory_of
+from wavecast.launch.script_lines import location_suffix, script_line
+from wavecast.runtimes.distributed.calls import GroupCall
 from wavecast.runtimes.distributed.shared_region import SharedRegion
 from wavecast.runtimes.torch_cpu.gpus import assign
 
@@ -49,26 +54,79 @@ class RegionMemory:
         return self._region.array(f"{self._group}: {name}", size)
 
 
+@dataclass(slots=True)
+class CallCounter:
+    """The calls of rank `rank` of a process group; `number` is that of the last."""
+
+    rank: int
+    board: CallBoard
+    number: int = 0
+
+    def post(self, call: GroupCall) -> None:
+        """Start a call. Raises ArgumentError if a peer has called something else."""
+        self.number += 1
+        text = f"{call}{location_suffix(script_line())}"
+        self.board.post(self.rank, self.number, call.shared, text)
+
+    @property
+    def last(self) -> str:
+        """What the ranks call that have come to the number of the last."""
+        return self.board.describe(self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class CallingMember:
+    """A rank of a process group: its part of the `group` of the kernel library, and its `calls`."""
+
+    group: GroupMember
+    calls: CallCounter
+
+
 class SharedGroups:
-    """The buffers and signals of all process groups: the first rank that needs some makes them."""
+    """The buffers, signals and calls of all process groups: the first rank that needs some makes
+    them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._groups: dict[tuple[Any, ...], list[GroupMember]] = {}
+        self._groups: dict[tuple[Any, ...], list[CallingMember]] = {}
+        self._boards: dict[tuple[Any, ...], CallBoard] = {}
 
-    def of(self, name: str, gpus: Sequence[int]) -> list[GroupMember]:
-        """The group of a name on some GPUs, by rank."""
+    def of(self, name: str, gpus: Sequence[int], kind: str) -> list[CallingMember]:
+        """The group of a name on some GPUs, by rank, whose calls messages call a `kind`."""
         key = (name, *gpus)
         with self._lock:
             if key not in self._groups:
-                words = " ".join(map(str, key))
-                self._groups[key] = registry.collectives().groups_of(gpus, name=words)
+                board = self._board(name, gpus, kind)
+                groups = registry.collectives().groups_of(gpus, name=" ".join(map(str, key)))
+                self._groups[key] = [
+                    CallingMember(group, CallCounter(rank, board))
+                    for rank, group in enumerate(groups)
+                ]
             return self._groups[key]
+
+    def board(self, name: str, gpus: Sequence[int], kind: str) -> CallBoard:
+        """Where the ranks of a group on some GPUs note calls."""
+        with self._lock:
+            return self._board(name, gpus, kind)
+
+    def _board(self, name: str, gpus: Sequence[int], kind: str) -> CallBoard:
+        key = (name, *gpus)
+        if key not in self._boards:
+            size = CallBoard.size(len(gpus))
+            region = memory_of(" ".join(map(str, key)))
+            memory = np.zeros(size, np.uint8) if region is None else region.array("board", size)
+            self._boards[key] = CallBoard(memory, gpus, kind)
+        return self._boards[key]
+
+
+def op_name(opts: Any) -> str:
+    """The reduction that options ask for, by PyTorch's name."""
+    return "SUM" if opts is None else getattr(opts.reduceOp, "op", opts.reduceOp).name
 
 
 def operation(opts: Any, x: Tensor) -> str:
     """The reduction that options ask for. Raises UsageError for one that no kernel does."""
-    op = "SUM" if opts is None else getattr(opts.reduceOp, "op", opts.reduceOp).name
+    op = op_name(opts)
     operators = _BOOLEAN if x.dtype is torch.bool else _OPS
     if op not in operators:
         dtype = str(x.dtype).removeprefix("torch.")
@@ -90,4 +148,12 @@ def shots_of(size: int, world: int) -> int:
         return 2
 
 
-__all__ = ["GroupMember", "SharedGroups", "operation", "shots_of", "to_reducible"]
+__all__ = [
+    "CallCounter",
+    "GroupMember",
+    "SharedGroups",
+    "op_name",
+    "operation",
+    "shots_of",
+    "to_reducible",
+]

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import functools
+import os
 import threading
 from collections.abc import Callable
 from typing import Any
 
+from wavecast.emulate.errors import Deadlock
 from wavecast.errors import UsageError
-from wavecast.runtimes.distributed.ranks import RankState, RankThreads
+from wavecast.launch.group_calls import CallsDiffer
+from wavecast.runtimes.distributed.ranks import RankLeft, RankState, RankThreads
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.torch_cpu.gpus import Gpus
 
@@ -41,6 +44,10 @@ def install(patches: Patches, gpus: Gpus, ranks: RankThreads) -> None:
             try:
                 with ranks.enter(RankState()):
                     fn(number, *args)
+            except (RankLeft, SystemExit) as error:
+                if error.code:
+                    code = error.code if isinstance(error.code, int) else 1
+                    failures.append((number, _exited(number, code)))
             except BaseException as error:
                 failures.append((number, error))
 
@@ -55,12 +62,22 @@ def install(patches: Patches, gpus: Gpus, ranks: RankThreads) -> None:
                 thread.join()
         if failures:
             number, error = failures[0]
+            if isinstance(error, Deadlock | CallsDiffer):  # they name all ranks
+                raise error
             error.add_note(f"raised by process {number} of spawn")
             raise error
         return None
 
     original = vars(processes)["spawn"]
     patches.attribute(processes, "spawn", functools.wraps(original)(spawn))
+
+
+def _exited(number: int, code: int) -> BaseException:
+    """What PyTorch raises for a process that ended with a code."""
+    from torch.multiprocessing.spawn import ProcessExitedException
+
+    message = f"process {number} terminated with exit code {code}"
+    return ProcessExitedException(message, number, os.getpid(), code)
 
 
 __all__ = ["install"]

@@ -75,6 +75,7 @@ class HostWatch:
         host, stores = (target, True) if owner(target) == HOST else (source, False)
         gpu = owner(source if stores else target)
         assert gpu is not None
+        self._accesses.are_followed = True
         queue = self._gpus.queue(gpu)
         streams = self._accesses.order.streams
         before = streams.host().join(streams.stream(queue))
@@ -98,6 +99,7 @@ class HostWatch:
         if storage(tensor) is None:
             return
         if gpu != HOST:
+            self._accesses.are_followed |= gpu is not None
             self._compare(name, tensor, gpu, stores, before)
             return
         copies = getattr(storage(tensor), _COPIES, None)

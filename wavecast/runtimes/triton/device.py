@@ -244,11 +244,15 @@ def run_script(
     """
     with device(arch, **options) as hooks:
         ended = _run(path, arguments, hooks, once, rank_processes)
+        executed = ended.executed or hooks.executed  # ranks that left have not told
+        ended = replace(ended, executed=executed, checks_more=hooks.checks_more)
         return replace(ended, notes=tuple(_notes(ended, hooks)))
 
 
 def _notes(ended: ScriptExit, hooks: ExecutingHooks) -> Iterator[str]:
-    if not ended.executed and not ended.traceback:
+    if ended.checks_more and not ended.executed:
+        yield "the script launched no kernel: copies and what the host touches were checked"
+    elif not ended.executed and not ended.traceback:
         yield ": ".join(filter(None, ("the script launched no kernel", unseen_launches())))
     if hooks.timers.has_events:
         yield f"times between events are predictions for {hooks.driver.facts.name}"

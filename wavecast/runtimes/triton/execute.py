@@ -111,6 +111,11 @@ class ExecutingHooks:
         watch(patches, self.hip, self._device.target, self.timers.measure_second)
 
     @property
+    def checks_more(self) -> bool:
+        """Whether more than launches was checked."""
+        return False
+
+    @property
     def executed(self) -> int:
         """The launches that were executed."""
         launcher = self.hip.launcher

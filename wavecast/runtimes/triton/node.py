@@ -6,17 +6,20 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from wavecast.compile.codeobject import Launch
+from wavecast.emulate.errors import Deadlock, ExecutionError
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.emulate.node import GpuNode
 from wavecast.emulate.team import TeamMember
 from wavecast.errors import LaunchError, UsageError, WavecastError
 from wavecast.launch import recording
-from wavecast.launch.script_lines import location_suffix, script_line
+from wavecast.launch.group_calls import CallsDiffer, current_call
+from wavecast.launch.script_lines import location_suffix, raising_line, script_line
+from wavecast.runtimes.distributed.ranks import RankLeft
 from wavecast.runtimes.hip_host.arena import ArenaPart
 from wavecast.runtimes.hip_host.in_process import HipInProcess
 from wavecast.runtimes.triton.execute import ExecutingHooks, LoadedKernel
@@ -91,13 +94,18 @@ class NodeHooks(ExecutingHooks):
         """
         results: list[Any] = [None] * self.node.count
         failures: list[tuple[int, BaseException]] = []
+        left: list[int] = []
 
         def run(rank: int) -> None:
             try:
                 with self.rank_threads.rank(rank, self.node.count):
                     self.gpus.select(rank)
-                    results[rank] = function(rank, *args)
+                    results[rank] = until_exit(lambda: function(rank, *args))
                     self.node.synchronize(rank)
+            except RankLeft as exit_:
+                left.append(rank)
+                if exit_.code:
+                    failures.append((rank, ExecutionError(f"it left by os._exit({exit_.code})")))
             except BaseException as error:
                 failures.append((rank, error))
 
@@ -111,8 +119,13 @@ class NodeHooks(ExecutingHooks):
             for thread in threads:
                 thread.join()
         if failures:
-            raise_rank(*failures[0])
+            raise_rank(*failures[0], left=left)
         return results
+
+    @property
+    def checks_more(self) -> bool:
+        """Whether more than launches was checked: copies, and what the host touches."""
+        return self.checks is not None and self.checks.accesses.are_followed
 
     @property
     def executed(self) -> int:
@@ -140,7 +153,7 @@ class NodeHooks(ExecutingHooks):
         self.node.become_rank(rank, self.node.count)
         with self.rank_threads.rank(rank, self.node.count):
             self.gpus.select(rank)
-            function()
+            until_exit(function)
             self.node.synchronize(rank)
         self.node.rank_board.leave()
 
@@ -173,13 +186,14 @@ class NodeHooks(ExecutingHooks):
             if self.checks is not None:
                 self.checks.follow(value.untyped_storage(), here if owner is None else owner)
         self.emulator.translate(launch.code)
+        origin = f"{current_call() or 'launched'}{location_suffix(script_line())}"
         run = functools.partial(
             self.emulator.run,
             launch,
             ranges,
             threads=self.threads,
             team=self.node.team,
-            member=TeamMember(f"GPU {here}", memory_of, location_suffix(script_line())),
+            member=TeamMember(f"GPU {here}", memory_of, origin),
         )
         references = [values]
         accesses = None if self.checks is None else self.checks.accesses
@@ -215,13 +229,39 @@ def memory_of(address: int) -> str:
     return ""
 
 
-def raise_rank(rank: int, error: BaseException) -> None:
-    """Raise what a rank raised, as one line that names it."""
+def until_exit(function: Callable[[], Any]) -> Any:
+    """What `function` returns; None where it ends with `sys.exit` and the code 0."""
+    try:
+        return function()
+    except SystemExit as error:
+        if error.code:
+            raise
+        return None
+
+
+def with_line(error: WavecastError) -> str:
+    """The message of what a rank raised, with the line of the program that it comes from. Errors of
+    all ranks have the lines of all."""
+    if isinstance(error, CallsDiffer | Deadlock):
+        return error.message
+    where = location_suffix(raising_line(error))
+    return error.message if where in error.message else f"{error.message} (raised{where})"
+
+
+def raise_rank(rank: int, error: BaseException, *, left: Sequence[int] = ()) -> None:
+    """Raise what a rank raised, as one line that names it, unless it is an error of all ranks; of a
+    deadlock as one that names those that have `left` by `os._exit`."""
+    if isinstance(error, Deadlock):
+        who = ", ".join(map(str, sorted(left)))
+        why = f"{'ranks' if len(left) > 1 else 'rank'} {who} left by os._exit before the others: "
+        raise Deadlock(f"{why if left else ''}{error.message}", hint=error.hint) from error
+    if isinstance(error, CallsDiffer):
+        raise error
     if isinstance(error, WavecastError):
-        renamed = type(error)(f"rank {rank}: {error.message}", hint=error.hint)
+        renamed = type(error)(f"rank {rank}: {with_line(error)}", hint=error.hint)
         raise renamed from error
     error.add_note(f"raised by rank {rank}")
     raise error
 
 
-__all__ = ["NodeHooks"]
+__all__ = ["NodeHooks", "raise_rank", "with_line"]

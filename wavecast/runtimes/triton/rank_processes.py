@@ -17,7 +17,7 @@ from typing import IO, Final
 from wavecast import processes
 from wavecast.emulate.errors import ExecutionError
 from wavecast.errors import WavecastError
-from wavecast.runtimes.triton.node import raise_rank
+from wavecast.runtimes.triton.node import raise_rank, with_line
 
 _GRACE: Final = 2.0
 """Seconds that ranks have to end after the first has failed."""
@@ -27,12 +27,14 @@ _LOOK: Final = 0.05
 @dataclass(frozen=True, slots=True)
 class ScriptExit:
     """How a script ended: its exit code, how many launches were executed, the traceback of what it
-    raised ("" when it ended by itself), and what the user must be told."""
+    raised ("" when it ended by itself), and what the user must be told. `checks_more` says that
+    more than launches was checked."""
 
     code: int
     executed: int
     traceback: str = ""
     notes: tuple[str, ...] = ()
+    checks_more: bool = False
 
 
 @dataclass(slots=True)
@@ -74,7 +76,14 @@ class _RankProcess:
     @property
     def has_failed(self) -> bool:
         """Whether it ended otherwise than well."""
+        if self.has_left:
+            return False
         return not isinstance(self.result, ScriptExit) or self.result.code != 0
+
+    @property
+    def has_left(self) -> bool:
+        """Whether it ended by `os._exit(0)`."""
+        return self.result is None and self.ended == processes.Ended()
 
 
 def run_ranks(count: int, run: Callable[[int], ScriptExit]) -> ScriptExit:
@@ -100,9 +109,12 @@ def run_ranks(count: int, run: Callable[[int], ScriptExit]) -> ScriptExit:
             note = f"raised by rank {failed}\n" if text else ""
             return ScriptExit(code, executed, f"{text}{note}")
         case WavecastError() as error:
-            raise_rank(failed, error)
-    ended = ranks[failed].ended
-    how = f"was ended by {ended.signal_name}" if ended and ended.signal else "left by os._exit"
+            left = [number for number, rank in enumerate(ranks) if rank.has_left]
+            raise_rank(failed, error, left=left)
+    ended = ranks[failed].ended or processes.Ended()
+    how = f"left by os._exit({ended.code})"
+    if ended.signal:
+        how = f"was ended by {ended.signal_name}"
     raise ExecutionError(f"rank {failed}: its process {how}; the other ranks were stopped")
 
 
@@ -118,6 +130,7 @@ def _start(number: int, run: Callable[[int], ScriptExit]) -> _RankProcess:
         try:
             result: ScriptExit | WavecastError = run(number)
         except WavecastError as error:
+            error.message = with_line(error)  # a traceback stays here
             result = error
         sys.stdout.flush()
         sys.stderr.flush()

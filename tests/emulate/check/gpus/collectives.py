@@ -82,6 +82,41 @@ def _wrong_sender(rank: int, mistake: bool) -> None:
             dist.recv(x, 1)  # planted: call
 
 
+def _both_send(rank: int, mistake: bool) -> None:
+    x = _ones()
+    if rank and not mistake:
+        dist.recv(x, 0)
+    else:
+        dist.send(x, 1 - rank)  # planted: call
+
+
+def _message_size(rank: int, mistake: bool) -> None:
+    if rank:
+        dist.recv(_ones(4 + mistake), 0)  # planted: receive
+    else:
+        dist.send(_ones(4), 1)  # planted: send
+
+
+def _instead(rank: int, mistake: bool) -> None:
+    if rank and mistake:
+        dist.reduce(_ones(), 0)  # planted: reduce
+    else:
+        dist.all_reduce(_ones())  # planted: call
+
+
+def _group_order(rank: int, mistake: bool) -> None:
+    groups = [dist.new_group([0, 1]) for _ in range(2)]
+    for group in reversed(groups) if rank and mistake else groups:
+        dist.all_reduce(_ones(), group=group)  # planted: call
+
+
+def _created(rank: int, mistake: bool) -> None:
+    for members in ([1], [0]) if rank and mistake else ([0], [1]):
+        dist.new_group(members)  # planted: create
+
+
+MESSAGE: Final = "message 1: rank"
+GROUP: Final = "group 1: rank"
 DIFFERENT: Final = "collective 1: rank"
 """How the error begins that names the calls of two ranks."""
 CASES: Final = (
@@ -99,6 +134,16 @@ CASES: Final = (
          ("call",)),
     Case("both receive", "two ranks receive, and none sends", DEADLOCK, _collectives(_receive),
          _receive, ("call",)),
+    Case("both send", "two ranks send, and none receives", DEADLOCK, _collectives(_both_send),
+         _both_send, ("call",)),
+    Case("size of a message", "a rank receives more than the other sends", MESSAGE,
+         _collectives(_message_size), _message_size, ("send", "receive")),
+    Case("another collective", "a rank reduces, the other all-reduces", DIFFERENT,
+         _collectives(_instead), _instead, ("call", "reduce")),
+    Case("order of groups", "two ranks use two groups in different orders", DEADLOCK,
+         _collectives(_group_order), _group_order, ("call",)),
+    Case("groups created", "two ranks create groups in different orders", GROUP,
+         _collectives(_created), _created, ("create",)),
     Case("message not sent", "a rank receives once more than the other sends", DEADLOCK,
          _collectives(_wrong_sender), _wrong_sender, ("call",)),
 )  # fmt: skip

@@ -33,7 +33,7 @@ from wavecast.emulate.reports import Kind, Report
 from wavecast.emulate.tensors import AddressInterval
 from wavecast.isa.instruction import SourceLocation
 
-_SECONDS: Final = 1.0
+_SECONDS: Final = 60.0
 """The longest wait for launches that may touch what the host does."""
 _NUMBERS: Final = np.uint64(NUMBER.mask << NUMBER.first)
 
@@ -80,6 +80,8 @@ class HostAccesses:
         self._lock = threading.Lock()
         self._submitted: dict[int, Sequence[AddressInterval]] = {}
         self._submissions = 0
+        self.are_followed = False
+        """Whether a call has touched memory of a GPU, or copied it."""
 
     def on_submit(self, ranges: Sequence[AddressInterval]) -> int:
         """A launch is queued that may touch some ranges. Returns its number for `on_end`."""
