@@ -93,6 +93,7 @@ class TraceOptions(Options):
             only=self.trace_only,
             streams=int(timeline is not None) if streams is None else streams,
             together=True,
+            values=self.fidelity,
         )
 
 
