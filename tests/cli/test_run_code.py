@@ -105,6 +105,15 @@ def test_arguments_by_number_and_by_place(capsys, saxpy: Path) -> None:
         code, out, err = run(capsys, path, "--grid", 2, "--block", 256, *options)
         assert (code, err) == (0, "")
         assert "499 of 500 changed: 1, 3, 5, 7" in out
+    for argument, says in (("@x=i32:1", "@x is not an offset"), ("@0=1", "the size of @0 is not")):
+        code, _, err = run(capsys, bare, "--grid", 2, "--block", 256, "--arg", argument)
+        assert code == 2
+        assert says in err
+    offsets = [word.replace("=f32:2", "=2.0") for word in placed[:4]]
+    options = [word for text in offsets for word in ("--arg", text)]
+    code, out, err = run(capsys, saxpy, "--grid", 2, "--block", 256, *options)
+    assert (code, err) == (0, "")
+    assert "499 of 500 changed: 1, 3, 5, 7" in out
 
 
 @pytest.mark.hip
@@ -154,8 +163,8 @@ BAD = {
     "wrong and missing": (("SAXPY", *LAUNCH, "--arg", "n=abc"), "'abc' is not a value"),
     "unknown": (("SAXPY", *LAUNCH, *REST, "--arg", "m=1"), "unknown argument of saxpy: 'm'"),
     "twice": (("SAXPY", *LAUNCH, *REST, "--arg", "4=1"), "argument n is given twice"),
-    "a place": (("SAXPY", *LAUNCH[:4], "--arg", "@x=i32:1"), "@x is not an offset"),
-    "no size": (("SAXPY", *LAUNCH[:4], "--arg", "@0=1"), "the size of @0 is not known"),
+    "a place": (("SAXPY", *LAUNCH[:4], "--arg", "@4=i32:1"), "no argument at @4 (it has @0 a"),
+    "no size": (("SAXPY", *LAUNCH[:4], "--arg", "@0=1"), "no value for x, y, n"),
     "a scalar": (("SAXPY", *LAUNCH, *REST, "--arg", "x=1.5"), "takes a pointer, not 1.5"),
     "a word": (("SAXPY", *LAUNCH, *REST, "--arg", "n=many"), "'many' is not a value"),
     "no array": (("SAXPY", *LAUNCH, *REST, "--expect", "n=1"), "n is not an array"),
