@@ -40,8 +40,11 @@ def run(capsys, *arguments: object) -> tuple[int, str, str]:
     return call(capsys, "run", *map(str, arguments))
 
 
-def test_what_a_launch_did_is_shown(capsys, saxpy: Path, tmp_path: Path) -> None:
+def test_what_a_launch_did_is_shown(
+    capsys, monkeypatch: pytest.MonkeyPatch, saxpy: Path, tmp_path: Path
+) -> None:
     target = tmp_path / "y.npy"
+    monkeypatch.delenv("COLUMNS", raising=False)
     code, out, err = run(capsys, saxpy, *LAUNCH, *REST, "--save", f"y={target}")
     assert (code, err) == (0, "")
     first, x, y, written = out.splitlines()
@@ -50,6 +53,14 @@ def test_what_a_launch_did_is_shown(capsys, saxpy: Path, tmp_path: Path) -> None
     assert y == "  y  float32[500]  499 of 500 changed: 1, 3, 5, 7, …; 1 to 999, mean 500"
     assert written.strip() == f"written to {target}"
     assert (np.load(target) == 2 * np.arange(500) + 1).all()
+    monkeypatch.setenv("COLUMNS", "50")
+    _, out, _ = run(capsys, saxpy, *LAUNCH, *REST)
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= 50
+    assert lines[-2:] == [
+        "  y  float32[500]  499 of 500 changed: 1, 3, 5, 7,",
+        "     …; 1 to 999, mean 500",
+    ]
 
 
 def test_expectations_decide_the_exit_code(capsys, saxpy: Path, tmp_path: Path) -> None:

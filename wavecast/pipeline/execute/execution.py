@@ -200,8 +200,8 @@ def _at_offset(kernel: Function, name: str, labels: Mapping[str, str]) -> str:
     with contextlib.suppress(ValueError):
         name = f"@{int(name[1:], 0)}"
     if name not in labels:
-        places = ", ".join(f"{at} {label}" for at, label in labels.items())
-        raise LaunchError(f"{kernel.name} has no argument at {name}", hint=f"it has {places}")
+        known = ", ".join(f"{at} {label}" for at, label in labels.items())
+        raise LaunchError(f"{kernel.name} has no argument at {name}", hint=f"it has {known}")
     return labels[name]
 
 
