@@ -15,7 +15,7 @@ from wavecast.api.lab_schedule import schedule
 from wavecast.api.lab_tune import tune
 from wavecast.cli.lab import command
 from wavecast.compile import hip, toolchain
-from wavecast.errors import CompileError, MissingTool, UsageError
+from wavecast.errors import CompileError, MissingTool, NothingAnalysed, UsageError
 from wavecast.lab import search as search_module
 from wavecast.lab.axes import applicable, axes
 from wavecast.lab.scheduling import patch_text
@@ -194,6 +194,11 @@ def test_what_is_refused(source: Path, tmp_path: Path) -> None:
     given = ["schedule", str(source), "--grid", "2,2", "--block", "256"]
     told = CliRunner().invoke(command, given)
     assert "by executing one: --arg NAME=VALUE is missing" in str(told.exception)
+    told = CliRunner().invoke(command, [*given, "-k", "nothing"])
+    assert isinstance(told.exception, NothingAnalysed)
+    assert "no kernel matches 'nothing' (it has product" in str(told.exception)
+    told = CliRunner().invoke(command, ["schedule", str(tmp_path / "none.co"), *LAUNCH])
+    assert "no such file" in str(told.exception)
     ptx = tmp_path / "dot.ptx"
     ptx.write_text(".version 8.0\n.target sm_90\n.visible .entry k() { ret; }\n")
     told = CliRunner().invoke(command, ["tune", str(ptx), *LAUNCH])

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from wavecast import compile as compilers
+from wavecast import files
 from wavecast.arch import Device
 from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.names import readable
@@ -72,9 +73,10 @@ def run_search(
     is in the journal, which must exist, is known.
 
     Raises UsageError for an NVIDIA GPU and for code whose launch is not stated, InputError for a
-    journal of something else, NothingAnalysed where no kernel was searched, and as `capture_script`
-    and `wavecast.compile.load`.
+    file that is missing and for a journal of something else, NothingAnalysed where no kernel
+    matches or was searched, and as `capture_script` and `wavecast.compile.load`.
     """
+    files.check_regular(source.path)
     for device in selection.devices:
         if device.vendor != "amd":
             raise UsageError(f"{device.name}: only AMD code is searched")
@@ -163,6 +165,11 @@ def _file_launches(
         failures.append(CaptureFailure(path.name, target, "compile", error.message))
         return launches
     code_objects = [code for code in codes if re.search(source.kernels, code.kernel)]
+    if codes and not code_objects:
+        names = ", ".join(readable(code.kernel) for code in codes)
+        raise NothingAnalysed(
+            f"{path.name}: no kernel matches {source.kernels!r}", hint=f"it has {names}"
+        )
     _check_stated(source, code_objects)
     launches.add(code_objects, source.plan, device)
     for refused in launches.refused:
