@@ -210,6 +210,18 @@ def check_writable(path: str | Path) -> None:
         raise InputError(f"cannot write {path}: permission denied")
 
 
+def check_folder(path: str | Path) -> None:
+    """For folders that files are written to after a long run, and that may have to be made. Raises
+    InputError where that cannot succeed."""
+    nearest = Path(path).absolute()
+    while not nearest.exists() and nearest != nearest.parent:
+        nearest = nearest.parent
+    if not nearest.is_dir():
+        raise InputError(f"cannot write to {path}: {nearest} is not a folder")
+    if not os.access(nearest, os.W_OK):
+        raise InputError(f"cannot write to {path}: permission denied")
+
+
 def append_text(path: str | Path, text: str) -> None:
     """Append UTF-8 to a file. Raises InputError where it cannot be written."""
     try:
@@ -294,6 +306,7 @@ __all__ = [
     "AppendedLines",
     "append_text",
     "atomic",
+    "check_folder",
     "check_regular",
     "check_writable",
     "csv_rows",

@@ -20,6 +20,7 @@ what `replace` would change; `replace(model, inputs=x)` tells it, too.
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any
 
 from wavecast.errors import MissingTool
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from wavecast.pipeline.models.replacing import ReplacedModule
 
 library.install()
+sys.modules[f"{__name__}.distributed"] = distributed  # `import wavecast.ops.distributed`
 
 
 def names() -> tuple[str, ...]:

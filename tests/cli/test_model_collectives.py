@@ -39,6 +39,8 @@ def test_text_json_and_xml(tmp_path: Path):
         (("--collectives", "all_reduce"), "is not a collective: NAME:SIZE"),
         (("--collectives", "all_reduce:64M:0"), "is not a collective: NAME:SIZE"),
         (("--collectives", "dispatch:14M:"), "is not a collective: NAME:SIZE"),
+        (("--collectives", ""), "--collectives is empty"),
+        (("--collectives", "dispatch:14M:999"), "999 experts of a token; at most 256"),
         (("--collectives", "all_sum:4K"), "unknown collective 'all_sum'"),
         (("--collectives", "all_reduce:4K", "--tp", "2"), "--tp does not apply to --collectives"),
         (("--leaf", "2"), "--leaf belongs to --collectives"),

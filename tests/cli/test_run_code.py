@@ -40,8 +40,11 @@ def run(capsys, *arguments: object) -> tuple[int, str, str]:
     return call(capsys, "run", *map(str, arguments))
 
 
-def test_what_a_launch_did_is_shown(capsys, saxpy: Path, tmp_path: Path) -> None:
+def test_what_a_launch_did_is_shown(
+    capsys, monkeypatch: pytest.MonkeyPatch, saxpy: Path, tmp_path: Path
+) -> None:
     target = tmp_path / "y.npy"
+    monkeypatch.delenv("COLUMNS", raising=False)
     code, out, err = run(capsys, saxpy, *LAUNCH, *REST, "--save", f"y={target}")
     assert (code, err) == (0, "")
     first, x, y, written = out.splitlines()
@@ -50,6 +53,14 @@ def test_what_a_launch_did_is_shown(capsys, saxpy: Path, tmp_path: Path) -> None
     assert y == "  y  float32[500]  499 of 500 changed: 1, 3, 5, 7, …; 1 to 999, mean 500"
     assert written.strip() == f"written to {target}"
     assert (np.load(target) == 2 * np.arange(500) + 1).all()
+    monkeypatch.setenv("COLUMNS", "50")
+    _, out, _ = run(capsys, saxpy, *LAUNCH, *REST)
+    lines = out.splitlines()
+    assert max(map(len, lines)) <= 50
+    assert lines[-2:] == [
+        "  y  float32[500]  499 of 500 changed: 1, 3, 5, 7,",
+        "     …; 1 to 999, mean 500",
+    ]
 
 
 def test_expectations_decide_the_exit_code(capsys, saxpy: Path, tmp_path: Path) -> None:
@@ -105,6 +116,15 @@ def test_arguments_by_number_and_by_place(capsys, saxpy: Path) -> None:
         code, out, err = run(capsys, path, "--grid", 2, "--block", 256, *options)
         assert (code, err) == (0, "")
         assert "499 of 500 changed: 1, 3, 5, 7" in out
+    for argument, says in (("@x=i32:1", "@x is not an offset"), ("@0=1", "the size of @0 is not")):
+        code, _, err = run(capsys, bare, "--grid", 2, "--block", 256, "--arg", argument)
+        assert code == 2
+        assert says in err
+    offsets = [word.replace("=f32:2", "=2.0") for word in placed[:4]]
+    options = [word for text in offsets for word in ("--arg", text)]
+    code, out, err = run(capsys, saxpy, "--grid", 2, "--block", 256, *options)
+    assert (code, err) == (0, "")
+    assert "499 of 500 changed: 1, 3, 5, 7" in out
 
 
 @pytest.mark.hip
@@ -154,8 +174,8 @@ BAD = {
     "wrong and missing": (("SAXPY", *LAUNCH, "--arg", "n=abc"), "'abc' is not a value"),
     "unknown": (("SAXPY", *LAUNCH, *REST, "--arg", "m=1"), "unknown argument of saxpy: 'm'"),
     "twice": (("SAXPY", *LAUNCH, *REST, "--arg", "4=1"), "argument n is given twice"),
-    "a place": (("SAXPY", *LAUNCH[:4], "--arg", "@x=i32:1"), "@x is not an offset"),
-    "no size": (("SAXPY", *LAUNCH[:4], "--arg", "@0=1"), "the size of @0 is not known"),
+    "a place": (("SAXPY", *LAUNCH[:4], "--arg", "@4=i32:1"), "no argument at @4 (it has @0 a"),
+    "no size": (("SAXPY", *LAUNCH[:4], "--arg", "@0=1"), "no value for x, y, n"),
     "a scalar": (("SAXPY", *LAUNCH, *REST, "--arg", "x=1.5"), "takes a pointer, not 1.5"),
     "a word": (("SAXPY", *LAUNCH, *REST, "--arg", "n=many"), "'many' is not a value"),
     "no array": (("SAXPY", *LAUNCH, *REST, "--expect", "n=1"), "n is not an array"),

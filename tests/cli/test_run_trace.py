@@ -92,7 +92,9 @@ extern "C" __global__ void quotient(float* x, int* y) {
 """
     )
     launch = ("--arg", "1=f32[64]:ones", "--arg", "2=i32[64]:zeros", "--grid", "1", "--block", "64")
-    code, _, err = call(capsys, "run", str(source), *launch, "--fidelity", "--arch", "gfx942")
+    trace = tmp_path / "trace.json"
+    options = ("--fidelity", "--trace", str(trace), "--arch", "gfx942")
+    code, _, err = call(capsys, "run", str(source), *launch, *options)
     assert code == 0
     assert "v_exp_f32" in err
     assert "of line 3 may decide an address: global_store_dword, line 4" in " ".join(err.split())
@@ -102,6 +104,9 @@ extern "C" __global__ void quotient(float* x, int* y) {
     assert line["executions"] == 1
     assert {decision["kind"] for decision in line["decides"]} == {"address"}
     assert report.to_dict()["traces"] is not None
+    document = json.loads(trace.read_text())
+    jsonschema.validate(document, traces.schema())
+    assert document["fidelity"] == report.to_dict()["fidelity"]
 
 
 def test_kernels_of_cpp_have_readable_names(capsys, tmp_path: Path) -> None:

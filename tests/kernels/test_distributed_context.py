@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import re
 from dataclasses import replace
 from typing import Any
@@ -215,3 +216,8 @@ def test_nothing_is_found_in_products_and_attention(target: str, world: int) -> 
 
         node.ranks(rank)
     assert len(found) == world
+
+
+def test_the_module_is_imported_by_its_name() -> None:
+    module = importlib.import_module("wavecast.ops.distributed")
+    assert module.ring_attention is context.ring_attention

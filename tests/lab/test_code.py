@@ -15,7 +15,7 @@ from wavecast.api.lab_schedule import schedule
 from wavecast.api.lab_tune import tune
 from wavecast.cli.lab import command
 from wavecast.compile import hip, toolchain
-from wavecast.errors import MissingTool, UsageError
+from wavecast.errors import CompileError, MissingTool, NothingAnalysed, UsageError
 from wavecast.lab import search as search_module
 from wavecast.lab.axes import applicable, axes
 from wavecast.lab.scheduling import patch_text
@@ -194,6 +194,11 @@ def test_what_is_refused(source: Path, tmp_path: Path) -> None:
     given = ["schedule", str(source), "--grid", "2,2", "--block", "256"]
     told = CliRunner().invoke(command, given)
     assert "by executing one: --arg NAME=VALUE is missing" in str(told.exception)
+    told = CliRunner().invoke(command, [*given, "-k", "nothing"])
+    assert isinstance(told.exception, NothingAnalysed)
+    assert "no kernel matches 'nothing' (it has product" in str(told.exception)
+    told = CliRunner().invoke(command, ["schedule", str(tmp_path / "none.co"), *LAUNCH])
+    assert "no such file" in str(told.exception)
     ptx = tmp_path / "dot.ptx"
     ptx.write_text(".version 8.0\n.target sm_90\n.visible .entry k() { ret; }\n")
     told = CliRunner().invoke(command, ["tune", str(ptx), *LAUNCH])
@@ -202,3 +207,60 @@ def test_what_is_refused(source: Path, tmp_path: Path) -> None:
     told = CliRunner().invoke(command, ["schedule", "script.py", "--grid", "4"])
     assert isinstance(told.exception, UsageError)
     assert "makes its own launches" in str(told.exception)
+
+
+PLAIN = """	.text
+	.globl plain
+	.p2align 8
+	.type plain,@function
+plain:
+	v_mov_b32_e32 v1, 0
+	s_mov_b32 s4, 0
+loop:
+	v_exp_f32_e32 v2, v1
+	v_exp_f32_e32 v3, v2
+	v_add_f32_e32 v1, 1.0, v1
+	s_add_i32 s4, s4, 1
+	s_cmp_lt_u32 s4, 64
+	s_cbranch_scc1 loop
+	s_endpgm
+.Lend:
+	.size plain, .Lend-plain
+	.rodata
+	.amdhsa_kernel plain
+		.amdhsa_next_free_vgpr 8
+		.amdhsa_next_free_sgpr 16
+		.amdhsa_accum_offset 8
+{}	.end_amdhsa_kernel
+"""
+
+
+def test_a_kernel_without_arguments_is_scheduled(tmp_path: Path) -> None:
+    assembly = tmp_path / "plain.s"
+    assembly.write_text(PLAIN.format(""))
+    report = schedule(assembly, arch=("gfx942",), grid=1, block=64, work=1)
+    ((problem, _),) = report.run.results
+    assert problem.kernel == "plain"
+    with pytest.raises(UsageError, match="--grid is missing"):
+        schedule(assembly, arch=("gfx942",), block=64)
+    assembly.write_text(PLAIN.format("\t\t.amdhsa_user_sgpr_kernarg_segment_ptr 1\n"))
+    with pytest.raises(UsageError, match="--arg NAME=VALUE is missing"):
+        schedule(assembly, arch=("gfx942",), grid=1, block=64)
+
+
+def test_kernels_that_the_arguments_do_not_fit(source: Path) -> None:
+    text = source.read_text() + "\n__global__ void other(float* x) { *x = 1; }\n"
+    source.write_text(text)
+    result = CliRunner().invoke(
+        command, ["schedule", str(source), "-a", "gfx942", *LAUNCH, "--work", "1", "-f", "json"]
+    )
+    (message,) = json.loads(result.stdout)["failures"]
+    assert "unknown argument of other" in message
+    assert "-k REGEX chooses one of 2 kernels" in message
+
+
+def test_a_refused_setting_says_why(source: Path) -> None:
+    """An option that the compiler's LLVM has not."""
+    (code,) = [one for one in compilers.load(source, "gfx942") if "product" in one.kernel]
+    with pytest.raises(CompileError, match="has no option -no-such-thing of LLVM"):
+        hip.recompile(code, ("-mllvm", "-no-such-thing"))

@@ -200,6 +200,7 @@ def test_the_command_writes_a_report(tmp_path: Path) -> None:
         (["--arch", "gfx942"], "--if is missing (CONDITION)"),
         (["--arch", "gfx942", "--if", "crash", "--edit", "x=1"], "unknown axis 'x'"),
         (["--arch", "gfx942", "--if", "crash", "--option=-O1"], "--option is for llc"),
+        (["--arch", "h100", "--if", "vgprs>1"], "only code of AMD GPUs is reduced"),
     ],
 )
 def test_what_is_refused(tmp_path: Path, arguments: list[str], says: str) -> None:

@@ -77,14 +77,15 @@ class ReplayReport(ShownResult):
 
 
 def replay_traces(options: ChakraOptions, progress: Progress = silent) -> ReplayReport:
-    """Simulate execution traces on machines. Raises UnknownName for a machine, InputError for files
-    that are damaged or contradict each other, UsageError for ranks without a GPU, MissingTool
-    without protobuf."""
+    """Simulate execution traces on machines. Raises UnknownName for a machine or a dtype,
+    InputError for files that are damaged or contradict each other, UsageError for ranks without a
+    GPU, MissingTool without protobuf."""
+    from wavecast.dtypes import lookup
     from wavecast.systems.chakra import read
     from wavecast.systems.chakra.replay import replay
 
     assert options.from_chakra is not None
-    machines = options.machines()
+    machines, dtype = options.machines(), lookup(options.num_ops_dtype).short
     answers = []
     control = options.dependencies == "all"
     for trace in read.read(options.from_chakra, options.comm_groups, control=control):
@@ -96,7 +97,7 @@ def replay_traces(options: ChakraOptions, progress: Progress = silent) -> Replay
                     machine,
                     method=options.collective_times,
                     times=options.compute_times,
-                    dtype=options.num_ops_dtype,
+                    dtype=dtype,
                 )
             )
     return ReplayReport(answers)

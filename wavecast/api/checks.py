@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from wavecast.api.result import ShownResult, few
 from wavecast.options import Options, option
-from wavecast.options.values import FILE, OneOf
+from wavecast.options.values import OUTPUT_FILE, OneOf
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -35,7 +35,7 @@ class CheckOptions(Options):
     )
     check_format: str = option("text", "Check: format of the reports.", values=OneOf(FORMATS))
     check_output: Path | None = option(
-        None, "Check: write the reports to this file.", values=FILE, metavar="FILE"
+        None, "Check: write the reports to this file.", values=OUTPUT_FILE, metavar="FILE"
     )
     check_ignore: tuple[str, ...] = option(
         (), "Check: disable a kind of report (lds-race, …); repeatable.", metavar="KIND"

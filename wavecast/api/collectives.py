@@ -12,7 +12,7 @@ from wavecast.api.machines import MachineOptions
 from wavecast.api.result import ShownResult, few
 from wavecast.errors import UsageError
 from wavecast.options import Progress, option, silent
-from wavecast.options.values import FILE, Integers, Numbers
+from wavecast.options.values import OUTPUT_FILE, Integers, Numbers
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from wavecast.systems.collectives.search import CollectiveAnswer
 
 _UNITS: Final = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+_MOST_EXPERTS: Final = 256
+"""Experts of a token: all routed experts of DeepSeek-V3, which no model sends a token to."""
 _SIZE: Final = re.compile(r"(\d{1,15})\s*(?:([KMG])(?:iB)?)?", re.IGNORECASE)
 
 
@@ -40,7 +42,7 @@ class CollectivesOptions(MachineOptions):
     )
     leaf: int = option(32, "Collectives: nodes of a leaf switch.", values=Integers(1))
     msccl: Path | None = option(
-        None, "Collectives: write the fastest all-reduce as XML for MSCCL.", values=FILE
+        None, "Collectives: write the fastest all-reduce as XML for MSCCL.", values=OUTPUT_FILE
     )
     what_if: str = option(
         "", 'Predict changes: "hbm*1.5; attention free; tp 4; host 0".', metavar="CHANGE[;CHANGE]"
@@ -108,6 +110,10 @@ def _parse_collective(text: str) -> tuple[str, int, int]:
     misses = colon and not re.fullmatch(r"[1-9]\d{0,5}", topk)
     if match is None or not int(match[1]) or misses:
         raise UsageError(f"{text!r} is not a collective: NAME:SIZE[:EXPERTS], all_reduce:64M")
+    if int(topk or 0) > _MOST_EXPERTS:
+        raise UsageError(
+            f"{text}: {topk} experts of a token; at most {_MOST_EXPERTS} are simulated"
+        )
     return function, int(match[1]) * _UNITS[(match[2] or "").upper()], int(topk or 0)
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from wavecast.api.result import ShownResult, few
 from wavecast.errors import UnknownName, UsageError
 from wavecast.options import Options, Progress, option
-from wavecast.options.values import Counts, Files, NameList, OneOf, OptionValues, Several
+from wavecast.options.values import OUTPUT_FOLDER, Counts, NameList, OneOf, OptionValues, Several
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -63,7 +63,7 @@ class TableOptions(Options):
         values=Several(SettingValues()),
     )
     output: Path | None = option(
-        None, "Folder to write to.", "-o", "--output", values=Files(folder=True), metavar="FOLDER"
+        None, "Folder to write to.", "-o", "--output", values=OUTPUT_FOLDER, metavar="FOLDER"
     )
 
     def numbers(self) -> tuple[int, ...]:

@@ -15,7 +15,7 @@ from wavecast.api.launch import KernelOptions, LaunchOptions
 from wavecast.api.result import ShownResult, few
 from wavecast.errors import AllFailed, NothingAnalysed, UsageError
 from wavecast.options import Options, Progress, option, silent
-from wavecast.options.values import FILE, NameList, Numbers, OneOf, ScaledNumber
+from wavecast.options.values import OUTPUT_FILE, NameList, Numbers, OneOf, ScaledNumber
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -76,7 +76,7 @@ class KernelExplainOptions(SampleOptions, KernelOptions):
     perfetto: Path | None = option(
         None,
         "Write a timeline of one simulated compute unit for Perfetto.",
-        values=FILE,
+        values=OUTPUT_FILE,
         metavar="FILE",
     )
     fail_on: str | None = option(

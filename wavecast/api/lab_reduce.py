@@ -133,6 +133,8 @@ def reduce(path: str | Path, *, progress: Progress = silent, **options: Any) -> 
     stated = LabReduceOptions.of(options)
     condition = Condition(stated.condition)
     device = select([stated.arch], ()).devices[0]
+    if device.vendor != "amd":
+        raise UsageError(f"{device.name}: only code of AMD GPUs is reduced", hint="--arch gfx942")
     if condition.compared and condition.attribute is None:
         condition = replace(condition, other=generator_of(condition.compared, device.target))
     text = stated.edited(files.read_text(path))

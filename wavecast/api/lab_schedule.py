@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from wavecast.api.lab import LabKernelOptions
 from wavecast.api.result import ShownResult, few
 from wavecast.options import Progress, option, silent
-from wavecast.options.values import FILE, Files, Integers
+from wavecast.options.values import OUTPUT_FILE, OUTPUT_FOLDER, Integers
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,21 +28,23 @@ class LabScheduleOptions(LabKernelOptions):
     )
     seed: int = option(0, "Seed of the search.", metavar="N")
     journal: Path | None = option(
-        None, "Append schedules to this file; those in it are not searched again.", values=FILE
+        None,
+        "Append schedules to this file; those in it are not searched again.",
+        values=OUTPUT_FILE,
     )
     assembly: Path | None = option(
-        None, "Write the new assembly of every kernel to this folder.", values=Files(folder=True)
+        None, "Write the new assembly of every kernel to this folder.", values=OUTPUT_FOLDER
     )
     patch: Path | None = option(
         None,
         "Write the compiler's assembly of every kernel, and a patch to the new order, here.",
-        values=Files(folder=True),
+        values=OUTPUT_FOLDER,
     )
     groups: Path | None = option(
         None,
         "Ask the compiler for the orders by sched_group_barrier; write patches of HIP files, LLVM "
         "IR of Triton kernels, to this folder.",
-        values=Files(folder=True),
+        values=OUTPUT_FOLDER,
     )
 
 

@@ -10,7 +10,7 @@ from wavecast.api.lab import LabKernelOptions
 from wavecast.api.result import ShownResult, few
 from wavecast.api.tune import ResumedSearch
 from wavecast.options import Progress, option, silent
-from wavecast.options.values import FILE
+from wavecast.options.values import OUTPUT_FILE
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -29,7 +29,7 @@ class LabTuneOptions(ResumedSearch, LabKernelOptions):
         "to it.",
         "-o",
         "--output",
-        values=FILE,
+        values=OUTPUT_FILE,
     )
 
 

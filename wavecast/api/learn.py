@@ -11,7 +11,7 @@ from wavecast.api.result import ShownResult, partial
 from wavecast.errors import InputError, MissingTool
 from wavecast.extras import install_hint
 from wavecast.options import Options, Progress, option, silent
-from wavecast.options.values import FILE
+from wavecast.options.values import OUTPUT_FILE
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -25,7 +25,7 @@ class NotebookOptions(Options):
     """Where a notebook is written."""
 
     output: Path | None = option(
-        None, "The file.", "-o", "--output", values=FILE, default_text="NAME.ipynb"
+        None, "The file.", "-o", "--output", values=OUTPUT_FILE, default_text="NAME.ipynb"
     )
 
 

@@ -10,7 +10,15 @@ from typing import TYPE_CHECKING
 from wavecast.api.result import ShownResult
 from wavecast.errors import UsageError
 from wavecast.options import Options, option
-from wavecast.options.values import FILE, Files, Integers, NameList, OneOf, Several
+from wavecast.options.values import (
+    FILE,
+    OUTPUT_FILE,
+    OUTPUT_FOLDER,
+    Integers,
+    NameList,
+    OneOf,
+    Several,
+)
 
 if TYPE_CHECKING:
     from wavecast.arch.systems import System
@@ -71,7 +79,9 @@ class ParallelOptions(MachineOptions):
 class PageFile(Options):
     """The page of a result."""
 
-    html: Path | None = option(None, "Write a page with plots; it needs no network.", values=FILE)
+    html: Path | None = option(
+        None, "Write a page with plots; it needs no network.", values=OUTPUT_FILE
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,12 +89,12 @@ class ReportFiles(PageFile):
     """Files that are written next to a result."""
 
     perfetto: Path | None = option(
-        None, "Write what runs in time to this file, for Perfetto.", values=FILE
+        None, "Write what runs in time to this file, for Perfetto.", values=OUTPUT_FILE
     )
     chakra: Path | None = option(
         None,
         "Write Chakra execution traces to this folder, a file per rank.",
-        values=Files(folder=True),
+        values=OUTPUT_FOLDER,
     )
 
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final
 from wavecast.api.result import ShownResult, few
 from wavecast.errors import InputError, NothingAnalysed, UnknownName
 from wavecast.options import Options, Progress, option, silent
-from wavecast.options.values import FILE, PROCESSES, Files, Integers, NameList, Regex
+from wavecast.options.values import FILE, OUTPUT_FOLDER, PROCESSES, Integers, NameList, Regex
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -37,7 +37,7 @@ class SurveyPages(OperatorOptions):
     """Pages of what operators become on GPUs."""
 
     pages: Path | None = option(
-        None, "Write one page per operator to this folder.", values=Files(folder=True)
+        None, "Write one page per operator to this folder.", values=OUTPUT_FOLDER
     )
 
 
@@ -74,7 +74,7 @@ class CompiledOperators(SurveyPages):
     tables: Path | None = option(
         None,
         "With --tune: folder of the tables (default: the package's).",
-        values=Files(folder=True),
+        values=OUTPUT_FOLDER,
     )
 
     def calls(self, operators: Sequence[Operator]) -> list[Call]:

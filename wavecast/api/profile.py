@@ -11,7 +11,7 @@ from wavecast.api.machines import PageFile
 from wavecast.api.result import ShownResult, few
 from wavecast.errors import UsageError
 from wavecast.options import Progress, option, silent
-from wavecast.options.values import FILE, Dimensions, NameList, Several
+from wavecast.options.values import FILE, OUTPUT_FILE, Dimensions, NameList, Several
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -74,13 +74,13 @@ class ProfileOptions(PageFile):
     calibrate: Path | None = option(
         None,
         "Write the chip's facts that fit this profile, for --arch-file.",
-        values=FILE,
+        values=OUTPUT_FILE,
         metavar="FILE",
     )
     perfetto: Path | None = option(
         None,
         "Write the measured and predicted timelines for Perfetto.",
-        values=FILE,
+        values=OUTPUT_FILE,
         metavar="FILE",
     )
 

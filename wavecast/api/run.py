@@ -20,6 +20,7 @@ from wavecast.options.values import PROCESSES, Integers, Numbers, Regex
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from wavecast.documents.fidelity import KernelFidelityJson
     from wavecast.emulate.trace.result import Trace
     from wavecast.pipeline.execute.execution import Execution
     from wavecast.pipeline.execute.options import ExecutionOptions
@@ -209,25 +210,31 @@ class RunReport(ShownResult):
         output = self.options.check_output
         if self.checks is not None and output is not None:
             write_text(output, f"{self.checks.written(self.options.check_format)}\n")
-        for path, dumps in zip(
-            self.options.trace_files(), (traces.dumps, perfetto.dumps), strict=True
-        ):
-            if path is not None and self.traces is not None:
-                write_text(path, dumps(self.traces))
+        document, timeline = self.options.trace_files()
+        if document is not None and self.traces is not None:
+            write_text(document, traces.dumps(self.traces, self._fidelity()))
+        if timeline is not None and self.traces is not None:
+            write_text(timeline, perfetto.dumps(self.traces))
+
+    def _fidelity(self) -> list[KernelFidelityJson] | None:
+        """What `fidelity` asks for, None where it does not."""
+        from wavecast.report.execution import fidelity
+
+        if self.traces is None or not self.options.fidelity:
+            return None
+        return fidelity.document(self.traces)
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report.execution import fidelity, traces
+        from wavecast.report.execution import traces
 
-        document = None
-        if self.traces is not None and self.options.fidelity:
-            document = values(fidelity.document(self.traces))
+        fidelity = self._fidelity()
         return {
             "path": str(self.path),
             "exit_code": self.exit_code(),
             "notes": [*self.notes],
             "checks": self.checks.to_dict() if self.checks is not None else None,
             "traces": traces.document(self.traces) if self.traces is not None else None,
-            "fidelity": document,
+            "fidelity": values(fidelity) if fidelity is not None else None,
         }
 
     def messages(self) -> list[str]:

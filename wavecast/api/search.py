@@ -11,7 +11,7 @@ from wavecast.api.result import ShownResult
 from wavecast.api.workload import DeploymentOptions
 from wavecast.errors import UsageError
 from wavecast.options import Progress, option, silent
-from wavecast.options.values import FILE, PROCESSES
+from wavecast.options.values import OUTPUT_FILE, PROCESSES
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -30,7 +30,7 @@ class SearchOptions(PageFile, DeploymentOptions):
     )
     slo: str = option("", 'Objectives of --search: "ttft<2s,tpot.p99<40ms".')
     state: Path | None = option(
-        None, "File of results of --search, which continues from there.", values=FILE
+        None, "File of results of --search, which continues from there.", values=OUTPUT_FILE
     )
     jobs: int | None = option(
         None,

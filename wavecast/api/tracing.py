@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from wavecast.options import Options, option
-from wavecast.options.values import FILE, Integers, OptionValues
+from wavecast.options.values import OUTPUT_FILE, Integers, OptionValues
 
 if TYPE_CHECKING:
     from wavecast.emulate.trace.mode import TraceMode
@@ -51,11 +51,14 @@ class TraceOptions(Options):
         None,
         "Write what launches execute and access: JSON, or a Perfetto timeline if FILE ends with "
         f"{PERFETTO_SUFFIX}.",
-        values=FILE,
+        values=OUTPUT_FILE,
         metavar="FILE",
     )
     perfetto: Path | None = option(
-        None, "Write a timeline of recorded waves, by instructions.", values=FILE, metavar="FILE"
+        None,
+        "Write a timeline of recorded waves, by instructions.",
+        values=OUTPUT_FILE,
+        metavar="FILE",
     )
     trace_streams: int | None = option(
         None,
@@ -93,6 +96,7 @@ class TraceOptions(Options):
             only=self.trace_only,
             streams=int(timeline is not None) if streams is None else streams,
             together=True,
+            values=self.fidelity,
         )
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal, overload
 from wavecast.api.result import ShownResult, few
 from wavecast.errors import UsageError
 from wavecast.options import Options, Progress, option, silent
-from wavecast.options.values import FILE, PROCESSES, Files, Integers
+from wavecast.options.values import OUTPUT_FILE, PROCESSES, Files, Integers
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,7 +40,7 @@ class ScoreOptions(Options):
         metavar="N",
     )
     write_docs: Path | None = option(
-        None, "Write the scores as Markdown (docs/accuracy.md).", values=FILE
+        None, "Write the scores as Markdown (docs/accuracy.md).", values=OUTPUT_FILE
     )
 
 

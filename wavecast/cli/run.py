@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -13,6 +13,9 @@ from wavecast.api.run import RunOptions, run, run_options
 from wavecast.cli.supervise import script_exit
 from wavecast.cli.verb import Show, Verb
 from wavecast.options import silent
+
+_WIDTH: Final = 1 << 10
+"""Columns where no terminal shows the text: what arrays have is one line for other programs."""
 
 
 class CheckedCommand(click.Command):
@@ -42,7 +45,7 @@ command = Verb(
     function=run,
     options=RunOptions,
     choose=run_options,
-    show=Show(formats=("text",), highlight=True, stderr=True),
+    show=Show(formats=("text",), width=_WIDTH, highlight=True, stderr=True),
     first=_run_script,
     progress=lambda: contextlib.nullcontext(silent),
     arguments=(

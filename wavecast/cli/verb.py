@@ -20,7 +20,7 @@ from wavecast.cli import streams
 from wavecast.cli.types import click_type
 from wavecast.errors import NothingAnalysed, UsageError
 from wavecast.options import NoOptions, Options, Progress
-from wavecast.options.values import Flag, Several
+from wavecast.options.values import Files, Flag, Several
 
 if TYPE_CHECKING:
     from wavecast.api.result import ShownResult
@@ -120,6 +120,7 @@ class Verb:
         stated = self._options(context, words)
         if self.after:
             stated[self.after] = context.meta[_AFTER_DASHES]
+        self._check_outputs(stated, output)
         try:
             with self.progress() as update:
                 result = self.function(*words, progress=update, **stated)
@@ -140,6 +141,19 @@ class Verb:
         if why := result.why_nothing():
             raise NothingAnalysed(why)
         return result.exit_code()
+
+    def _check_outputs(self, stated: Mapping[str, Any], output: Path | None) -> None:
+        """Look at the files and folders that are written, before the work. Raises InputError."""
+        from wavecast import files
+
+        if output is not None:
+            files.check_writable(output)
+        for options in (self.options, *self.modes.values()):
+            for name, described in options.described().items():
+                values, path = described.values, stated.get(name)
+                if path is not None and isinstance(values, Files) and values.written:
+                    check = files.check_folder if values.folder else files.check_writable
+                    check(path)
 
     def _form(self, context: click.Context) -> str:
         """The format that is stated, or that of the name of the file with the result. Raises

@@ -40,6 +40,7 @@ _STANDARD = re.compile(r"\bstd\s*::|\busing\s+namespace\s+std\b")
 _WAVES_OF_64 = ".amdhsa_wavefront_size32 0"
 """What the assembly of a kernel has where it is compiled for waves of 64 on a target of 32."""
 _ERROR = re.compile(r"^(?P<where>[^\s:][^:\n]*:\d+):\d+: (?:fatal )?error: (?P<what>.*)$", re.M)
+_UNKNOWN_OPTION = re.compile(r"Unknown command line argument '([^']*)'")
 _FROM_WAVECAST = re.compile(r"^wavecast: (?:error: )?(.*)$", re.M)
 _INCLUDED = re.compile(r"^ *(?:In file included )?from (?P<where>[^\n]+:\d+):$", re.M)
 _MISSING_HEADER = re.compile(r"'([^']+)' file not found")
@@ -406,6 +407,9 @@ def compile_error(log: str, status: int, tools: Toolchain) -> CompileError:
         lines = [line for line in log.strip().splitlines() if "error" in line]
         lines = _FROM_WAVECAST.findall(log) or lines  # a hipcc that calls wavecast again
         what = lines[0] if lines else f"{tools.name} failed with status {status}"
+        unknown = _UNKNOWN_OPTION.search(log)
+        if unknown is not None:
+            what = f"{tools.name} has no option {unknown[1]} of LLVM"
         return CompileError(what, log=log)
     hint = ""
     if _ASSEMBLER.search(first["what"]) and toolchain.is_cuda(tools):

@@ -26,7 +26,8 @@ class OpenInstructionJson(JsonObject):
     line: Count
     executions: Annotated[Count, doc("wave-instructions")]
     decides: Annotated[
-        list[DecisionJson], doc("what its value may decide, through registers of the function")
+        list[DecisionJson],
+        doc("what its value may decide, through registers of the function and memory of a launch"),
     ]
 
 

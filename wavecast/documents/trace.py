@@ -6,6 +6,7 @@ from typing import Annotated
 
 from msgspec import Meta
 
+from wavecast.documents.fidelity import KernelFidelityJson
 from wavecast.documents.kernel import CallSiteJson
 from wavecast.json_objects import Count, JsonObject, Size3, doc
 
@@ -129,3 +130,7 @@ class TraceDocument(JsonObject, tag_field="schema", tag="wavecast.trace/1"):
 
     wavecast: Annotated[str, doc("version that wrote the document")]
     launches: list[TracedLaunchJson]
+    fidelity: Annotated[
+        list[KernelFidelityJson] | None,
+        doc("executed instructions without a documented result; null without `--fidelity`"),
+    ]

@@ -125,6 +125,15 @@ class KernelDescriptor:
     cluster: tuple[int, int, int] = (1, 1, 1)
     language: str = ""
 
+    @property
+    def takes_arguments(self) -> bool:
+        """Whether a launch states arguments; those that the runtime adds do not count. Assembly
+        without a list of them has some where it gets the address of its argument segment."""
+        if self.arguments:
+            return any(not argument.kind.startswith("hidden_") for argument in self.arguments)
+        pointer = self.directives.get("user_sgpr_kernarg_segment_ptr", 0)
+        return self.kernarg_bytes > 0 or bool(pointer)
+
     def limit_of_workgroup(self, threads: int) -> str:
         """Why a workgroup of so many work-items cannot be launched; "" where it can."""
         if threads > self.max_workgroup_size:

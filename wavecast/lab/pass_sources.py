@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -12,7 +13,8 @@ from wavecast.arch import Device
 from wavecast.compile import digest, hip
 from wavecast.compile.assembly import load
 from wavecast.compile.codeobject import CodeObject, Launch
-from wavecast.errors import CompileError
+from wavecast.compile.kinds import FileKind, kind_of
+from wavecast.errors import CompileError, InputError, UsageError
 from wavecast.lab.codegen import Llc, find_llc
 
 
@@ -117,9 +119,11 @@ def _with_text(launch: Launch, assembly: str) -> Launch:
 
 def sources_of(path: Path, device: Device, flags: tuple[str, ...] = ()) -> list[PassSource]:
     """The kernels of a HIP file, or of LLVM IR in a file NAME.ll, which the newest llc in PATH
-    compiles; `flags` are options of the compiler. Raises CompileError, InputError, MissingTool."""
+    compiles; `flags` are options of the compiler. Raises CompileError, InputError,
+    MissingTool, UsageError for machine code, which passes have made."""
     target = device.target
     if path.suffix != ".ll":
+        _refuse_machine_code(path)
         codes = hip.compile_file(path, target, flags)
         return [HipPasses(_launch_without_grid(code), device, path, flags) for code in codes]
     text = files.read_text(path)
@@ -129,6 +133,14 @@ def sources_of(path: Path, device: Device, flags: tuple[str, ...] = ()) -> list[
         code_object = replace(code, compiler=llc.name)
         sources.append(IrPasses(_launch_without_grid(code_object), device, text, llc))
     return sources
+
+
+def _refuse_machine_code(path: Path) -> None:
+    """Raises UsageError for a file that passes have made. The compiler refuses what is not code."""
+    with contextlib.suppress(InputError):
+        kind = kind_of(files.read(path), path)
+        if kind not in (FileKind.HIP, FileKind.CUDA):
+            raise UsageError(f"{path.name} is {kind.value}: passes are those of source or LLVM IR")
 
 
 def _launch_without_grid(code: CodeObject) -> Launch:

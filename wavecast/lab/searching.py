@@ -7,14 +7,18 @@ in this one. Either way results go to a journal.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
 from wavecast import compile as compilers
+from wavecast import files
 from wavecast.arch import Device
-from wavecast.errors import NothingAnalysed, UsageError, WavecastError
+from wavecast.compile.codeobject import CodeObject
+from wavecast.compile.names import readable
+from wavecast.compile.parsing import parse_descriptor
+from wavecast.errors import InputError, NothingAnalysed, UsageError, WavecastError
 from wavecast.lab.evaluation import LabSubject
 from wavecast.lab.journal import LabProblem, records
 from wavecast.lab.searches import SEARCHES
@@ -69,9 +73,10 @@ def run_search(
     is in the journal, which must exist, is known.
 
     Raises UsageError for an NVIDIA GPU and for code whose launch is not stated, InputError for a
-    journal of something else, NothingAnalysed where no kernel was searched, and as `capture_script`
-    and `wavecast.compile.load`.
+    file that is missing and for a journal of something else, NothingAnalysed where no kernel
+    matches or was searched, and as `capture_script` and `wavecast.compile.load`.
     """
+    files.check_regular(source.path)
     for device in selection.devices:
         if device.vendor != "amd":
             raise UsageError(f"{device.name}: only AMD code is searched")
@@ -132,15 +137,6 @@ def _of_code(
 ) -> tuple[tuple[CaptureFailure, ...], tuple[str, ...]]:
     if source.arguments:
         raise UsageError(f"{source.path.name} is not a script", hint="it takes no arguments")
-    plan = source.plan
-    parts = {"--grid": plan.grid, "--block": plan.block, "--arg NAME=VALUE": plan.arguments}
-    missing = [option for option, stated in parts.items() if not stated]
-    if missing:
-        raise UsageError(
-            f"{source.path.name} makes no launch, and versions are compared by executing one: "
-            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing",
-            hint="--args FILE states all of a launch",
-        )
     failures: list[CaptureFailure] = []
     notes: list[str] = []
     searcher = SEARCHES[search](journal, values, notes.append)
@@ -169,9 +165,44 @@ def _file_launches(
         failures.append(CaptureFailure(path.name, target, "compile", error.message))
         return launches
     code_objects = [code for code in codes if re.search(source.kernels, code.kernel)]
+    if codes and not code_objects:
+        names = ", ".join(readable(code.kernel) for code in codes)
+        raise NothingAnalysed(
+            f"{path.name}: no kernel matches {source.kernels!r}", hint=f"it has {names}"
+        )
+    _check_stated(source, code_objects)
     launches.add(code_objects, source.plan, device)
-    failures += [CaptureFailure(f.kernel, f.target, f.stage, f.message) for f in launches.refused]
+    for refused in launches.refused:
+        message = refused.message + (f" ({refused.hint})" if refused.hint else "")
+        if len(code_objects) > 1:
+            message += f"; -k REGEX chooses one of {len(code_objects)} kernels"
+        failures.append(CaptureFailure(refused.kernel, refused.target, refused.stage, message))
     return launches
+
+
+def _check_stated(source: LabSource, codes: Sequence[CodeObject]) -> None:
+    """Raises UsageError where a part of the launch of a file's kernels is not stated."""
+    plan = source.plan
+    missing = [name for name in ("grid", "block") if getattr(plan, name) is None]
+    missing = [f"--{name}" for name in missing]
+    of_plan = [code for code in codes if plan.is_of(code.kernel, readable(code.kernel))]
+    if not plan.arguments and any(map(_takes_arguments, of_plan)):
+        missing.append("--arg NAME=VALUE")
+    if missing:
+        raise UsageError(
+            f"{source.path.name} makes no launch, and versions are compared by executing one: "
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} missing",
+            hint="--args FILE states all of a launch"
+            + ("; -k REGEX chooses kernels" if len(of_plan) > 1 else ""),
+        )
+
+
+def _takes_arguments(code: CodeObject) -> bool:
+    """Whether a kernel takes arguments; not for one without a descriptor, which is refused."""
+    try:
+        return parse_descriptor(code).takes_arguments
+    except InputError:
+        return False
 
 
 __all__ = ["WORKER", "LabSource", "SearchRun", "run_search"]

@@ -128,6 +128,11 @@ class Options:
         object is made.
         """
         mode = next((mode for mode in modes if values.get(mode)), "")
+        for name in modes:
+            if values.get(name) == "":
+                raise UsageError(
+                    f"{modes[name].flag(name)} is empty", hint=modes[name].described()[name].metavar
+                )
         options = modes.get(mode, cls)
         for name in values.keys() - options.described():
             for other, every in (("", cls), *modes.items()):

@@ -147,10 +147,12 @@ class NameList(OptionValues):
 
 @dataclass(frozen=True, slots=True)
 class Files(OptionValues):
-    """A path; `folder` says whether it is a folder, where that matters."""
+    """A path; `folder` says whether it is a folder, where that matters, `written` whether it is
+    written, which commands look at before they work."""
 
     name: ClassVar[str] = "PATH"
     folder: bool | None = None
+    written: bool = False
 
     def parse(self, text: str) -> Path:
         return Path(text)
@@ -267,6 +269,8 @@ TEXT: Final = Text()
 ANY: Final = OptionValues()
 """Any text, also one that begins with a dash."""
 FILE: Final = Files(folder=False)
+OUTPUT_FILE: Final = Files(folder=False, written=True)
+OUTPUT_FOLDER: Final = Files(folder=True, written=True)
 
 __all__ = [
     "ANY",

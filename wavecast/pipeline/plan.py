@@ -46,6 +46,10 @@ class Plan:
     cluster: Grid | None = None
     """Workgroups of a cluster; None for what the kernel was compiled for."""
 
+    def is_of(self, *names: str) -> bool:
+        """Whether it is the launch of a kernel with one of these names."""
+        return not self.kernel or self.kernel in names
+
     def over(self, other: Plan) -> Plan:
         """This plan, and where it states nothing, the other one."""
         return Plan(

@@ -18,7 +18,7 @@ HARDWARE = Path(__file__).parents[3] / "docs" / "hardware.md"
 
 
 def traced(body: str, *, lds: int = 0) -> Trace:
-    return trace("gfx942", body, aligned(256), memory=False, lds=lds)
+    return trace("gfx942", body, aligned(256), memory=False, values=True, lds=lds)
 
 
 def decisions(body: str, **fields: int) -> dict[str, list[tuple[str, str]]]:

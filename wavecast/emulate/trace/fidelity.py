@@ -1,29 +1,29 @@
 """Executed instructions whose result documentation leaves open, and what their values decide.
 
-A value is followed through the registers of its function, as the code may use it: to an address, to
-a branch or to the lanes that execute, and to the barriers that such a branch decides. Values that
-go through memory are not followed.
+A value is followed through the registers of its function, as the code may use it, and through
+memory from the stores to the loads that have brought it: to an address, to a branch or to the lanes
+that execute, and to the barriers that such a branch decides.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
 from wavecast.analyze.lanes.control import control_dependences
 from wavecast.emulate.trace.result import Trace
-from wavecast.isa.defuse import DefUse
-from wavecast.isa.instruction import Decoded, Instruction, SourceLocation
-from wavecast.isa.opcode import Control, MemoryKind, OperandKind, Role
-from wavecast.isa.program import Block, Program
-from wavecast.isa.registers import EXEC, SCC
+from wavecast.emulate.trace.value_flow import AccessDword, ValueFlow
+from wavecast.isa.instruction import Instruction, SourceLocation
+from wavecast.isa.opcode import Control, OperandKind, Role
+from wavecast.isa.program import Block
+from wavecast.isa.registers import EXEC
 from wavecast.isa.semantics.open_behaviour import OpenBehaviour, open_behaviour
 
 KINDS: Final = ("address", "branch", "lanes", "barrier")
 """What a value can decide."""
-_EXCHANGE: Final = MemoryKind.PERMUTE
 _ADDRESSES: Final = frozenset(
     {OperandKind.ADDRESS, OperandKind.SCALAR_ADDRESS, OperandKind.RESOURCE, OperandKind.OFFSET}
 )
@@ -64,9 +64,9 @@ class OpenInstruction:
 def open_instructions(trace: Trace) -> tuple[OpenInstruction, ...]:
     """Those that were executed, in the order of the code."""
     counts = trace.instruction_counts.tolist()
-    flow = _Flow(trace.program, counts)
+    decisions = _Decisions(trace)
     return tuple(
-        OpenInstruction(instruction, behaviour, count, flow.decisions(instruction.index))
+        OpenInstruction(instruction, behaviour, count, decisions.of(instruction.index))
         for instruction, count in zip(trace.program.instructions, counts, strict=True)
         if count and (behaviour := open_behaviour(instruction)) is not None
     )
@@ -80,45 +80,37 @@ class _Labelled:
     targets: tuple[str, ...]
 
 
-class _Flow:
-    """How values go through the registers of a program; only executed instructions count."""
+class _Links:
+    """The loads that have brought what a store wrote."""
 
-    def __init__(self, program: Program, counts: list[int]) -> None:
-        self._program, self._counts = program, counts
-        self._chains = DefUse(program)
+    def __init__(self, trace: Trace) -> None:
+        self._loads: dict[AccessDword, list[AccessDword]] = defaultdict(list)
+        for stored, loaded in sorted(trace.links):
+            self._loads[stored].append(loaded)
 
-    def decisions(self, origin: int) -> tuple[FidelityDecision, ...]:
+    def loads(self, stored: AccessDword) -> Iterable[AccessDword]:
+        return self._loads.get(stored, ())
+
+
+class _Decisions:
+    """What values decide in one traced program; only executed instructions count."""
+
+    def __init__(self, trace: Trace) -> None:
+        self._program, self._counts = trace.program, trace.instruction_counts.tolist()
+        is_executed = [bool(count) for count in self._counts].__getitem__
+        self._flow = ValueFlow(trace.program, is_executed, _Links(trace))
+
+    def of(self, origin: int) -> tuple[FidelityDecision, ...]:
         """What the value that instruction `origin` writes may decide."""
         decisions: dict[tuple[str, int], FidelityDecision] = {}
-        pending = [(origin, _own_writes(self._program.instructions[origin]))]
-        carried: dict[int, int] = {}  # by instruction, the registers that it wrote with the value
-        while pending:
-            index, written = pending.pop()
-            for user in sorted(self._chains.uses(index)):
-                instruction = self._program.instructions[user]
-                bits = self._bits(index, user) & written
-                if not self._counts[user] or not bits:
-                    continue
-                for kind in self._kinds(instruction, bits):
-                    decisions[kind, user] = FidelityDecision(kind, instruction)
-                before = carried.get(user, 0)
-                after = before | _carried(instruction.decoded, bits)
-                if after != before:
-                    carried[user] = after
-                    pending.append((user, after))
-        branches = {self._chains.block_of(i) for kind, i in decisions if kind == "branch"}
+        for instruction, bits in self._flow.uses([origin]):
+            for kind in self._kinds(instruction, bits):
+                decisions[kind, instruction.index] = FidelityDecision(kind, instruction)
+        branches = {self._flow.chains.block_of(i) for kind, i in decisions if kind == "branch"}
         for instruction in self._barriers(branches):
             decisions["barrier", instruction.index] = FidelityDecision("barrier", instruction)
         order = sorted(decisions, key=lambda key: (KINDS.index(key[0]), key[1]))
         return tuple(decisions[key] for key in order)
-
-    def _bits(self, index: int, user: int) -> int:
-        """The registers in which `user` may read what `index` wrote."""
-        return sum(
-            1 << bit
-            for bit, definitions in self._chains.sources(user).items()
-            if index in definitions
-        )
 
     @staticmethod
     def _kinds(instruction: Instruction, bits: int) -> Iterator[str]:
@@ -165,31 +157,6 @@ class _Flow:
                         pending.append(branch)
             deciding[int(label)] = set(map(int, seen))
         return deciding
-
-
-def _own_writes(instruction: Instruction) -> int:
-    """The registers of an instruction's own result, without those of the second of a pair."""
-    second = instruction.second
-    if second is None or open_behaviour(instruction) is None:
-        return instruction.writes
-    return instruction.writes & ~second.writes
-
-
-def _carried(decoded: Decoded, bits: int) -> int:
-    """The registers that an instruction writes with a value it reads in `bits`: not what it loads,
-    not what it computes in lanes that the value chose, and not the lanes that it saves."""
-    if not bits & ~EXEC or not (decoded.memory is None or decoded.memory.kind is _EXCHANGE):
-        return 0
-    if "saveexec" in decoded.opcode.name:
-        return decoded.writes & (EXEC | SCC)
-    second = decoded.second
-    if second is None:
-        return decoded.writes
-    first_reads = decoded.reads & ~second.reads
-    for operand in decoded.operands:
-        first_reads |= operand.bits
-    written = decoded.writes & ~second.writes if bits & first_reads else 0
-    return written | (second.writes if bits & second.reads else 0)
 
 
 __all__ = ["KINDS", "FidelityDecision", "OpenInstruction", "open_instructions"]

@@ -35,7 +35,8 @@ ACCESS_FILL: Final = state.TRACE + 11
 FLUSH: Final = state.TRACE + 12  # void (i64 thread, i64 log): a log is full
 THREAD: Final = state.TRACE + 13
 ROOM: Final = state.TRACE + 14  # pointer to how many more entries each wave may add to a log (i64)
-assert ROOM < state.CONTEXT_WORDS
+FLOW: Final = state.TRACE + 15  # pointer to what follows values in memory (`memory_flow`)
+assert FLOW < state.NAMED_OWNER
 
 BLOCK_ROOM: Final = 1 << 16
 """Entries of a block log."""

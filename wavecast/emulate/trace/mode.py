@@ -14,10 +14,13 @@ from wavecast.compile.codeobject import Launch
 from wavecast.compile.digest import digest
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.errors import Unsupported
+from wavecast.emulate.lower.observer import Observer, Observers
 from wavecast.emulate.mode import LaunchWatch
 from wavecast.emulate.trace import layout, selection
+from wavecast.emulate.trace.flow_observer import FlowObserver
 from wavecast.emulate.trace.layout import TracePlan
 from wavecast.emulate.trace.logs import Logs, Reduce
+from wavecast.emulate.trace.memory_flow import FlowMemory, FlowPlan
 from wavecast.emulate.trace.observer import TraceObserver
 from wavecast.emulate.trace.result import MemoryCounts, Stream, Trace
 from wavecast.emulate.trace.selection import Workgroup
@@ -45,6 +48,8 @@ class TraceMode:
     of streams, some at a time and as they come, what `Trace.reduced` then holds instead. `traces`
     collects one `Trace` per launch, also of those that broke off, or with `together` one for all
     launches of the same code with the same grid: programs of very many launches need that.
+    `values` follows values whose result documentation leaves open through memory
+    (`memory_flow.py`).
 
     Raises UsageError for an empty choice, and at a launch for a workgroup outside the grid.
     """
@@ -60,6 +65,7 @@ class TraceMode:
         limit_entries: int = STREAM_ENTRIES,
         reduce: Reduce | None = None,
         together: bool = False,
+        values: bool = False,
     ) -> None:
         if only and workgroups is None:
             raise UsageError("only=True needs the workgroups to run")
@@ -75,7 +81,9 @@ class TraceMode:
         self.limit_entries = limit_entries
         self.reduce = reduce
         self.together = together
+        self.values = values
         self._plans: dict[int, tuple[NativeKernel, TracePlan]] = {}
+        self._flows: dict[int, tuple[Kernel, FlowPlan]] = {}
         self.traces: list[Trace] = []
 
     def key(self, target: str) -> str:
@@ -87,7 +95,7 @@ class TraceMode:
             for lanes in (32, 64)
             for bank_phases in (phases(target, width, write, lanes, banks),)
         ]
-        return digest("trace", self.memory, bool(self.streams), served)
+        return digest("trace", self.memory, bool(self.streams), self.values, served)
 
     def plan(self, native: NativeKernel) -> TracePlan:
         """The plan of a kernel, made once."""
@@ -95,6 +103,15 @@ class TraceMode:
         if entry is None:
             entry = self._plans[id(native)] = native, TracePlan.of(native.kernel.program)
         return entry[1]
+
+    def flow(self, kernel: Kernel) -> FlowPlan | None:
+        """What is followed in the memory of a kernel, None for nothing. Raises as `FlowPlan.of`."""
+        if not self.values:
+            return None
+        entry = self._flows.get(id(kernel))
+        if entry is None:
+            entry = self._flows[id(kernel)] = kernel, FlowPlan.of(kernel)
+        return entry[1] if entry[1].regions else None
 
     def add(self, trace: Trace) -> None:
         """Collect the trace of a launch."""
@@ -105,16 +122,18 @@ class TraceMode:
                     return
         self.traces.append(trace)
 
-    def observer(self, kernel: Kernel) -> TraceObserver:
+    def observer(self, kernel: Kernel) -> Observer:
         """Raises Unsupported where waves would wait at named barriers, which no replay knows."""
         if self.streams and any(map(is_named, kernel.program.instructions)):
             raise Unsupported(f"{kernel.name}: samples of named barriers are not supported")
-        return TraceObserver(
+        counts = TraceObserver(
             kernel.program,
             memory=self.memory,
             streams=bool(self.streams),
             banks=lds_banks(kernel.program.target),
         )
+        flow = self.flow(kernel)
+        return counts if flow is None else Observers((counts, FlowObserver(flow)))
 
     def watch(
         self, native: NativeKernel, launch: Launch, ranges: Sequence[tuple[int, int]]
@@ -153,6 +172,9 @@ class TraceWatch(LaunchWatch):
         self.logs = Logs(native.layout.lanes, mode.limit_bytes, mode.reduce)
         recorded = len(self.sampled) * self.waves if mode.streams else 0
         self.room = np.full(recorded + 1, mode.limit_entries, np.int64)
+        flow = mode.flow(native.kernel)
+        scratch = self.waves * native.layout.lanes * native.descriptor.scratch_bytes
+        self.flow = None if flow is None else FlowMemory(flow, ranges, scratch)
         self._counters: list[np.ndarray] = []
         self._discarded: list[np.ndarray] = []
 
@@ -171,6 +193,8 @@ class TraceWatch(LaunchWatch):
         context[layout.ROOM] = self.room.ctypes.data
         if self.mode.streams:
             self.logs.attach(context)
+        if self.flow is not None:
+            self.flow.attach(context)
 
     def close(self, *, failed: bool) -> None:
         self.mode.add(self._trace(complete=not failed))
@@ -206,6 +230,7 @@ class TraceWatch(LaunchWatch):
             ranges=self.ranges,
             reduced=tuple(self.logs.reduced),
             complete=complete,
+            links=frozenset() if self.flow is None else self.flow.links(),
         )
 
     def _streams(self, program: Program) -> tuple[Stream, ...]:

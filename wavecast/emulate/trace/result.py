@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from wavecast.emulate.trace.value_flow import AccessDword
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import Space
 from wavecast.isa.program import Kernel, Program
@@ -121,8 +122,9 @@ class Trace:
     with some and with all lanes off (0 for other instructions). `memory` is by instruction index,
     {} where only counts were asked for. `ranges` are the host addresses [first, end) the launch
     could touch, the argument segment and the code's own data first. `reduced` is what `TraceMode`
-    was asked to make of the accesses of streams. `complete` is False when the launch broke off. Of
-    several launches, `streams` and `ranges` are those of the first.
+    was asked to make of the accesses of streams. `links` are dwords of stores and of the loads that
+    have brought them, of values that are followed. `complete` is False when the launch broke off.
+    Of several launches, `streams` and `ranges` are those of the first.
     """
 
     kernel: Kernel
@@ -143,6 +145,7 @@ class Trace:
     reduced: tuple[Any, ...] = ()
     complete: bool = True
     launches: int = 1
+    links: frozenset[tuple[AccessDword, AccessDword]] = frozenset()
 
     def same_launch(self, other: Trace) -> bool:
         """Whether both are launches of the same code with the same grid and workgroups."""
@@ -163,6 +166,7 @@ class Trace:
             memory={n: counts.plus(other.memory[n]) for n, counts in self.memory.items()},
             complete=self.complete and other.complete,
             launches=self.launches + other.launches,
+            links=self.links | other.links,
         )
 
     @property

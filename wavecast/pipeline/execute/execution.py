@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import struct
 import time
@@ -163,14 +164,19 @@ def _select_kernel(module: Module, name: str) -> Function:
 def order_arguments(kernel: Function, arguments: Mapping[str, Planned]) -> dict[str, Planned]:
     """The arguments in the kernel's order. Raises UnknownName, LaunchError for a missing one, and
     as `read` where a value of the others is wrong."""
-    if arguments and all(name.startswith("@") for name in arguments):
+    by_offset = all(name.startswith("@") for name in arguments)
+    if arguments and by_offset and not kernel.parameters:
         return dict(arguments)
     names = [parameter.name for parameter in kernel.parameters]
     numbers = {str(index + 1): name or str(index + 1) for index, name in enumerate(names)}
     labels = list(numbers.values())
+    offsets = {
+        f"@{parameter.offset}": label
+        for parameter, label in zip(kernel.parameters, labels, strict=True)
+    }
     by_label: dict[str, Planned] = {}
     for name, item in arguments.items():
-        label = numbers.get(name, name)
+        label = _at_offset(kernel, name, offsets) or numbers.get(name, name)
         if label not in labels:
             raise UnknownName(f"argument of {kernel.name}:", name, labels)
         if label in by_label:
@@ -184,6 +190,19 @@ def order_arguments(kernel: Function, arguments: Mapping[str, Planned]) -> dict[
             f"{kernel.name}: no value for {', '.join(missing)}", hint=f"--arg {missing[0]}=…"
         )
     return {label: by_label[label] for label in labels}
+
+
+def _at_offset(kernel: Function, name: str, labels: Mapping[str, str]) -> str:
+    """The label of the argument that `@16` names, "" for another name. Raises LaunchError where no
+    argument begins there."""
+    if not name.startswith("@") or not labels:
+        return ""
+    with contextlib.suppress(ValueError):
+        name = f"@{int(name[1:], 0)}"
+    if name not in labels:
+        known = ", ".join(f"{at} {label}" for at, label in labels.items())
+        raise LaunchError(f"{kernel.name} has no argument at {name}", hint=f"it has {known}")
+    return labels[name]
 
 
 def _call(kernel: Function, plan: Plan, grid: Any, block: Any, values: Mapping[str, Any]) -> None:

@@ -32,14 +32,14 @@ class CodeLaunches:
     def add(self, codes: Iterable[CodeObject], plan: Plan, device: Device) -> None:
         """Add a launch of every kernel, with the arguments of the plan where it has some.
 
-        Without arguments a launch has only the grid and the block that are stated. `device` is any
-        device of the code's target.
+        Without arguments, a launch of a kernel that takes some has only the grid and the block that
+        are stated. `device` is any device of the code's target.
         """
         for code in codes:
-            if plan.kernel and plan.kernel not in (code.kernel, readable(code.kernel)):
+            if not plan.is_of(code.kernel, readable(code.kernel)):
                 continue
             try:
-                if not plan.arguments:
+                if not plan.arguments and not _is_whole(code, plan):
                     self.launches.append(_bare(code, plan))
                     continue
                 launch, ranges, values = _with_arguments(code, plan, device)
@@ -59,6 +59,12 @@ class CodeLaunches:
         from wavecast.sampling.executed import profile_of_sample
 
         return profile_of_sample(launch, memory[0], device, warm=False)
+
+
+def _is_whole(code: CodeObject, plan: Plan) -> bool:
+    """Whether a plan without arguments says all of a launch."""
+    sized = plan.grid is not None and plan.block is not None
+    return sized and code.is_amd and not parse_descriptor(code).takes_arguments
 
 
 def _bare(code: CodeObject, plan: Plan) -> Launch:

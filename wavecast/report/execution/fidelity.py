@@ -128,8 +128,7 @@ def _remarks(kernel: KernelFidelityJson) -> Iterator[str]:
     if len(decided) > _MOST_DECISIONS:
         yield f"and {len(decided) - _MOST_DECISIONS} other decisions"
     if kernel.open and not decided:
-        yield "no such value decides an address, a branch or a barrier through registers;"
-        yield "values that pass through memory or LDS, as of sums over waves, are not followed"
+        yield "no such value decides an address, a branch or a barrier of its launch"
 
 
 __all__ = ["document", "render"]

@@ -5,8 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
 
 from wavecast.pipeline.execute.execution import ArrayResult, Comparison, Execution
+from wavecast.report.kit.terminal import safe
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -16,26 +20,23 @@ _SHOWN = 4
 
 
 def render(execution: Execution, console: Console) -> None:
-    """Print the launch in a line, then one for every array."""
-    from rich.markup import escape
-
+    """Print the launch in a line, then what every array has."""
     where = f"grid {_sizes(execution.grid)}, block {_sizes(execution.block)}"
-    console.print(
-        f"[bold]{escape(execution.kernel)}[/bold] on {execution.target}, {where}: "
-        f"{execution.seconds:.3g} s on this machine",
-        soft_wrap=True,
-    )
-    width = max((len(outcome.name) for outcome in execution.outcomes), default=0)
+    rest = f" on {execution.target}, {where}: {execution.seconds:.3g} s on this machine"
+    console.print(Text.assemble((safe(execution.kernel), "bold"), rest))
+    table = Table.grid(padding=(0, 2, 0, 0))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
     for outcome in execution.outcomes:
-        line = f"  {outcome.name:<{width}}  {_array(outcome)}"
-        console.print(escape(line), soft_wrap=True, highlight=False)
+        table.add_row(safe(outcome.name), Text(safe(_array(outcome))))
         if outcome.comparison is not None:
-            verdict = escape(_verdict(outcome.comparison, outcome.size))
             colour = "red" if outcome.comparison.different else "green"
-            console.print(f"  {'':<{width}}  [{colour}]{verdict}[/{colour}]", soft_wrap=True)
+            verdict = _verdict(outcome.comparison, outcome.size)
+            table.add_row("", Text(safe(verdict), style=colour))
         if outcome.saved is not None:
-            line = f"  {'':<{width}}  written to {outcome.saved}"
-            console.print(escape(line), soft_wrap=True, highlight=False)
+            table.add_row("", Text(safe(f"written to {outcome.saved}")))
+    if execution.outcomes:
+        console.print(Padding(table, (0, 0, 0, 2)), highlight=False)
 
 
 def _array(outcome: ArrayResult) -> str:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from wavecast import json_objects
+from wavecast.documents.fidelity import KernelFidelityJson
 from wavecast.documents.trace import (
     AccessCountsJson,
     BlockCountsJson,
@@ -90,15 +91,19 @@ def barriers(trace: Trace) -> int:
     )
 
 
-def document(traces: Sequence[Trace]) -> dict[str, Any]:
+def document(
+    traces: Sequence[Trace], fidelity: list[KernelFidelityJson] | None = None
+) -> dict[str, Any]:
     """The traces as plain dicts, lists, strings and numbers."""
     launches = [_launch(trace) for trace in traces]
-    return json_objects.values(TraceDocument(wavecast=__version__, launches=launches))
+    return json_objects.values(
+        TraceDocument(wavecast=__version__, launches=launches, fidelity=fidelity)
+    )
 
 
-def dumps(traces: Sequence[Trace]) -> str:
+def dumps(traces: Sequence[Trace], fidelity: list[KernelFidelityJson] | None = None) -> str:
     """The document as JSON text."""
-    return json_objects.dumps(document(traces))
+    return json_objects.dumps(document(traces, fidelity))
 
 
 def schema() -> dict[str, Any]:

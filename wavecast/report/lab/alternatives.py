@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from rich.padding import Padding
 from rich.text import Text
@@ -86,7 +86,7 @@ def _entry(entry: LabEntry, top: int) -> Iterator[RenderableType]:
     yield Text(f"  {safe(problem.arguments)}", style="dim")
     refusals = Counter(row.result.refused for row in entry.rows if row.result.figures is None)
     codes = {row.result.figures.digest for row in entry.rows if row.result.figures is not None}
-    text = f"{count(len(entry.rows), 'setting')}, {len(codes)} different codes"
+    text = f"{count(len(entry.rows), 'setting')}, {count(len(codes), 'different code')}"
     yield Text(f"  {text}, {sum(refusals.values())} refused", style="dim")
     yield Padding(_table(entry, top), (0, 0, 0, 2))
     best = entry.best
@@ -96,8 +96,11 @@ def _entry(entry: LabEntry, top: int) -> Iterator[RenderableType]:
         yield Text.assemble("  best  ", (str(best.result.setting), "bold"))
         if len(best.result.setting.items) > 1:
             yield Padding(_parts(entry, best), (0, 0, 0, 2))
-    for reason, number in refusals.most_common(4):
-        yield Text(f"  {number} refused: {safe(reason)}", style="dim")
+    for reason, number in refusals.most_common(_MOST_REASONS):
+        yield Padding(Text(f"{number} refused: {safe(reason)}", style="dim"), (0, 0, 0, 2))
+    if len(refusals) > _MOST_REASONS:
+        more = len(refusals) - _MOST_REASONS
+        yield Text(f"  and {count(more, 'other reason')} (--format json)", style="dim")
 
 
 def _table(entry: LabEntry, top: int) -> RenderableType:
@@ -138,6 +141,8 @@ def _interval(row: LabRow) -> str:
 
 
 _WRONG = ("differs", "faulty")
+_MOST_REASONS: Final = 6
+"""Reasons of refusals that a text names."""
 
 
 def _distinct(entry: LabEntry) -> list[LabRow]:

@@ -24,6 +24,10 @@ from wavecast.systems.chakra.trace import ExecutionTrace, RankTrace, TraceNode
 _FILE: Final = re.compile(r"(?P<name>.+)\.(?P<rank>\d{1,7})\.(?:et|json)")
 _KINDS: Final = {number: name for name, number in schema.NODE_TYPES.items()}
 _SPACE: Final = re.compile(r"\s*")
+_CONTROL: Final = re.compile(rb"[\x00-\x08\x0b\x0c\x0e-\x1f]")
+_BEGINNING: Final = 256
+_REQUIRED: Final = ("Id", "NodeType")
+"""What Chakra's feeder reads of every node."""
 _MICRO: Final = 1e-6
 _LONGEST: Final = 10
 """Bytes of a varint of 64 bits."""
@@ -117,7 +121,7 @@ def _ranks(ranks: object, where: str) -> Ranks:
 
 def _rank(path: Path, control: bool) -> RankTrace:
     data = _bytes(path)
-    if data.lstrip()[:1] == b"{" and (path.suffix == ".json" or _is_json(data)):
+    if _is_text(data) if path.suffix == ".json" else data.lstrip()[:1] == b"{" and _is_json(data):
         metadata, nodes = _json(path, data)
     else:
         metadata, nodes = _binary(path, data)
@@ -165,6 +169,11 @@ def _bytes(path: Path) -> bytes:
     except (OSError, EOFError, zlib.error) as error:
         why = getattr(error, "strerror", None) or error
         raise InputError(f"cannot read {path}: {why}") from error
+
+
+def _is_text(data: bytes) -> bool:
+    """Whether a file begins like a text: lengths of messages are control characters."""
+    return _CONTROL.search(data[:_BEGINNING]) is None
 
 
 def _is_json(data: bytes) -> bool:
@@ -220,7 +229,7 @@ def _json(path: Path, data: bytes) -> tuple[Any, list[Any]]:
         graph = values[0]["workload_graph"]
         if not isinstance(graph, list):
             raise InputError(f"{path}: its workload_graph is not a list")
-        values = [{}, *map(_feeder_node, graph)]
+        values = [{}, *(_feeder_node(path, number, node) for number, node in enumerate(graph))]
     messages = []
     for number, value in enumerate(values):
         kind = classes.Node if number else classes.GlobalMetadata
@@ -228,6 +237,8 @@ def _json(path: Path, data: bytes) -> tuple[Any, list[Any]]:
             messages.append(parse_json_message(kind, value))
         except ValueError as error:
             raise InputError(f"{path}: object {number}: {error}") from error
+    if not messages:
+        raise InputError(f"{path}: it is empty")
     return messages[0], messages[1:]
 
 
@@ -246,10 +257,16 @@ def _json_values(path: Path, data: bytes) -> list[Any]:
     return values
 
 
-def _feeder_node(value: object) -> object:
-    """A node of `workload_graph` as the JSON of its message."""
+def _feeder_node(path: Path, number: int, value: object) -> object:
+    """A node of `workload_graph` as the JSON of its message. Raises InputError for one without what
+    Chakra's feeder reads of every node."""
     if not isinstance(value, dict):
-        return value
+        raise InputError(f"{path}: node {number} of its workload_graph is not an object")
+    missing = [name for name in _REQUIRED if name not in value]
+    if missing:
+        raise InputError(
+            f"{path}: node {number} of its workload_graph has no {' and no '.join(missing)}"
+        )
     names = {"Id": "id", "Name": "name", "NodeType": "type", "runtime": "durationMicros"}
     lists = {"data_deps": "dataDeps", "ctrl_deps": "ctrlDeps", "ctrlDeps": "ctrlDeps"}
     known = {**names, **lists}
