@@ -216,9 +216,9 @@ class Resident:
         """Run the workgroup under way, then further ones, for a quantum. `ACTIVE`: a
         workgroup may be unfinished (see `active`)."""
         self.job[JobWord.QUANTUM] = self._quantum
-        started = time.perf_counter()
+        started = time.thread_time()
         result = self._work(self.grid.native.address, self._address)
-        self.grid.native.add_runtime(time.perf_counter() - started)
+        self.grid.native.add_runtime(time.thread_time() - started)
         return LoopResult(result)
 
     @property
@@ -249,6 +249,12 @@ class Resident:
         longer = min(self.grid.quantum, 2 * self._quantum)
         self._quantum = longer if is_new else min(self.grid.quantum, _SHORT_QUANTUM)
         return is_new
+
+    def shorten(self) -> None:
+        """Give short slices, which grow as the workgroup moves: the host has answered it, and what
+        asked once asks again and polls for the answer."""
+        self.job[JobWord.SLICE] = min(self.grid.slice, SHORT_SLICE)
+        self._quantum = min(self.grid.quantum, _SHORT_QUANTUM)
 
     def is_stalled(self) -> bool:
         """Whether a wave has executed `STALLED` instructions, or where polls are slow less in
