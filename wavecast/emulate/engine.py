@@ -293,8 +293,6 @@ class _Worker:
             if resident.active and resident.is_stalled() and self._alone() and not self._lift():
                 raise resident.endless()
             self._reset_idle()
-            if answered:
-                resident.shorten()
             self.slices += 1
             if self.slices > self.patience:
                 self.slices, self.patience = 0, 2 * self.patience

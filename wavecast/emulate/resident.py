@@ -250,12 +250,6 @@ class Resident:
         self._quantum = longer if is_new else min(self.grid.quantum, _SHORT_QUANTUM)
         return is_new
 
-    def shorten(self) -> None:
-        """Give short slices, which grow as the workgroup moves: the host has answered it, and what
-        asked once asks again and polls for the answer."""
-        self.job[JobWord.SLICE] = min(self.grid.slice, SHORT_SLICE)
-        self._quantum = min(self.grid.quantum, _SHORT_QUANTUM)
-
     def is_stalled(self) -> bool:
         """Whether a wave has executed `STALLED` instructions, or where polls are slow less in
         `STALLED_SECONDS`, and nothing in memory has changed.
