@@ -6,10 +6,13 @@ work-item's number in v0 and four times that in v1.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.emulate import engine
+from wavecast.emulate.compiled import NativeKernel
 from wavecast.isa.parser import parse
 from wavecast.isa.program import Kernel
 
@@ -96,11 +99,17 @@ def run(
         kernarg=pointers(arrays),
     )
     known = [(array.ctypes.data, array.ctypes.data + array.nbytes) for array in arrays]
-    kernel = kernel_of(target, body, lds=lds, scratch=scratch)
+    native = _native(target, body, lds, scratch)
     engine.run(
-        engine.translate(kernel), launch, ranges if ranges is not None else known,
+        native, launch, ranges if ranges is not None else known,
         threads=host_threads, budget=budget, cut=cut,
     )  # fmt: skip
+
+
+@lru_cache(maxsize=32)
+def _native(target: str, body: str, lds: int, scratch: int) -> NativeKernel:
+    """Native code of `body`, which tests run on one set of data after the other."""
+    return engine.translate(kernel_of(target, body, lds=lds, scratch=scratch))
 
 
 def masked(target: str, mask: int) -> str:

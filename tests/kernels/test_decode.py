@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 import wavecast  # noqa: E402
-from tests.targets import swept, thorough_beyond  # noqa: E402
+from tests.targets import thorough_beyond  # noqa: E402
 from wavecast import arch, ops  # noqa: E402
 from wavecast.compile.configuration import Configuration  # noqa: E402
 from wavecast.errors import ArgumentError  # noqa: E402
@@ -234,15 +234,22 @@ def test_a_sink_of_minus_infinity_is_none() -> None:
     torch.testing.assert_close(found, without)
 
 
-@pytest.mark.parametrize("target", swept(("gfx942", "gfx950", "gfx1100", "gfx1201")))
+@pytest.mark.parametrize(
+    ("target", "check"),
+    thorough_beyond(
+        [("gfx942", False), ("gfx1201", True)],
+        [("gfx942", False), *((t, True) for t in ("gfx942", "gfx950", "gfx1100", "gfx1201"))],
+    ),
+)
 @pytest.mark.parametrize("name", ["paged_attention", "paged_decode"])
 def test_wide_heads_have_their_values_divided_where_registers_are_few(
-    name: str, target: str
+    name: str, target: str, check: bool
 ) -> None:
-    """Gemma 4 has heads of 512: on RDNA two programs share them, each with all scores."""
+    """Gemma 4 has heads of 512: on RDNA two programs share them, each with all scores. Where one
+    program has a head, checks cost most of the time and see the code of narrow heads."""
     operator = ops.operator(name)
     sizes = next(one for one in operator.thorough if one.get("head") == 512)
-    verdict = verify(operator, sizes, target, check=True)
+    verdict = verify(operator, sizes, target, check=check)
     assert not verdict.problems
     decision = next(one for one in verdict.decisions if one.spec.name == f"{name}_kernel")
     assert decision.problem["pieces"] == (1 if target in ("gfx90a", "gfx942", "gfx950") else 2)

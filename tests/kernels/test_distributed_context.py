@@ -112,8 +112,8 @@ def test_programs_with_several_tiles_and_pieces(
     """Four pieces of a chunk and three chunks for three programs that copy, ranks with different
     weights; tiles to be added up in several waves, of parts the last of which is not full, by one
     workgroup or, together, by one for each part."""
-    gathered = ProductPlan(rows=16, columns=64, depth=64, workers=2, copies=3, pieces=4)
-    reduced = ProductPlan(rows=16, columns=64, depth=64, workers=2)
+    gathered = ProductPlan(rows=16, columns=32, depth=32, workers=2, copies=3, pieces=4)
+    reduced = ProductPlan(rows=16, columns=32, depth=32, workers=2)
     if together:
         reduced = replace(reduced, workers=2 * world + 1, team=world)
     monkeypatch.setattr(products, "gather_plan", lambda *_: gathered)

@@ -55,14 +55,15 @@ class NativeKernel:
         return self._parse()
 
     def add_runtime(self, seconds: float) -> None:
-        """Note how long the code ran."""
+        """Note how much processor time the code took."""
         improvement = self.improvement  # the thread that improves may take it away
         if improvement is not None:
             improvement.add_runtime(seconds)
 
 
 class Improvement:
-    """Better code for a kernel, made by a thread once the kernel has run for `after` seconds."""
+    """Better code for a kernel, made by a thread once the kernel has taken `after` seconds of
+    processor time."""
 
     def __init__(
         self, native: NativeKernel, improve: Callable[[NativeKernel], None], after: float
@@ -74,7 +75,7 @@ class Improvement:
         self.thread: threading.Thread | None = None
 
     def add_runtime(self, seconds: float) -> None:
-        """Note how long the kernel ran."""
+        """Note how much processor time the kernel took."""
         self._left -= seconds
         if self._left < 0 and self.thread is None:
             with self._lock:

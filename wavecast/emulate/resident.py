@@ -216,9 +216,9 @@ class Resident:
         """Run the workgroup under way, then further ones, for a quantum. `ACTIVE`: a
         workgroup may be unfinished (see `active`)."""
         self.job[JobWord.QUANTUM] = self._quantum
-        started = time.perf_counter()
+        started = time.thread_time()
         result = self._work(self.grid.native.address, self._address)
-        self.grid.native.add_runtime(time.perf_counter() - started)
+        self.grid.native.add_runtime(time.thread_time() - started)
         return LoopResult(result)
 
     @property

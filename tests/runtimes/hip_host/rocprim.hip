@@ -64,7 +64,7 @@ int main() {
     run([&](void *m, size_t &b) { return rocprim::exclusive_scan(m, b, in, out, 9, SIZE); });
     expect(host(out, SIZE) == y, "an exclusive scan");
     y = x;
-    std::sort(y.begin(), y.end());
+    std::stable_sort(y.begin(), y.end());
     run([&](void *m, size_t &b) { return rocprim::radix_sort_keys(m, b, in, out, SIZE); });
     expect(host(out, SIZE) == y, "a sort");
     std::vector<int> order(SIZE), by(SIZE);

@@ -12,8 +12,9 @@ import pytest
 import torch
 
 import wavecast
+from tests.runtimes.hip_host.compiler import c_compiler
 from tests.warm_python import run_python
-from wavecast.compile import hip, process, toolchain
+from wavecast.compile import hip, process
 from wavecast.compile.elf import load as load_object
 from wavecast.emulate.errors import ChecksFailed, ExecutionError
 from wavecast.errors import UsageError, WavecastError
@@ -419,7 +420,7 @@ def test_a_library_that_needs_the_runtime_is_loaded(tmp_path: Path) -> None:
         "needs": "int hipGetDeviceCount(int *n); int count(void) {"
         " int n = 0; return hipGetDeviceCount(&n) ? -1 : n; }",
     }
-    zig = (toolchain.find().compiler[0], "cc", "-target", toolchain.zig_target(), "-shared")
+    zig = (*c_compiler(), "-shared")
     stub, needs = tmp_path / "stub.so", tmp_path / "needs.so"
     for name, text in sources.items():
         (tmp_path / f"{name}.c").write_text(text)

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.runtimes.hip_host.compiler import c_compiler
 from tests.warm_python import run_python
-from wavecast.compile import process, toolchain
+from wavecast.compile import process
 
 pytestmark = [pytest.mark.hip, pytest.mark.torch]
 SOURCE = """
@@ -58,7 +59,7 @@ with wavecast.device("gfx942"):
 
 def test_a_program_that_ends_at_an_error_shows_its_reason(tmp_path: Path) -> None:
     """Libraries end the process themselves; Python never raises the reason."""
-    zig = (toolchain.find().compiler[0], "cc", "-target", toolchain.zig_target(), "-shared", "-w")
+    zig = (*c_compiler(), "-shared", "-w")
     stub, library = tmp_path / "stub.so", tmp_path / "ends.so"
     (tmp_path / "stub.c").write_text("int hipMallocArray(void) { return 1; }")
     (tmp_path / "ends.c").write_text(ENDING)
@@ -71,7 +72,7 @@ def test_a_program_that_ends_at_an_error_shows_its_reason(tmp_path: Path) -> Non
 
 
 def test_functions_of_the_host_and_names_of_others(tmp_path: Path) -> None:
-    zig = (toolchain.find().compiler[0], "cc", "-target", toolchain.zig_target(), "-shared", "-w")
+    zig = (*c_compiler(), "-shared", "-w")
     stubs = []
     for name, functions in (
         ("libhipblas.so.3", ("hipblasSscal", "hipblasCreate")),

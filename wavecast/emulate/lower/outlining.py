@@ -135,7 +135,7 @@ class Shapes:
         shape_key = tuple(key)
         name = self._names.get(shape_key)
         if name is None:
-            name = self._names[shape_key] = _declare(emitter, instruction, shape_of(decoded))
+            name = self._names[shape_key] = _declare(emitter, instruction, shape_key)
         emitter.call_text(name, arguments)
         emitter.forget(decoded.writes)
 
@@ -155,16 +155,26 @@ class Shapes:
         return use
 
 
-def _declare(emitter: WaveEmitter, instruction: Instruction, shape: str) -> str:
+_labels: dict[tuple[Any, ...], tuple[str, ir.FunctionType, Decoded]] = {}
+"""Names and types of functions by their shapes and what kernels fix, for all kernels of a process.
+The instruction keeps the opcodes whose identities are in the key."""
+
+
+def _declare(emitter: WaveEmitter, instruction: Instruction, shape_key: tuple[Any, ...]) -> str:
     """Declare the function of a shape; its name."""
     decoded, lanes, machine = instruction.decoded, emitter.layout.lanes, emitter.machine
     overflow = SPECIAL_REGISTERS["mode"][0] in emitter.scalars
     strip = emitter.input.strip
-    name = digest.digest(shape, lanes, strip, overflow, repr(machine))[:24]
-    kinds = [PTR, *(ir.IntType(bits) for bits in _widths(decoded))]
-    kind = ir.FunctionType(ir.VoidType(), kinds)
-    family = "vector" if decoded.opcode.is_vector else "scalar"
-    label = f"{family}.{instruction.mnemonic}.{name}"
+    label_key = (lanes, strip, overflow, *shape_key)
+    entry = _labels.get(label_key)
+    if entry is None:
+        name = digest.digest(shape_of(decoded), lanes, strip, overflow, repr(machine))[:24]
+        kinds = [PTR, *(ir.IntType(bits) for bits in _widths(decoded))]
+        family = "vector" if decoded.opcode.is_vector else "scalar"
+        label = f"{family}.{instruction.mnemonic}.{name}"
+        entry = label, ir.FunctionType(ir.VoidType(), kinds), decoded
+        _labels[label_key] = entry
+    label, kind, _ = entry
     kernel_input = KernelInput(emitter.input.program, WaveLayout(lanes, VGPR_COUNT, 0), strip)
 
     def recipe(module: ir.Module) -> None:

@@ -46,6 +46,24 @@ _symbols: set[str] = set()
 _recipes: dict[str, Recipe] = {}
 
 
+class _Declaration(ir.Function):
+    """A function that other object code defines. Kernels declare hundreds of them, whose arguments
+    nobody asks for: llvmlite has an object for each."""
+
+    def __init__(self, module: ir.Module, kind: ir.FunctionType, name: str) -> None:
+        super().__init__(module, _no_arguments(kind.return_type), name)
+        self.ftype, self.type = kind, kind.as_pointer()
+
+    def descr_prototype(self, buf: list[str]) -> None:
+        arguments = ", ".join(map(str, self.ftype.args))
+        buf.append(f"declare {self.ftype.return_type} {self.get_reference()}({arguments})\n")
+
+
+@cache
+def _no_arguments(result: ir.Type) -> ir.FunctionType:
+    return ir.FunctionType(result, ())
+
+
 class Missing(LookupError):
     """An outlined function that is not on disk, and that nothing here says how to make."""
 
@@ -85,7 +103,7 @@ def declare(module: ir.Module, access: MemoryAccess) -> ir.Function:
     declaration = module.globals.get(access.name)
     if declaration is not None:
         return declaration
-    return ir.Function(module, function_type(access.lanes), access.name)
+    return _Declaration(module, function_type(access.lanes), access.name)
 
 
 def outline(module: ir.Module, name: str, kind: ir.FunctionType, recipe: Recipe) -> ir.Function:
@@ -98,7 +116,7 @@ def outline(module: ir.Module, name: str, kind: ir.FunctionType, recipe: Recipe)
     if declaration is not None:
         return declaration
     _recipes[name] = recipe
-    return ir.Function(module, kind, name)
+    return _Declaration(module, kind, name)
 
 
 def names_in(module: ir.Module) -> list[str]:

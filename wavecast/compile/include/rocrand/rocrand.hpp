@@ -3,6 +3,8 @@
 
 #include <rocrand/rocrand.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <string>
 #include <type_traits>
@@ -23,7 +25,13 @@ class error : public std::exception {
     std::string message;
 };
 inline void __wc_check(rocrand_status status) {
-    if (status) throw error(status);
+    if (!status) return;
+#ifdef __cpp_exceptions
+    throw error(status);
+#else
+    fprintf(stderr, "wavecast: rocRAND status %d\n", (int)status);
+    abort();
+#endif
 }
 
 template <rocrand_rng_type Type, unsigned long long Seed = ROCRAND_DEFAULT_SEED> class engine {
