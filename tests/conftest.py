@@ -8,6 +8,7 @@ import contextlib
 import gc
 import importlib
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -69,6 +70,13 @@ def pytest_collection_finish() -> None:
     gc.freeze()
     gc.set_threshold(20_000, 20, 20)
     atexit.register(gc.unfreeze)  # the end of Python collects, and Triton reports what is left
+
+
+@pytest.fixture(autouse=True)
+def same_main(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script that a test runs in this process stays `__main__`, which processes that later tests
+    spawn would execute."""
+    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -186,7 +186,6 @@ def program(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """The path of a script with a text; what running it in this process changes is restored."""
     monkeypatch.setattr(sys, "argv", list(sys.argv))
     monkeypatch.setattr(sys, "path", list(sys.path))
-    monkeypatch.setitem(sys.modules, "__main__", sys.modules["__main__"])
 
     def write(text: str) -> Path:
         path = tmp_path / "ranks.py"

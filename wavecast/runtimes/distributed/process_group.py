@@ -252,7 +252,7 @@ class EmulatedGroup(dist.ProcessGroup):
         def run(group: GroupMember | None) -> None:
             counts = [tensor.numel() for tensor in outs]
             flat = torch.empty(sum(counts), dtype=outs[0].dtype, device=f"cuda:{self._gpu}")
-            x = torch.cat([tensor.detach().reshape(-1) for tensor in inputs])
+            x = torch.cat([self._on_gpu(tensor).reshape(-1) for tensor in inputs])
             self._all_to_all(group, flat, x, counts, [tensor.numel() for tensor in inputs])
             for out, part in zip(outs, flat.split(counts), strict=True):
                 out.detach().copy_(part.view(out.shape))

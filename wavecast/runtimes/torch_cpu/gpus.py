@@ -219,7 +219,12 @@ def storage(tensor: Any) -> Any:
 def owner(tensor: Any) -> int | None:
     """The GPU a tensor belongs to, `HOST`, or None where nothing is known: memory made without a
     device."""
-    return getattr(storage(tensor), _OWNER, None)
+    return memory_owner(storage(tensor))
+
+
+def memory_owner(memory: Any) -> int | None:
+    """The same of a storage."""
+    return getattr(memory, _OWNER, None)
 
 
 def assign(tensor: Any, gpu: int) -> None:
@@ -241,4 +246,4 @@ def owner_ranges() -> Iterator[tuple[int, int, int]]:
                     yield gpu, first, first + memory.nbytes()
 
 
-__all__ = ["HOST", "Gpus", "assign", "owner", "owner_ranges", "storage"]
+__all__ = ["HOST", "Gpus", "assign", "memory_owner", "owner", "owner_ranges", "storage"]

@@ -13,7 +13,7 @@ from torch.utils._device import _device_constructors
 from torch.utils._python_dispatch import is_traceable_wrapper_subclass
 from torch.utils._pytree import tree_leaves
 
-from wavecast.runtimes.torch_cpu.gpus import HOST, Gpus, assign, owner, storage
+from wavecast.runtimes.torch_cpu.gpus import HOST, Gpus, assign, memory_owner, owner, storage
 from wavecast.runtimes.torch_cpu.gpus_compiling import current_function
 from wavecast.runtimes.torch_cpu.host_watch import (
     HostWatch,
@@ -132,14 +132,15 @@ class SeveralGpus(CudaOnCpu):
         if func in self._answers:
             return super().__torch_function__(func, types, args, keywords)
         tensors = _tensors((args, keywords))
-        owners = {self.index(tensor) for tensor in tensors if _has_memory(tensor)}
+        indices = [self._index(tensor) for tensor in tensors]
+        owners = {index for index in indices if index is not None}
         target = self._result_device(name, args, keywords)
         if name == "to" and target is not None:
             return self._to_device(func, types, args, keywords, target)
         reads = name not in _NO_DATA and not (name == "__getitem__" and _is_view(args))
         if tensors and reads:
-            if not is_of_other_library(func):
-                self._check_same(name, tensors)
+            if not is_of_other_library(func) and not _is_collective(func):
+                self._check_same(name, tensors, indices)
             if name == "copy_" and self._is_asynchronous(*args, **_renamed(keywords)):
                 return self._copy(*args, **_renamed(keywords))
             self.gpus.wait(owners)
@@ -201,11 +202,17 @@ class SeveralGpus(CudaOnCpu):
     def index(self, tensor: Any) -> int:
         """The GPU a tensor belongs to, or the host. What PyTorch made out of sight is the host's;
         while gradients are computed, of the GPU they are computed on."""
-        for memory in _memory(tensor):
-            gpu = owner(memory)
+        index = self._index(tensor)
+        return self.gpus.backward_gpu if index is None else index
+
+    def _index(self, tensor: Any) -> int | None:
+        """The same, None for a tensor without elements here, such as a fake one."""
+        memories = [memory for part in _memory(tensor) if (memory := storage(part)) is not None]
+        for memory in memories:
+            gpu = memory_owner(memory)
             if gpu is not None:
                 return gpu
-        return self.gpus.backward_gpu
+        return self.gpus.backward_gpu if memories else None
 
     def _default_device(self, func: Any) -> int:
         """The device of what a call makes that names none: the host, unless
@@ -275,14 +282,14 @@ class SeveralGpus(CudaOnCpu):
         self._started(copy, tensor, asynchronous)
         return copy
 
-    def _check_same(self, name: str, tensors: list[Any]) -> None:
+    def _check_same(self, name: str, tensors: list[Any], indices: list[int | None]) -> None:
         """Raises RuntimeError for tensors of several devices, as PyTorch does."""
         if name in _ACROSS:
             return
         owners = {
-            gpu
-            for tensor in tensors
-            if _has_memory(tensor) and ((gpu := self.index(tensor)) != HOST or tensor.dim())
+            index
+            for tensor, index in zip(tensors, indices, strict=True)
+            if index is not None and (index != HOST or tensor.dim())
         }
         if len(owners) > 1:
             first, second = sorted((str(_device(gpu)) for gpu in owners), reverse=True)[:2]
@@ -333,17 +340,17 @@ def _memory(tensor: Any) -> list[Any]:
     return parts or [tensor]
 
 
-def _has_memory(tensor: Any) -> bool:
-    """Whether a tensor has elements here; fake ones have none."""
-    return any(storage(part) is not None for part in _memory(tensor))
-
-
 def _is_wrapper(tensor: torch.Tensor) -> bool:
     """Whether a tensor's memory is that of others. What reads it may wait for these first."""
     return type(tensor) not in _PLAIN and is_traceable_wrapper_subclass(tensor)
 
 
 _PLAIN: Final = (torch.Tensor, torch.nn.Parameter)
+
+
+def _is_collective(func: Any) -> bool:
+    """Whether a function is one of `torch.distributed`, which says itself what it takes."""
+    return str(getattr(func, "__module__", "")).startswith("torch.distributed")
 
 
 def _renamed(keywords: dict[str, Any]) -> dict[str, Any]:
