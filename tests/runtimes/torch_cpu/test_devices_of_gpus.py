@@ -106,6 +106,10 @@ def test_indices_and_numbers_may_be_the_hosts() -> None:
     picked = x[torch.tensor([True, False, True, False])]
     zero = torch.tensor(0.0)
     assert _on_gpu(picked, torch.where(x > 0, x, zero), torch.maximum(x, zero))
+    there = torch.zeros(4, dtype=torch.bool, device="cuda:0")
+    for value in (x, x.cpu()):
+        with pytest.raises(RuntimeError, match="either on cpu or on the same device"):
+            value[there]
     with pytest.raises(RuntimeError, match="same device"):
         torch.nn.Embedding(10, 4).to(GPU)(torch.tensor([1]))
 
@@ -122,7 +126,10 @@ def test_memory_of_numpy_is_the_hosts() -> None:
     values = np.ones(3, np.float32)
     assert _on_host(torch.as_tensor(values), torch.tensor(values), torch.from_numpy(values))
     assert _on_host(torch.frombuffer(values, dtype=torch.float32))
-    assert _on_gpu(torch.as_tensor(values, device=GPU))
+    x = torch.as_tensor(values, device=GPU)
+    assert _on_gpu(x, torch.as_tensor(x), torch.asarray(x, device="cuda:0").to(GPU))
+    assert _on_host(torch.as_tensor(x, device="cpu"), torch.asarray(x, device="cpu"))
+    assert torch.as_tensor(x, device=GPU) is x
 
 
 def test_names_of_types_and_texts() -> None:

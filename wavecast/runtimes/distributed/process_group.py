@@ -348,6 +348,16 @@ class EmulatedGroup(dist.ProcessGroup):
         name: str = "",
         gpus: Sequence[int] = (),
     ) -> QueueWork:
+        return self._gpus.untraced(self._enqueue_call)(call, run, results, name, gpus)
+
+    def _enqueue_call(
+        self,
+        call: GroupCall,
+        run: Callable[[GroupMember | None], None],
+        results: Sequence[Tensor],
+        name: str,
+        gpus: Sequence[int],
+    ) -> QueueWork:
         """Call `run` with this rank's part of the group, None in a group of one, on the stream of
         `name`. Raises ArgumentError, with the calls of all ranks, where `call` or its tensors do
         not fit those of another."""

@@ -44,6 +44,8 @@ class Gpus:
         self.node = node
         self.followed: list[Callable[[], contextlib.AbstractContextManager[Any]]] = []
         self.drawing: Callable[[], contextlib.AbstractContextManager[Any]] = contextlib.nullcontext
+        self.untraced: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda call: call
+        """Makes a function one that dynamo leaves alone, once a program compiles."""
         self._chosen = _Chosen()
         self._streams = 0
         self._lock = threading.Lock()

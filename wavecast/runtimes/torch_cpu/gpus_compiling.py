@@ -7,20 +7,25 @@ GPU's number it makes again for another one. Calls that copy between devices sta
 from __future__ import annotations
 
 import functools
+import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import torch
 
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.torch_cpu.gpus import HOST, Gpus, assign, owner, storage
 
+_IMPORTING: Final = "<frozen importlib._bootstrap>"
+"""The file of frames that import a module."""
+
 
 def install(patches: Patches, gpus: Gpus) -> None:
     """Let dynamo trace the mode, and leave it alone where code runs eagerly; what it compiles is
     for the current GPU, as ranks may be threads that share nothing else."""
-    from torch._dynamo import disable
+    from torch._dynamo import disable, trace_rules
+    from torch._dynamo.convert_frame import CatchErrorsWrapper
     from torch._dynamo.eval_frame import skip_code
     from torch._dynamo.output_graph import OutputGraph
     from torch._dynamo.source import GlobalStateSource
@@ -28,6 +33,11 @@ def install(patches: Patches, gpus: Gpus) -> None:
     kind = type(gpus.mode)
     skip_code(kind.__torch_function__.__code__)
     patches.attribute(kind, "call", disable(kind.call))
+    patches.attribute(gpus, "untraced", disable)
+    trace_rules.add("wavecast.runtimes.distributed")
+    patches.attribute(
+        CatchErrorsWrapper, "__call__", _outside_of_imports(CatchErrorsWrapper.__call__)
+    )
     init = OutputGraph.init_ambient_guards
 
     @functools.wraps(init)
@@ -43,6 +53,23 @@ def install(patches: Patches, gpus: Gpus) -> None:
         graph.guards.add(GlobalStateSource().make_guard(current_gpu))
 
     patches.attribute(OutputGraph, "init_ambient_guards", init_with_gpu)
+
+
+def _outside_of_imports(convert: Callable[..., Any]) -> Callable[..., Any]:
+    """Trace no frame that a module runs while it is imported: another thread that traces may wait
+    for the module, and has the lock that tracing needs."""
+    from torch._dynamo.types import ConvertFrameReturn
+
+    @functools.wraps(convert)
+    def convert_or_skip(self: Any, frame: Any, *args: Any) -> Any:
+        caller = sys._getframe(1)
+        while caller is not None:
+            if caller.f_code.co_filename == _IMPORTING:
+                return ConvertFrameReturn()
+            caller = caller.f_back
+        return convert(self, frame, *args)
+
+    return convert_or_skip
 
 
 def separate_kernels(patches: Patches, gpus: Gpus) -> None:
@@ -113,6 +140,12 @@ def _on_gpu(call: Callable[[list[Any]], Any], gpus: Gpus) -> Callable[[list[Any]
         numbers = {gpus.mode.index(x) for x in tensors} - {HOST}
         if tensors and not numbers:
             return _on_host(call, inputs, tensors, gpus)
+        if len(numbers) > 1:
+            first, second = sorted(numbers, reverse=True)[:2]
+            raise RuntimeError(
+                "Expected all tensors to be on the same device, but found at least two devices, "
+                f"cuda:{first} and cuda:{second}! (in a compiled graph)"
+            )
         gpu = max(numbers, default=gpus.current)
         for index, value in enumerate(inputs):
             if isinstance(value, torch.Tensor) and gpus.mode.index(value) == HOST:

@@ -77,6 +77,12 @@ _ACROSS: Final = frozenset(
 lengths on the host."""
 
 
+_INDEXED: Final = frozenset({"__getitem__", "__setitem__", "index_put", "index_put_"})
+"""Functions of a tensor and of indices, which may be the host's."""
+_SHARING: Final = frozenset({"as_tensor", "asarray"})
+"""Functions that give a tensor itself if it is where they want it."""
+
+
 class SeveralGpus(CudaOnCpu):
     """`CudaOnCpu` for the GPUs of a node."""
 
@@ -156,6 +162,10 @@ class SeveralGpus(CudaOnCpu):
             target = self._default_device(func)
         if name == "_pack_padded_sequence":
             assign(result[1], HOST)  # sizes, on which the host decides
+        if target is None and name in _INDEXED:
+            target = indices[0]
+        if target is not None and isinstance(result, torch.Tensor) and name in _SHARING:
+            return self._move(result, target)
         self._assign(result, max(owners) if target is None else target, tensors)
         if keywords.get("pin_memory") and isinstance(result, torch.Tensor):
             assign(result, HOST)
@@ -284,6 +294,15 @@ class SeveralGpus(CudaOnCpu):
 
     def _check_same(self, name: str, tensors: list[Any], indices: list[int | None]) -> None:
         """Raises RuntimeError for tensors of several devices, as PyTorch does."""
+        if (
+            name in _INDEXED
+            and {*indices[1:]} - {indices[0], HOST, None}
+            and not (name == "__setitem__" and len(tensors) == 2)
+        ):
+            raise RuntimeError(
+                "indices should be either on cpu or on the same device as the indexed tensor "
+                f"({_device(indices[0] or 0)})"
+            )
         if name in _ACROSS:
             return
         owners = {
