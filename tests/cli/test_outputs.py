@@ -23,7 +23,6 @@ from tests.cli.test_main import call
         "model x.json --chakra {}/file/traces",
         "model --collectives all_reduce:64M --msccl {}/none/x.xml",
         "profile x.json --calibrate {}/none/x.toml",
-        "gate x.py --junit {}/none/x.xml",
         "run x.hip --check --check-output {}/none/x.json",
     ],
 )

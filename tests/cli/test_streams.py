@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.targets import thorough_beyond
+from wavecast.cli import streams
 
 FORMATS = ("text", "json", "html", "sarif")
 SAXPY = Path(__file__).parents[1] / "compile" / "data" / "saxpy.gfx942.s"
@@ -95,3 +96,15 @@ def test_a_folder_that_is_gone_is_no_error(tmp_path: Path) -> None:
         ["sh", "-c", 'rmdir "$PWD"; "$@"', "sh", *COMMAND, "rules"], cwd=gone, capture_output=True
     )
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_long_message_about_gpus_has_a_line_for_each(capsys: pytest.CaptureFixture[str]) -> None:
+    gpus = "; ".join(f"GPU {gpu} (k at x.py:{gpu}): {'waits ' * 60}" for gpu in range(4))
+    with pytest.raises(SystemExit):
+        streams.fail(f"deadlock: {gpus}; GPU 4 runs nothing")
+    lines = capsys.readouterr().err.splitlines()
+    assert [line.split()[:3] for line in lines[1:]] == [
+        ["wavecast:", "GPU", str(gpu)] for gpu in range(5)
+    ]
+    assert lines[0] == "wavecast: deadlock:"
+    assert "…" not in "".join(lines)

@@ -12,7 +12,7 @@ from tests.waiting import until
 from wavecast import processes
 from wavecast.emulate import engine
 from wavecast.emulate.errors import ExecutionError
-from wavecast.emulate.node import GpuNode
+from wavecast.emulate.node import PATIENCE, GpuNode, patience
 from wavecast.emulate.team import Team
 from wavecast.errors import UsageError
 
@@ -148,3 +148,14 @@ def test_a_launch_that_has_waited_long_sleeps_no_longer() -> None:
         waiting: Any = SimpleNamespace(idle=idle, team=team, publications=0)
         engine._Worker._leave_the_host(waiting, 1)
     assert slept[0] < slept[1] == slept[2] < 0.1
+
+
+def test_daemon_threads_that_sleep_are_waited_for_shortly() -> None:
+    ended = threading.Event()
+    thread = threading.Thread(target=ended.wait, daemon=True)
+    assert patience({threading.current_thread(), thread}) == PATIENCE
+    thread.start()
+    until(lambda: patience({thread}) < PATIENCE)
+    ended.set()
+    thread.join()
+    assert patience({thread}) == PATIENCE

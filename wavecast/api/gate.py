@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from wavecast.api.result import ShownResult
 from wavecast.errors import InputError, UsageError, WavecastError
 from wavecast.options import Options, Progress, option, silent
-from wavecast.options.values import FILE, OUTPUT_FILE, PROCESSES, Flag, NameList
+from wavecast.options.values import FILE, PROCESSES, Flag, NameList
 from wavecast.wording import count
 
 if TYPE_CHECKING:
@@ -49,13 +49,10 @@ class GateOptions(Options):
     label: str = option("", "Name of the run in the store.")
     run: str = option("", "Judge this run of a store (wavecast bench) without measuring.")
     summary: Path | None = option(
-        None,
-        "Append Markdown to this file.",
-        values=OUTPUT_FILE,
-        default_text="$GITHUB_STEP_SUMMARY",
+        None, "Append Markdown to this file.", values=FILE, default_text="$GITHUB_STEP_SUMMARY"
     )
-    junit: Path | None = option(None, "Write a JUnit report.", values=OUTPUT_FILE)
-    sarif: Path | None = option(None, "Write a SARIF log.", values=OUTPUT_FILE)
+    junit: Path | None = option(None, "Write a JUnit report.", values=FILE)
+    sarif: Path | None = option(None, "Write a SARIF log.", values=FILE)
     annotations: bool | None = option(
         None,
         "GitHub annotations.  [default: when GITHUB_ACTIONS is set]",

@@ -6,6 +6,7 @@ import atexit
 import contextlib
 import io
 import os
+import re
 import signal
 import sys
 import time
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _INTERRUPTED: Final = 128 + signal.SIGINT
 _LONGEST: Final = 800
 """Characters of a message."""
+_BEFORE_GPU: Final = re.compile(r";? (?=GPU \d+ (?:\(|runs))")
+"""What a message about several GPUs has before what it says of one."""
 _PROGRESS_SECONDS: Final = 10.0
 """Between two lines of progress, without a terminal."""
 
@@ -119,13 +122,14 @@ def abandon() -> None:
 
 def fail(*messages: str, code: int = 2) -> NoReturn:
     """Print each message in one line on stderr and exit. What a user gave may be of any length: of
-    a long message the middle is left out."""
+    a long message the middle is left out. A long one about several GPUs has a line for each."""
     for message in messages:
         line = " ".join(message.split())
-        if len(line) > _LONGEST:
-            line = f"{line[: _LONGEST // 2]} … {line[-_LONGEST // 2 :]}"
-        if sys.stderr is not None:
-            print(f"wavecast: {line}", file=sys.stderr)
+        for part in [line] if len(line) <= _LONGEST else _BEFORE_GPU.split(line):
+            if len(part) > _LONGEST:
+                part = f"{part[: _LONGEST // 2]} … {part[-_LONGEST // 2 :]}"
+            if sys.stderr is not None:
+                print(f"wavecast: {part}", file=sys.stderr)
     sys.exit(code)
 
 

@@ -120,7 +120,7 @@ class Verb:
         stated = self._options(context, words)
         if self.after:
             stated[self.after] = context.meta[_AFTER_DASHES]
-        self._check_outputs(stated, output)
+        self._check_outputs(self._options_of(words, stated), stated, output)
         try:
             with self.progress() as update:
                 result = self.function(*words, progress=update, **stated)
@@ -142,18 +142,25 @@ class Verb:
             raise NothingAnalysed(why)
         return result.exit_code()
 
-    def _check_outputs(self, stated: Mapping[str, Any], output: Path | None) -> None:
+    def _options_of(self, words: Sequence[Any], stated: Mapping[str, Any]) -> type[Options]:
+        """The options of the mode that is stated."""
+        mode = next((mode for mode in self.modes if stated.get(mode)), "")
+        return self.choose(words, stated) if self.choose else self.modes.get(mode, self.options)
+
+    @staticmethod
+    def _check_outputs(
+        options: type[Options], stated: Mapping[str, Any], output: Path | None
+    ) -> None:
         """Look at the files and folders that are written, before the work. Raises InputError."""
         from wavecast import files
 
         if output is not None:
             files.check_writable(output)
-        for options in (self.options, *self.modes.values()):
-            for name, described in options.described().items():
-                values, path = described.values, stated.get(name)
-                if path is not None and isinstance(values, Files) and values.written:
-                    check = files.check_folder if values.folder else files.check_writable
-                    check(path)
+        for name, described in options.described().items():
+            values, path = described.values, stated.get(name)
+            if path is not None and isinstance(values, Files) and values.written:
+                check = files.check_folder if values.folder else files.check_writable
+                check(path)
 
     def _form(self, context: click.Context) -> str:
         """The format that is stated, or that of the name of the file with the result. Raises
@@ -174,8 +181,7 @@ class Verb:
         ones that have an effect: those of the mode whose needs are stated, too."""
         classes = (self.options, *self.modes.values())
         stated = _stated_options(context, *classes)
-        mode = next((mode for mode in self.modes if stated.get(mode)), "")
-        of_mode = self.choose(words, stated) if self.choose else self.modes.get(mode, self.options)
+        of_mode = self._options_of(words, stated)
         names = {
             name
             for name in of_mode.described()

@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import sys
 import threading
 import time
 from collections import deque
@@ -31,6 +32,8 @@ if TYPE_CHECKING:
 PATIENCE: Final = 60.0
 """Seconds without a change in any launch after which host threads that launch nothing count as
 waiting."""
+_DAEMON_PATIENCE: Final = 5.0
+"""The same where all of them are daemon threads that sleep, such as those of progress bars."""
 MOST_GPUS: Final = 64
 """GPUs of the largest node with all-to-all links: NVL72 has 72, no AMD node more than 8 per board
 and 64 per rack. Every one takes a host thread per stream."""
@@ -353,7 +356,7 @@ class GpuNode:
         with self.changed:
             if any(queue.expects_more for queue in self._queues.values()):
                 return True
-            if hosts and time.monotonic() - self.team.since < PATIENCE:
+            if hosts and time.monotonic() - self.team.since < patience(hosts):
                 return True
         return self.is_process and self.rank_board.may_change(self.team.waits)
 
@@ -387,6 +390,21 @@ class GpuNode:
         return lines
 
 
+def patience(hosts: set[threading.Thread]) -> float:
+    """Seconds after which host threads that launch nothing count as waiting."""
+    frames = sys._current_frames()
+
+    def sleeps(host: threading.Thread) -> bool:
+        frame = frames.get(host.ident or 0)
+        return host.daemon and frame is not None and frame.f_code in _SLEEPS
+
+    return _DAEMON_PATIENCE if all(map(sleeps, hosts)) else PATIENCE
+
+
+_SLEEPS: Final = (threading.Condition.wait.__code__, threading.Event.wait.__code__)
+"""What the innermost frame of a thread that sleeps runs."""
+
+
 __all__ = [
     "MOST_GPUS",
     "PATIENCE",
@@ -395,4 +413,5 @@ __all__ = [
     "LaunchQueue",
     "Marker",
     "QueueState",
+    "patience",
 ]

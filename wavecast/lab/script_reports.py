@@ -3,15 +3,18 @@ code generators."""
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
+from wavecast import files
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
-from wavecast.errors import NothingAnalysed, UsageError, WavecastError
+from wavecast.compile.kinds import kind_of
+from wavecast.errors import InputError, NothingAnalysed, UsageError, WavecastError
 from wavecast.lab.pass_sources import PassSource, sources_of
 from wavecast.pipeline.explain.selection import Selection
 from wavecast.runtimes.triton import capture_script
@@ -41,11 +44,13 @@ def reports_of_script(
     """Run a script for each target and report every kernel it launches, each compiled kernel once.
     A kernel for which `report` raises a WavecastError is a note.
 
-    Raises UsageError for an NVIDIA GPU, and as `capture_script`.
+    Raises UsageError for an NVIDIA GPU and for code other than scripts, and as `capture_script`.
     """
     for device in selection.devices:
         if device.vendor != "amd":
             raise UsageError(f"{device.name}: only AMD code is shown")
+    if script.suffix != ".py":
+        _refuse_code(script)
     progress(f"running {script.name} for {', '.join(selection.targets)}")
     captured = capture_script(script, arguments, selection.devices, kernels=kernels, quiet=quiet)
     notes = [note for note in captured.notes if note != NOT_COMPUTED]
@@ -67,6 +72,15 @@ def reports_of_script(
                 except WavecastError as error:
                     notes.append(f"{launch.code.kernel} on {device.id}: {error.message}")
     return ScriptReports(tuple(reports), (*selection.notes, *notes))
+
+
+def _refuse_code(path: Path) -> None:
+    with contextlib.suppress(InputError):
+        kind = "LLVM IR" if path.suffix == ".ll" else kind_of(files.read(path), path).value
+        raise UsageError(
+            f"{path.name} is {kind}: only kernels that a script launches are compared",
+            hint="`wavecast lab tune` compares options of compilers for other code",
+        )
 
 
 def reports_of_file(

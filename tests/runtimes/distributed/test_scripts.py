@@ -144,3 +144,11 @@ def test_scripts_with_ranks(
     ended = run_script(script, (), "gfx942", count=2)
     assert ended.code == 0, ended.traceback
     assert sorted(capsys.readouterr().out.splitlines()) == lines
+
+
+@pytest.mark.parametrize("processes", [False, True], ids=["threads", "processes"])
+def test_a_rank_that_exits_with_a_code_is_named(tmp_path: Path, processes: bool) -> None:
+    script = tmp_path / "exits.py"
+    script.write_text("import os, sys\nif os.environ['RANK'] == '1': sys.exit(3)\n")
+    done = wavecast.run(script, arch="gfx942", gpus=2, processes=processes)
+    assert (done.code, done.notes) == (3, ("sys.exit(3) raised by rank 1",))

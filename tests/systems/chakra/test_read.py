@@ -227,7 +227,7 @@ CONTRADICTIONS = {
         ),
         "ranks wait for each other: rank 0 in x, rank 1 in y",
     ),
-    "machine": (([compute(1, 1)],) * 9, "run has 9 ranks, 8x AMD Instinct MI300X 8 GPUs"),
+    "machine": (([compute(1, 1)],) * 9, r"the system \(8x AMD Instinct MI300X\) has 8 GPUs"),
 }
 
 

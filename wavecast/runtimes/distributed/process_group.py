@@ -327,7 +327,7 @@ class EmulatedGroup(dist.ProcessGroup):
 
     def _message(self, call: GroupCall, tensors: list[Tensor], source: int, to: int) -> QueueWork:
         if source == to:
-            raise UsageError(f"rank {source} sends to itself")
+            raise UsageError(f"{call}: the peer is the rank itself")
         gpus = self._ranks[source], self._ranks[to]
         name = f"{self._name}: {source} to {to}"
 

@@ -246,13 +246,13 @@ def run_script(
         ended = _run(path, arguments, hooks, once, rank_processes)
         executed = ended.executed or hooks.executed  # ranks that left have not told
         ended = replace(ended, executed=executed, checks_more=hooks.checks_more)
-        return replace(ended, notes=tuple(_notes(ended, hooks)))
+        return replace(ended, notes=(*ended.notes, *_notes(ended, hooks)))
 
 
 def _notes(ended: ScriptExit, hooks: ExecutingHooks) -> Iterator[str]:
     if ended.checks_more and not ended.executed:
         yield "the script launched no kernel: copies and what the host touches were checked"
-    elif not ended.executed and not ended.traceback:
+    elif not (ended.executed or ended.traceback or ended.notes):
         yield ": ".join(filter(None, ("the script launched no kernel", unseen_launches())))
     if hooks.timers.has_events:
         yield f"times between events are predictions for {hooks.driver.facts.name}"
@@ -301,7 +301,10 @@ def _ended(
 
 
 def _script_exit(error: SystemExit, executed: int) -> ScriptExit:
-    """`sys.exit` takes a number, or something to print with exit code 1."""
+    """`sys.exit` takes a number, or something to print with exit code 1. A rank that called it is
+    named."""
+    ranks: list[str] = getattr(error, "__notes__", [])
     if error.code is None or isinstance(error.code, int):
-        return ScriptExit(error.code or 0, executed)
-    return ScriptExit(1, executed, f"{error.code}\n")
+        notes = tuple(f"sys.exit({error.code}) {rank}" for rank in ranks)
+        return ScriptExit(error.code or 0, executed, notes=notes)
+    return ScriptExit(1, executed, "".join(f"{line}\n" for line in (error.code, *ranks)))

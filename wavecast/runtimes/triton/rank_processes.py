@@ -106,8 +106,10 @@ def run_ranks(count: int, run: Callable[[int], ScriptExit]) -> ScriptExit:
         return ScriptExit(0, executed)
     match ranks[failed].result:
         case ScriptExit(code, traceback=text):
-            note = f"raised by rank {failed}\n" if text else ""
-            return ScriptExit(code, executed, f"{text}{note}")
+            note = f"raised by rank {failed}"
+            if text:
+                return ScriptExit(code, executed, f"{text}{note}\n")
+            return ScriptExit(code, executed, notes=(f"sys.exit({code}) {note}",))
         case WavecastError() as error:
             left = [number for number, rank in enumerate(ranks) if rank.has_left]
             raise_rank(failed, error, left=left)

@@ -121,7 +121,8 @@ def plan(
     Chakra's, UsageError for more ranks than the system has GPUs."""
     if len(trace.ranks) > system.gpus:
         raise UsageError(
-            f"{trace.name} has {len(trace.ranks)} ranks, {system} {system.gpus} GPUs",
+            f"{trace.name} has {len(trace.ranks)} ranks, "
+            f"the system ({system}) has {system.gpus} GPUs",
             hint="--system NODESxGPUS",
         )
     return _Planner(trace, system, prices, times, dtype).plan()
