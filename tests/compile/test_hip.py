@@ -156,6 +156,15 @@ def test_constants_of_math_need_no_header() -> None:
     assert "0x40490fdb" in code.assembly
 
 
+def test_every_header_of_hip_compiles_with_the_others() -> None:
+    folder = toolchain.INCLUDE / "hip"
+    names = sorted(path.relative_to(folder.parent) for path in folder.rglob("*.h"))
+    assert Path("hip/amd_detail/amd_hip_runtime.h") in names
+    lines = "".join(f"#include <{name}>\n" for name in names)
+    (code,) = hip.compile(f"{lines}__global__ void k(int *p) {{ *p = warpSize; }}\n", "gfx942")
+    assert code.kernel
+
+
 STANDARD = """#include <hip/hip_runtime.h>
 __global__ void widen(const std::uint8_t *in, float *out) {
     auto pair = std::make_pair(threadIdx.x, 2u);

@@ -55,6 +55,15 @@ def test_the_compiler_is_as_near_as_possible_to_the_release(
     assert toolchain.find(target) == _clang(chosen)
 
 
+def test_folders_of_a_rocm_that_is_not_there_are_ours(tmp_path: Path) -> None:
+    there = tmp_path / "include" / "hip"
+    there.mkdir(parents=True)
+    own = toolchain.INCLUDE / "hip"
+    flags = ("-I/no/include/hip", "-I", "/no/include/hip/", f"-I{there}", "-I/no/include/other")
+    wanted = (f"-I{own}", "-I", str(own), f"-I{there}", "-I/no/include/other")
+    assert toolchain.replace_rocm_folders(flags) == wanted
+
+
 def test_a_difference_is_named() -> None:
     (code,) = load(DATA / "saxpy.gfx942.s", "gfx942")
     assert rocm.difference(code) == ""

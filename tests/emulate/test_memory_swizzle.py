@@ -20,10 +20,7 @@ STRIDE = 32
 RECORDS = 128
 GFX9, SMALL, LARGE = 0x8000, 0x4000, 0xC000
 """Swizzle bits above the stride: gfx9's, those of elements of 4 and of 16 bytes."""
-KINDS = [
-    ("gfx90a", GFX9), ("gfx942", GFX9), ("gfx950", GFX9), ("gfx1100", SMALL), ("gfx1100", LARGE),
-    ("gfx1201", SMALL), ("gfx1201", LARGE),
-]  # fmt: skip
+KINDS = [("gfx1100", SMALL), ("gfx1100", LARGE), ("gfx1201", SMALL), ("gfx1201", LARGE)]
 
 
 def swizzled(indices: int, element: int) -> np.ndarray:
@@ -49,11 +46,10 @@ def test_swizzled_buffers(target: str, kind: int, group: int) -> None:
     data = swizzled(8 << group, 16 if kind == LARGE else 4)
     before, limit = data.copy(), lanes + 9
     out = np.zeros((2, lanes), np.uint32)
-    add = "v_add_u32_e32" if lanes == 64 else "v_add_nc_u32_e32"
     body = f"""
 {load4(target)}
 	v_lshlrev_b32_e32 v2, 1, v0
-	{add} v2, 1, v2
+	v_add_nc_u32_e32 v2, 1, v2
 	v_mov_b32_e32 v3, 16
 	v_mov_b32_e32 v6, 0x10000
 	s_mov_b32 s24, 8
@@ -79,14 +75,47 @@ def test_swizzled_buffers(target: str, kind: int, group: int) -> None:
 def test_a_swizzled_place_by_hand() -> None:
     """Index 21 of groups of 16, offset 12: group 1 starts at 16 * 32, element 3 of 4 bytes at
     3 * 4 * 16 in it, and index 5 of the group at 5 * 4: byte 724."""
-    data, out = np.arange(1024, dtype=np.uint32), np.zeros((1, 64), np.uint32)
+    data, out = np.arange(1024, dtype=np.uint32), np.zeros((1, 32), np.uint32)
     body = f"""
-{load4("gfx942")}
+{load4("gfx1100")}
 	v_mov_b32_e32 v2, 21
-	buffer_load_dword v4, v2, s[20:23], 0 idxen offset:12
-{spill(4, 1)}"""
-    run("gfx942", body, table_of("gfx942", data, GFX9, 1), data, out)
+	s_mov_b32 s24, 0
+	buffer_load_b32 v4, v2, s[20:23], s24 idxen offset:12
+{spill(4, 1, lanes=32)}"""
+    run("gfx1100", body, table_of("gfx1100", data, SMALL, 1), data, out)
     assert (out == 724 // 4).all()
+
+
+@pytest.mark.parametrize("target", ["gfx90a", "gfx942", "gfx950"])
+def test_gfx9_swizzles_nothing_without_lane_numbers(target: str) -> None:
+    """With an index records follow each other; without one bounds are in bytes, and an access is
+    as large as it likes."""
+    data, out = np.arange(RECORDS * STRIDE // 4, dtype=np.uint32), np.zeros((5, 64), np.uint32)
+    body = f"""
+{load4(target)}
+	v_lshlrev_b32_e32 v2, 4, v0
+	s_mov_b32 s24, 16
+	buffer_load_dword v8, v0, s[20:23], 0 idxen offset:12
+	buffer_load_dwordx4 v[4:7], v2, s[20:23], s24 offen
+{spill(4, 5)}"""
+    run(target, body, table_of(target, data, GFX9, 1, records=STRIDE * 8), data, out)
+    lane = np.arange(64)
+    rows = 4 * lane[:, None] + 4 + np.arange(4)
+    assert np.array_equal(out[4], 8 * lane + 3)
+    assert np.array_equal(out[:4].T, np.where(rows < STRIDE * 8 // 4, rows, 0))
+
+
+@pytest.mark.parametrize("target", ["gfx1100", "gfx1201"])
+def test_nothing_is_swizzled_without_an_index(target: str) -> None:
+    data, out = np.arange(RECORDS * STRIDE // 4, dtype=np.uint32), np.zeros((1, 32), np.uint32)
+    body = f"""
+{load4(target)}
+	v_lshlrev_b32_e32 v2, 2, v0
+	s_mov_b32 s24, 0
+	buffer_load_b32 v4, v2, s[20:23], s24 offen offset:4
+{spill(4, 1, lanes=32)}"""
+    run(target, body, table_of(target, data, SMALL, 1, check=3, records=4096), data, out)
+    assert np.array_equal(out[0], np.arange(32) + 1)
 
 
 @pytest.mark.parametrize("target", ["gfx1100", "gfx1201"])
@@ -136,17 +165,15 @@ def test_gfx12_scales_the_stride(scale: int) -> None:
 @pytest.mark.parametrize(
     ("target", "kind", "flags", "access"),
     [
-        ("gfx942", GFX9, 0, "dword v4, off, s[20:23], 0"),
         ("gfx942", 0, 1 << 23, "dword v4, off, s[20:23], 0"),
         ("gfx942", 0, 1 << 23, "dword v4, v0, s[20:23], 0 idxen"),
         ("gfx90a", 0, 1 << 23, "dword v4, v0, s[20:23], 0 idxen"),
-        ("gfx942", GFX9, 0, "dwordx2 v[4:5], v0, s[20:23], 0 idxen"),
         ("gfx1100", SMALL, 0, "b64 v[4:5], v0, s[20:23], 0 idxen"),
         ("gfx1100", 0x8000, 0, "b32 v4, v0, s[20:23], 0 idxen"),
     ],
 )
 def test_what_a_descriptor_may_not_say(target: str, kind: int, flags: int, access: str) -> None:
-    """No index, lane numbers added, more than an element, a reserved element size."""
+    """Lane numbers added, more than an element, a reserved element size."""
     data = np.zeros(RECORDS * STRIDE // 4, np.uint32)
     table = descriptor(data, RECORDS, stride=STRIDE | kind, flags=0x4000 | flags)
     with pytest.raises(ExecutionError, match="not supported with this descriptor"):
@@ -155,14 +182,10 @@ def test_what_a_descriptor_may_not_say(target: str, kind: int, flags: int, acces
 
 def test_swizzled_records_have_a_size() -> None:
     data = np.zeros(64, np.uint32)
-    table = descriptor(data, 64, stride=GFX9, flags=0x27000)
+    table = descriptor(data, 64, stride=SMALL, flags=0x4000)
+    body = f"{load4('gfx1100')}\n\tbuffer_load_b32 v4, v0, s[20:23], null idxen"
     with pytest.raises(ExecutionError, match="not supported with this descriptor"):
-        run(
-            "gfx942",
-            f"{load4('gfx942')}\n\tbuffer_load_dword v4, v0, s[20:23], 0 idxen",
-            table,
-            data,
-        )
+        run("gfx1100", body, table, data)
 
 
 @pytest.mark.parametrize("target", ["gfx1100", "gfx1201"])

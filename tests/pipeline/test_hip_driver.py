@@ -69,8 +69,12 @@ def test_names_of_outputs_are_those_of_clang(source: Path) -> None:
 def test_a_shared_library_launches_in_the_process_that_loads_it(source: Path) -> None:
     torch = pytest.importorskip("torch")
     call = 'extern "C" void call(float *x) { twice<<<1, 64>>>(x); }\n'
-    source.write_text(SOURCE + call)
-    drive(["--shared", "-fPIC", "--offload-arch=gfx942", str(source), "-o", "libtwice.so"])
+    # folders of a ROCm that is not there
+    headers = '#include "hip_bf16.h"\n#include <rocrand_kernel.h>\n'
+    folders = ["-I/nowhere/rocm/include/hip", "-isystem", "/nowhere/rocm/include/rocrand/"]
+    source.write_text(headers + SOURCE + call)
+    target = ["-fPIC", "--offload-arch=gfx942", *folders]
+    drive(["--shared", *target, str(source), "-o", "libtwice.so"])
     with wavecast.device("gfx942"):
         x = torch.arange(64.0, device="cuda")
         ctypes.CDLL(str(Path("libtwice.so").resolve())).call(ctypes.c_void_p(x.data_ptr()))

@@ -84,7 +84,8 @@ class Argument:
     elements, `bytes` spanned in their storage, and `storage`, equal for arguments that share
     memory. Scalars have `value`. `content` has the bytes of integer tensors that may be indices,
     where the capture kept them. `kind` is `tensor`, `pointer`, `scalar`, `constant`, or
-    `descriptor` (a host tensor descriptor over the tensor described).
+    `descriptor` (a host tensor descriptor over the tensor described). A pointer in a structure that
+    is passed by value has `slot`, its offset in the argument segment.
     """
 
     name: str
@@ -96,6 +97,12 @@ class Argument:
     storage: int = 0
     value: object = None
     content: bytes = field(default=b"", repr=False, compare=False)
+    slot: int | None = None
+
+
+def member_name(structure: str, offset: int) -> str:
+    """The name of a pointer in a structure that is passed by value; `offset` in bytes."""
+    return f"{structure} (byte {offset})"
 
 
 def integers_of(data: bytes) -> tuple[int, ...] | bytes:
@@ -128,6 +135,13 @@ class Launch:
     """Lines (`path:line`) of a model that `torch.compile` made the launch of; () for others."""
     cluster: tuple[int, int, int] = (1, 1, 1)
     """Workgroups of a cluster along each axis of the grid."""
+    members: tuple[Argument, ...] = ()
+    """Tensors that structures passed by value point to."""
+
+    @property
+    def tensors(self) -> tuple[Argument, ...]:
+        """Arguments, and members of them, whose memory is known."""
+        return tuple(item for item in (*self.arguments, *self.members) if item.bytes > 0)
 
     def __repr__(self) -> str:
         """`<Launch matmul_kernel for gfx942: grid (64, 1, 1), block (256, 1, 1)>`."""

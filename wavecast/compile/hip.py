@@ -333,6 +333,8 @@ def _compile_to_assembly(
     """The end of a compilation to assembly in a folder, with options of LLVM and `more` of the
     compiler; and the assembly. The list of files that were read is in the same folder (`.d`)."""
     output = folder / "kernel.s"
+    if tools.own_headers:
+        flags = toolchain.replace_rocm_folders(flags)
     wave64 = ("-DWAVECAST_WAVE64",) if _WAVE64 in flags else ()
     library: tuple[str, ...] = ()
     if tools.library is not None:

@@ -88,8 +88,8 @@ def compile_object(
         if checked:  # reports name the lines that launch and copy
             lanes = (*lanes, *_WITH_LINES)
         command = [
-            *tools.compiler, *host, "-fuse-cuid=hash", "-fPIC", *tool_arguments, *lanes, *flags,
-            *options,
+            *tools.compiler, *host, "-fuse-cuid=hash", "-fPIC", *tool_arguments, *lanes,
+            *toolchain.replace_rocm_folders(flags), *options,
             "-c", source, "-o", output,
         ]  # fmt: skip
         compilation = process.run(command)

@@ -35,6 +35,8 @@ _CUDA: Final = (
     *("-isystem", str(INCLUDE / "cuda")),
     *("-include", str(INCLUDE / "cuda" / "cuda_runtime.h")),
 )
+_FOLDER: Final = re.compile(r"(?P<option>-I|-isystem)?(?P<path>\S*\binclude/(?P<name>[a-z]+))/?")
+"""A folder of ROCm's headers, with the option before it where that is part of the word."""
 PROGRAM: Final = "WAVECAST_PROGRAM"
 """Defined where device code is part of a program, whose runtime prints what kernels print."""
 _OURS: Final = re.compile(rb"\bwavecast['\"]?\s+hipcc\b")
@@ -106,6 +108,20 @@ def without_runtime_header(tools: Toolchain) -> Toolchain:
         return replace(tools, arguments=(*tools.arguments, "-nogpuinc"))
     arguments = [INDEX_HEADER if item == RUNTIME_HEADER else item for item in tools.arguments]
     return replace(tools, arguments=tuple(arguments))
+
+
+def replace_rocm_folders(flags: Sequence[str]) -> tuple[str, ...]:
+    """Flags of a compiler with wavecast's folders in place of those of ROCm's headers that are not
+    on this machine (`-I/opt/rocm/include/hip`)."""
+    return tuple(_replace_rocm_folder(flag) for flag in flags)
+
+
+def _replace_rocm_folder(flag: str) -> str:
+    match = _FOLDER.fullmatch(flag)
+    if match is None or Path(match["path"]).exists():
+        return flag
+    own_folder = INCLUDE / match["name"]
+    return f"{match['option'] or ''}{own_folder}" if own_folder.is_dir() else flag
 
 
 def find(target: str = "", *, cuda: bool = False) -> Toolchain:

@@ -427,7 +427,8 @@ class Resident:
         elif status == state.BAD_DESCRIPTOR:
             what = (
                 f"{instruction.decoded.text!r} is not supported with this descriptor, which adds "
-                "lane numbers, swizzles, or has records that end within the data"
+                "lane numbers, swizzles elements that are smaller than the access, or has records "
+                "that end within the data"
             )
         elif status == state.BAD_TENSOR:
             refusal = Refusal(int(self.context[state.FAULT_ADDRESS].astype(np.int64)))

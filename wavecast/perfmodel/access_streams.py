@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
@@ -65,7 +66,7 @@ class AccessStreams:
             for entry in analysis.memory
             if entry.space not in ("lds", "scalar", "scratch")
         )
-        sizes = {a.name: element_bytes(a) for a in launch.arguments if a.bytes > 0}
+        sizes = {a.name: element_bytes(a) for a in launch.tensors}
         times = {index: float(executions[index]) for index in self._memory}
         self._atomics = at_one_address(analysis.memory, times, placement, sizes)
         self._requested = {
@@ -104,9 +105,10 @@ class AccessStreams:
             size = sizes.get(name, math.inf)
             if size <= usable * chip.l2_slice:
                 once = min(1.0, size * placement.dies / requested[name])
-                instruction_reuse = Reuse(
-                    min(instruction_reuse.die, once),
-                    max(instruction_reuse.chip, 1 / placement.dies),
+                instruction_reuse = replace(
+                    instruction_reuse,
+                    die=min(instruction_reuse.die, once),
+                    chip=max(instruction_reuse.chip, 1 / placement.dies),
                 )
             elif index not in reuses:
                 estimated += total
@@ -150,6 +152,7 @@ class AccessStreams:
                 )
                 row[request.L2] = self._l2_bytes(entry, bytes_moved)
                 if entry.index in self._reuse:
+                    row[request.L2] *= self._reuse[entry.index].unit
                     memory = self._memory_shares[entry.argument]
                     row[request.MALL] = bytes_moved * self._reuse[entry.index].die
                     row[request.HBM] = bytes_moved * self._beyond(entry.index) * memory

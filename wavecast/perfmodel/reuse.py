@@ -7,7 +7,8 @@ bytes: workgroups go through their loops side by side. Where an iteration advanc
 a step, addresses that are whole steps apart meet as well, as long as the cache keeps the bytes in
 between. Within a workgroup, lines count once that several waves, or instructions side by side, ask
 for; so do lines that a loop returns to (the taps of a convolution), if the L2 keeps what all
-workgroups touch until then.
+workgroups touch until then. Loads that are executed side by side share the vector L1
+(`vector_cache`).
 """
 
 from __future__ import annotations
@@ -23,22 +24,27 @@ import numpy as np
 from wavecast.analyze.result import CodeAnalysis, MemoryInstruction
 from wavecast.analyze.values.points import ThreadAddresses, follow
 from wavecast.compile.codeobject import Launch
+from wavecast.isa.opcode import MemoryKind
 from wavecast.isa.program import Kernel, Program
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.memory import residency
 from wavecast.perfmodel.placement import LaunchPlacement
+from wavecast.perfmodel.vector_cache import missed_shares
 
+_LOADS: Final = (MemoryKind.LOAD.value, MemoryKind.LOAD_TO_LDS.value)
 AT_ONCE: Final = 1024
 """Workgroups of the first round that are followed at most."""
 
 
 @dataclass(frozen=True, slots=True)
 class Reuse:
-    """The part of an instruction's requested bytes that passes the L2 of its die (`die`), and the
-    distinct part of what passes the L2 of all dies (`chip`). 1 means no reuse."""
+    """The part of an instruction's requested bytes that passes the L2 of its die (`die`), the
+    distinct part of what passes the L2 of all dies (`chip`), and the part of the requested bytes
+    that passes the vector L1 (`unit`). 1 means no reuse."""
 
     die: float
     chip: float
+    unit: float = 1.0
 
 
 def reuse(
@@ -59,12 +65,15 @@ def reuse(
     trace = follow(kernel, launch, workgroups, threads)
     first, every = trace.first, trace.iterations
     memory = {e.index: e for e in analysis.memory if e.index in first and e.index in bytes_moved}
-    origins = np.unique([argument.storage for argument in launch.arguments if argument.storage])
-    within = _within_workgroup(memory, first, program, origins, threads, lanes, int(line))
+    origins = np.unique([argument.storage for argument in launch.tensors if argument.storage])
+    trips = {loop.index: loop.trip_count or 1.0 for loop in analysis.loops}
+    regions = {index: _region(entry, program, analysis) for index, entry in memory.items()}
+    requests = _Requests(memory, first, regions, origins, threads, lanes, int(line))
+    within = requests.distinct_shares()
+    of_unit = requests.missed_shares(_lines_of_workgroup(chip, placement, line))
     returning = partial(_returning, every=every or {}, origins=origins, line=int(line))
     bent = {index for index in memory if every is None or not _steady(every.get(index, ()))}
     streams = _streams(memory, first, bent, numbers % placement.dies, threads)
-    trips = {loop.index: loop.trip_count or 1.0 for loop in analysis.loops}
     per_iteration: dict[int | None, float] = {}  # bytes that all dies fetch, by loop
     for stream in streams:
         request_bytes = (
@@ -90,7 +99,10 @@ def reuse(
             hit_share = float(np.asarray(residency(working_set / placement.dies, capacity)))
             die_share *= 1 - hit_share * (1 - once / lines)
         reuses.update(
-            {index: Reuse(within[index] * die_share, distinct) for index in stream.indices}
+            {
+                index: Reuse(within[index] * die_share, distinct, of_unit.get(index, 1.0))
+                for index in stream.indices
+            }
         )
     return reuses
 
@@ -195,38 +207,77 @@ def _step(addresses: ThreadAddresses) -> int:
     return abs(int(steps[0])) if len(steps) == 1 else 0
 
 
-def _within_workgroup(
-    memory: Mapping[int, MemoryInstruction],
-    addresses: Mapping[int, ThreadAddresses],
-    program: Program,
-    origins: np.ndarray,
-    threads: int,
-    lanes: int,
-    line: int,
-) -> dict[int, float]:
-    """Distinct lines over requested lines, by instruction: of all instructions of its block that
-    access the same argument, in the first workgroup. `origins` are the starts of the arguments'
-    storages, which start a line."""
-    alike: dict[tuple[int, str, str], list[int]] = {}
-    starts = [block.start for block in program.blocks]
-    for index, entry in memory.items():
-        block = bisect_right(starts, index)
-        alike.setdefault((block, entry.argument, entry.kind), []).append(index)
-    wave, waves = np.arange(threads) // lanes, -(-threads // lanes)
-    parts = {}
-    for indices in alike.values():
-        all_, requests = [], 0
-        for index in indices:
+def _region(
+    entry: MemoryInstruction, program: Program, analysis: CodeAnalysis
+) -> tuple[str, int | None]:
+    """What is executed side by side with an instruction: its block; for one that a loop of one
+    iteration repeats for other descriptors ("waterfall"), all such loops of what is around it."""
+    trips = {loop.index: loop.trip_count for loop in analysis.loops}
+    if entry.loop is None or trips.get(entry.loop) != 1:
+        return "block", bisect_right([block.start for block in program.blocks], entry.index)
+    loop: int | None = entry.loop
+    while loop is not None and trips.get(loop) == 1:
+        loop = program.loops[loop].parent
+    return "loops", loop
+
+
+def _lines_of_workgroup(chip: Chip, placement: LaunchPlacement, line: float) -> float:
+    """Lines that a vector L1 keeps for each workgroup of its unit; a WGP has two of them."""
+    caches = 2 if placement.unit == "WGP" else 1
+    at_once = min(placement.resident, -(-placement.workgroups // placement.units))
+    return caches * chip.device.facts.number("l1v_size") / line / at_once
+
+
+class _Requests:
+    """The lines that the waves of the first workgroup ask for, by instruction. `origins` are the
+    starts of the arguments' storages, which start a line."""
+
+    def __init__(
+        self,
+        memory: Mapping[int, MemoryInstruction],
+        addresses: Mapping[int, ThreadAddresses],
+        regions: Mapping[int, tuple[str, int | None]],
+        origins: np.ndarray,
+        threads: int,
+        lanes: int,
+        line: int,
+    ) -> None:
+        self._memory, self._regions = memory, regions
+        wave, waves = np.arange(threads) // lanes, -(-threads // lanes)
+        self._lines: dict[int, np.ndarray] = {}
+        """Of each instruction (i64[n]), a line once for each wave."""
+        for index, entry in memory.items():
             in_bounds = addresses[index].in_bounds[:threads]
             start = _on_gpu(addresses[index].first[:threads][in_bounds], origins)
-            width = max(1, memory[index].bytes_per_lane)
+            width = max(1, entry.bytes_per_lane)
             lines = np.concatenate([start // line, (start + width - 1) // line])
-            of_waves = np.unique(lines * waves + np.tile(wave[in_bounds], 2))
-            requests += len(of_waves)
-            all_.append(of_waves // waves)
-        part = len(np.unique(np.concatenate(all_))) / requests if requests else 1.0
-        parts.update(dict.fromkeys(indices, part))
-    return parts
+            self._lines[index] = np.unique(lines * waves + np.tile(wave[in_bounds], 2)) // waves
+
+    def distinct_shares(self) -> dict[int, float]:
+        """Distinct lines over requested lines: of all instructions of a region that access the
+        same argument."""
+        alike: dict[tuple[object, ...], list[int]] = {}
+        for index, entry in self._memory.items():
+            alike.setdefault((self._regions[index], entry.argument, entry.kind), []).append(index)
+        shares = {}
+        for indices in alike.values():
+            lines = np.concatenate([self._lines[index] for index in indices])
+            share = len(np.unique(lines)) / len(lines) if len(lines) else 1.0
+            shares.update(dict.fromkeys(indices, share))
+        return shares
+
+    def missed_shares(self, capacity: float) -> dict[int, float]:
+        """The part of the lines that each load asks for which the vector L1 does not have; it keeps
+        `capacity` lines."""
+        by_region: dict[tuple[str, int | None], list[int]] = {}
+        for index, entry in sorted(self._memory.items()):
+            if entry.kind in _LOADS:
+                by_region.setdefault(self._regions[index], []).append(index)
+        shares: dict[int, float] = {}
+        for indices in by_region.values():
+            missed = missed_shares([self._lines[index] for index in indices], capacity)
+            shares.update(zip(indices, missed, strict=True))
+        return shares
 
 
 __all__ = ["AT_ONCE", "AddressStream", "Reuse", "reuse"]

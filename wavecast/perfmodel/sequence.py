@@ -34,16 +34,16 @@ class CallSequence:
             }
         return {
             argument.name: min(1.0, resident_bytes[argument.storage] / element_bytes(argument))
-            for argument in launch.arguments
-            if argument.bytes and argument.storage in resident_bytes
+            for argument in launch.tensors
+            if argument.storage in resident_bytes
         }
 
     def ran(self, launch: Launch, requested: Mapping[str, tuple[float, float]]) -> None:
         """Add a launch whose code asks for the `requested` bytes (loaded, stored) of its arguments.
         A missing argument counts as not touched (`CodeAnalysis.requested_bytes`)."""
         now: dict[int, float] = {}
-        for argument in launch.arguments:
-            if not argument.bytes or argument.name not in requested:
+        for argument in launch.tensors:
+            if argument.name not in requested:
                 continue
             size = min(element_bytes(argument), sum(requested[argument.name]))
             if argument.storage:

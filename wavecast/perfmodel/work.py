@@ -93,7 +93,7 @@ def _counted_whole(launch: Launch | None, analysis: CodeAnalysis) -> list[str]:
     if launch is None or not launch.code.is_amd or not analysis.arguments_complete:
         return []
     names = analysis.arguments_read | analysis.arguments_written | analysis.arguments_updated
-    tensors = {argument.name for argument in launch.arguments if argument.bytes > 0}
+    tensors = {argument.name for argument in launch.tensors}
     return sorted((names & tensors) - analysis.requested_bytes.keys())
 
 
@@ -114,7 +114,7 @@ def _bytes(launch: Launch | None, analysis: CodeAnalysis) -> tuple[float | None,
     A tensor counts once for each way it is used; no more of it than the launch asks for, where that
     is known (a gather reads a part of its table).
     """
-    tensors = [a for a in launch.arguments if a.bytes > 0] if launch is not None else []
+    tensors = launch.tensors if launch is not None else ()
     if launch is None or not tensors:
         return None, None, "unknown: the launch's tensors are not known (state --bytes)"
     if not analysis.arguments_complete:

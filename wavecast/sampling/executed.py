@@ -197,7 +197,9 @@ def _owners(launch_sample: Sample) -> np.ndarray:
     """The number each array counts under (i64[arrays]): its own, or a common one for all arrays
     that are found through pointers in memory, not through an argument: a sample sees only the first
     few of those."""
-    storages = np.array([argument.storage for argument in launch_sample.launch.arguments], np.int64)
+    launch = launch_sample.launch
+    items = (*launch.arguments, *launch.members)
+    storages = np.array([argument.storage for argument in items], np.int64)
     indirect = ~np.isin(launch_sample.arrays.first, storages[storages != 0])
     if not indirect.any() or not storages.any():
         return np.arange(len(indirect) + 1)

@@ -3,6 +3,7 @@
 #include <hip/hip_runtime.h>
 #include <hip/hip_complex.h>
 #include <hip/hip_cooperative_groups.h>
+#include <hip/hip_fp8.h>
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -376,6 +377,9 @@ static int device_functions() {
     NEED(m[0] == 0x2492492492492492ull && m[1] == 15);
     NEED(n[5] == 31 && n[6] == 32 && n[7] == 7);
     NEED(v->x == 7 && v->w == 25 && n[8] == 0 && n[9] == 5);
+    NEED((float)__hip_fp8_e4m3(0.3f) == 0.3125f && (float)__hip_fp8_e4m3(-1000.0f) == -448.0f);
+    NEED((float)__hip_fp8_e5m2_fnuz(0.3f) == 0.3125f && (float)__hip_fp8_e4m3_fnuz(999.0f) == 240);
+    NEED(((float4)__hip_fp8x4_e4m3(float4(1, 2, 3, 17))).w == 16.0f);
     NEED(n[10] == 6 && n[11] == 2 && sizeof(Aligned) == 16 && min(3, 2) == max(1, 2));
     return 0;
 }

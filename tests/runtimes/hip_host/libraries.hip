@@ -4,6 +4,7 @@
 #include <hipblaslt/hipblaslt.h>
 #include <hipfft/hipfft.h>
 #include <hiprand/hiprand_kernel.h>
+#include <rocrand/rocrand_kernel.h>
 
 #include <cmath>
 #include <complex>
@@ -237,6 +238,14 @@ __global__ void skip(unsigned *bits) {
     hiprand_init(42, 7, 5, &other);
     for (int at = 0; at < 8; ++at) bits[at] = hiprand(&state);
     for (int at = 0; at < 3; ++at) bits[8 + at] = hiprand(&other);
+    rocrand_state_philox4x32_10 same;
+    rocrand_init(42, 7, 0, &same);
+    uint4 four = rocrand4(&same);
+    bits[11] = four.x, bits[12] = four.y, bits[13] = four.z, bits[14] = four.w;
+    bits[15] = rocrand(&same);
+    for (int at = 0; at < 2; ++at) rocrand_init(42, 7, 5, at ? &same : &other);
+    float2 pair = rocrand_uniform2(&same);
+    bits[16] = pair.x == hiprand_uniform(&other) && pair.y == hiprand_uniform(&other);
 }
 static void moments(const std::vector<float> &values, double mean, double variance,
                     const char *what) {
@@ -258,10 +267,11 @@ static void random_numbers() {
     drawn<hiprandStatePhilox4_32_10_t>("Philox");
     drawn<hiprandState>("xorwow");
     drawn<hiprandStateMRG32k3a_t>("MRG32k3a");
-    unsigned *bits = device(std::vector<unsigned>(11));
+    unsigned *bits = device(std::vector<unsigned>(17));
     skip<<<1, 1>>>(bits);
-    auto found = host(bits, 11);
+    auto found = host(bits, 17);
     expect(!memcmp(&found[5], &found[8], 12), "offset of Philox");
+    expect(!memcmp(&found[0], &found[11], 20) && found[16], "rocRAND's names");
     hiprandGenerator_t generator;
     hiprandCreateGenerator(&generator, HIPRAND_RNG_PSEUDO_PHILOX4_32_10);
     hiprandSetPseudoRandomGeneratorSeed(generator, 99);

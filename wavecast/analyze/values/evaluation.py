@@ -91,7 +91,9 @@ def evaluate(
         sampling.run()
     outcomes = sampling.outcomes
     counts = _block_counts(outcomes, sampling.followed, inputs.waves)
-    arguments = roots(program, descriptor, sampling.parts, Pointers(code, descriptor))
+    arguments = roots(
+        program, descriptor, sampling.parts, Pointers(code, descriptor, launch=launch)
+    )
     accesses = _accesses(program, sampling.parts, inputs, sampling.seen, arguments)
     reasons = _Reasons(program)
     return Values(

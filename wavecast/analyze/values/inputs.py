@@ -108,12 +108,14 @@ class Inputs:
         if len(names) != 1 or self.launch is None:
             return None
         (name,) = names
-        argument = next((a for a in self.launch.arguments if a.name == name), None)
+        items = (*self.launch.members, *self.launch.arguments)
+        argument = next((a for a in items if a.name == name), None)
         parameter = next((p for p in self.code.parameters if p.name == name), None)
         data = self.launch.kernarg
-        if argument is None or parameter is None or parameter.offset is None:
+        offset = parameter.offset if parameter is not None else argument.slot if argument else None
+        if argument is None or offset is None:
             return None
-        pointer = int.from_bytes(data[parameter.offset : parameter.offset + 8], "little")
+        pointer = int.from_bytes(data[offset : offset + 8], "little")
         if argument.storage and argument.storage <= pointer:
             return argument.storage
         return pointer or None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from wavecast.compile.codeobject import CodeObject
+from wavecast.compile.codeobject import CodeObject, Launch, member_name
 from wavecast.isa.defuse import bits_of
 from wavecast.isa.program import KernelArgument, KernelDescriptor
 
@@ -13,10 +13,16 @@ SEGMENT = 1 << 0
 
 class Pointers:
     """The pointer arguments of a kernel, numbered; bit `n + 1` stands for the n-th. With `members`
-    every 8 bytes passed by value may be a pointer, named by the argument and their offset."""
+    every 8 bytes passed by value may be a pointer, named by the argument and their offset; a
+    `launch` says which are."""
 
     def __init__(
-        self, code: CodeObject, descriptor: KernelDescriptor, *, members: bool = False
+        self,
+        code: CodeObject,
+        descriptor: KernelDescriptor,
+        *,
+        members: bool = False,
+        launch: Launch | None = None,
     ) -> None:
         self._members = members
         self.names: list[str] = []
@@ -24,6 +30,7 @@ class Pointers:
         """Name, offset and size in bytes in the argument segment."""
         self._at: dict[int, int] = {}
         kinds = {argument.offset: argument for argument in descriptor.arguments}
+        slots = {item.slot: item.name for item in launch.members} if launch is not None else {}
         for number, parameter in enumerate(code.parameters, 1):
             if parameter.offset is None:
                 continue
@@ -33,6 +40,12 @@ class Pointers:
                 and kernel_argument.kind == "by_value"
                 and (parameter.size or 0) >= 8
             )
+            end = parameter.offset + (parameter.size or 8)
+            pointers = [slot for slot in slots if slot is not None and parameter.offset <= slot < end]
+            for slot in pointers:
+                self._add(slots[slot], slot, 8)
+            if pointers:
+                continue
             if _is_pointer(parameter.type, parameter.size, kernel_argument) or (members and value):
                 name = parameter.name or f"argument {number}"
                 self._add(name, parameter.offset, parameter.size or 8)
@@ -44,7 +57,7 @@ class Pointers:
     def _add(self, name: str, offset: int, size: int) -> None:
         if self._members and size > 8:
             for start in range(0, size - 7, 8):
-                self._add(f"{name} (byte {start})", offset + start, 8)
+                self._add(member_name(name, start), offset + start, 8)
             return
         self.names.append(name)
         self.slots.append((name, offset, size))

@@ -58,8 +58,7 @@ def _narrow(emitter: WaveEmitter, words: list[Any]) -> Descriptor:
     if able.buffer_stride_scale:
         stride = _scale(builder, stride, builder.lshr(flags, I32(18)))
     # where one bit chooses swizzling (31), the one below it is for the cache
-    bits = 0x80000000 if able.buffer_swizzle_bits == 1 else 0xC0000000
-    swizzle = builder.and_(high, I32(bits))
+    swizzle = builder.and_(high, I32((0, 0x80000000, 0xC0000000)[able.buffer_swizzle_bits]))
     adds_lane = builder.icmp_unsigned("!=", builder.and_(flags, I32(ADD_LANE)), I32(0))
     bounds = builder.and_(builder.lshr(flags, I32(28)), I32(3))
     return Descriptor(base, builder.zext(records, I64), stride, swizzle, flags, adds_lane, bounds)
@@ -107,9 +106,12 @@ def may_be_scratch(emitter: WaveEmitter) -> bool:
 def refuse(
     emitter: WaveEmitter, instruction: Instruction, resource: Descriptor, is_private: Any
 ) -> None:
-    """Stop at run time where a descriptor used without an index swizzles or adds lane numbers."""
+    """Stop at run time where a descriptor used without an index adds lane numbers or has flags of
+    gfx1250 (`_wide`). Without an index nothing is swizzled (rocjitsu, addr_calc_buffer.h)."""
     builder = emitter.builder
-    bad = builder.or_(_is_swizzled(emitter, resource), resource.adds_lane)
+    bad = resource.adds_lane
+    if emitter.input.capabilities.wide_buffer_base:
+        bad = _is_swizzled(emitter, resource)
     if is_private is not None:
         bad = builder.and_(bad, builder.not_(is_private))
     _stop_if(emitter, instruction, bad)
@@ -137,9 +139,8 @@ class _Swizzle:
 def _swizzle(emitter: WaveEmitter, instruction: Instruction, resource: Descriptor) -> _Swizzle:
     """How an indexed access swizzles; stops at run time where that is not supported.
 
-    Elements have 4 bytes on gfx9, 4 or 16 by the bits 31:30 of word 1 on later targets. An access
-    must not be larger than one. Sources: the guides, "Buffer Resource" and "Swizzled Buffer
-    Addressing"; Mesa, radeonsi, setup_scratch_rsrc_user_sgprs (4 bytes on gfx9).
+    Elements have 4 bytes, or 4 or 16 by the bits 31:30 of word 1. An access must not be larger than
+    one. Sources: the guides, "Buffer Resource" and "Swizzled Buffer Addressing".
     """
     builder, able = emitter.builder, emitter.input.capabilities
     assert instruction.memory is not None

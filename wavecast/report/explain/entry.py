@@ -104,7 +104,8 @@ def _launch(launch: Launch | None) -> LaunchJson | None:
     return LaunchJson.of(
         launch,
         arguments=[
-            ArgumentJson.of(argument, value=plain(argument.value)) for argument in launch.arguments
+            ArgumentJson.of(argument, value=plain(argument.value))
+            for argument in (*launch.arguments, *launch.members)
         ],
     )
 

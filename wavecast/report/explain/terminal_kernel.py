@@ -107,7 +107,9 @@ def _launch(explanation: Explanation) -> Text:
         parts.append(f"{units.size(launch.dynamic_lds)} dynamic {words.of(explanation.device).lds}")
     if launch.count > 1:
         parts.append(f"seen {launch.count} times")
-    arguments = ", ".join(safe(summary.argument_text(a)) for a in launch.arguments)
+    arguments = ", ".join(
+        safe(summary.argument_text(a)) for a in (*launch.arguments, *launch.members)
+    )
     text = Text(" · ".join(parts))
     return text.append(f"\n{arguments}", style="dim") if arguments else text
 

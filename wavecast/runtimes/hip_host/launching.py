@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
 from wavecast.arch import Device
-from wavecast.compile.codeobject import Argument, Launch, Parameter, integers_of
+from wavecast.compile.codeobject import Argument, Launch, Parameter, integers_of, member_name
 from wavecast.compile.names import readable
 from wavecast.compile.parsing import parse_descriptor
 from wavecast.emulate import clusters
@@ -19,6 +19,7 @@ from wavecast.emulate.hostmemory import PAGE
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.emulate.tensors import CANARY
 from wavecast.errors import WavecastError
+from wavecast.isa.program import KernelArgument
 from wavecast.launch import graph_capture
 from wavecast.runtimes.hip_host.arena import SYSTEM, ArenaPart
 from wavecast.runtimes.hip_host.modules import LoadedModule, ModuleKernel
@@ -108,9 +109,11 @@ class Launcher:
         if any(module.has(name) for name in _OUTPUT):
             ranges.append((self.arena.base, self.arena.base + SYSTEM))
         arguments = self._arguments(kernel, segment) if self.describes else ()
+        members = self._members(kernel, segment) if self.describes else ()
         launch = Launch(
             code, (*grid,), (*block,), arguments, segment, dynamic_lds,  # type: ignore[arg-type]
             cluster=(*cluster,) if any(cluster) else parse_descriptor(code).cluster,  # type: ignore[arg-type]
+            members=members,
         )  # fmt: skip
         clusters.check(launch)
         if self._measured is not None:
@@ -256,14 +259,8 @@ class Launcher:
 
     def _arguments(self, kernel: ModuleKernel, segment: bytes) -> tuple[Argument, ...]:
         """The arguments as checks and predictions name them."""
-        parameters = {parameter.offset: parameter for parameter in kernel.code.parameters}
         arguments = []
-        for number, argument in enumerate(kernel.arguments, 1):
-            parameter = parameters.get(argument.offset) or Parameter(
-                argument.name, argument.type_name, argument.offset, argument.size
-            )
-            if not parameter.name:
-                parameter = replace(parameter, name=f"argument {number}")
+        for parameter, argument in _parameters(kernel):
             raw = segment[argument.offset : argument.offset + argument.size]
             if argument.kind == "global_buffer" and argument.size == 8:
                 arguments.append(self._pointer(parameter, struct.unpack("<Q", raw)[0]))
@@ -272,6 +269,21 @@ class Launcher:
                 value = int.from_bytes(raw, "little") if small else integers_of(raw)
                 arguments.append(Argument(parameter.name, "scalar", parameter.type, value=value))
         return tuple(arguments)
+
+    def _members(self, kernel: ModuleKernel, segment: bytes) -> tuple[Argument, ...]:
+        """The tensors that structures passed by value point to."""
+        members = []
+        for parameter, argument in _parameters(kernel):
+            if argument.kind != "by_value":
+                continue
+            for start in range(0, argument.size - 7, 8):
+                slot = argument.offset + start
+                (address,) = struct.unpack_from("<Q", segment, slot)
+                name = member_name(parameter.name, start)
+                item = self._pointer(replace(parameter, name=name, type=""), address)
+                if item.kind == "tensor":
+                    members.append(replace(item, slot=slot))
+        return tuple(members)
 
     def _pointer(self, parameter: Parameter, address: int) -> Argument:
         tensor = self.tensors.at(address) if self.tensors is not None else None
@@ -285,6 +297,18 @@ class Launcher:
                     parameter.name, "tensor", dtype, (elements,), (1,), end - first, first
                 )
         return Argument(parameter.name, "pointer", value=address)
+
+
+def _parameters(kernel: ModuleKernel) -> Iterator[tuple[Parameter, KernelArgument]]:
+    """The parameters of a kernel with their places in the argument segment."""
+    parameters = {parameter.offset: parameter for parameter in kernel.code.parameters}
+    for number, argument in enumerate(kernel.arguments, 1):
+        parameter = parameters.get(argument.offset) or Parameter(
+            argument.name, argument.type_name, argument.offset, argument.size
+        )
+        if not parameter.name:
+            parameter = replace(parameter, name=f"argument {number}")
+        yield parameter, argument
 
 
 __all__ = ["LaunchedKernel", "Launcher"]

@@ -76,6 +76,7 @@ def encode_launch(launch: Launch) -> dict[str, Any]:
         **_fields(launch),
         "code": launch.code.digest,
         "arguments": [_fields(item) for item in launch.arguments],
+        "members": [_fields(item) for item in launch.members],
     }
 
 
@@ -86,6 +87,7 @@ def decode_launch(document: dict[str, Any], codes: dict[str, CodeObject]) -> Lau
             **document,
             "code": codes[document["code"]],
             "arguments": tuple(Argument(**item) for item in document["arguments"]),
+            "members": tuple(Argument(**item) for item in document["members"]),
         }
     )
 

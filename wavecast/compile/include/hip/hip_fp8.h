@@ -8,8 +8,6 @@
 #include <hip/hip_fp16.h>
 #include <wavecast/checked.h>
 
-#define __WC_FN static __device__ __wc_inline
-
 typedef unsigned char __hip_fp8_storage_t;
 
 #if defined(__gfx940__) || defined(__gfx941__) || defined(__gfx942__)
@@ -21,7 +19,7 @@ typedef unsigned char __hip_fp8_storage_t;
 // Rounds to nearest even. M mantissa bits, largest finite magnitude `top`, which larger numbers are
 // where they saturate; else they are infinite, or no number where the format has no infinity.
 template <int M, bool FNUZ, bool SATURATES = true>
-__WC_FN unsigned char __wc_fp8_encode(float x) {
+__WC_HD unsigned char __wc_fp8_encode(float x) {
     constexpr int E = 7 - M, bias = (1 << (E - 1)) - (FNUZ ? 0 : 1);
     constexpr unsigned top = FNUZ ? 0x7f : (M == 3 ? 0x7e : 0x7b), nan = FNUZ ? 0x80 : 0x7f;
     constexpr unsigned beyond = SATURATES ? top : FNUZ || M == 3 ? nan : 0x7c;
@@ -40,7 +38,7 @@ __WC_FN unsigned char __wc_fp8_encode(float x) {
     code = code > top ? beyond : code;
     return (unsigned char)(FNUZ && code == 0 ? 0 : sign | code);
 }
-template <int M, bool FNUZ> __WC_FN float __wc_fp8_decode(unsigned char code) {
+template <int M, bool FNUZ> __WC_HD float __wc_fp8_decode(unsigned char code) {
     constexpr int E = 7 - M, bias = (1 << (E - 1)) - (FNUZ ? 0 : 1);
     unsigned magnitude = code & 0x7f, exponent = magnitude >> M;
     unsigned normal = (magnitude << (23 - M)) + ((127u - bias) << 23);
@@ -55,12 +53,12 @@ template <int M, bool FNUZ> __WC_FN float __wc_fp8_decode(unsigned char code) {
 template <int M, bool FNUZ> struct __wc_fp8 {
     __hip_fp8_storage_t __x;
     __wc_fp8() = default;
-    __device__ __wc_inline __wc_fp8(float x) : __x(from_float(x)) {}
-    __device__ __wc_inline operator float() const { return to_float(__x); }
-    __device__ __wc_inline operator __half() const { return __half(to_float(__x)); }
-    __device__ __wc_inline operator __hip_bfloat16() const { return __hip_bfloat16(to_float(__x)); }
+    __host__ __device__ __wc_inline __wc_fp8(float x) : __x(from_float(x)) {}
+    __host__ __device__ __wc_inline operator float() const { return to_float(__x); }
+    __host__ __device__ __wc_inline operator __half() const { return __half(to_float(__x)); }
+    __host__ __device__ __wc_inline operator __hip_bfloat16() const { return __hip_bfloat16(to_float(__x)); }
 
-    static __device__ __wc_inline unsigned char from_float(float x) {
+    static __host__ __device__ __wc_inline unsigned char from_float(float x) {
         __wc_mark<0x57430100 + (M == 2) + 2 * FNUZ>(x);
 #if defined(__WC_FP8_FNUZ) || defined(__WC_FP8_OCP)
         if constexpr (FNUZ == native_fnuz) {
@@ -73,10 +71,10 @@ template <int M, bool FNUZ> struct __wc_fp8 {
         return __wc_fp8_encode<M, FNUZ>(x);
     }
     // Of numbers that need not saturate.
-    static __device__ __wc_inline unsigned char beyond(float x) {
+    static __host__ __device__ __wc_inline unsigned char beyond(float x) {
         return __wc_fp8_encode<M, FNUZ, false>(x);
     }
-    static __device__ __wc_inline float to_float(unsigned char code) {
+    static __host__ __device__ __wc_inline float to_float(unsigned char code) {
 #if defined(__WC_FP8_FNUZ) || defined(__WC_FP8_OCP)
         if constexpr (FNUZ == native_fnuz) {
             return M == 3 ? __builtin_amdgcn_cvt_f32_fp8(code, 0)
@@ -105,7 +103,7 @@ typedef enum {
 } __hip_fp8_interpretation_t;
 
 #define __WC_FP8_OF(F, sat) ((sat) == __HIP_SATFINITE ? F::from_float(x) : F::beyond(x))
-__WC_FN __hip_fp8_storage_t __hip_cvt_float_to_fp8(float x, __hip_saturation_t sat,
+__WC_HD __hip_fp8_storage_t __hip_cvt_float_to_fp8(float x, __hip_saturation_t sat,
                                                    __hip_fp8_interpretation_t format) {
     switch (format) {
         case __HIP_E4M3: return __WC_FP8_OF(__hip_fp8_e4m3, sat);
@@ -115,7 +113,7 @@ __WC_FN __hip_fp8_storage_t __hip_cvt_float_to_fp8(float x, __hip_saturation_t s
     }
 }
 #undef __WC_FP8_OF
-__WC_FN __half_raw __hip_cvt_fp8_to_halfraw(__hip_fp8_storage_t x,
+__WC_HD __half_raw __hip_cvt_fp8_to_halfraw(__hip_fp8_storage_t x,
                                             __hip_fp8_interpretation_t format) {
     switch (format) {
         case __HIP_E4M3: return __half(__hip_fp8_e4m3::to_float(x));
@@ -124,25 +122,25 @@ __WC_FN __half_raw __hip_cvt_fp8_to_halfraw(__hip_fp8_storage_t x,
         default: return __half(__hip_fp8_e5m2_fnuz::to_float(x));
     }
 }
-__WC_FN __half2_raw __hip_cvt_fp8x2_to_halfraw2(__hip_fp8x2_storage_t x,
+__WC_HD __half2_raw __hip_cvt_fp8x2_to_halfraw2(__hip_fp8x2_storage_t x,
                                                 __hip_fp8_interpretation_t format) {
     return __half2(__hip_cvt_fp8_to_halfraw(x & 0xff, format),
                    __hip_cvt_fp8_to_halfraw(x >> 8, format));
 }
 // One conversion of what `to_float` makes a float, and one of pairs.
 #define __WC_FP8_CONVERSION(name, T, to_float, pairs, T2, to_float2)                               \
-    __WC_FN __hip_fp8_storage_t name(T v, __hip_saturation_t sat,                                  \
+    __WC_HD __hip_fp8_storage_t name(T v, __hip_saturation_t sat,                                  \
                                      __hip_fp8_interpretation_t format) {                          \
         return __hip_cvt_float_to_fp8(to_float(v), sat, format);                                   \
     }                                                                                              \
-    __WC_FN __hip_fp8x2_storage_t pairs(T2 v, __hip_saturation_t sat,                              \
+    __WC_HD __hip_fp8x2_storage_t pairs(T2 v, __hip_saturation_t sat,                              \
                                         __hip_fp8_interpretation_t format) {                       \
         float2 both = to_float2(v);                                                                \
         return (unsigned short)(__hip_cvt_float_to_fp8(both.x, sat, format) |                      \
                                 __hip_cvt_float_to_fp8(both.y, sat, format) << 8);                 \
     }
-__WC_FN float __wc_single(double x) { return (float)x; }
-__WC_FN float2 __wc_singles(double2 v) { return {(float)v.x, (float)v.y}; }
+__WC_HD float __wc_single(double x) { return (float)x; }
+__WC_HD float2 __wc_singles(double2 v) { return {(float)v.x, (float)v.y}; }
 __WC_FP8_CONVERSION(__hip_cvt_double_to_fp8, double, __wc_single, __hip_cvt_double2_to_fp8x2,
                     double2, __wc_singles)
 __WC_FP8_CONVERSION(__hip_cvt_halfraw_to_fp8, __half_raw, __half2float,
@@ -150,7 +148,7 @@ __WC_FP8_CONVERSION(__hip_cvt_halfraw_to_fp8, __half_raw, __half2float,
 __WC_FP8_CONVERSION(__hip_cvt_bfloat16raw_to_fp8, __hip_bfloat16_raw, __bfloat162float,
                     __hip_cvt_bfloat16raw2_to_fp8x2, __hip_bfloat162_raw, __bfloat1622float2)
 #undef __WC_FP8_CONVERSION
-__WC_FN __hip_fp8x2_storage_t __hip_cvt_float2_to_fp8x2(float2 v, __hip_saturation_t sat,
+__WC_HD __hip_fp8x2_storage_t __hip_cvt_float2_to_fp8x2(float2 v, __hip_saturation_t sat,
                                                         __hip_fp8_interpretation_t format) {
     return (unsigned short)(__hip_cvt_float_to_fp8(v.x, sat, format) |
                             __hip_cvt_float_to_fp8(v.y, sat, format) << 8);
@@ -159,35 +157,35 @@ __WC_FN __hip_fp8x2_storage_t __hip_cvt_float2_to_fp8x2(float2 v, __hip_saturati
 template <typename One> struct __wc_fp8x2 {
     __hip_fp8x2_storage_t __x;
     __wc_fp8x2() = default;
-    __device__ __wc_inline __wc_fp8x2(float2 v)
+    __host__ __device__ __wc_inline __wc_fp8x2(float2 v)
         : __x((unsigned short)(One::from_float(v.x) | One::from_float(v.y) << 8)) {}
-    __device__ __wc_inline __wc_fp8x2(__half2 v) : __wc_fp8x2(__half22float2(v)) {}
-    __device__ __wc_inline __wc_fp8x2(__hip_bfloat162 v) : __wc_fp8x2(__bfloat1622float2(v)) {}
-    __device__ __wc_inline __wc_fp8x2(double2 v) : __wc_fp8x2(__wc_singles(v)) {}
-    __device__ __wc_inline operator __half2() const { return __float22half2_rn(*this); }
-    __device__ __wc_inline operator float2() const {
+    __host__ __device__ __wc_inline __wc_fp8x2(__half2 v) : __wc_fp8x2(__half22float2(v)) {}
+    __host__ __device__ __wc_inline __wc_fp8x2(__hip_bfloat162 v) : __wc_fp8x2(__bfloat1622float2(v)) {}
+    __host__ __device__ __wc_inline __wc_fp8x2(double2 v) : __wc_fp8x2(__wc_singles(v)) {}
+    __host__ __device__ __wc_inline operator __half2() const { return __float22half2_rn(*this); }
+    __host__ __device__ __wc_inline operator float2() const {
         return {One::to_float(__x & 0xff), One::to_float(__x >> 8)};
     }
 };
 template <typename One> struct __wc_fp8x4 {
     __hip_fp8x4_storage_t __x;
     __wc_fp8x4() = default;
-    __device__ __wc_inline __wc_fp8x4(float4 v)
+    __host__ __device__ __wc_inline __wc_fp8x4(float4 v)
         : __x(One::from_float(v.x) | One::from_float(v.y) << 8 | One::from_float(v.z) << 16 |
               (unsigned)One::from_float(v.w) << 24) {}
-    __device__ __wc_inline __wc_fp8x4(double4 v)
+    __host__ __device__ __wc_inline __wc_fp8x4(double4 v)
         : __wc_fp8x4(float4((float)v.x, (float)v.y, (float)v.z, (float)v.w)) {}
-    __device__ __wc_inline __wc_fp8x4(__half2 low, __half2 high)
+    __host__ __device__ __wc_inline __wc_fp8x4(__half2 low, __half2 high)
         : __wc_fp8x4(of(__half22float2(low), __half22float2(high))) {}
-    __device__ __wc_inline __wc_fp8x4(__hip_bfloat162 low, __hip_bfloat162 high)
+    __host__ __device__ __wc_inline __wc_fp8x4(__hip_bfloat162 low, __hip_bfloat162 high)
         : __wc_fp8x4(of(__bfloat1622float2(low), __bfloat1622float2(high))) {}
-    __device__ __wc_inline operator float4() const {
+    __host__ __device__ __wc_inline operator float4() const {
         return {One::to_float(__x & 0xff), One::to_float(__x >> 8 & 0xff),
                 One::to_float(__x >> 16 & 0xff), One::to_float(__x >> 24)};
     }
 
   private:
-    static __device__ __wc_inline float4 of(float2 low, float2 high) {
+    static __host__ __device__ __wc_inline float4 of(float2 low, float2 high) {
         return {low.x, low.y, high.x, high.y};
     }
 };
@@ -202,4 +200,3 @@ typedef __wc_fp8x4<__hip_fp8_e5m2_fnuz> __hip_fp8x4_e5m2_fnuz;
 
 #undef __WC_FP8_FNUZ
 #undef __WC_FP8_OCP
-#undef __WC_FN

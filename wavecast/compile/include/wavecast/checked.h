@@ -11,7 +11,8 @@ template <int literal, typename T> static __device__ __wc_inline void __wc_mark(
     asm volatile("v_xor_b32 %0, %2, %1 ; wavecast" : "=v"(ignored) : "v"(number), "n"(literal));
 }
 #else
-template <int literal, typename T> static __device__ __wc_inline void __wc_mark(T) {}
+template <int literal, typename T>
+static __host__ __device__ __wc_inline void __wc_mark(T) {}
 #endif
 
 #if defined(WAVECAST_CHECKED) && defined(__HIP_DEVICE_COMPILE__) && !defined(WAVECAST_CUDA)
