@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Final
 
 from wavecast.analyze.lanes.assumption import Assumption, LaneAssumption
 from wavecast.analyze.lanes.demand import LaneDemand
@@ -22,6 +23,9 @@ from wavecast.analyze.lanes.halves import (
 from wavecast.analyze.lanes.per_lane import LANES, constant_word
 from wavecast.analyze.lanes.unrolling import EXCHANGE
 from wavecast.compile.ir_blocks import IrInstruction
+
+_PACKS: Final = frozenset({"insertelement", "shufflevector", "shl", "or", "mul"})
+"""What packs values of one lane; a product with 65537 has a 16-bit number twice."""
 
 
 class ShuffleSites:
@@ -125,10 +129,25 @@ class ShuffleSites:
         if value in flow.made_of or not value.startswith("%") or repeats(flow, value):
             return False
         exchange_lanes = self.demand.exchanged.get(value, 0)
+        own_lanes = self._lanes_of_parts(value)
         return any(
-            not exchange_lanes & ~half and (exchange_lanes & half).bit_count() >= HALF - 1
+            not (exchange_lanes | own_lanes) & ~half
+            and (exchange_lanes & half).bit_count() >= HALF - 1
             for half in HALVES
         ) and not self._known_constant(value)
+
+    def _lanes_of_parts(self, value: str) -> int:
+        """The lanes that use what a value is packed of (two 16-bit numbers in a word)."""
+        flow, work, lanes = self.flow, [value], 0
+        while work:
+            definition = flow.definitions.get(work.pop())
+            if definition is None or definition.opcode not in _PACKS | COPIES:
+                continue
+            parts = [operand for operand in definition.operands if operand.startswith("%")]
+            for part in parts:
+                lanes |= self.demand.used.get(part, 0)
+            work += parts
+        return lanes
 
     def _is_periodic(self, exchange: IrInstruction) -> bool:
         """Whether the upper lanes read the lanes that the lower ones read."""

@@ -30,7 +30,7 @@ class Pointers:
         """Name, offset and size in bytes in the argument segment."""
         self._at: dict[int, int] = {}
         kinds = {argument.offset: argument for argument in descriptor.arguments}
-        slots = {item.slot: item.name for item in launch.members} if launch is not None else {}
+        members_of_launch = launch.members if launch is not None else ()
         for number, parameter in enumerate(code.parameters, 1):
             if parameter.offset is None:
                 continue
@@ -41,9 +41,13 @@ class Pointers:
                 and (parameter.size or 0) >= 8
             )
             end = parameter.offset + (parameter.size or 8)
-            pointers = [slot for slot in slots if slot is not None and parameter.offset <= slot < end]
-            for slot in pointers:
-                self._add(slots[slot], slot, 8)
+            pointers = [
+                (item.name, item.slot)
+                for item in members_of_launch
+                if item.slot is not None and parameter.offset <= item.slot < end
+            ]
+            for name, slot in pointers:
+                self._add(name, slot, 8)
             if pointers:
                 continue
             if _is_pointer(parameter.type, parameter.size, kernel_argument) or (members and value):

@@ -376,3 +376,23 @@ KERNEL right_places_of_a_wave(ARGUMENTS) {
     first = __shfl(first, 0);
     out[64 + ((first + lane) & 511)] = 1;
 }
+
+KERNEL right_largest_of_two_copies(ARGUMENTS) {
+    unsigned short largest = in[threadIdx.x];
+    for (int distance = 32; distance > 0; distance /= 2) {
+        unsigned other = __shfl_down(largest * 65537u, distance);
+        largest = max((int)largest, (int)(unsigned short)other);
+    }
+    largest = __shfl((int)largest, 0);
+    out[threadIdx.x] = largest;
+}
+
+KERNEL largest_of_two_copies(ARGUMENTS) {
+    unsigned short largest = in[threadIdx.x];
+    for (int distance = 16; distance > 0; distance /= 2) {
+        unsigned other = __shfl_down(largest * 65537u, distance);
+        largest = max((int)largest, (int)(unsigned short)other);
+    }
+    largest = __shfl((int)largest, 0);  // OTHER_HALF
+    out[threadIdx.x] = largest;
+}
