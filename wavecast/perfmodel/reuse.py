@@ -14,7 +14,7 @@ workgroups touch until then. Loads that are executed side by side share the vect
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -225,7 +225,7 @@ def _lines_of_workgroup(chip: Chip, placement: LaunchPlacement, line: float) -> 
     """Lines that a vector L1 keeps for each workgroup of its unit; a WGP has two of them."""
     caches = 2 if placement.unit == "WGP" else 1
     at_once = min(placement.resident, -(-placement.workgroups // placement.units))
-    return caches * chip.device.facts.number("l1v_size") / line / at_once
+    return caches * chip.device.facts.integer("l1v_size", "B") / line / at_once
 
 
 class _Requests:
@@ -256,28 +256,38 @@ class _Requests:
     def distinct_shares(self) -> dict[int, float]:
         """Distinct lines over requested lines: of all instructions of a region that access the
         same argument."""
-        alike: dict[tuple[object, ...], list[int]] = {}
-        for index, entry in self._memory.items():
-            alike.setdefault((self._regions[index], entry.argument, entry.kind), []).append(index)
         shares = {}
-        for indices in alike.values():
+        for indices in self._alike():
             lines = np.concatenate([self._lines[index] for index in indices])
             share = len(np.unique(lines)) / len(lines) if len(lines) else 1.0
             shares.update(dict.fromkeys(indices, share))
         return shares
 
     def missed_shares(self, capacity: float) -> dict[int, float]:
-        """The part of the lines that each load asks for which the vector L1 does not have; it keeps
-        `capacity` lines."""
+        """The part of the lines which all loads of a region ask of the same argument that the
+        vector L1 does not have; it keeps `capacity` lines."""
         by_region: dict[tuple[str, int | None], list[int]] = {}
         for index, entry in sorted(self._memory.items()):
             if entry.kind in _LOADS:
                 by_region.setdefault(self._regions[index], []).append(index)
-        shares: dict[int, float] = {}
+        missed: dict[int, float] = {}
         for indices in by_region.values():
-            missed = missed_shares([self._lines[index] for index in indices], capacity)
-            shares.update(zip(indices, missed, strict=True))
-        return shares
+            shares = missed_shares([self._lines[index] for index in indices], capacity)
+            missed.update(zip(indices, shares, strict=True))
+        together: dict[int, float] = {}
+        for indices in self._alike():
+            if indices[0] in missed:
+                numbers = [len(self._lines[index]) for index in indices]
+                total = sum(missed[i] * number for i, number in zip(indices, numbers, strict=True))
+                together.update(dict.fromkeys(indices, total / max(1, sum(numbers))))
+        return together
+
+    def _alike(self) -> Iterable[list[int]]:
+        """The instructions of every region that access the same argument in the same way."""
+        alike: dict[tuple[object, ...], list[int]] = {}
+        for index, entry in self._memory.items():
+            alike.setdefault((self._regions[index], entry.argument, entry.kind), []).append(index)
+        return alike.values()
 
 
 __all__ = ["AT_ONCE", "AddressStream", "Reuse", "reuse"]

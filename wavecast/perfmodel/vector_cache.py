@@ -7,6 +7,7 @@ workgroups of the unit asked for since then fit the cache.
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Sequence
 
 import numpy as np
@@ -18,16 +19,16 @@ def missed_shares(loads: Sequence[np.ndarray], capacity: float) -> list[float]:
     `loads` (i64[n]), in the order of execution, are the lines that the waves of a workgroup ask
     for, a line once for each wave; `capacity` is the lines that the cache keeps for a workgroup.
     """
-    last: dict[int, int] = {}
-    filled, shares = 0, []
+    cached: OrderedDict[int, None] = OrderedDict()  # the line asked for last is the last
+    shares = []
     for lines in loads:
         missed = 0
         for line in lines.tolist():
-            before = last.get(line)
-            if before is None or filled - before > capacity:
-                filled += 1
-                missed += 1
-            last[line] = filled
+            missed += line not in cached
+            cached[line] = None
+            cached.move_to_end(line)
+            if len(cached) > capacity:
+                cached.popitem(last=False)
         shares.append(missed / len(lines) if len(lines) else 1.0)
     return shares
 

@@ -14,13 +14,16 @@ import torch
 import wavecast
 from tests.runtimes.hip_host.compiler import c_compiler
 from tests.warm_python import run_python
+from wavecast.api.explain import ExplainOptions
 from wavecast.compile import hip, process
 from wavecast.compile.elf import load as load_object
 from wavecast.emulate.errors import ChecksFailed, ExecutionError
 from wavecast.errors import UsageError, WavecastError
+from wavecast.pipeline.explain.run import explain_launches
 from wavecast.runtimes.hip_host.argument_names import ArgumentNames, NamedArgument
 from wavecast.runtimes.hip_host.in_process import serving
 from wavecast.runtimes.triton import capture
+from wavecast.runtimes.triton.wire import decode_launch, encode_launch
 
 SOURCE = r"""
 #include <hip/hip_runtime.h>
@@ -34,6 +37,11 @@ extern "C" __global__ void gather(const float *const *rows, float *y) {
 }
 struct Extents { int rows, columns, stride; };
 extern "C" __global__ void sized(float *y, Extents extents) { y[threadIdx.x] = extents.stride; }
+struct Tensors { long pitch; const float *in; int rows; float *out; };
+extern "C" __global__ void add_one(Tensors t) {
+    int at = blockIdx.x * t.pitch + threadIdx.x;
+    t.out[at] = t.in[at] + 1;
+}
 extern "C" __global__ void overrun(float *y) { y[(1 << 28) + threadIdx.x] = 1.0f; }
 extern "C" __global__ void lookup(const int *index, float *y) {
     const float table[7] = {1.5f, -2.0f, 8.0f, 0.25f, 3.0f, 77.0f, -1.0f};
@@ -373,6 +381,38 @@ def test_captured_launches_have_their_tensors(images: dict[str, bytes]) -> None:
     assert launch.count == 2
     assert [(a.kind, a.shape) for a in launch.arguments[:2]] == [("tensor", (8, 16))] * 2
     assert torch.equal(y, torch.zeros(8, 16))
+
+
+def test_structures_point_to_tensors(images: dict[str, bytes]) -> None:
+    """Explained with names, bytes and a bound; the compiler has told no types here."""
+
+    class Tensors(ctypes.Structure):
+        _fields_ = (
+            ("pitch", ctypes.c_long), ("x", ctypes.c_void_p), ("rows", ctypes.c_int),
+            ("y", ctypes.c_void_p),
+        )  # fmt: skip
+
+    x, y = torch.ones(64, 256), torch.zeros(64, 256, dtype=torch.float32)
+    with capture("gfx942") as launches:
+        hip = Hip(images["gfx942"])
+        x, y = x.to("cuda"), y.to("cuda")
+        hip.launch("add_one", 64, 256, Tensors(256, x.data_ptr(), 64, y.data_ptr()))
+    (launch,) = launches
+    (name, *_) = (argument.name for argument in launch.arguments)
+    assert [(item.name, item.shape, item.slot) for item in launch.members] == [
+        (f"{name} (byte 8)", (64, 256), 8),
+        (f"{name} (byte 24)", (64, 256), 24),
+    ]
+    assert decode_launch(encode_launch(launch), {launch.code.digest: launch.code}) == launch
+    options = ExplainOptions(arch=("gfx942",))
+    ((explanation,), _) = explain_launches([launch], options.selection(), options.launch_facts())
+    analysis = explanation.analysis
+    assert analysis.arguments_complete
+    assert analysis.arguments_read == {f"{name} (byte 8)"}
+    assert analysis.arguments_written == {f"{name} (byte 24)"}
+    assert explanation.predicted.prediction is not None
+    work = explanation.roofline.work
+    assert (work.bytes_read, work.bytes_written) == (x.nbytes, y.nbytes)
 
 
 def test_structures_are_shown_as_integers(images: dict[str, bytes]) -> None:

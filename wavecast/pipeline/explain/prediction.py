@@ -23,11 +23,12 @@ from wavecast.perfmodel.static import profile_of_code
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Predicted:
-    """A prediction and the profile it is of, or the reason why there is none."""
+    """A prediction and the profile it is of, or the reason why there is none, and what helps."""
 
     prediction: Prediction | None
     profile: LaunchProfile | None = None
     why_not: str = ""
+    hint: str = ""
 
     @property
     def needs_sample(self) -> bool:
@@ -64,7 +65,7 @@ def predict_launch(
         operations = _operations(launch.code)
         prediction = predict(profile, device, what_if=what_if, operations=operations)
     except (Unpredictable, MissingFact) as error:
-        return Predicted(None, None, error.message)
+        return Predicted(None, None, error.message, error.hint)
     return Predicted(prediction, profile)
 
 

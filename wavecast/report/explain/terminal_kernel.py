@@ -92,7 +92,8 @@ def _fact_rows(explanation: Explanation, *, full: bool) -> Iterator[tuple[str, T
 def _time(explanation: Explanation) -> Text:
     predicted_time = explanation.predicted
     if predicted_time.prediction is None:
-        return Text(f"not predicted: {safe(predicted_time.why_not)}", style="dim")
+        hint = f"; {safe(predicted_time.hint)}" if predicted_time.hint else ""
+        return Text(f"not predicted: {safe(predicted_time.why_not)}{hint}", style="dim")
     return time.summary(predicted_time.prediction, words.of(explanation.device))
 
 
