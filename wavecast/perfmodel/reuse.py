@@ -279,7 +279,8 @@ class _Requests:
             if indices[0] in missed:
                 numbers = [len(self._lines[index]) for index in indices]
                 total = sum(missed[i] * number for i, number in zip(indices, numbers, strict=True))
-                together.update(dict.fromkeys(indices, total / max(1, sum(numbers))))
+                share = total / sum(numbers) if sum(numbers) else 1.0
+                together.update(dict.fromkeys(indices, share))
         return together
 
     def _alike(self) -> Iterable[list[int]]:
