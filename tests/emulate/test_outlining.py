@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -153,3 +155,30 @@ def test_code_that_runs_long_is_replaced_and_the_replacement_kept(
     engine.run(found, launch, [(out.ctypes.data, out.ctypes.data + out.nbytes)], mode=mode)
     assert (out == 9).all()
     assert native.native_kernel(code, mode).improvement is None
+
+
+def test_equal_machine_code_of_triton_is_translated_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Launches whose arguments are aligned otherwise have another digest, and mostly equal code."""
+    monkeypatch.setenv("WAVECAST_CACHE_DIR", str(tmp_path))
+    (loaded,) = load(assembly("gfx942", "\tv_mov_b32_e32 v3, 9\n"), "gfx942")
+    stages = {**loaded.stages, "hsaco": b"code"}
+    code = replace(loaded, origin="triton", stages=stages, digest="aligned")
+    compiled: list[str] = []
+    compile_kernel = native.compile_kernel
+
+    def noted(*args: Any, **options: Any) -> Any:
+        compiled.append(args[0].name)
+        return compile_kernel(*args, **options)
+
+    monkeypatch.setattr(native, "compile_kernel", noted)
+    native.native_kernel(code)
+    native.native_kernel(replace(code, digest="not aligned"))
+    assert len(compiled) == 1
+    native.native_kernel(code, WriterMode(0, 0))
+    native.native_kernel(replace(code, stages={**stages, "hsaco": b"other data"}))
+    native.native_kernel(replace(code, moved_files={"a.py": "b.py"}))
+    native.native_kernel(loaded)
+    native.native_kernel(replace(loaded, digest="other"))
+    assert len(compiled) == 6

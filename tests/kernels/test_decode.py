@@ -11,7 +11,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="needs PyTorch")
 
 import wavecast  # noqa: E402
-from tests.targets import thorough_beyond  # noqa: E402
+from tests.targets import QUICK, thorough_beyond  # noqa: E402
 from wavecast import arch, ops  # noqa: E402
 from wavecast.compile.configuration import Configuration  # noqa: E402
 from wavecast.errors import ArgumentError  # noqa: E402
@@ -235,13 +235,22 @@ def test_a_sink_of_minus_infinity_is_none() -> None:
 
 
 @pytest.mark.parametrize(
-    ("target", "check"),
+    ("name", "target", "check"),
     thorough_beyond(
-        [("gfx942", False), ("gfx1201", True)],
-        [("gfx942", False), *((t, True) for t in ("gfx942", "gfx950", "gfx1100", "gfx1201"))],
+        [
+            *((name, "gfx942", False) for name in ("paged_attention", "paged_decode")),
+            ("paged_attention", "gfx1201", False),
+            ("paged_decode", "gfx1201", True),
+        ],
+        [
+            (name, target, check)
+            for name in ("paged_attention", "paged_decode")
+            for target in ("gfx942", "gfx950", "gfx1100", "gfx1201")
+            for check in (False, True)
+            if check or target in QUICK
+        ],
     ),
 )
-@pytest.mark.parametrize("name", ["paged_attention", "paged_decode"])
 def test_wide_heads_have_their_values_divided_where_registers_are_few(
     name: str, target: str, check: bool
 ) -> None:

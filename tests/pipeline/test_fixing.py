@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from tests.analyze.support import descriptor
 from tests.perfmodel.test_predict import profile
 from tests.rules.support import assembly_subject, memory, with_memory
 from wavecast import arch
+from wavecast.arch.facts import Facts
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import Unpredictable
 from wavecast.isa.program import Kernel
@@ -18,12 +20,14 @@ from wavecast.perfmodel.launches import LaunchChanges
 from wavecast.perfmodel.predict import predict
 from wavecast.perfmodel.profile import LevelTraffic
 from wavecast.perfmodel.simulation.timing import LaunchTiming
-from wavecast.pipeline.explain import fixing
+from wavecast.pipeline.explain import fixing, recompiled_times
 from wavecast.pipeline.explain.fixing import LEAST, Fixing, with_outcomes
 from wavecast.pipeline.explain.prediction import Predicted
 from wavecast.pipeline.explain.reading import ReadLaunch
+from wavecast.pipeline.explain.recompiled_times import recompiled_time
 from wavecast.rules.finding import Finding
 from wavecast.rules.fix import Fix, Recompiled, Simulated
+from wavecast.runtimes.triton import installation
 
 DEVICE = arch.load("mi300x")
 
@@ -139,21 +143,56 @@ def test_fixes_that_cannot_be_predicted_leave_the_finding_as_it_is(
 
 
 def test_a_kernel_whose_time_is_unknown_after_the_fix_has_no_outcome(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     subject = assembly_subject("s_endpgm", grid=(8, 1, 1))
     assert subject.launch is not None
     read = ReadLaunch(subject.launch, Kernel("k", subject.program, descriptor()), subject.analysis)
+    monkeypatch.setenv("WAVECAST_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(fixing, "recompile", lambda *_: read.launch)
-    monkeypatch.setattr(fixing, "read_launch", lambda *_: read)
-    monkeypatch.setattr(fixing, "predict_launch", lambda *_, **__: Predicted(None))
+    monkeypatch.setattr(recompiled_times, "read_launch", lambda *_: read)
+    monkeypatch.setattr(recompiled_times, "predict_launch", lambda *_, **__: Predicted(None))
     found = Fixing(read, DEVICE, profile(1216), predict(profile(1216), DEVICE))
     assert found.outcome(Fix("", Recompiled(""))) is None
 
 
+def test_a_recompiled_kernel_is_predicted_once_per_launch_and_device(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Its time is in the cache, and another launch, device, or share of memory in caches is new."""
+    subject = assembly_subject("s_endpgm", grid=(8, 1, 1))
+    assert subject.launch is not None
+    read = ReadLaunch(subject.launch, Kernel("k", subject.program, descriptor()), subject.analysis)
+    predicted: list[Launch] = []
+
+    def predict_once(launch: Launch, *_: Any, **__: Any) -> Predicted:
+        predicted.append(launch)
+        return Predicted(predict(profile(1216), DEVICE))
+
+    monkeypatch.setenv("WAVECAST_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(
+        recompiled_times, "read_launch", lambda launch, _: replace(read, launch=launch)
+    )
+    monkeypatch.setattr(recompiled_times, "predict_launch", predict_once)
+    first, again = (recompiled_time(subject.launch, DEVICE, {}) for _ in range(2))
+    assert first == again
+    assert first is not None
+    assert first.seconds == predict(profile(1216), DEVICE).seconds
+    assert predicted == [subject.launch]
+    other = replace(subject.launch, grid=(9, 1, 1))
+    recompiled_time(other, DEVICE, {})
+    recompiled_time(other, DEVICE, {"x": 0.5})
+    clock = replace(DEVICE.facts.mapping["peak_clock"], value=1000)
+    facts = Facts("slow", {**DEVICE.facts.mapping, "peak_clock": clock})
+    recompiled_time(other, replace(DEVICE, facts=facts), {})
+    monkeypatch.setattr(installation, "identity", lambda _: "other sources")
+    recompiled_time(other, DEVICE, {})
+    assert predicted == [subject.launch, *(other,) * 4]
+
+
 @pytest.mark.parametrize(("workgroups", "counts"), [(8, True), (9, True), (16, False)])
 def test_other_tiles_count_only_where_the_kernel_stores_as_much(
-    monkeypatch: pytest.MonkeyPatch, workgroups: int, counts: bool
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, workgroups: int, counts: bool
 ) -> None:
     """Tiles at the edges add a little; twice as much is another kernel."""
     subject = with_memory(
@@ -164,9 +203,10 @@ def test_other_tiles_count_only_where_the_kernel_stores_as_much(
     read = ReadLaunch(subject.launch, kernel, subject.analysis)
     again = replace(read, launch=replace(subject.launch, grid=(workgroups, 1, 1)))
     prediction = predict(profile(1216), DEVICE)
+    monkeypatch.setenv("WAVECAST_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(fixing, "recompile", lambda *_: again.launch)
-    monkeypatch.setattr(fixing, "read_launch", lambda *_: again)
-    monkeypatch.setattr(fixing, "predict_launch", lambda *_, **__: Predicted(prediction))
+    monkeypatch.setattr(recompiled_times, "read_launch", lambda *_: again)
+    monkeypatch.setattr(recompiled_times, "predict_launch", lambda *_, **__: Predicted(prediction))
     found = Fixing(read, DEVICE, profile(1216), predict(profile(1216), DEVICE))
     outcome = found.outcome(Fix("", Recompiled("", same_work=True)))
     assert (outcome is not None) == counts

@@ -35,6 +35,7 @@ KINDS: Final = {
     "ptx": "assembled PTX",
     "recompiled": "kernels compiled again with other settings",
     "sass": "disassembled NVIDIA code",
+    "times": "predicted times of kernels compiled again",
     "triton": "keys of installations of Triton",
 }
 """What entries hold, by kind."""

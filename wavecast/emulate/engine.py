@@ -107,9 +107,10 @@ def run(
         (block.ctypes.data, block.ctypes.data + block.size) for block in (segment, native.data)
     ]
     all_ranges = [*blocks, *ranges]
-    if calls is not None:
-        all_ranges.append(calls.interval)
-    watch = mode.watch(native, launch, all_ranges) if mode is not None else None
+    host_calls = calls.interval if calls is not None else None
+    if host_calls is not None:
+        all_ranges.append(host_calls)
+    watch = mode.watch(native, launch, all_ranges, host_calls) if mode is not None else None
     grid = LaunchGrid(
         native,
         launch,
@@ -280,6 +281,8 @@ class _Worker:
         resident = self.current
         result = resident.run()
         answered = self.calls is not None and self.calls.serve()
+        if answered:
+            resident.shorten()
         if result is LoopResult.BROKEN:
             raise resident.error()
         if result is LoopResult.NONE_LEFT:

@@ -71,10 +71,15 @@ class Mode(Protocol):
         ...
 
     def watch(
-        self, native: NativeKernel, launch: Launch, ranges: Sequence[tuple[int, int]]
+        self,
+        native: NativeKernel,
+        launch: Launch,
+        ranges: Sequence[tuple[int, int]],
+        host_calls: tuple[int, int] | None = None,
     ) -> LaunchWatch:
         """Prepare for a launch that may touch `ranges` (first and end host addresses; the first
-        range is the argument segment)."""
+        range is the argument segment). `host_calls` is the one through which it calls the host,
+        whose protocol is the runtime's, None without one."""
         ...
 
 
@@ -97,9 +102,13 @@ class Modes:
         return Observers(tuple(mode.observer(kernel) for mode in self.modes))
 
     def watch(
-        self, native: NativeKernel, launch: Launch, ranges: Sequence[tuple[int, int]]
+        self,
+        native: NativeKernel,
+        launch: Launch,
+        ranges: Sequence[tuple[int, int]],
+        host_calls: tuple[int, int] | None = None,
     ) -> LaunchWatch:
-        return Watches([mode.watch(native, launch, ranges) for mode in self.modes])
+        return Watches([mode.watch(native, launch, ranges, host_calls) for mode in self.modes])
 
 
 class Watches(LaunchWatch):

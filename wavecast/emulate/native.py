@@ -71,7 +71,7 @@ def native_kernel(code: CodeObject, mode: Mode | None = None) -> NativeKernel:
     if not depends:
         return translate(parse(), mode)
     store = DiskCache()
-    basis = (runtime.basis(), code.target, code.kernel, code.assembly, code.digest, depends)
+    basis = (runtime.basis(), *_machine_code(code), depends)
     best, first = digest.key("emulate", *basis, "best"), digest.key("emulate", *basis, "first")
     translation = _load_kernel(store, best, parse)
     if translation is not None:
@@ -91,6 +91,14 @@ def native_kernel(code: CodeObject, mode: Mode | None = None) -> NativeKernel:
     seconds = _SECONDS if mode is None else _WATCHED_SECONDS
     translation.improvement = Improvement(translation, improve, seconds * translation.instructions)
     return translation
+
+
+def _machine_code(code: CodeObject) -> tuple[digest.Part, ...]:
+    """All of a code object that a translation depends on. The digest of Triton's code names the
+    attributes of its arguments too, which seldom change what it compiles."""
+    binary = code.stages.get("hsaco") if code.origin == "triton" else None
+    names = code.target, code.kernel, code.origin, code.source, code.moved_files
+    return *names, code.assembly, binary if isinstance(binary, bytes) else code.digest
 
 
 def _load_kernel(store: DiskCache, key: str, parse: Callable[[], Kernel]) -> NativeKernel | None:

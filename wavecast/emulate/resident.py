@@ -250,6 +250,12 @@ class Resident:
         self._quantum = longer if is_new else min(self.grid.quantum, _SHORT_QUANTUM)
         return is_new
 
+    def shorten(self) -> None:
+        """Run short slices from now on, which grow while the workgroup moves: its waves wait for
+        the next answer of the host soon."""
+        self.job[JobWord.SLICE] = min(self.grid.slice, SHORT_SLICE)
+        self._quantum = min(self.grid.quantum, _SHORT_QUANTUM)
+
     def is_stalled(self) -> bool:
         """Whether a wave has executed `STALLED` instructions, or where polls are slow less in
         `STALLED_SECONDS`, and nothing in memory has changed.

@@ -128,3 +128,23 @@ def test_exchanges_that_the_compiler_writes_are_clean() -> None:
         kernel = largest[(3,)](x, index, out, 600, BLOCK=256)
     assert "ds_bpermute" in kernel.asm["amdgcn"]
     assert (out == torch.zeros(16).scatter_reduce_(0, index.long(), x, "amax")).all()
+
+
+@triton.jit(do_not_specialize=["apart"])
+def reports_its_turn(x, out, apart):
+    number = tl.program_id(0)
+    tl.device_print("before", number)
+    tl.store(out + number * apart, number)
+    tl.device_print("after", tl.load(x))
+
+
+def test_a_race_of_a_kernel_that_prints(capfd):
+    """The buffer of messages belongs to the runtime: no race of its own, and no order of others."""
+    x, out = torch.ones(1), torch.zeros(4, dtype=torch.int32)
+    assert errors("gfx1100", lambda: reports_its_turn[(4,)](x, out, 1, num_warps=1)) == []
+    assert out.tolist() == [0, 1, 2, 3]
+    reports = errors("gfx1100", lambda: reports_its_turn[(4,)](x, out, 0, num_warps=1))
+    assert {report.kind for report in reports} == {Kind.WORKGROUP_RACE}
+    lines = {report.location.outermost.line for report in reports}
+    assert lines == {reports_its_turn.starting_line_number + 4}
+    assert capfd.readouterr().out.count("after") == 2 * 4 * 32

@@ -28,9 +28,9 @@ class Kept(TraceMode):
         super().__init__(**options)
         self.launches: list[Launch] = []
 
-    def watch(self, native: Any, launch: Launch, ranges: Any) -> Any:
+    def watch(self, native: Any, launch: Launch, ranges: Any, host_calls: Any = None) -> Any:
         self.launches.append(launch)
-        return super().watch(native, launch, ranges)
+        return super().watch(native, launch, ranges, host_calls)
 
 
 def compare(trace: Trace, launch: Launch) -> tuple[int, int, list[str]]:

@@ -34,9 +34,9 @@ class Kept(TraceMode):
         super().__init__(streams=1)
         self.launches: list[Launch] = []
 
-    def watch(self, native, launch, ranges):
+    def watch(self, native, launch, ranges, host_calls=None):
         self.launches.append(launch)
-        return super().watch(native, launch, ranges)
+        return super().watch(native, launch, ranges, host_calls)
 
 
 def static(trace: Trace, launch: Launch) -> values.Values:

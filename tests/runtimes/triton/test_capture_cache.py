@@ -14,9 +14,13 @@ from tests.runtimes.conftest import ADD, GFX942
 from wavecast import processes
 from wavecast.compile.codeobject import Launch
 from wavecast.runtimes.patching import Patches
-from wavecast.runtimes.triton import Capture, capture_cache, capture_script
+from wavecast.runtimes.triton import Capture, capture_cache, capture_script, observed_run
 from wavecast.runtimes.triton.capture_cache import CaptureCache
-from wavecast.runtimes.triton.dependencies import RunDependencies, merge_dependencies
+from wavecast.runtimes.triton.dependencies import (
+    RunDependencies,
+    merge_dependencies,
+    package_folders,
+)
 from wavecast.runtimes.triton.job import Job
 from wavecast.runtimes.triton.observed_run import RunObserver
 
@@ -205,6 +209,20 @@ def test_files_that_only_a_descriptor_or_bytes_name(tmp_path: Path) -> None:
     assert {str(tmp_path / name) for name in ("one", "two", "started.py")} <= set(found.paths)
     assert not [path for path in found.paths if "ignored/" in path or path.startswith("/proc")]
     assert str(tmp_path) in found.listed
+
+
+def test_a_script_in_a_package_is_known_by_its_content(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Chapters of the course have their scripts in Wavecast's package."""
+    (tmp_path / "old").touch()
+    folders = (*package_folders(), str(tmp_path))
+    monkeypatch.setattr(observed_run, "package_folders", lambda: folders)
+    found = observed(tmp_path, "open('old')")
+    assert isinstance(found, RunDependencies)
+    assert str(tmp_path / "started.py") in found.paths
+    assert str(tmp_path / "started.py") not in found.installed
+    assert str(tmp_path / "old") in found.installed
 
 
 def test_runs_that_saw_different_files_are_not_united() -> None:

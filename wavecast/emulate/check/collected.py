@@ -5,11 +5,14 @@ from __future__ import annotations
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from wavecast.emulate.check.gpus.memory import LinkTraffic
 from wavecast.emulate.errors import ChecksFailed
 from wavecast.emulate.reports import Kind, Report
 from wavecast.errors import UnknownName, UsageError
+
+if TYPE_CHECKING:
+    from wavecast.emulate.check.gpus.memory import LinkTraffic
 
 _Key = tuple[str, str, Kind, str, int]
 

@@ -90,7 +90,11 @@ class CheckMode:
         return Observers(checks)
 
     def watch(
-        self, native: NativeKernel, launch: Launch, ranges: Sequence[tuple[int, int]]
+        self,
+        native: NativeKernel,
+        launch: Launch,
+        ranges: Sequence[tuple[int, int]],
+        host_calls: tuple[int, int] | None = None,
     ) -> CheckWatch:
         """Raises Unsupported for more workgroups than records can name."""
         groups = math.prod(launch.grid)
@@ -101,7 +105,7 @@ class CheckMode:
             several = self.session.gpus is not None
             code = CodeFacts(native.kernel, launch.code, several_gpus=several)
             self._codes[launch.code.digest] = code
-        return CheckWatch(self.session, code, native, launch, ranges)
+        return CheckWatch(self.session, code, native, launch, ranges, host_calls)
 
 
 __all__ = ["CheckMode"]

@@ -24,18 +24,28 @@ _RECORD_BYTES: Final = 8 * records.RELEASES
 
 
 def lasting_records(
-    gpus: GpuOrder, ranges: Sequence[tuple[int, int]], gpu: int, observed: set[int], keepalive: list
+    gpus: GpuOrder,
+    ranges: Sequence[tuple[int, int]],
+    recorded: set[int],
+    gpu: int,
+    observed: set[int],
+    keepalive: list,
 ) -> list[tuple[np.ndarray, ...]]:
     """The arrays of records that launches of several GPUs share, for one of a GPU; none for the
-    argument segment. What native code has pointers to goes to `keepalive`."""
+    argument segment and for ranges whose number is not in `recorded`. What native code has
+    pointers to goes to `keepalive`."""
     nothing = (np.zeros(0, np.uint64),) * (records.PARTS + 1)
     with gpus.lock:  # launches of several GPUs begin at once
-        memory_records = [
-            gpus.memory.of(memory, tracked=number in observed)
-            for number, memory in enumerate(ranges[1:], 1)
-        ]
-    keepalive += memory_records
-    return [nothing, *(entry.row(gpu) for entry in memory_records)]
+        memory_records = {
+            number: gpus.memory.of(memory, tracked=number in observed)
+            for number, memory in enumerate(ranges)
+            if number and number in recorded
+        }
+    keepalive += memory_records.values()
+    return [
+        memory_records[number].row(gpu) if number in memory_records else nothing
+        for number in range(len(ranges))
+    ]
 
 
 def launch_records(

@@ -68,6 +68,7 @@ class CheckWatch:
         native: NativeKernel,
         launch: Launch,
         ranges: Sequence[tuple[int, int]],
+        host_calls: tuple[int, int] | None = None,
     ) -> None:
         self.session, self.code, self.native = session, code, native
         self.launch, self.ranges = launch, ranges
@@ -96,12 +97,14 @@ class CheckWatch:
         observed, stored = self._observable_ranges(), self.bounds.stored_ranges(kernel, ranges)
         if session.works is not None and session.works.active:
             stored = set(range(len(ranges)))
+        of_kernel = {number for number, memory in enumerate(ranges) if memory != host_calls}
+        observed, stored = observed & of_kernel, stored & of_kernel
         self.side = RaceSide(kernel.program, code.accesses)
         if session.gpus is not None:
             self.checked = session.gpus.begin(launch, math.prod(launch.grid), self.side)
             self.side = self.checked.side
             self.shadows = lasting_records(
-                session.gpus, ranges, self.checked.gpu, observed, self._kept
+                session.gpus, ranges, of_kernel, self.checked.gpu, observed, self._kept
             )
         else:
             atomics = self.bounds.accessed_ranges(code.accesses.atomic, ranges)
@@ -133,7 +136,7 @@ class CheckWatch:
         counters = self.bounds.accessed_ranges(
             {arrival.atomic for arrival in code.arrivals}, ranges
         )
-        self.arrivals = LaunchArrivals(code.arrivals, counters, ranges)
+        self.arrivals = LaunchArrivals(code.arrivals, counters & of_kernel, ranges)
 
     def _clocks(
         self, target: str, waves: int, tracked: Sequence[tuple[int, int, np.ndarray]]

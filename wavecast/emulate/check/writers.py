@@ -47,9 +47,13 @@ class WriterMode:
         return _Writers()
 
     def watch(
-        self, native: NativeKernel, launch: Launch, ranges: Sequence[tuple[int, int]]
+        self,
+        native: NativeKernel,
+        launch: Launch,
+        ranges: Sequence[tuple[int, int]],
+        host_calls: tuple[int, int] | None = None,
     ) -> WriterWatch:
-        del launch, ranges
+        del launch, ranges, host_calls
         self.counts = np.zeros(native.instructions, np.uint64)
         return WriterWatch(self)
 

@@ -136,8 +136,13 @@ class TraceMode:
         return counts if flow is None else Observers((counts, FlowObserver(flow)))
 
     def watch(
-        self, native: NativeKernel, launch: Launch, ranges: Sequence[tuple[int, int]]
+        self,
+        native: NativeKernel,
+        launch: Launch,
+        ranges: Sequence[tuple[int, int]],
+        host_calls: tuple[int, int] | None = None,
     ) -> TraceWatch:
+        del host_calls
         return TraceWatch(self, native, launch, ranges)
 
 

@@ -15,15 +15,18 @@ from typing import Any, Final
 import numpy as np
 from msgspec import structs
 
-from wavecast.analyze.result import CodeAnalysis
 from wavecast.arch import Device
 from wavecast.errors import Unpredictable, WavecastError
-from wavecast.perfmodel.atomics import CACHED, executions_of
 from wavecast.perfmodel.launches import LaunchChanges, changes_of
 from wavecast.perfmodel.prediction import Prediction
 from wavecast.perfmodel.profile import LaunchProfile
-from wavecast.pipeline.explain.prediction import predict_launch
-from wavecast.pipeline.explain.reading import ReadLaunch, read_launch
+from wavecast.pipeline.explain.reading import ReadLaunch
+from wavecast.pipeline.explain.recompiled_times import (
+    LaunchWork,
+    recompiled_time,
+    resources,
+    work_of,
+)
 from wavecast.pipeline.explain.recompiling import recompile
 from wavecast.rules import RULES
 from wavecast.rules.finding import Finding
@@ -97,21 +100,14 @@ class Fixing:
     def _compiled_again(self, change: Recompiled) -> Outcome | None:
         try:
             again = recompile(self.read.launch, change, self.device)
-            read = read_launch(again, self.device)
-            analysis = read.analysis
-            if change.same_work and not _alike(self.read, read):
-                return None
-            launch_prediction = predict_launch(
-                read.launch, analysis, read.kernel, self.device, mall_resident=self.mall_resident
-            )
         except WavecastError:
             return None
-        prediction = launch_prediction.prediction
-        if prediction is None:
+        time = recompiled_time(again, self.device, self.mall_resident)
+        if time is None or (change.same_work and not _alike(work_of(self.read), time.work)):
             return None
-        before, after = resources(self.read.analysis), resources(analysis)
+        before = resources(self.read.analysis)
         return Outcome(
-            prediction.seconds, prediction.low, prediction.high, "recompiled", before, after=after
+            time.seconds, time.low, time.high, "recompiled", before, after=time.resources
         )
 
 
@@ -121,36 +117,11 @@ def simulated_outcome(seconds: float, now: Prediction, before: ResourceUse) -> O
     return Outcome(seconds, low, high, "simulated", before)
 
 
-def _alike(first: ReadLaunch, other: ReadLaunch) -> bool:
+def _alike(first: LaunchWork, other: LaunchWork) -> bool:
     """Whether two kernels compute as many products, and store as many bytes."""
     return all(
         max(before, after) <= ALIKE * min(before, after)
-        for before, after in zip(_work(first), _work(other), strict=True)
-    )
-
-
-def _work(read: ReadLaunch) -> tuple[float, float]:
-    """FLOPs of matrix instructions, and bytes that lanes store."""
-    analysis, launch = read.analysis, read.launch
-    times = executions_of(read.program, analysis)
-    waves = math.prod(launch.grid) * analysis.occupancy.waves_per_workgroup
-    stored = sum(
-        item.bytes_per_lane * times.get(item.index, 0.0) * (item.lanes or 0)
-        for item in analysis.memory
-        if item.kind == "store" and item.space in CACHED
-    )
-    return sum((analysis.executed_flops or {}).values()), stored * waves
-
-
-def resources(analysis: CodeAnalysis) -> ResourceUse:
-    """What the code of a kernel takes."""
-    registers, occupancy = analysis.registers, analysis.occupancy
-    return ResourceUse(
-        vgpr=registers.vgpr + registers.agpr,
-        spilled=registers.spilled,
-        lds_bytes=analysis.lds_bytes,
-        waves_per_simd=occupancy.waves_per_simd,
-        workgroups=occupancy.workgroups,
+        for before, after in ((first.flops, other.flops), (first.stored, other.stored))
     )
 
 

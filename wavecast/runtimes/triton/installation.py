@@ -40,10 +40,10 @@ def stored_key(make: Callable[[], str], folder: Path) -> str:
 
 
 @functools.cache
-def identity() -> str:
-    """A digest of the installed Triton's files by path, size and time, without importing it; "" for
-    none."""
-    spec = importlib.util.find_spec("triton")
+def identity(package: str = "triton") -> str:
+    """A digest of an installed package's files by path, size and time, without importing it; ""
+    where there is none."""
+    spec = importlib.util.find_spec(package)
     if spec is None or spec.origin is None:
         return ""
     return digest(list(_files(str(Path(spec.origin).parent))))

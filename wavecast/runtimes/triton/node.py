@@ -6,19 +6,19 @@ from __future__ import annotations
 import contextlib
 import functools
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from wavecast.compile.codeobject import Launch
-from wavecast.emulate.errors import Deadlock, ExecutionError
+from wavecast.emulate.errors import ExecutionError
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.emulate.node import GpuNode
 from wavecast.emulate.team import TeamMember
-from wavecast.errors import LaunchError, UsageError, WavecastError
+from wavecast.errors import LaunchError, UsageError
 from wavecast.launch import recording
-from wavecast.launch.group_calls import CallsDiffer, current_call
-from wavecast.launch.script_lines import location_suffix, raising_line, script_line
+from wavecast.launch.group_calls import current_call
+from wavecast.launch.script_lines import location_suffix, script_line
 from wavecast.runtimes.distributed.ranks import RankLeft
 from wavecast.runtimes.hip_host.arena import ArenaPart
 from wavecast.runtimes.hip_host.in_process import HipInProcess
@@ -26,6 +26,7 @@ from wavecast.runtimes.triton.execute import ExecutingHooks, LoadedKernel
 from wavecast.runtimes.triton.hip_modules import ExecutingLauncher
 from wavecast.runtimes.triton.launches import build_launch
 from wavecast.runtimes.triton.processes import fork_always
+from wavecast.runtimes.triton.rank_errors import raise_rank
 
 if TYPE_CHECKING:
     from wavecast.runtimes.distributed.ranks import RankThreads
@@ -239,29 +240,4 @@ def until_exit(function: Callable[[], Any]) -> Any:
         return None
 
 
-def with_line(error: WavecastError) -> str:
-    """The message of what a rank raised, with the line of the program that it comes from. Errors of
-    all ranks have the lines of all."""
-    if isinstance(error, CallsDiffer | Deadlock):
-        return error.message
-    where = location_suffix(raising_line(error))
-    return error.message if where in error.message else f"{error.message} (raised{where})"
-
-
-def raise_rank(rank: int, error: BaseException, *, left: Sequence[int] = ()) -> None:
-    """Raise what a rank raised, as one line that names it, unless it is an error of all ranks; of a
-    deadlock as one that names those that have `left` by `os._exit`."""
-    if isinstance(error, Deadlock):
-        who = ", ".join(map(str, sorted(left)))
-        why = f"{'ranks' if len(left) > 1 else 'rank'} {who} left by os._exit before the others: "
-        raise Deadlock(f"{why if left else ''}{error.message}", hint=error.hint) from error
-    if isinstance(error, CallsDiffer):
-        raise error
-    if isinstance(error, WavecastError):
-        renamed = type(error)(f"rank {rank}: {with_line(error)}", hint=error.hint)
-        raise renamed from error
-    error.add_note(f"raised by rank {rank}")
-    raise error
-
-
-__all__ = ["NodeHooks", "raise_rank", "with_line"]
+__all__ = ["NodeHooks"]

@@ -80,7 +80,8 @@ class RunObserver:
         self._outside = ""
         self._started = 0
         self._ended = False
-        self._touch(os.path.abspath(script))
+        self._script = os.path.abspath(script)
+        self._touch(self._script)
 
     def install(self, patches: Patches) -> None:
         """Start to observe; `patches` put `os.stat` and its relatives back."""
@@ -119,6 +120,7 @@ class RunObserver:
                 self._touch(file)
         paths = {path for path in self._touched if not lies_in(path, self._ignored)}
         installed |= {path for path in paths if self._is_installed(path)}
+        installed.discard(self._script)  # known by its content, also where a package has it
         paths -= installed
         if any(self._has_changed(path) for path in paths - self._written):
             return "a file changed while it ran"

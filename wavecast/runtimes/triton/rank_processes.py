@@ -17,7 +17,7 @@ from typing import IO, Final
 from wavecast import processes
 from wavecast.emulate.errors import ExecutionError
 from wavecast.errors import WavecastError
-from wavecast.runtimes.triton.node import raise_rank, with_line
+from wavecast.runtimes.triton.rank_errors import raise_rank, with_line
 
 _GRACE: Final = 2.0
 """Seconds that ranks have to end after the first has failed."""
