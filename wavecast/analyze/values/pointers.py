@@ -24,7 +24,7 @@ class Pointers:
         """Name, offset and size in bytes in the argument segment."""
         self._at: dict[int, int] = {}
         kinds = {argument.offset: argument for argument in descriptor.arguments}
-        for number, parameter in enumerate(code.parameters, 1):
+        for parameter in code.named_parameters:
             if parameter.offset is None:
                 continue
             kernel_argument = kinds.get(parameter.offset)
@@ -34,8 +34,7 @@ class Pointers:
                 and (parameter.size or 0) >= 8
             )
             if _is_pointer(parameter.type, parameter.size, kernel_argument) or (members and value):
-                name = parameter.name or f"argument {number}"
-                self._add(name, parameter.offset, parameter.size or 8)
+                self._add(parameter.name, parameter.offset, parameter.size or 8)
         if not code.parameters:
             for number, argument in enumerate(descriptor.arguments, 1):
                 if argument.kind in _POINTER_KINDS:
