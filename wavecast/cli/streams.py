@@ -70,6 +70,27 @@ def console(
 
 
 @contextlib.contextmanager
+def stdout_as_stderr() -> Iterator[None]:
+    """What is printed goes to standard error, also by programs that are started."""
+    stream, own = sys.stdout, None
+    stream.flush()
+    with contextlib.suppress(OSError, ValueError):  # a stream of a program, without a file
+        if stream.fileno() == 1:
+            own = os.dup(1)
+            os.dup2(2, 1)
+    sys.stdout = sys.stderr
+    try:
+        yield
+    finally:
+        with contextlib.suppress(OSError, ValueError):
+            sys.stderr.flush()
+        sys.stdout = stream
+        if own is not None:
+            os.dup2(own, 1)
+            os.close(own)
+
+
+@contextlib.contextmanager
 def writing(path: Path, mode: str = "w") -> Iterator[IO[str]]:
     """A file as UTF-8. Raises InputError where it cannot be written."""
     from wavecast.errors import InputError
