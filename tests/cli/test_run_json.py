@@ -17,6 +17,7 @@ import wavecast
 from tests.cli.test_main import call
 from tests.cli.test_run_code import SAXPY
 from wavecast.documents.run import RunDocument
+from wavecast.errors import CompileError
 from wavecast.json_schema import json_schema
 
 LAUNCH = (
@@ -93,3 +94,29 @@ def test_a_script_prints_to_standard_error(
     for text in ("by the script", "by its child", "an error", raised):
         assert text in done.stderr
     assert raised in document["traceback"]
+
+
+C_PROGRAM = """
+#include <hip/hip_runtime.h>
+#include <stdio.h>
+#include <stdlib.h>
+int main(void) {
+  int *class = malloc(sizeof *class), count = 0;
+  *class = hipGetDeviceCount(&count);
+  printf("%d %d\\n", *class, count);
+  return count + 6;
+}
+"""
+
+
+@pytest.mark.hip
+def test_c_is_compiled_as_c(tmp_path: Path) -> None:
+    """`class` and a pointer from malloc are C, not C++."""
+    source = tmp_path / "count.c"
+    source.write_text(C_PROGRAM)
+    report = wavecast.run(source, arch="gfx942")
+    assert report.to_dict()["exit_code"] == 7
+    assert report.to_dict()["kernels"] == []
+    source.write_text(f"{C_PROGRAM}__global__ void kernel() {{}}\n")
+    with pytest.raises(CompileError, match=r"count\.c:6"):
+        wavecast.run(source, arch="gfx942")

@@ -146,10 +146,12 @@ class Llc:
             or "PLEASE submit a bug" in compilation.log
         )
         if crashed and BROKEN not in compilation.log:
-            raise CrashedCompiler(f"{self.program} crashed", log=compilation.log)
+            raise CrashedCompiler(f"{self.name} crashed", log=compilation.log)
         if compilation.status:
             lines = compilation.log.strip().splitlines() or [f"exit code {compilation.status}"]
-            raise CompileError(f"{self.program}: {lines[0]}", log=compilation.log)
+            raise CompileError(
+                f"{self.name}: {lines[0].removeprefix(f'{self.program}: ')}", log=compilation.log
+            )
         return compilation
 
 

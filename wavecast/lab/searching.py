@@ -151,7 +151,8 @@ def _of_code(
                 _check_lds(launch, devices[0])
                 searcher.search(LabSubject(launch, tuple(ranges), tuple(devices)))
             except WavecastError as error:
-                notes.append(f"{launch.code.kernel}: not searched: {error.message}")
+                message = error.message.removeprefix(f"{launch.code.kernel}: ")
+                notes.append(f"{readable(launch.code.kernel)}: not searched: {message}")
     return tuple(failures), tuple(notes)
 
 
