@@ -74,7 +74,8 @@ print("an error", file=sys.stderr)
 
 
 @pytest.mark.parametrize(
-    ("last", "code", "raised"), [("", 0, ""), ("raise ValueError('wrong')", 1, "ValueError: wrong")]
+    ("last", "code", "raised"),
+    [("sys.stdout.close()", 0, ""), ("raise ValueError('wrong')", 1, "ValueError: wrong")],
 )
 def test_a_script_prints_to_standard_error(
     tmp_path: Path, last: str, code: int, raised: str

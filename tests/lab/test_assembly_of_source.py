@@ -17,7 +17,7 @@ from wavecast.compile import hip, toolchain
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.errors import MissingTool
 from wavecast.lab.evaluation import LabEvaluator, LabSubject, LabTask
-from wavecast.lab.schedule.kernel import schedule
+from wavecast.lab.schedule.kernel import KernelSchedule, schedule
 from wavecast.lab.setting import Setting
 from wavecast.perfmodel.predict import predict
 from wavecast.pipeline.explain.code_launches import CodeLaunches
@@ -61,8 +61,10 @@ PLANS = {
 
 def by_number(plan: Plan) -> Plan:
     """The plan for code that does not name its arguments."""
-    values = enumerate(plan.arguments.values(), 1)
-    return replace(plan, arguments={str(number): value for number, value in values})
+    integers = {"64": "i32:64", "4096": "i32:4096"}
+    values = [each.value for each in plan.arguments.values()]
+    numbered = {str(n): Planned(integers.get(value, value)) for n, value in enumerate(values, 1)}
+    return replace(plan, arguments=numbered)
 
 
 def assembly_of(code: CodeObject, folder: Path) -> CodeObject:
@@ -91,6 +93,10 @@ def figures(subject: LabSubject) -> Mapping[str, Any]:
     return {"code": result.figures, "sample": (sampled.seconds, sampled.low, sampled.high)}
 
 
+def cases(found: KernelSchedule) -> tuple[str, ...]:
+    return found.execution.cases if found.execution is not None else ()
+
+
 @pytest.mark.hip
 @pytest.mark.parametrize("target", swept(["gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250"]))
 def test_assembly_of_hip_is_predicted_as_hip(target: str, tmp_path: Path) -> None:
@@ -112,6 +118,7 @@ def test_assembly_of_hip_is_predicted_as_hip(target: str, tmp_path: Path) -> Non
             assert first.loops == other.loops
             assert first.before == other.before
             assert first.saved == other.saved
+            assert len(cases(first)) == len(cases(other))
 
 
 @pytest.mark.parametrize("target", swept(["gfx942", "gfx950", "gfx1100", "gfx1201", "gfx1250"]))

@@ -142,6 +142,16 @@ def test_only_what_is_refused_is_rewritten() -> None:
     assert unknown == ("llvm.amdgcn.raw.ptr.buffer.load.async.lds",)
 
 
+def test_how_intrinsics_are_refused() -> None:
+    """LLVM 20 takes `async.lds` for a load with another number of operands."""
+    complaint = (
+        f"immarg operand has non-immediate parameter\n  %o = select i1 %c, i32 1\n  {LOAD}\n"
+    )
+    assert unknown_intrinsics(complaint) == ("llvm.amdgcn.raw.ptr.buffer.load.async.lds",)
+    complaint = f"Intrinsic has incorrect argument type!\nptr {BUFFER}\n"
+    assert unknown_intrinsics(complaint) == (BUFFER.removeprefix("@"),)
+
+
 def test_a_call_of_an_intrinsic_is_a_refusal() -> None:
     """LLVM 22 makes a call of `asyncmark`, which it does not know."""
     assembly = "	s_add_u32 s0, s0, llvm.amdgcn.asyncmark@gotpcrel32@lo+4\n"

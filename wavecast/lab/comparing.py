@@ -150,9 +150,9 @@ def _cases(launch: Launch) -> list[_Case]:
     steps = _steps(launch)
     values = _values(launch)
     sizes = {
-        name: value
+        name: int(value)
         for name, step in steps.items()
-        if isinstance(value := values.get(name), int) and value > 2 * step
+        if isinstance(value := values.get(name), (int, np.integer)) and value > 2 * step
     }
     if not sizes:
         return cases

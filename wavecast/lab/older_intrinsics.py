@@ -18,6 +18,7 @@ Attempt = TypeVar("Attempt")
 
 _REFUSED: Final = re.compile(
     r"Intrinsic has incorrect (?:argument|return) type!\s+ptr @(llvm\.[\w.]+)"
+    r"|immarg operand has non-immediate parameter\n[^\n]*\n[^\n@]*@(llvm\.[\w.]+)"
 )
 _SYNTAX: Final = "error: expected"
 """What LLVM prints of text that it cannot read."""
@@ -34,7 +35,8 @@ _DEFINED: Final = re.compile(r"^define [^\n@]*@(?P<name>[\w.$-]+)\(", re.MULTILI
 
 def unknown_intrinsics(output: str) -> tuple[str, ...]:
     """The intrinsics that a code generator refuses in its messages, or calls in its assembly."""
-    return tuple(dict.fromkeys([*_REFUSED.findall(output), *_CALLED.findall(output)]))
+    refused = [first or second for first, second in _REFUSED.findall(output)]
+    return tuple(dict.fromkeys([*refused, *_CALLED.findall(output)]))
 
 
 def no_form(generator: str, names: Iterable[str]) -> str:
