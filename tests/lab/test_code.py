@@ -264,3 +264,36 @@ def test_a_refused_setting_says_why(source: Path) -> None:
     (code,) = [one for one in compilers.load(source, "gfx942") if "product" in one.kernel]
     with pytest.raises(CompileError, match="has no option -no-such-thing of LLVM"):
         hip.recompile(code, ("-mllvm", "-no-such-thing"))
+
+
+def test_launches_that_cannot_run_are_no_wrong_orders(source: Path) -> None:
+    short = [word.replace("f32[64x64]:random(1)", "f32[8]") for word in STATED["arguments"]]
+    with pytest.raises(NothingAnalysed) as refused:
+        schedule(source, arch="gfx942", work=1, **{**STATED, "arguments": short})
+    assert "product on mi300x: the launch as it is cannot run" in refused.value.hint
+    assert "outside a" in refused.value.hint
+
+
+def test_lds_that_a_launch_must_add_is_asked_for(source: Path) -> None:
+    source.write_text(
+        "#include <hip/hip_runtime.h>\n"
+        "__global__ void twice(float* x, int n) {\n"
+        "  extern __shared__ float part[];\n"
+        "  for (int i = 0; i < n; i++) part[threadIdx.x] += x[i * 64 + threadIdx.x];\n"
+        "  x[threadIdx.x] = part[threadIdx.x ^ 1];\n}\n"
+    )
+    stated = {"grid": 1, "block": 64, "arguments": ["x=f32[640]", "n=10"], "work": 1}
+    with pytest.raises(NothingAnalysed) as refused:
+        schedule(source, arch="gfx942", **stated)
+    assert "accesses LDS and declares none, which a launch must add (--lds" in refused.value.hint
+    ((_, found),) = schedule(source, arch="gfx942", lds=256, **stated).run.results
+    assert found.loops
+
+
+@needs_objects
+def test_objects_with_data_are_refused_at_once() -> None:
+    path = OBJECTS / "cupy_rng_1_gfx942.co"
+    stated = {"grid": 1, "block": 64, "arguments": ["1=u8[65536]", "2=i64:64", "3=i64:64"]}
+    with pytest.raises(NothingAnalysed) as refused:
+        schedule(path, kernels="init_curandI19curand_pseudo_stateI12hip", work=1, **stated)
+    assert "it uses data of its object" in refused.value.hint

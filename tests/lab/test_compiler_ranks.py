@@ -14,7 +14,7 @@ from tests.lab.conftest import Captured
 from tests.lab.test_passes import SCRIPT
 from wavecast.cli.lab import command
 from wavecast.lab import compilers as module
-from wavecast.lab.codegen import TritonGenerator, with_narrow_buffers
+from wavecast.lab.codegen import TritonGenerator
 from wavecast.lab.compiler_ranks import ALL, rank, rank_common
 from wavecast.lab.compilers import PROGRAM, CompilerRow
 from wavecast.lab.figures import CodeFigures
@@ -111,16 +111,3 @@ def test_a_corpus_of_two_kernels_by_the_command(
     given = ["compilers", str(script), *devices, "-o", str(page)]
     CliRunner().invoke(command, given, catch_exceptions=False)
     assert page.read_text().startswith("| target | code generator | time |")
-
-
-def test_buffers_of_32_bits_for_old_llvm() -> None:
-    name = "@llvm.amdgcn.make.buffer.rsrc.p8.p1"
-    text = (
-        f"  %1 = call ptr addrspace(8) {name}(ptr addrspace(1) %0, i16 0, i64 4294967295, i32 7)\n"
-        f"  %2 = call ptr addrspace(8) {name}(ptr addrspace(1) %0, i16 0, i64 %n, i32 7)\n"
-        f"declare ptr addrspace(8) {name}(ptr addrspace(1) readnone, i16, i64, i32) #3\n"
-    )
-    first, second, third = with_narrow_buffers(text).splitlines()
-    assert "i16 0, i32 -1, i32 7" in first
-    assert "i64 %n" in second
-    assert "readnone, i16, i32, i32)" in third

@@ -13,6 +13,7 @@ KEPT = {
     "BaselineEntryJson": "an empty text is left out of the file",
     "CeilingJson": UNKNOWN,
     "CodeFigureJson": "the unit is an enum, which the document has as text",
+    "ComparisonJson": "an element can be infinite or NaN, which the document has as null",
     "CompilerComparisonJson": PARTS,
     "ConditionsJson": COLUMNS,
     "CoverageJson": UNKNOWN,

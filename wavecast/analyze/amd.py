@@ -26,6 +26,7 @@ _ALWAYS_LEFT_OUT = (
     "dependencies through memory in the critical path",
 )
 
+_NO_LDS = "the LDS that the code accesses and does not declare, which a launch adds (--lds)"
 _NO_SIZE = "workgroup size: neither launch nor kernel fixes it; the largest that can run"
 _WITH_RESULT = frozenset(
     {"matrix", "valu", "trans", "salu", "smem", "lds", "vmem_load", "vmem_atomic", "scratch"}
@@ -65,6 +66,9 @@ def analyze(
     executed = evaluation.block_counts
     waves = waves_of(launch, occupied.waves_per_workgroup)
     alone = {charge: _alone(charge) for charge in set(charges)}
+    lacks_lds = not lds_bytes and any(charge.bytes_lds for charge in alone)
+    if lacks_lds:
+        assumed = (*assumed, _NO_LDS)
     body, inlined = line_costs(program.instructions, charges, resident)
     return CodeAnalysis(
         kernel=code.kernel,
@@ -94,6 +98,7 @@ def analyze(
         inlined_lines=inlined,
         vector_flops_static=whole.vector_flops(),
         executed_vector_flops=_executed_work([b.vector_flops() for b in blocks], executed, waves),
+        lacks_lds=lacks_lds,
         instruction_cycles=tuple([alone[charge] for charge in charges]),
     )
 

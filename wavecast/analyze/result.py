@@ -252,5 +252,8 @@ class CodeAnalysis:
     """Bytes the whole launch asks for per argument (loaded, stored), all lanes active: no tensor
     can be touched in more places than that. Arguments accessed an unknown number of times are
     missing."""
+    lacks_lds: bool = False
+    """The code accesses LDS and has none: the launch must add it (Triton's shared memory, HIP's
+    `extern __shared__`), and adds none."""
     instruction_cycles: tuple[float, ...] = ()
     """Per instruction, the clock cycles one execution by one wave takes its pipe; () if unknown."""

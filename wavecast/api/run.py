@@ -163,7 +163,8 @@ class RunReport(ShownResult):
     """What was executed. `code` is what a script or program ended with (128 and the number of a
     signal), `traceback` that of a script, `execution` the launch of a kernel in a file with its
     arrays, `kernels` the launches of a HIP program. `checks` and `traces` (one per kernel and grid)
-    are None where nothing is checked and traced. `notes` is for the user.
+    are None where nothing is checked and traced. `notes` is for the user. A run that breaks off is
+    not `complete`. The document is `wavecast.run/1`.
     """
 
     path: Path
@@ -175,6 +176,7 @@ class RunReport(ShownResult):
     notes: Sequence[str] = ()
     checks: CheckReport | None = None
     traces: Sequence[Trace] | None = None
+    complete: bool = True
 
     def render(self, console: Console, *, stderr: Console | None = None) -> None:
         """Print the launch and formatted reports; the others to `stderr`, where it is not None: the
@@ -225,17 +227,29 @@ class RunReport(ShownResult):
         return fidelity.document(self.traces)
 
     def to_dict(self) -> dict[str, Any]:
-        from wavecast.report.execution import traces
+        from wavecast.documents.run import RunDocument
+        from wavecast.report.execution import checks, runs, traces
+        from wavecast.version import __version__
 
-        fidelity = self._fidelity()
-        return {
-            "path": str(self.path),
-            "exit_code": self.exit_code(),
-            "notes": [*self.notes],
-            "checks": self.checks.to_dict() if self.checks is not None else None,
-            "traces": traces.document(self.traces) if self.traces is not None else None,
-            "fidelity": values(fidelity) if fidelity is not None else None,
-        }
+        document = RunDocument(
+            wavecast=__version__,
+            path=str(self.path),
+            complete=self.complete,
+            exit_code=self.exit_code() if self.complete else None,
+            traceback=self.traceback,
+            notes=[*self.notes],
+            launch=runs.launch(self.execution) if self.execution is not None else None,
+            kernels=runs.kernels(self.kernels, predicted=self.options.predict),
+            checks=checks.check_document([*self.checks.reports], self.checks.reports.traffic)
+            if self.checks is not None
+            else None,
+            traces=traces.trace_document(self.traces) if self.traces is not None else None,
+            fidelity=self._fidelity(),
+        )
+        return values(document)
+
+    def remarks(self) -> list[str]:
+        return [self.traceback.rstrip()] if self.traceback else []
 
     def messages(self) -> list[str]:
         return [*self.notes]
@@ -365,6 +379,7 @@ def _execute_checked(execute: _Execute, report: RunReport, settings: ExecutionOp
 
 def _partial_report(report: RunReport) -> RunReport:
     """The result of a run that breaks off, with its files; without checks that found nothing."""
+    report = replace(report, complete=False)
     if report.checks is not None and not list(report.checks.reports):
         report = replace(report, checks=None)
     report.write()

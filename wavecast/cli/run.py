@@ -45,7 +45,14 @@ command = Verb(
     function=run,
     options=RunOptions,
     choose=run_options,
-    show=Show(formats=("text",), width=_WIDTH, highlight=True, stderr=True),
+    show=Show(
+        formats=("text", "json"),
+        output=True,
+        width=_WIDTH,
+        highlight=True,
+        stderr=True,
+        executes=True,
+    ),
     first=_run_script,
     progress=lambda: contextlib.nullcontext(silent),
     arguments=(
@@ -60,7 +67,8 @@ command = Verb(
     the script is reported with its line. So is a HIP program run, built from source that has a main
     or as an executable (docs/hip.md). Of other files one kernel is launched with the arguments
     given here. Times of triton.testing are predictions for the GPU. docs/run.md describes
-    arguments.
+    arguments. With --format json standard output is one document, and what a script or program
+    prints goes to standard error.
     """,
     examples=(
         "wavecast run test_matmul.py --arch gfx942",
@@ -72,6 +80,7 @@ command = Verb(
         "wavecast run ./program --gpus 2",
         "wavecast run train.py --gpus 8",
         "wavecast run test_matmul.py --trace trace.json --perfetto waves.json",
+        "wavecast run test_matmul.py --fidelity -o run.json",
         "wavecast run test_matmul.py --check",
         "wavecast run test_matmul.py --check determinism",
     ),

@@ -70,6 +70,38 @@ def console(
 
 
 @contextlib.contextmanager
+def stdout_as_stderr() -> Iterator[None]:
+    """What is printed goes to standard error, also by programs that are started. Standard output is
+    open afterwards, whatever a script did with it."""
+    stream, own = sys.stdout, -1
+    stream.flush()
+    if _has_file(stream):
+        own = os.dup(1)
+        os.dup2(2, 1)
+    else:
+        sys.stdout = sys.stderr
+    try:
+        yield
+    finally:
+        sys.stdout = stream
+        if own != -1:
+            if not stream.closed:
+                stream.flush()
+            os.dup2(own, 1)
+            os.close(own)
+            if stream.closed:
+                sys.stdout = os.fdopen(1, "w", encoding="utf-8", closefd=False)
+
+
+def _has_file(stream: IO[str]) -> bool:
+    """Whether a stream is standard output of the process, not one that a program made."""
+    try:
+        return stream.fileno() == 1
+    except (OSError, ValueError):
+        return False
+
+
+@contextlib.contextmanager
 def writing(path: Path, mode: str = "w") -> Iterator[IO[str]]:
     """A file as UTF-8. Raises InputError where it cannot be written."""
     from wavecast.errors import InputError

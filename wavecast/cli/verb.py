@@ -3,6 +3,7 @@ shows the result."""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import sys
@@ -35,7 +36,8 @@ class Show:
     """How a result is shown: its formats (`text`, or a method of the result), whether they can go
     to a file (`output`), and the options of its text (`view`). `width` are the columns of a text
     that no terminal shows, where COLUMNS does not say. With `stderr` a result prints a part of its
-    text to standard error (`render` has this argument)."""
+    text to standard error (`render` has this argument). With `executes` what the verb executes
+    prints to standard error where standard output is a document."""
 
     formats: tuple[str, ...] = ("text", "json")
     output: bool = False
@@ -43,6 +45,7 @@ class Show:
     width: int | None = None
     highlight: bool = False
     stderr: bool = False
+    executes: bool = False
 
     def parameters(self) -> list[click.Parameter]:
         """The options of a command: those of formats where there are several."""
@@ -122,7 +125,9 @@ class Verb:
             stated[self.after] = context.meta[_AFTER_DASHES]
         self._check_outputs(self._options_of(words, stated), stated, output)
         try:
-            with self.progress() as update:
+            document = self.show.executes and form != "text" and output is None
+            apart = streams.stdout_as_stderr() if document else contextlib.nullcontext()
+            with self.progress() as update, apart:
                 result = self.function(*words, progress=update, **stated)
         except BaseException as error:
             if partial := getattr(error, "partial", None):

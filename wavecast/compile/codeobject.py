@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 Origin = Literal["triton", "hip", "cuda", "assembly", "elf"]
@@ -67,6 +67,15 @@ class CodeObject:
     @property
     def is_amd(self) -> bool:
         return self.target.startswith("gfx")
+
+    @property
+    def named_parameters(self) -> tuple[Parameter, ...]:
+        """The parameters, those without a name as `argument 2`: machine code keeps no names, and
+        what is known of a launch's arguments is kept by their names."""
+        return tuple(
+            parameter if parameter.name else replace(parameter, name=f"argument {number}")
+            for number, parameter in enumerate(self.parameters, 1)
+        )
 
     @property
     def assembly(self) -> str:

@@ -138,12 +138,18 @@ def preprocess(arguments: Sequence[str]) -> int:
     ).returncode
 
 
-def compile_c(source: Path, output: Path, flags: Sequence[str] = ()) -> None:
-    """Compile a C source to an object file. Raises CompileError, MissingTool."""
-    base_flags = ("-O2", "-fPIC", f"-I{toolchain.INCLUDE}")
+def compile_c(
+    source: Path, output: Path, flags: Sequence[str] = (), *, checked: bool = False
+) -> None:
+    """Compile a C source to an object file; `checked` as of `compile_object`. Raises CompileError,
+    MissingTool."""
+    lines = _WITH_LINES if checked else ()
+    base_flags = ("-O2", "-fPIC", f"-I{toolchain.INCLUDE}", *lines)
     compilation = process.run([*_c_compiler(), *base_flags, *flags, "-c", source, "-o", output])
     if compilation.status or not output.is_file():
         raise hip.compile_error(compilation.log, compilation.status, toolchain.find())
+    if checked:
+        output.write_bytes(_rename_sections(output.read_bytes(), _DEBUG, _KEPT))
 
 
 def link(

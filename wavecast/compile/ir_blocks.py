@@ -161,7 +161,7 @@ def _instruction(result: str, opcode: str, what: str, position: Position) -> IrI
         return _access(result, opcode, rest, position)
     if opcode in ("atomicrmw", "cmpxchg"):
         return IrInstruction(result, opcode, "", tuple(NAME.findall(rest)), "", (), position)
-    parts = _split(rest)
+    parts = split_operands(rest)
     values = tuple(_words(part)[-1] for part in parts)
     kind = _words(parts[0])[-2] if parts and len(_words(parts[0])) > 1 else ""
     if opcode == "select":
@@ -173,7 +173,7 @@ def _instruction(result: str, opcode: str, what: str, position: Position) -> IrI
 
 def _access(result: str, opcode: str, rest: str, position: Position) -> IrInstruction:
     """A load or a store, whose detail is the type of its pointer."""
-    first, pointer, *_ = _split(rest)
+    first, pointer, *_ = split_operands(rest)
     words = [word for word in _words(first) if word not in ("atomic", "volatile")]
     space, address, *_ = _words(pointer)
     operands = (*words[1:], address)
@@ -186,7 +186,7 @@ def _call(result: str, what: str, position: Position) -> IrInstruction:
         names = tuple(NAME.findall(what))
         return IrInstruction(result, "call", "", names, "", (), position)
     callee = match["quoted"] or match["plain"]
-    arguments = _split(what[match.end() : what.rindex(")")])
+    arguments = split_operands(what[match.end() : what.rindex(")")])
     values = tuple(_words(part)[-1] for part in arguments if part)
     before = _words(what[: match.start()].strip() + " x")
     return IrInstruction(result, "call", before[-2], values, callee, (), position)
@@ -215,7 +215,7 @@ def _words(text: str) -> list[str]:
     return joined
 
 
-def _split(text: str) -> list[str]:
+def split_operands(text: str) -> list[str]:
     """The parts between commas that are in no brackets."""
     parts: list[str] = []
     depth, start = 0, 0
@@ -228,4 +228,4 @@ def _split(text: str) -> list[str]:
     return [*parts, last] if last else parts
 
 
-__all__ = ["ENTRY", "IrBlock", "IrInstruction", "blocks_of", "integer_width"]
+__all__ = ["ENTRY", "IrBlock", "IrInstruction", "blocks_of", "integer_width", "split_operands"]

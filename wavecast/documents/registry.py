@@ -17,6 +17,7 @@ _CLASSES: Final = {
     "wavecast.collectives/1": "documents.collectives.CollectivesDocument",
     "wavecast.chakra/1": "documents.chakra.ChakraDocument",
     "wavecast.graph/1": "documents.graph.GraphDocument",
+    "wavecast.run/1": "documents.run.RunDocument",
     "wavecast.check/1": "documents.check.CheckDocument",
     "wavecast.trace/1": "documents.trace.TraceDocument",
     "wavecast.validate/1": "documents.validate.ValidateDocument",

@@ -116,7 +116,7 @@ def outside(tensors: Sequence[LaunchTensor], mine: Sequence[LaunchTensor], addre
 
 def _arguments_by_offset(launch: Launch) -> Mapping[int, Argument]:
     """The arguments by their offset in the argument segment."""
-    parameters = [p for p in launch.code.parameters if p.offset is not None]
+    parameters = [p for p in launch.code.named_parameters if p.offset is not None]
     if len(parameters) == len(launch.arguments):
         pairs = zip(parameters, launch.arguments, strict=True)
         return {parameter.offset or 0: argument for parameter, argument in pairs}

@@ -15,6 +15,7 @@ from typing import Final, Protocol
 from wavecast.arch import Device
 from wavecast.compile import process
 from wavecast.errors import CompileError, MissingTool, UsageError
+from wavecast.lab.older_intrinsics import compile_in_older_form, no_form
 
 _TRIPLE: Final = re.compile(r'^target triple = ".*"$', re.MULTILINE)
 _SINGLE: Final = re.compile(r"\bf0x([0-9A-Fa-f]{8})\b")
@@ -40,12 +41,9 @@ _FORMATS: Final = {"half": (5, 10), "bfloat": (8, 7), "float": (8, 23), "double"
 _PREFIXES: Final = {"half": "0xH", "bfloat": "0xR"}
 LLVM_VERSIONS: Final = range(30, 17, -1)
 """Versions in the names of LLVM's programs."""
-_NEW_ATTRIBUTES: Final = re.compile(r"\bnocreateundeforpoison ?")
-"""Attributes of declared intrinsics that the LLVM of Triton 3.6 does not know."""
-_OTHER_TYPE: Final = "Intrinsic has incorrect argument type"
-_MADE: Final = r"@llvm\.amdgcn\.make\.buffer\.rsrc\.[\w.]+\("
-_BUFFER: Final = re.compile(rf"(?P<start>{_MADE}[^,\n]+, i16 [^,\n]+, )i64 (?P<size>\d+)\b")
-_DECLARED_BUFFER: Final = re.compile(rf"^(declare [^\n]*{_MADE}[^,\n]+, i16, )i64(, i32\))", re.M)
+_NEW_ATTRIBUTES: Final = re.compile(r"\bnocreateundeforpoison ?|, target_mem\d*: none")
+"""Attributes of declared intrinsics that the LLVM of Triton 3.6 does not know, and kinds of memory
+of LLVM 23."""
 _KERNEL: Final = re.compile(r"^define [^\n]*\bamdgpu_kernel\b", re.MULTILINE)
 _LLC: Final = ("llc", *(f"llc-{number}" for number in LLVM_VERSIONS))
 _CLANG: Final = ("clang", *(f"clang-{number}" for number in LLVM_VERSIONS))
@@ -131,20 +129,29 @@ class Llc:
 
     def compile(self, text: str) -> process.Finished:
         """The assembly of a module, and what llc prints. Raises as `assembly`."""
+        if self.machine:
+            return self._checked(self._run(text))
+        return _in_older_form(self.name, text, self.target, self._run, self._checked)
+
+    def _run(self, text: str) -> process.Finished:
         with tempfile.TemporaryDirectory(prefix="wavecast-") as folder:
             source = Path(folder) / "module"
-            source.write_text(text if self.machine else portable(text), encoding="utf-8")
-            compilation = process.run([self.program, *self._options, source, "-o", "-"])
+            source.write_text(text, encoding="utf-8")
+            return process.run([self.program, *self._options, source, "-o", "-"])
+
+    def _checked(self, compilation: process.Finished) -> process.Finished:
         crashed = (
             compilation.status < 0
             or "Assertion" in compilation.log
             or "PLEASE submit a bug" in compilation.log
         )
         if crashed and BROKEN not in compilation.log:
-            raise CrashedCompiler(f"{self.program} crashed", log=compilation.log)
+            raise CrashedCompiler(f"{self.name} crashed", log=compilation.log)
         if compilation.status:
             lines = compilation.log.strip().splitlines() or [f"exit code {compilation.status}"]
-            raise CompileError(f"{self.program}: {lines[0]}", log=compilation.log)
+            raise CompileError(
+                f"{self.name}: {lines[0].removeprefix(f'{self.program}: ')}", log=compilation.log
+            )
         return compilation
 
 
@@ -173,17 +180,36 @@ class Clang:
         return (*target_options, "-Wno-override-module", "-x", "ir", "-S")
 
     def assembly(self, text: str) -> str:
-        text = portable(text)
-        compilation = self._run(text)
-        if compilation.status and _OTHER_TYPE in compilation.log:
-            compilation = self._run(with_narrow_buffers(text))
+        return _in_older_form(self.name, text, self.target, self._run, self._checked).text
+
+    def _checked(self, compilation: process.Finished) -> process.Finished:
         if compilation.status:
             lines = compilation.log.strip().splitlines() or [f"exit code {compilation.status}"]
             raise CompileError(f"{self.name}: {lines[0]}", log=compilation.log)
-        return compilation.text
+        return compilation
 
     def _run(self, text: str) -> process.Finished:
         return process.run([*self.words, *self._options, "-", "-o", "-"], stdin=text.encode())
+
+
+def _in_older_form(
+    name: str,
+    text: str,
+    target: str,
+    run: Callable[[str], process.Finished],
+    checked: Callable[[process.Finished], process.Finished],
+) -> process.Finished:
+    """What a program makes of a module, with the intrinsics that it refuses in an older form.
+    Raises as `checked`, and CompileError for intrinsics without one."""
+
+    def attempt(text: str) -> tuple[process.Finished, str]:
+        compilation = run(text)
+        return compilation, f"{compilation.log}\n{compilation.text}"
+
+    compilation, unknown = compile_in_older_form(portable(text), target, attempt)
+    if unknown:
+        raise CompileError(no_form(name, unknown), log=compilation.log)
+    return checked(compilation)
 
 
 def generator_of(program: str, target: str) -> CodeGenerator:
@@ -230,17 +256,6 @@ def portable(text: str) -> str:
     text = _NARROW.sub(lambda match: _literal(match["type"], int(match["word"], 16)), text)
     text = _SINGLE.sub(_to_double, text)
     return _DOUBLE.sub(r"0x\1", text)
-
-
-def with_narrow_buffers(text: str) -> str:
-    """LLVM IR whose buffers have sizes of 32 bits, as LLVM 21 and older take them; sizes that are
-    not constants stay."""
-    return _DECLARED_BUFFER.sub(r"\1i32\2", _BUFFER.sub(_narrow_buffer, text))
-
-
-def _narrow_buffer(match: re.Match[str]) -> str:
-    size = min(int(match["size"]), (1 << 32) - 1)
-    return f"{match['start']}i32 {size - (1 << 32) if size >= 1 << 31 else size}"
 
 
 def _exact(match: re.Match[str]) -> str:
@@ -333,5 +348,4 @@ __all__ = [
     "generator_of",
     "installed_generators",
     "portable",
-    "with_narrow_buffers",
 ]

@@ -19,7 +19,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from wavecast.compile.codeobject import Argument, Launch
+from wavecast.compile.codeobject import Argument, Launch, Parameter
 from wavecast.dtypes import Dtype, Spelling, is_dtype, lookup
 from wavecast.emulate import engine
 from wavecast.emulate.check.collected import Reports
@@ -111,10 +111,10 @@ def _result_fields(
         reference, groups = with_scalars(original, case.smaller), case.groups
         try:
             expected = _run(reference, ranges, arrays, groups)
-        except WavecastError:
-            if case.smaller:  # the arguments do not mean anything to the kernel
+        except WavecastError as error:
+            if cases:  # the data or arguments do not mean anything to the kernel
                 continue
-            raise
+            raise ExecutionError(f"the launch as it is cannot run: {error.message}") from error
         if case.smaller:
             _restore(arrays, before)
             if not _equal(expected, _run(reference, ranges, arrays, groups, backwards=True)):
@@ -148,11 +148,11 @@ class _Case:
 def _cases(launch: Launch) -> list[_Case]:
     cases = [_Case("memory as it is"), *(_Case(f"seed {seed}", seed) for seed in SEEDS)]
     steps = _steps(launch)
-    values = {argument.name: argument.value for argument in launch.arguments}
+    values = _values(launch)
     sizes = {
-        name: value
+        name: int(value)
         for name, step in steps.items()
-        if isinstance(value := values.get(name), int) and value > 2 * step
+        if isinstance(value := values.get(name), (int, np.integer)) and value > 2 * step
     }
     if not sizes:
         return cases
@@ -167,13 +167,29 @@ def _cases(launch: Launch) -> list[_Case]:
 def _steps(launch: Launch) -> dict[str, int]:
     """By integer argument, the numbers that keep what the code was specialised on: multiples of 16
     where the argument is one, else all."""
+    stated = _values(launch)
     return {
         parameter.name: 16 if "divisibility=16" in parameter.attributes else 1
-        for parameter in launch.code.parameters
+        for parameter in launch.code.named_parameters
         if parameter.offset is not None
         and parameter.size in (4, 8)
-        and (parameter.type in _INTEGERS or "int" in scalar_dtype(parameter.type))
+        and (
+            parameter.type in _INTEGERS
+            or "int" in scalar_dtype(parameter.type)
+            or _is_untyped_integer(parameter, stated.get(parameter.name))
+        )
     }
+
+
+def _values(launch: Launch) -> dict[str, object]:
+    return {argument.name: argument.value for argument in launch.arguments}
+
+
+def _is_untyped_integer(parameter: Parameter, value: object) -> bool:
+    """Whether an argument of machine code, which has no types, is stated as an integer. One of 8
+    bytes may be an address."""
+    is_integer = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
+    return is_integer and not parameter.type and parameter.size == 4
 
 
 _INTEGERS: Final = ("i32", "i64", "u32", "u64")

@@ -20,7 +20,12 @@ from wavecast.isa.program import Kernel, Program
 from wavecast.lab.schedule.arranging import BlockArranger
 from wavecast.lab.schedule.dependences import graph_of
 from wavecast.lab.schedule.hints import has_flag
-from wavecast.lab.schedule.kernel import faster_orders, rearrange, refuse_unknown_hazards
+from wavecast.lab.schedule.kernel import (
+    faster_orders,
+    rearrange,
+    refuse_data_of_objects,
+    refuse_unknown_hazards,
+)
 from wavecast.lab.schedule.layout import Item, Layout
 from wavecast.lab.schedule.priorities import with_priorities, without_priorities
 from wavecast.pipeline.explain.reading import read_launch
@@ -70,6 +75,7 @@ class CodeChanger:
         kernel = read_launch(launch, self.device).kernel
         assert isinstance(kernel, Kernel)
         refuse_unknown_hazards(kernel)
+        refuse_data_of_objects(launch.code)
         return kernel.program
 
     def _blocks(self, launch: Launch, program: Program, values: Mapping[str, Any]) -> Blocks:

@@ -15,6 +15,7 @@ from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import CompileError
 from wavecast.lab.codegen import BROKEN, CrashedCompiler, portable
+from wavecast.lab.older_intrinsics import compile_in_older_form, no_form
 from wavecast.runtimes.triton.release_server import MODULE
 
 _SERVERS: Final[dict[tuple[int, Path], subprocess.Popen[str]]] = {}
@@ -48,20 +49,13 @@ class TritonRelease:
         return answer["assembly"], answer["log"]
 
     def _answer(self, text: str, flags: list[str] | None) -> dict[str, Any]:
-        server = self._server()
-        assert server.stdin is not None
-        assert server.stdout is not None
-        request = {"text": portable(text), "device": self.device.id, "flags": flags}
-        try:
-            server.stdin.write(json.dumps(request) + "\n")
-            server.stdin.flush()
-            line = server.stdout.readline()
-        except OSError:
-            line = ""
-        if not line:
-            _SERVERS.pop((os.getpid(), self.python), None)
-            raise CompileError(f"{self.name}: its process ended")
-        answer = json.loads(line)
+        def attempt(text: str) -> tuple[dict[str, Any], str]:
+            answer = self._ask(text, flags)
+            return answer, f"{answer.get('log', '')}\n{answer.get('assembly', '')}"
+
+        answer, unknown = compile_in_older_form(portable(text), self.device.target, attempt)
+        if unknown:
+            raise CompileError(no_form(self.name, unknown), log=answer.get("log", ""))
         if "error" not in answer:
             return answer
         message = f"{self.name}: {answer['error']}"
@@ -71,6 +65,24 @@ class TritonRelease:
             (log_line for log_line in answer["log"].splitlines() if _PARSED in log_line), ""
         )
         raise CompileError(f"{self.name}: {first}" if first else message, log=answer["log"])
+
+    def _ask(self, text: str, flags: list[str] | None) -> dict[str, Any]:
+        """The answer of the release's process to a module as it is."""
+        server = self._server()
+        assert server.stdin is not None
+        assert server.stdout is not None
+        request = {"text": text, "device": self.device.id, "flags": flags}
+        try:
+            server.stdin.write(json.dumps(request) + "\n")
+            server.stdin.flush()
+            line = server.stdout.readline()
+        except OSError:
+            line = ""
+        if not line:
+            _SERVERS.pop((os.getpid(), self.python), None)
+            raise CompileError(f"{self.name}: its process ended")
+        answer: dict[str, Any] = json.loads(line)
+        return answer
 
     def _server(self) -> subprocess.Popen[str]:
         key = os.getpid(), self.python

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from wavecast.compile.names import readable
 from wavecast.errors import WavecastError
 from wavecast.lab.evaluation import LabSubject, SubjectSearch
 from wavecast.lab.journal import (
@@ -68,7 +69,8 @@ class ScheduleSearch:
             try:
                 kernel_schedule = schedule(subject.launch, subject.ranges, device, **self._values)
             except WavecastError as error:
-                self._note(f"{problem.kernel} on {device.id}: {error.message}")
+                message = error.message.removeprefix(f"{problem.kernel}: ")
+                self._note(f"{readable(problem.kernel)} on {device.id}: {message}")
                 continue
             self._known.add(problem)
             self._journal.add(problem, kernel_schedule)

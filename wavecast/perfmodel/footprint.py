@@ -51,7 +51,7 @@ def element_bytes(tensor: Argument) -> float:
 
 def _address(launch: Launch, tensor: Argument) -> int:
     """Where a tensor starts, by its pointer in the kernel argument segment; else its storage."""
-    for parameter in launch.code.parameters:
+    for parameter in launch.code.named_parameters:
         if parameter.name == tensor.name and parameter.offset is not None:
             data = launch.kernarg[parameter.offset : parameter.offset + 8]
             if len(data) == 8:

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 from dataclasses import asdict, dataclass
 from enum import Enum
+from typing import Final
 
-from wavecast.isa.program import Program
+from wavecast.compile.codeobject import CodeObject
+from wavecast.isa.program import KernelDescriptor, Program
 from wavecast.perfmodel.notes import Note, text
 from wavecast.perfmodel.placement import LaunchPlacement
 from wavecast.perfmodel.streams import Streams
@@ -83,7 +85,7 @@ class LaunchProfile:
     `dtype` is the dtype of the matrix products, for the power limit, "" without any. `work` is the
     number of instructions of a usual workgroup over those of the workgroups in `streams`. `notes`
     are what the profile assumes or leaves out; `coverage` is None for a profile from code. `origin`
-    is where the code is from (`codeobject.Origin`), "" if that is not known.
+    is where the code is from (`origin_of`), "" if that is not known.
     `compiler` is what made HIP code ("" for other code), `compiler_note` how that differs from what
     users of the target have, "" if it does not (`compile.rocm.difference`).
     """
@@ -103,4 +105,21 @@ class LaunchProfile:
     compiler_note: str = ""
 
 
-__all__ = ["UNEVEN", "LaunchProfile", "LevelTraffic", "ProfileSource", "SampleCoverage"]
+def origin_of(code: CodeObject, descriptor: KernelDescriptor) -> str:
+    """Where code is from, for the error of its prediction: machine code whose metadata say that
+    clang compiled a kernel language is as that of a HIP file."""
+    compiled = code.is_amd and descriptor.language == _LANGUAGE_OF_CLANG
+    return "hip" if code.origin in ("assembly", "elf") and compiled else code.origin
+
+
+_LANGUAGE_OF_CLANG: Final = "OpenCL C"
+"""The `.language` that clang gives kernels of HIP (LLVM AMDGPUHSAMetadataStreamer.cpp)."""
+
+__all__ = [
+    "UNEVEN",
+    "LaunchProfile",
+    "LevelTraffic",
+    "ProfileSource",
+    "SampleCoverage",
+    "origin_of",
+]

@@ -25,7 +25,7 @@ from wavecast.perfmodel.cu.code import Code
 from wavecast.perfmodel.fold import FIRST, LAST
 from wavecast.perfmodel.notes import Note
 from wavecast.perfmodel.placement import LaunchPlacement
-from wavecast.perfmodel.profile import LaunchProfile, ProfileSource
+from wavecast.perfmodel.profile import LaunchProfile, ProfileSource, origin_of
 from wavecast.perfmodel.streams import Streams, expand_blocks
 
 Array = np.ndarray[Any, Any]
@@ -62,7 +62,7 @@ def profile_of_code(
         compiler=launch.code.compiler if launch.code.origin == "hip" else "",
         compiler_note=rocm.difference(launch.code),
         target=device.target,
-        origin=launch.code.origin,
+        origin=origin_of(launch.code, kernel.descriptor),
         source=ProfileSource.CODE,
         placement=placement,
         streams=streams,

@@ -24,7 +24,7 @@ from wavecast.perfmodel.cu.code import Code
 from wavecast.perfmodel.cu.recorded import streams
 from wavecast.perfmodel.memory import residency
 from wavecast.perfmodel.placement import LaunchPlacement
-from wavecast.perfmodel.profile import LaunchProfile, LevelTraffic, ProfileSource
+from wavecast.perfmodel.profile import LaunchProfile, LevelTraffic, ProfileSource, origin_of
 from wavecast.sampling.sample import GOLDEN, Sample, sample
 
 
@@ -82,7 +82,7 @@ def replay_sample(
         else "",
         compiler_note=rocm.difference(launch_sample.launch.code),
         target=device.target,
-        origin=launch_sample.launch.code.origin,
+        origin=origin_of(launch_sample.launch.code, launch_sample.kernel.descriptor),
         source=ProfileSource.SAMPLE,
         placement=placement,
         streams=_streams(launch_sample, rows, code),

@@ -62,3 +62,20 @@ def test_texts_move_above_the_numbers_of_their_row() -> None:
         "attention",
         "      refused",
     ]
+
+
+def test_columns_of_one_value_move_above_the_table() -> None:
+    """The last ones first, as many as it takes; of a single row none."""
+    table = plain_table(("kernel", False), ("time", True), ("spills", True), ("waits", True))
+    table.add_row("attention", "1 µs", "0", "3")
+    table.add_row("convolution", "2 µs", "0", "3")
+    text = plain(lambda console: console.print(table), width=26)
+    assert text.splitlines() == [
+        "all rows: waits 3",
+        "kernel       time  spills",
+        "─" * 25,
+        "attention    1 µs       0",
+        "convolution  2 µs       0",
+    ]
+    text = plain(lambda console: console.print(table), width=40)
+    assert "all rows" not in text

@@ -46,7 +46,7 @@ def named_arrays(launch: Launch) -> dict[str, ArrayOfLaunch]:
         for a in launch.arguments
         if a.kind == "descriptor" and a.bytes
     }
-    for parameter in launch.code.parameters:
+    for parameter in launch.code.named_parameters:
         offset, tensor = parameter.offset, tensors.get(parameter.name)
         if offset is None or tensor is None or len(launch.kernarg) < offset + 8:
             continue

@@ -32,7 +32,7 @@ def tensors(
     first, arrays = parameters_offset(launch), named_arrays(launch)
     names = {
         first + parameter.offset: frozenset({parameter.name})
-        for parameter in launch.code.parameters
+        for parameter in launch.code.named_parameters
         if parameter.offset is not None and parameter.name in arrays
     }
     entries: list[_Pointers] = [{} for _ in program.blocks]

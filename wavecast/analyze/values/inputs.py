@@ -90,7 +90,7 @@ class Inputs:
         self.grid = launch.grid if launch is not None and all(launch.grid) else None
         self._parameters = {
             parameter.offset: parameter
-            for parameter in code.parameters
+            for parameter in code.named_parameters
             if parameter.offset is not None
         }
 
@@ -110,7 +110,7 @@ class Inputs:
         (name,) = names
         items = (*self.launch.members, *self.launch.arguments)
         argument = next((a for a in items if a.name == name), None)
-        parameter = next((p for p in self.code.parameters if p.name == name), None)
+        parameter = next((p for p in self.code.named_parameters if p.name == name), None)
         data = self.launch.kernarg
         offset = parameter.offset if parameter is not None else argument.slot if argument else None
         if argument is None or offset is None:
@@ -292,5 +292,5 @@ def _known_zeros(parameter: Parameter) -> int:
 
 
 def _not_given(parameter: Parameter) -> str:
-    name = parameter.name or f"at byte {parameter.offset}"
-    return f"argument {name} is not known"
+    name = parameter.name
+    return f"{name if name.startswith('argument ') else f'argument {name}'} is not known"

@@ -31,7 +31,7 @@ class Pointers:
         self._at: dict[int, int] = {}
         kinds = {argument.offset: argument for argument in descriptor.arguments}
         members_of_launch = launch.members if launch is not None else ()
-        for number, parameter in enumerate(code.parameters, 1):
+        for parameter in code.named_parameters:
             if parameter.offset is None:
                 continue
             kernel_argument = kinds.get(parameter.offset)
@@ -51,8 +51,7 @@ class Pointers:
             if pointers:
                 continue
             if _is_pointer(parameter.type, parameter.size, kernel_argument) or (members and value):
-                name = parameter.name or f"argument {number}"
-                self._add(name, parameter.offset, parameter.size or 8)
+                self._add(parameter.name, parameter.offset, parameter.size or 8)
         if not code.parameters:
             for number, argument in enumerate(descriptor.arguments, 1):
                 if argument.kind in _POINTER_KINDS:

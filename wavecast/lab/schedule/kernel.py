@@ -12,9 +12,11 @@ from wavecast.analyze.sync.outstanding import OutstandingFlow
 from wavecast.arch import Device, capabilities
 from wavecast.compile import hip
 from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.compile.parsing import parse_kernel
 from wavecast.emulate.launch import AddressRange
 from wavecast.errors import CompileError, MissingFact, WavecastError
 from wavecast.isa import parse
+from wavecast.isa.linking import names_data
 from wavecast.isa.liveness import liveness
 from wavecast.isa.opcode import OpcodeFlag
 from wavecast.isa.program import Kernel, Program
@@ -127,6 +129,7 @@ def schedule(
     read = read_launch(launch, device)
     assert isinstance(read.kernel, Kernel)
     refuse_unknown_hazards(read.kernel)
+    refuse_data_of_objects(launch.code)
     profile, figures = _profile(read, ranges, device)
     loop_orders = _search_loops(profile, device, seed, work)
     loops = tuple(_loop(profile.program, path, order) for path, order in loop_orders)
@@ -184,6 +187,16 @@ def refuse_unknown_hazards(kernel: Kernel) -> None:
     if not hazards or ("wait_states" not in hazards and kernel.descriptor.wave_size == _WIDE_WAVE):
         lanes = kernel.descriptor.wave_size
         raise MissingFact(f"the hazards of {target} with waves of {lanes} lanes are not known")
+
+
+def refuse_data_of_objects(code: CodeObject) -> None:
+    """Raise CompileError for a kernel of a code object that uses data of the object: its
+    disassembly does not have them, so nothing links it again."""
+    if code.origin != "elf":
+        return
+    program = parse_kernel(code, link=True).program
+    if names_data(program.instructions, program.entries):
+        raise CompileError("it uses data of its object, which its disassembly does not have")
 
 
 _WIDE_WAVE: Final = 64
@@ -261,9 +274,9 @@ def _verify(
         changed = rearrange(launch, layout, device)
         read = read_launch(changed, device)
         _, figures = _profile(read, ranges, device)
-        execution = compare_launches(launch, changed, ranges, rounding=False)
     except WavecastError as error:
         return replace(candidate, wrong=error.message)
+    execution = compare_launches(launch, changed, ranges, rounding=False)
     result = replace(
         candidate,
         after=figures,
@@ -306,6 +319,7 @@ __all__ = [
     "LoopSchedule",
     "faster_orders",
     "rearrange",
+    "refuse_data_of_objects",
     "refuse_unknown_hazards",
     "schedule",
 ]

@@ -95,7 +95,7 @@ class TensorBoxes:
         descriptors = {a.name: a for a in self.launch.arguments if a.kind == "descriptor"}
         self._known = {
             PARAMETERS + parameter.offset: TensorBox.of(descriptors[parameter.name])
-            for parameter in self.launch.code.parameters
+            for parameter in self.launch.code.named_parameters
             if parameter.name in descriptors and parameter.offset is not None
         }
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TARGET: Final = "gfx942"
 _MAIN: Final = re.compile(rb"\bmain\s*\(")
+_KERNEL: Final = re.compile(rb"__(?:global|device)__|<<<")
 _MACHINES: Final = (elf.MACHINE_X86_64, elf.MACHINE_AARCH64)
 
 
@@ -78,10 +79,14 @@ def run_program(
 def build(
     source: Path, target: str, output: Path, flags: Sequence[str] = (), *, checked: bool = False
 ) -> None:
-    """Compile and link a program of one source. Raises CompileError, MissingTool."""
+    """Compile and link a program of one source: C where its name says so and it has no kernel, else
+    C++. Raises CompileError, MissingTool."""
     library = runtime_folder()
     compiled = output.with_suffix(".o")
-    hip_program.compile_object(source, target, compiled, flags, checked=checked)
+    if source.suffix == ".c" and _KERNEL.search(files.read(source)) is None:
+        hip_program.compile_c(source, compiled, flags, checked=checked)
+    else:
+        hip_program.compile_object(source, target, compiled, flags, checked=checked)
     linked = [flag for flag in flags if flag.startswith(("-l", "-L", "-Wl,"))]
     hip_program.link([compiled], output, library, linked, target)
 

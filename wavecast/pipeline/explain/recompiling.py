@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -77,10 +76,11 @@ def with_scalars(launch: Launch, scalars: Mapping[str, int]) -> Launch:
 def _segment(launch: Launch, scalars: Mapping[str, int]) -> bytes:
     """The argument segment with other integers."""
     data = bytearray(launch.kernarg)
-    for parameter in launch.code.parameters:
+    for parameter in launch.code.named_parameters:
         if parameter.name in scalars and parameter.offset is not None and data:
-            kind = {4: "<i", 8: "<q"}[parameter.size or 0]
-            struct.pack_into(kind, data, parameter.offset, scalars[parameter.name])
+            size = parameter.size or 0
+            value = scalars[parameter.name] & (1 << 8 * size) - 1
+            data[parameter.offset : parameter.offset + size] = value.to_bytes(size, "little")
     return bytes(data)
 
 

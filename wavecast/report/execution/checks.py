@@ -103,12 +103,15 @@ def totals(reports: Sequence[Report]) -> str:
     return text if len(causes) == len(reports) else f"{text} ({len(reports)} reports)"
 
 
-def document(reports: Sequence[Report], traffic: Sequence[LinkTraffic] = ()) -> dict[str, Any]:
-    """The reports as plain dicts, schema `wavecast.check/1`."""
+def check_document(reports: Sequence[Report], traffic: Sequence[LinkTraffic] = ()) -> CheckDocument:
+    """The reports, schema `wavecast.check/1`."""
     entries = [_entry(report) for report in sort_reports(reports)]
-    return json_objects.values(
-        CheckDocument(wavecast=__version__, reports=entries, traffic=list(traffic))
-    )
+    return CheckDocument(wavecast=__version__, reports=entries, traffic=list(traffic))
+
+
+def document(reports: Sequence[Report], traffic: Sequence[LinkTraffic] = ()) -> dict[str, Any]:
+    """The reports as plain dicts."""
+    return json_objects.values(check_document(reports, traffic))
 
 
 def dumps(reports: Sequence[Report], traffic: Sequence[LinkTraffic] = ()) -> str:

@@ -95,10 +95,15 @@ def document(
     traces: Sequence[Trace], fidelity: list[KernelFidelityJson] | None = None
 ) -> dict[str, Any]:
     """The traces as plain dicts, lists, strings and numbers."""
+    return json_objects.values(trace_document(traces, fidelity))
+
+
+def trace_document(
+    traces: Sequence[Trace], fidelity: list[KernelFidelityJson] | None = None
+) -> TraceDocument:
+    """The traces, schema `wavecast.trace/1`."""
     launches = [_launch(trace) for trace in traces]
-    return json_objects.values(
-        TraceDocument(wavecast=__version__, launches=launches, fidelity=fidelity)
-    )
+    return TraceDocument(wavecast=__version__, launches=launches, fidelity=fidelity)
 
 
 def dumps(traces: Sequence[Trace], fidelity: list[KernelFidelityJson] | None = None) -> str:

@@ -13,14 +13,17 @@ from rich.text import Text
 
 _GAP: Final = 2
 """Columns of the terminal between two columns of a table."""
+_SEVERAL: Final = 2
+"""Rows whose equal values are worth a line."""
 
 
 class FittingTable(Table):
     """A table whose words stay whole.
 
     Where cells do not fit on one line, columns become narrower, down to their longest words. Where
-    these do not fit either, texts move to a line above the numbers of their row, the first column
-    first; and where the numbers alone are too wide, rows are lines of heads and values.
+    these do not fit either, columns of one value move to a line above the table, the last first;
+    then texts move to a line above the numbers of their row, the first column first; and where the
+    numbers alone are too wide, rows are lines of heads and values.
     """
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[Any]:
@@ -31,14 +34,38 @@ class FittingTable(Table):
             return
         moved: list[int] = []
         stay = list(range(len(sizes)))
+        equal = self._equal_columns()
+        while equal and _total([sizes[number][0] for number in stay]) > width:
+            stay.remove(equal.pop())
+        if equal := [number for number in range(len(sizes)) if number not in stay]:
+            yield self._of_all_rows(equal)
         texts = [number for number in stay if self.columns[number].justify != "right"]
         while texts and _total([sizes[number][0] for number in stay]) > width:
             moved.append(texts.pop(0))
             stay.remove(moved[-1])
         if _total([sizes[number][0] for number in stay]) > width:
-            moved, stay = [*range(len(sizes))], []
+            moved, stay = sorted([*moved, *stay]), []
         widths = _fill([sizes[number] for number in stay], width)
         yield from self._narrow(stay, widths, moved)
+
+    def _equal_columns(self) -> list[int]:
+        """The columns but the first that have the same value in each of several rows."""
+        if len(self.rows) < _SEVERAL:
+            return []
+        columns = [list(map(_plain, column.cells)) for column in self.columns]
+        return [
+            number
+            for number, cells in enumerate(columns)
+            if number and cells[0] and len(set(cells)) == 1
+        ]
+
+    def _of_all_rows(self, columns: Sequence[int]) -> Text:
+        """A line with columns of one value."""
+        parts = [
+            f"{self.columns[number].header} {_plain(next(iter(self.columns[number].cells)))}"
+            for number in columns
+        ]
+        return Text(f"all rows: {', '.join(parts)}", style="dim")
 
     def _narrow(
         self, stay: Sequence[int], widths: Sequence[int], moved: Sequence[int]
@@ -89,6 +116,10 @@ class FittingTable(Table):
                 column.header, justify=column.justify, overflow=column.overflow, width=width
             )
         return table
+
+
+def _plain(cell: RenderableType) -> str:
+    return cell.plain if isinstance(cell, Text) else Text.from_markup(str(cell)).plain
 
 
 def _sizes(console: Console, options: ConsoleOptions, column: Column) -> tuple[int, int]:

@@ -71,11 +71,20 @@ def render(
             heading(f"{safe(readable(comparison.kernel))} on {comparison.device}", "one LLVM IR")
         )
         console.print(Padding(_table(comparison), (0, 0, 0, 2)))
+        for row in comparison.rows:
+            if row.figures is None:
+                console.print(Padding(_refusal(row), (0, 0, 0, 2)))
         for bisection in comparison.bisections:
             _render_bisection(bisection, console)
     if len(comparisons) > 1:
         console.print(heading("all kernels", "times over those of the program's code"))
         console.print(Padding(_ranking(rank(comparisons)), (0, 0, 0, 2)))
+
+
+def _refusal(row: CompilerRow) -> Text:
+    """Why a code generator has no row."""
+    message = row.refused.removeprefix(f"{row.name}: ")
+    return Text.assemble(("refused by ", "dim"), safe(row.name), f": {safe(message)}")
 
 
 def _ranking(ranks: Sequence[CompilerRank]) -> RenderableType:
@@ -180,7 +189,6 @@ def _table(comparison: CompilerComparison) -> RenderableType:
     for row in comparison.rows:
         figures = row.figures
         if figures is None:
-            table.add_row(safe(row.name), *[""] * 8, safe(row.refused))
             continue
         table.add_row(
             safe(row.name),

@@ -44,6 +44,11 @@ class ArgumentSlot:
     parameter: Parameter
 
     @property
+    def name(self) -> str:
+        """The name, which is unique: `argument 2` without one in the code."""
+        return self.parameter.name or f"argument {self.number}"
+
+    @property
     def label(self) -> str:
         """`argument 2 (x: float*)`, as errors name it; numbers count from 1."""
         name, type_ = self.parameter.name, self.parameter.type
@@ -109,7 +114,7 @@ def raw_bytes(value: Any) -> bytes | None:
 
 
 def _argument(slot: ArgumentSlot, value: Any, memory: Memory) -> tuple[bytes, Argument]:
-    name = slot.parameter.name
+    name = slot.name
     match slot.layout.kind:
         case "global_buffer":
             return _pointer(slot, value, memory)
@@ -133,7 +138,7 @@ def _is_address(slot: ArgumentSlot, value: Any) -> bool:
 
 
 def _pointer(slot: ArgumentSlot, value: Any, memory: Memory) -> tuple[bytes, Argument]:
-    kind, name = slot.parameter.type, slot.parameter.name
+    kind, name = slot.parameter.type, slot.name
     if value is None or _is_integer(value):
         address = int(value or 0)
         if not 0 <= address < 1 << 64:

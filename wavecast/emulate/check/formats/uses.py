@@ -160,8 +160,8 @@ def _hip_uses(
     if len(declared) != len(code.parameters):
         declared = [""] * len(code.parameters)
     types = {
-        parameter.name or f"argument {number}": type_ or parameter.type
-        for number, (parameter, type_) in enumerate(zip(code.parameters, declared, strict=True), 1)
+        parameter.name: type_ or parameter.type
+        for parameter, type_ in zip(code.named_parameters, declared, strict=True)
     }
     for instruction in kernel.program.instructions:
         names = sources.get(instruction.index, ())
