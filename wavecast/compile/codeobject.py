@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from wavecast.launch.callers import LaunchCaller
+
 Origin = Literal["triton", "hip", "cuda", "assembly", "elf"]
 
 
@@ -128,6 +130,8 @@ class Launch:
     """Lines (`path:line`) of a model that `torch.compile` made the launch of; () for others."""
     cluster: tuple[int, int, int] = (1, 1, 1)
     """Workgroups of a cluster along each axis of the grid."""
+    caller: LaunchCaller | None = None
+    """Who asks for the launch, None where that is not known."""
 
     def __repr__(self) -> str:
         """`<Launch matmul_kernel for gfx942: grid (64, 1, 1), block (256, 1, 1)>`."""
