@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
-from wavecast.launch.script_lines import is_script, note_generated
+from wavecast.launch.script_lines import is_own, is_script, note_generated
 
 _CALL: Final = re.compile(r"\[Provenance debug handles\] (\S+)")
 _FRAME: Final = re.compile(r'File "([^"]+)", line (\d+)')
@@ -45,14 +45,20 @@ def model_lines() -> tuple[str, ...]:
 
 
 def _script_line(path: str, line: int) -> tuple[str, int] | None:
-    """The line of the program that a line of generated code is made of, where it is one."""
-    traces = _modules[path].get(_number(path, line), ())
-    frames = [_FRAME.findall(trace) for trace in traces]
-    lines = {
-        next(((file, int(at)) for file, at in reversed(trace) if is_script(file)), None)
-        for trace in frames
-    } - {None}
-    return lines.pop() if len(lines) == 1 else None
+    """The first line of the program that a line of generated code is made of. Inductor lists what
+    an operator computes with beside it; a library has called the operator, as functions of
+    `torch.distributed` do."""
+    stacks = [_FRAME.findall(trace) for trace in _modules[path].get(_number(path, line), ())]
+    called = [
+        stack for stack in stacks if not all(is_script(file) or is_own(file) for file, _ in stack)
+    ]
+    lines = [
+        (file, int(at))
+        for stack in called or stacks
+        for file, at in reversed(stack)
+        if is_script(file)
+    ]
+    return lines[0] if lines else None
 
 
 def _number(path: str, line: int) -> str:

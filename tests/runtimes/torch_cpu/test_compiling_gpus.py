@@ -122,9 +122,10 @@ def test_graphs_take_tensors_of_the_host_as_calls_do() -> None:
 def test_calls_of_graphs_that_differ_are_named_by_the_models_lines() -> None:
     @torch.compile
     def compute(x, rank):
+        double = 2 * x
         if rank:
-            return collectives.all_reduce(2 * x, "sum", dist.group.WORLD)
-        return collectives.all_reduce(2 * x[:2], "sum", dist.group.WORLD)
+            return collectives.all_reduce(double, "sum", dist.group.WORLD) + 1
+        return collectives.all_reduce(double[:2], "sum", dist.group.WORLD) + 1
 
     def run(rank):
         dist.init_process_group("wavecast")
