@@ -7,6 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from wavecast.launch.callers import LaunchCaller
+
 Origin = Literal["triton", "hip", "cuda", "assembly", "elf"]
 
 
@@ -146,6 +148,8 @@ class Launch:
     """Workgroups of a cluster along each axis of the grid."""
     members: tuple[Argument, ...] = ()
     """Tensors that structures passed by value point to."""
+    caller: LaunchCaller | None = None
+    """Who asks for the launch, None where that is not known."""
 
     @property
     def tensors(self) -> tuple[Argument, ...]:

@@ -264,7 +264,7 @@ class _Worker:
         thread has nobody to raise it to."""
         try:
             while not self.grid.failed[0] and self._step():
-                if self.team.stopped:
+                if self.team.stopped or (self.member is not None and self.member.is_stopped()):
                     raise ExecutionError(f"{self.grid.name}: stopped before its end")
                 if self.crowd.watch is not None:
                     self.crowd.watch.check_memory()

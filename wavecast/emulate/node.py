@@ -24,6 +24,7 @@ from wavecast.emulate.errors import Deadlock, ExecutionError
 from wavecast.emulate.rank_board import RankBoard
 from wavecast.emulate.team import Team
 from wavecast.errors import UsageError, WavecastError
+from wavecast.launch.group_calls import CallsDiffer
 from wavecast.wording import count
 
 if TYPE_CHECKING:
@@ -178,6 +179,8 @@ class GpuNode:
         )
         self.changed = threading.Condition(threading.RLock())
         self.closed = False
+        self.describe_rank: Callable[[int], str] = lambda _: ""
+        """What the rank of a GPU does, "" where that is not known."""
         self.processes = False
         """Whether ranks that a program starts are to be processes, not threads."""
         self._home = os.getpid()
@@ -271,6 +274,11 @@ class GpuNode:
             self._failures.setdefault(gpu, error)
             self.changed.notify_all()
 
+    def stop(self, gpu: int, error: BaseException) -> None:
+        """Launches of a GPU wait for what will not come, for a reason that the program is told."""
+        self._raised.add(gpu)
+        self.fail(gpu, error)
+
     def has_failed(self, gpu: int) -> bool:
         """Whether a launch of a GPU has failed."""
         return gpu in self._failures
@@ -280,8 +288,8 @@ class GpuNode:
         error = self._failures.get(gpu)
         if error is not None:
             self._raised.add(gpu)
-        if isinstance(error, Deadlock):  # of all GPUs
-            raise Deadlock(error.message, hint=error.hint) from error
+        if isinstance(error, Deadlock | CallsDiffer):  # of several GPUs
+            raise type(error)(error.message, hint=error.hint) from error
         if isinstance(error, WavecastError):
             raise type(error)(f"GPU {gpu}: {error.message}", hint=error.hint) from error
         if error is not None:
@@ -386,7 +394,9 @@ class GpuNode:
         for gpu in sorted(set(completions) - busy):
             error = self._failures.get(gpu)
             why = f"has failed: {error}" if error is not None else "runs nothing"
-            lines.append(f"GPU {gpu} {why} ({count(completions[gpu], 'launch', 'launches')} ended)")
+            rank = self.describe_rank(gpu)
+            launches = count(completions[gpu], "launch", "launches")
+            lines.append(f"GPU {gpu} {why} ({launches} ended){rank and f': {rank}'}")
         return lines
 
 

@@ -26,6 +26,7 @@ from wavecast.emulate.hostmemory import zeros
 from wavecast.emulate.job import JobWord, LoopResult, with_numbers
 from wavecast.emulate.lower import named_barriers, runtime, state
 from wavecast.emulate.lower.tensor_descriptor import REFUSALS, Refusal
+from wavecast.emulate.program_lines import program_location
 from wavecast.emulate.reports import Kind, Report
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.opcode import MemoryKind
@@ -316,7 +317,7 @@ class Resident:
         sites = sorted(by_site.items(), key=lambda item: item[0][0])
         lines = [
             f"workgroup {group}, {_waves(waves)} {_WORDS[2 if awaited else flag]} "
-            f"{_where(instruction)}{awaited and f', {awaited}'}"
+            f"{self._where(instruction)}{awaited and f', {awaited}'}"
             for (flag, instruction, awaited), waves in sites
         ]
         looping = [
@@ -350,12 +351,19 @@ class Resident:
                 what = fault.element(kernel, self.grid.launch, at.index, poll.address, ranges)
                 owner = memory(poll.address)
                 text = f"{what or hex(poll.address)}{f' in {owner}' if owner else ''}"
-                by_text.setdefault(f"in a loop that polls {text}: {_where(at)}", []).append(wave)
+                text = f"in a loop that polls {text}: {self._where(at)}"
+                by_text.setdefault(text, []).append(wave)
         if not by_text:
             return self.waits()
         return [
             f"workgroup {group}, {_waves(waves)} {text}" for text, waves in sorted(by_text.items())
         ]
+
+    def _where(self, instruction: Any) -> str:
+        """An instruction and its line, unless a line of the program stands for that."""
+        location = instruction.location
+        is_shown = location and program_location(location, self.grid.launch) is location
+        return f"{instruction.decoded.text!r}{f' at {location}' if is_shown else ''}"
 
     def waiting(self) -> int:
         """The instruction that a wave polls, or where one waits: an index."""
@@ -374,7 +382,8 @@ class Resident:
             int(self.job[index]) for index in (JobWord.STATUS, JobWord.GROUP, JobWord.WAVE)
         )
         instruction = self._instruction(wave)
-        where = f" at {instruction.location}" if instruction.location else ""
+        location = program_location(instruction.location, self.grid.launch)
+        where = f" at {location}" if location else ""
         text = (
             f"{self.grid.name}: workgroup {self.grid.launch.workgroup(group)}, wave {wave}{where}: "
         )
@@ -449,11 +458,6 @@ class Resident:
     def _instruction(self, wave: int) -> Any:
         index = int(self.states[wave * self.grid.wave_words + state.ERROR_INSTRUCTION])
         return self.grid.native.kernel.program.instructions[index]
-
-
-def _where(instruction: Any) -> str:
-    location = f" at {instruction.location}" if instruction.location else ""
-    return f"{instruction.decoded.text!r}{location}"
 
 
 def _waves(numbers: list[int]) -> str:

@@ -23,11 +23,12 @@ Waits = Callable[[], list[str]]
 class TeamMember:
     """What a launch is in messages about several: the `name` of its GPU, whose memory an address is
     (`memory of GPU 1`, "" where nothing is known), and `origin`, what has launched it (`launched at
-    train.py:12`)."""
+    train.py:12`). `is_stopped` says whether it is to end with an error at its next step."""
 
     name: str
     memory: Callable[[int], str]
     origin: str = ""
+    is_stopped: Callable[[], bool] = lambda: False
 
 
 class Team:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 
@@ -17,6 +18,10 @@ class GroupMemory(Protocol):
 
     def array(self, name: str, size: int) -> Any:
         """An array uint8[size] of the host."""
+        ...
+
+    def exclusive(self) -> AbstractContextManager[Any]:
+        """A block that one of the ranks is in."""
         ...
 
 

@@ -51,11 +51,11 @@ def element_bytes(tensor: Argument) -> float:
 
 def _address(launch: Launch, tensor: Argument) -> int:
     """Where a tensor starts, by its pointer in the kernel argument segment; else its storage."""
-    for parameter in launch.code.named_parameters:
-        if parameter.name == tensor.name and parameter.offset is not None:
-            data = launch.kernarg[parameter.offset : parameter.offset + 8]
-            if len(data) == 8:
-                return int.from_bytes(data, "little")
+    named = (p.offset for p in launch.code.named_parameters if p.name == tensor.name)
+    for offset in (tensor.slot, *named):
+        data = b"" if offset is None else launch.kernarg[offset : offset + 8]
+        if len(data) == 8:
+            return int.from_bytes(data, "little")
     return tensor.storage
 
 

@@ -6,12 +6,15 @@ number the stack traces of the operators it fused (PyTorch's provenance tracking
 
 from __future__ import annotations
 
+import functools
 import linecache
 import re
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
+
+from wavecast.launch.script_lines import is_own, is_script, note_generated
 
 _CALL: Final = re.compile(r"\[Provenance debug handles\] (\S+)")
 _FRAME: Final = re.compile(r'File "([^"]+)", line (\d+)')
@@ -24,6 +27,7 @@ _modules: dict[str, Mapping[str, Sequence[str]]] = {}
 def remember(path: str, traces: Mapping[str, Sequence[str]]) -> None:
     """Note the stack traces of a file of generated code, by kernel and number."""
     _modules[path] = {name: tuple(stack_traces) for name, stack_traces in traces.items()}
+    note_generated(path, functools.partial(_script_line, path))
 
 
 def model_lines() -> tuple[str, ...]:
@@ -38,6 +42,23 @@ def model_lines() -> tuple[str, ...]:
             return _lines(traces.get(_number(frame.f_code.co_filename, frame.f_lineno), ()))
         frame = frame.f_back
     return ()
+
+
+def _script_line(path: str, line: int) -> tuple[str, int] | None:
+    """The first line of the program that a line of generated code is made of. Inductor lists what
+    an operator computes with beside it; a library has called the operator, as functions of
+    `torch.distributed` do."""
+    stacks = [_FRAME.findall(trace) for trace in _modules[path].get(_number(path, line), ())]
+    called = [
+        stack for stack in stacks if not all(is_script(file) or is_own(file) for file, _ in stack)
+    ]
+    lines = [
+        (file, int(at))
+        for stack in called or stacks
+        for file, at in reversed(stack)
+        if is_script(file)
+    ]
+    return lines[0] if lines else None
 
 
 def _number(path: str, line: int) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import multiprocessing
 import os
 import threading
+import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -449,9 +451,68 @@ def test_a_rank_that_dies_or_stays_away() -> None:
     with wavecast.device("gfx942", count=WORLD) as node, pytest.raises(ValueError, match="memory"):
         _ranks(node, dies)
     with wavecast.device("gfx942", count=WORLD) as node:
-        expected = r"deadlock: .*GPU 0 \(gather_kernel, broadcast of 2 float32 \(src=0\) at .*GPU 1"
+        expected = (
+            r"deadlock: .*GPU 0 \(gather_kernel, broadcast of 2 float32 \(src=0\) at .*"
+            r"GPU 1 runs nothing \(0 launches ended\): rank 1 has ended"
+        )
         with pytest.raises(WavecastError, match=expected):
             _ranks(node, leaves)
+
+
+def test_a_rank_that_computes_is_named_and_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
+    def computes(number: int, world: int) -> None:
+        if number == 0:
+            dist.all_reduce(torch.ones(world, device="cuda"))
+        while number:
+            sum(range(100))
+
+    line = computes.__code__.co_firstlineno + 4
+    monkeypatch.setattr("wavecast.emulate.node.PATIENCE", 0.5)
+    with wavecast.device("gfx942", count=WORLD) as node:
+        message = rf"GPU 1 runs nothing .*: rank 1 is at test_process_group.py:({line - 1}|{line})"
+        with pytest.raises(WavecastError, match=message):
+            _ranks(node, computes)
+
+
+def test_a_peer_that_has_launched_gets_the_error_of_a_call_that_differs() -> None:
+    launched, errors = threading.Event(), []
+
+    def differs(number: int, world: int) -> None:
+        x = torch.ones(world + number, device="cuda")
+        try:
+            if number:
+                launched.wait()
+            work = dist.all_reduce(x, async_op=True)
+            launched.set()
+            work.wait()
+        except ArgumentError as error:
+            errors.append(str(error))
+        if number:  # the other one does not wait for the end of this rank
+            while len(errors) < world:
+                time.sleep(0.01)
+
+    with wavecast.device("gfx942", count=WORLD) as node, contextlib.suppress(ArgumentError):
+        _ranks(node, differs)
+    assert len(errors) == WORLD
+    assert len({*errors}) == 1
+
+
+@pytest.mark.parametrize("says", [lambda rank: rank == 0, lambda rank: rank == 1], ids=["0", "1"])
+def test_equal_parts_may_be_said_on_some_ranks(says: Callable[[int], bool]) -> None:
+    def exchange(number: int, world: int) -> list[float]:
+        x = torch.arange(2.0 * world, device="cuda") + 10 * number
+        out, sizes = torch.empty_like(x), [2] * world if says(number) else None
+        dist.all_to_all_single(out, x, sizes, sizes)
+        return out.tolist()
+
+    def differs(number: int, world: int) -> None:
+        x, sizes = torch.ones(2 * world, device="cuda"), [1, 2 * world - 1]
+        dist.all_to_all_single(torch.ones_like(x), x, *([sizes, sizes] if says(number) else []))
+
+    with wavecast.device("gfx942", count=WORLD) as node:
+        assert _ranks(node, exchange) == [[0.0, 1.0, 10.0, 11.0], [2.0, 3.0, 12.0, 13.0]]
+        with pytest.raises(ArgumentError, match="some ranks say no sizes"):
+            _ranks(node, differs)
 
 
 def test_a_rank_in_another_process_is_refused_where_launches_are_checked() -> None:

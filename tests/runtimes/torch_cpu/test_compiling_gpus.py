@@ -19,6 +19,7 @@ from tests.runtimes.distributed.test_parallel_models import (  # noqa: E402
     _tensor_parallel,
     _whole,
 )
+from wavecast.errors import ArgumentError  # noqa: E402
 
 pytestmark = [
     pytest.mark.torch,
@@ -96,3 +97,41 @@ def test_compiled_models_divided_among_ranks(divide) -> None:
 
     with wavecast.device("gfx942", count=2) as node:
         node.ranks(rank)
+
+
+def _count(x, steps):
+    steps.add_(1)
+    return 2 * x, 3 * steps
+
+
+def test_graphs_take_tensors_of_the_host_as_calls_do() -> None:
+    with wavecast.device("gfx942", count=2):
+        x, host = torch.arange(4.0, device="cuda:1"), torch.ones(4)
+        add, pick = torch.compile(torch.add), torch.compile(lambda x, index: x[index] * 2)
+        for left, right in ((x, host), (host, x)):
+            with pytest.raises(RuntimeError, match="at least two devices, cuda:1 and cpu"):
+                add(left, right)
+        assert add(x, torch.tensor(2.0)).device == x.device
+        assert pick(x, torch.tensor([1, 3])).tolist() == [2.0, 6.0]
+        double, steps = torch.compile(_count)(x, host)
+        assert (double.device.type, steps.device.type) == ("cuda", "cpu")
+        assert host.tolist() == [2.0] * 4
+        assert steps.tolist() == [6.0] * 4
+
+
+def test_calls_of_graphs_that_differ_are_named_by_the_models_lines() -> None:
+    @torch.compile
+    def compute(x, rank):
+        double = 2 * x
+        if rank:
+            return collectives.all_reduce(double, "sum", dist.group.WORLD) + 1
+        return collectives.all_reduce(double[:2], "sum", dist.group.WORLD) + 1
+
+    def run(rank):
+        dist.init_process_group("wavecast")
+        return compute(torch.ones(4, device="cuda"), rank)
+
+    line = run.__code__.co_firstlineno - 3
+    message = rf"0 calls all_reduce of 2 .*:{line + 1}, rank 1 calls all_reduce of 4 .*:{line}"
+    with wavecast.device("gfx942", count=2) as node, pytest.raises(ArgumentError, match=message):
+        node.ranks(run)

@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING
 from wavecast.emulate.errors import ChecksFailed
 from wavecast.emulate.reports import Kind, Report
 from wavecast.errors import UnknownName, UsageError
+from wavecast.isa.instruction import SourceLocation
 
 if TYPE_CHECKING:
     from wavecast.emulate.check.gpus.memory import LinkTraffic
 
-_Key = tuple[str, str, Kind, str, int]
+_Key = tuple[str, str, Kind, str, int, SourceLocation | None, SourceLocation | None]
 
 
 def gathering(check: object) -> Reports | None:
@@ -60,7 +61,9 @@ class Reports:
             for report in reports:
                 if report.kind in self._ignored:
                     continue
-                key = (report.kernel, report.target, report.kind, report.text, report.instruction)
+                other = report.other_location if report.kind is Kind.HOST_RACE else None
+                sites = report.instruction, report.location, other
+                key = (report.kernel, report.target, report.kind, report.text, *sites)
                 before = self._found.get(key)
                 if before is not None:
                     report = replace(before, count=before.count + report.count)

@@ -15,6 +15,7 @@ from wavecast.emulate.check.numbers.narrowing import is_mark
 from wavecast.emulate.check.pointers.owners import Owners
 from wavecast.emulate.check.registers.unwritten_loads import unwritten_load
 from wavecast.emulate.check.shadow import READ_AFTER_WRITE, WRITE_AFTER_READ, WRITE_AFTER_WRITE
+from wavecast.emulate.program_lines import caller_name, program_location
 from wavecast.emulate.reports import Kind, Report
 from wavecast.emulate.tensors import AddressInterval, LaunchTensor, element_at, outside
 from wavecast.isa.instruction import Instruction
@@ -99,7 +100,7 @@ class LaunchFindings:
         who = _who(self.launch, kind, record.author) if kind in _RACES else ""
         if across is not None:
             who = _who(across.launch, kind, record.author, across.first)
-            who += f" of GPU {across.gpu} ({across.side.program.name})"
+            who += f" of GPU {across.gpu} ({caller_name(across.launch)})"
         message = _message(instruction, who, self.owners, self.known, replace(record, kind=kind))
         if record.kind is Kind.UNINITIALISED_REGISTER and kind is Kind.UNINITIALISED_LDS:
             message = "uses what was loaded from LDS that no wave has written"
@@ -135,8 +136,12 @@ class LaunchFindings:
         if across is None:
             return report
         group = record.author - 1 - across.first
+        other_location = program_location(report.other_location, across.launch)
+        if other_location is not report.other_location:
+            report = replace(report, other_text=caller_name(across.launch))
         return replace(
             report,
+            other_location=other_location,
             other_kernel=across.side.program.name,
             other_gpu=across.gpu,
             other_workgroup=across.launch.workgroup(group) if record.author else None,

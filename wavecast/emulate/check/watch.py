@@ -48,6 +48,7 @@ from wavecast.emulate.check.workgroups.exits import Exits
 from wavecast.emulate.check.workgroups.residency import starvation_report
 from wavecast.emulate.compiled import NativeKernel
 from wavecast.emulate.lower import state
+from wavecast.emulate.program_lines import at_program_lines
 from wavecast.emulate.reports import Kind, Report
 from wavecast.emulate.team import Team
 from wavecast.emulate.tensors import element_at, tensors_of
@@ -278,13 +279,13 @@ class CheckWatch:
         reports += session.lane_sites.reports(kernel, self.launch, upper)
         reports += format_reports(kernel.program, self.tensors) + self.format_reports
         if not failed:
-            session.stored_formats.note(self.launch.code, code.format_uses, self.tensors)
+            session.stored_formats.note(self.launch, code.format_uses, self.tensors)
             reports += self.arrivals.reports(
                 session.unreset, kernel.program, self.launch, self.shadows, where
             )
         reports += self._unreported_fault(reports)
         if reports:
-            session.report(reports)
+            session.report([at_program_lines(report, self.launch) for report in reports])
 
     def _unreported_fault(self, reports: Sequence[Report]) -> list[Report]:
         """The access that ended the launch, of which no bounds are known."""

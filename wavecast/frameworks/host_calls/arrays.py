@@ -57,8 +57,8 @@ def array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
     tensor = tensor.detach().contiguous()
     dtype = numpy_dtype(tensor.dtype)
     if dtype.isbuiltin == 1:
-        return tensor.numpy()
-    return tensor.view(_BITS[tensor.element_size()]).numpy().view(dtype)
+        return tensor.cpu().numpy()
+    return tensor.view(_BITS[tensor.element_size()]).cpu().numpy().view(dtype)
 
 
 __all__ = ["array", "numpy_dtype", "tensor", "torch_dtype"]

@@ -7,9 +7,11 @@ peers, which these send after their call e has ended.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import torch
@@ -18,7 +20,7 @@ from torch import Tensor
 from wavecast.errors import ArgumentError
 from wavecast.kernels.checks import FLOATS, require
 from wavecast.kernels.distributed.signals import pad_size
-from wavecast.launch.group_calls import CallBoard, current_call
+from wavecast.launch.group_calls import CallBoard, Parts, current_call
 from wavecast.launch.group_memory import memory_of
 from wavecast.launch.script_lines import location_suffix, script_line
 from wavecast.perfmodel.ops.collectives.libraries import OWN_HALF
@@ -96,6 +98,16 @@ class RankGroup:
         self.board.post(self.rank, self.calls + 1, str(call), text)
         self.calls += 1
 
+    def sends_equal_parts(self, parts: Parts) -> bool:
+        """Whether the next call sends equal parts of one size, for which nobody waits; else ranks
+        tell each other sizes first. Raises ArgumentError where ranks with equal parts that say no
+        sizes meet others."""
+        equal = parts is Parts.EQUAL
+        path, wishes = self.board.choose(self.rank, self.calls + 1, parts, int(equal))
+        fits = not {Parts.EQUAL, Parts.SIZES} <= {*wishes}
+        require(fits, "all_to_all", "some ranks say no sizes of parts, others have different ones")
+        return bool(path)
+
     def launch(self, dtype: torch.dtype, epochs: int) -> tuple[list[Tensor], int]:
         """For one launch: the half of every rank's buffer to use, and its first epoch."""
         first = self.epoch + 1
@@ -117,6 +129,9 @@ def groups(world: int, half: int = HALF) -> list[RankGroup]:
 class ProcessMemory:
     """Memory of this process, whose ranks are threads."""
 
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+
     def tensor(self, name: str, size: int, gpu: int) -> Tensor:
         """uint8[size] on a GPU."""
         del name
@@ -127,6 +142,10 @@ class ProcessMemory:
         del name
         return np.zeros(size, np.uint8)
 
+    def exclusive(self) -> AbstractContextManager[Any]:
+        """A block that one of the ranks is in."""
+        return self._lock
+
 
 def groups_of(gpus: Sequence[int], half: int = HALF, name: str = "") -> list[RankGroup]:
     """A group of some GPUs, one element per rank; `half` is that of a rank's buffer in bytes.
@@ -136,7 +155,8 @@ def groups_of(gpus: Sequence[int], half: int = HALF, name: str = "") -> list[Ran
     if world < 2:
         raise ArgumentError(f"a group of {world}: collectives need two ranks or more")
     memory = memory_of(name) or ProcessMemory()
-    board = CallBoard(memory.array("calls", CallBoard.size(world)), gpus)
+    calls = memory.array("calls", CallBoard.size(world))
+    board = CallBoard(calls, gpus, exclusive=memory.exclusive)
     size = 2 * (-(-half // _ALIGNED) * _ALIGNED)
     pad = 4 * pad_size(world, WAVES)
     buffers = [memory.tensor(f"buffer of {gpu}", size, gpu) for gpu in gpus]

@@ -62,17 +62,18 @@ def reduce_kernel(
         tl.store(out + offs, acc.to(out.dtype.element_ty), mask=mask)
 
 
-@triton.jit(do_not_specialize=["rank", "epoch"])
+@triton.jit(do_not_specialize=["rank", "epoch", "result_count"])
 def gather_kernel(
-    x, buffer, out, own_signals, sources, signals, rank, epoch, count, parts, x_stride, offset,
-    out_stride,
+    x, buffer, out, own_signals, sources, signals, rank, epoch, count, result_count, parts,
+    x_stride, offset, out_stride,
     BLOCK: tl.constexpr, WORLD: tl.constexpr, SOURCES: tl.constexpr, WAVES: tl.constexpr,
     LANES: tl.constexpr,
 ):  # fmt: skip
-    """Stage `parts` of x, then out[s · out_stride + i] = element `offset` + i of source s."""
+    """Stage `parts` of x, then out[s · out_stride + i] = element `offset` + i of source s for i <
+    `result_count`, which is `count`, or 0 where out has the elements."""
     stage(x, buffer, count, parts, x_stride, BLOCK)
     exchange(signals, own_signals, rank, epoch, WORLD, WAVES, LANES)
-    for start in range(tl.program_id(0) * BLOCK, count, tl.num_programs(0) * BLOCK):
+    for start in range(tl.program_id(0) * BLOCK, result_count, tl.num_programs(0) * BLOCK):
         offs = start + tl.arange(0, BLOCK)
         mask = offs < count
         for source in tl.static_range(SOURCES):

@@ -100,11 +100,12 @@ def gather(
     x: Tensor, out: Tensor, group: RankGroup, count: int, parts: int, root: int = -1
 ) -> None:
     """`count` elements of every rank, one after another to out; of one rank with a `root`. With as
-    many `parts` as ranks, every rank gives each of the others another part."""
+    many `parts` as ranks, every rank gives each of the others another part. The root stores nothing
+    to an out that is x."""
     flat, into = raw(x), raw(out)
     count *= raw_elements(x.dtype)
     block = block_of(flat)
-    scattered = parts == group.world
+    scattered, is_there = parts == group.world, root == group.rank and into.is_set_to(flat)
     most = group.half // flat.element_size() // (parts if scattered else 1)
     for start in range(0, count, most):
         size = min(most, count - start)
@@ -112,9 +113,9 @@ def gather(
         read = tuple(sources) if root < 0 else (sources[root],)
         gather_kernel[grid_of(size, block)](
             flat[start:], sources[group.rank], into[start:], group.signals[group.rank], read,
-            tuple(group.signals), group.rank, epoch, size, parts, count,
-            group.rank * size if scattered else 0, count,
-            BLOCK=block, SOURCES=len(read), **constants(group),
+            tuple(group.signals), group.rank, epoch, size,
+            0 if is_there else size, parts, count, group.rank * size if scattered else 0,
+            count, BLOCK=block, SOURCES=len(read), **constants(group),
         )  # fmt: skip
 
 

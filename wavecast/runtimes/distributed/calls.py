@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from torch import Tensor
 
-from wavecast.launch.script_lines import is_script
+from wavecast.launch.script_lines import is_user_code
 
 _MODULES: Final = (
     "torch.distributed.distributed_c10d",
@@ -58,17 +58,19 @@ def group_call(
     kind: str = "",
     sizes: Sequence[int] | None = None,
     peer: str = "",
+    detail: str = "",
 ) -> GroupCall:
     """The call that the calling thread's program makes, which is of `name` where it calls no
     function of `torch.distributed`. `sizes` are the elements that ranks must agree on, those of the
-    `tensors` if None; `peer` says to or from whom a message goes."""
+    `tensors` if None; `peer` says to or from whom a message goes, `detail` what ranks need not have
+    the same."""
     counts = [tensor.numel() for tensor in tensors]
     dtypes = [str(tensor.dtype).removeprefix("torch.") for tensor in tensors]
     function = program_function() or name
     if function.endswith(_OBJECTS) and not peer:
         kind = f"{function} {kind}"
     shared = [*(counts if sizes is None else sizes), *sorted({*dtypes}), *options]
-    named = [option for option in options if option]
+    named = [option for option in (*options, detail) if option]
     suffix = f" ({', '.join(named)})" if named else ""
     details = f"{_sizes(counts, dtypes)}{peer}{suffix}"
     return GroupCall(function, kind or name, " ".join(map(str, shared)), details)
@@ -79,7 +81,7 @@ def program_function() -> str:
     program's own: `all_gather_object`, not the calls that it consists of. "" for none."""
     frame: FrameType | None = sys._getframe(1)
     name = ""
-    while frame is not None and not is_script(frame.f_code.co_filename):
+    while frame is not None and not is_user_code(frame.f_code.co_filename):
         here = frame.f_code.co_name
         if frame.f_globals.get("__name__") in _MODULES and _is_public(here, frame.f_globals):
             name = here

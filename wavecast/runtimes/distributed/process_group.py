@@ -11,7 +11,8 @@ not wait for each other.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 import torch
@@ -20,10 +21,11 @@ from torch import Tensor
 
 from wavecast.errors import ArgumentError, UsageError
 from wavecast.kernels.registry import collectives
-from wavecast.launch.group_calls import CallsDiffer, calling
+from wavecast.launch.group_calls import CallsDiffer, Parts, calling
 from wavecast.runtimes.distributed.calls import GroupCall, group_call
 from wavecast.runtimes.distributed.shared import (
     CallCounter,
+    CallingMember,
     GroupMember,
     SharedGroups,
     op_name,
@@ -228,15 +230,11 @@ class EmulatedGroup(dist.ProcessGroup):
     def all_to_all_single(
         self, out: Tensor, x: Tensor, out_rows: list[int], rows: list[int], opts: Any = None
     ) -> QueueWork:
-        """Part r of the tensor to rank r; parts are equal, or have the numbers of rows given."""
+        """Part r of the tensor to rank r; parts are equal, or have the numbers of rows given. Ranks
+        need not say it the same way."""
         del opts
-        is_even = not out_rows and not rows
-        call = group_call(
-            "all_to_all_single",
-            [x],
-            "" if is_even else "with split sizes",
-            sizes=None if is_even else (),
-        )
+        detail = "with split sizes" if out_rows or rows else ""
+        call = group_call("all_to_all_single", [x], sizes=(), detail=detail)
         return self._enqueue(
             call,
             lambda group: self._all_to_all(group, out, x, list(out_rows or ()), list(rows or ())),
@@ -374,15 +372,32 @@ class EmulatedGroup(dist.ProcessGroup):
                 member = self._shared.of(
                     name or self._name, gpus, "message" if name else "collective"
                 )[gpus.index(self._gpu)]
-                member.calls.post(call)
-            with torch.cuda.stream(stream), calling(str(call)):
-                try:
-                    run(None if member is None else member.group)
-                except ArgumentError as error:
-                    if member is None:
-                        raise
-                    raise CallsDiffer(f"{member.calls.last}: {error.message}") from error
+            with torch.cuda.stream(stream), calling(str(call)), self._compared(member, call):
+                run(None if member is None else member.group)
             return QueueWork(self._gpus.node, stream.queue.marker(), results)
+
+    @contextlib.contextmanager
+    def _compared(self, member: CallingMember | None, call: GroupCall) -> Iterator[None]:
+        """A block that makes a call, where that fits the calls of peers. Launches of this rank and
+        of peers that would wait for ever end with the same error."""
+        if member is None:
+            yield
+            return
+        try:
+            member.calls.post(call)
+            yield
+        except ArgumentError as error:
+            differ = error
+            if not isinstance(error, CallsDiffer):
+                differ = CallsDiffer(f"{member.calls.last}: {error.message}")
+            for rank in member.calls.refuse():
+                self._gpus.node.stop(rank, differ)
+            raise differ from error
+        try:
+            member.calls.check_peers()
+        except CallsDiffer as error:
+            self._gpus.node.stop(self._gpu, error)
+            raise
 
     def _on_gpu(self, x: Tensor) -> Tensor:
         """A tensor as kernels take it: on a GPU, contiguous."""
@@ -426,6 +441,9 @@ class EmulatedGroup(dist.ProcessGroup):
     def _broadcast(self, group: GroupMember | None, tensor: Tensor, root: int) -> None:
         if group is not None and tensor.numel():
             x = self._on_gpu(tensor).view(-1)
+            if group.rank == root:  # which only reads its tensor
+                collectives().broadcast(x, group, root, x)
+                return
             self._write_tensor(tensor, lambda flat: collectives().broadcast(x, group, root, flat))
 
     def _all_gather(self, group: GroupMember | None, out: Tensor, x: Tensor) -> None:
@@ -494,8 +512,15 @@ class EmulatedGroup(dist.ProcessGroup):
         if group is None:
             self._write_tensor(out, lambda flat: flat.copy_(x.view(-1)))
             return
-        ranks = len(self._ranks)
-        if not out_rows and not rows:
+        shape = out.shape
+        if x.shape[1:] != shape[1:]:  # which equal parts may have
+            if out_rows or rows:
+                raise ArgumentError(f"all_to_all: rows of x {list(x.shape)}, out {list(shape)}")
+            x, shape = x.view(-1), torch.Size([out.numel()])
+        parts = _parts_of(rows, out_rows)
+        rows = rows or self._equal_parts(x.shape[0])
+        out_rows = out_rows or self._equal_parts(shape[0])
+        if group.sends_equal_parts(parts):
             if out.numel() != x.numel():
                 raise ArgumentError(
                     f"all_to_all: the result has {out.numel()} elements, x {x.numel()}"
@@ -504,14 +529,25 @@ class EmulatedGroup(dist.ProcessGroup):
                 out, lambda flat: collectives().all_to_all(x.view(-1), group, flat.view(-1))
             )
             return
-        rows = rows or [x.shape[0] // ranks] * ranks
-        out_rows = out_rows or [out.shape[0] // ranks] * ranks
         self._write_tensor(
             out,
             lambda flat: collectives().all_to_all_uneven(
-                x, group, rows, out_rows, flat.view(out.shape)
+                x, group, rows, out_rows, flat.view(shape)
             ),
         )
+
+    def _equal_parts(self, rows: int) -> list[int]:
+        ranks = len(self._ranks)
+        if rows % ranks:
+            raise ArgumentError(f"all_to_all: {rows} rows are not equal parts of {ranks} ranks")
+        return [rows // ranks] * ranks
+
+
+def _parts_of(rows: Sequence[int], out_rows: Sequence[int]) -> Parts:
+    """What a rank says of the parts that it sends and receives."""
+    if not rows and not out_rows:
+        return Parts.EQUAL
+    return Parts.EQUAL_SIZES if len({*rows, *out_rows}) == 1 else Parts.SIZES
 
 
 def _op_of(opts: Any) -> str:

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
+from wavecast.runtimes.distributed.progress import RankLeft, RankProgress
 from wavecast.runtimes.patching import Patches
 
 _ADDRESS: Final = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
@@ -32,14 +33,6 @@ class RankState:
     drawing: bool = False
 
 
-class RankLeft(BaseException):
-    """A rank has called `os._exit(code)`: its thread ends, the process does not."""
-
-    def __init__(self, code: int) -> None:
-        super().__init__(code)
-        self.code = code
-
-
 class _Current(threading.local):
     def __init__(self) -> None:
         self.state: RankState | None = None
@@ -51,6 +44,7 @@ class RankThreads:
     def __init__(self) -> None:
         self._current = _Current()
         self._others = RankState()
+        self.progress = RankProgress()
 
     @property
     def current(self) -> RankState:

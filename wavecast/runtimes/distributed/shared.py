@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -13,7 +14,7 @@ from torch import Tensor
 
 from wavecast.errors import MissingFact, UsageError
 from wavecast.kernels import registry
-from wavecast.launch.group_calls import CallBoard
+from wavecast.launch.group_calls import CallBoard, CallsDiffer, Parts
 from wavecast.launch.group_memory import memory_of
 from wavecast.launch.script_lines import location_suffix, script_line
 from wavecast.runtimes.distributed.calls import GroupCall
@@ -36,6 +37,15 @@ class GroupMember(Protocol):
         """The number of ranks."""
         ...
 
+    @property
+    def rank(self) -> int:
+        """The number of this one."""
+        ...
+
+    def sends_equal_parts(self, parts: Parts) -> bool:
+        """Whether the next call sends equal parts, which need not be compared."""
+        ...
+
 
 class RegionMemory:
     """Memory of a group that its ranks share as processes: that of `region` under a name."""
@@ -53,6 +63,10 @@ class RegionMemory:
         """uint8[size] of the host, zero at first."""
         return self._region.array(f"{self._group}: {name}", size)
 
+    def exclusive(self) -> AbstractContextManager[None]:
+        """A block that one of all ranks is in."""
+        return self._region.exclusive()
+
 
 @dataclass(slots=True)
 class CallCounter:
@@ -67,6 +81,15 @@ class CallCounter:
         self.number += 1
         text = f"{call}{location_suffix(script_line())}"
         self.board.post(self.rank, self.number, call.shared, text)
+
+    def refuse(self) -> list[int]:
+        """The last has raised an error here. Returns the ranks that wait in it."""
+        return self.board.refuse(self.rank, self.number)
+
+    def check_peers(self) -> None:
+        """The last is launched here. Raises CallsDiffer if a peer has raised an error in it."""
+        if self.board.is_refused(self.rank, self.number):
+            raise CallsDiffer(self.last)
 
     @property
     def last(self) -> str:
@@ -150,6 +173,7 @@ def shots_of(size: int, world: int) -> int:
 
 __all__ = [
     "CallCounter",
+    "CallingMember",
     "GroupMember",
     "SharedGroups",
     "op_name",

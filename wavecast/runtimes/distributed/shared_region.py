@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import mmap
+from contextlib import AbstractContextManager
 from typing import Final
 
 import numpy as np
@@ -53,6 +54,10 @@ class SharedRegion:
             self._entries[int(self._head[0])] = (*key, start, size)
             self._head[:2] = self._head[0] + 1, end
             return self._bytes[start : start + size]
+
+    def exclusive(self) -> AbstractContextManager[None]:
+        """A block that one thread of all processes is in; it asks for no array."""
+        return self._lock.exclusive()
 
 
 def _digest(text: str) -> bytes:

@@ -11,7 +11,8 @@ from typing import Any
 from wavecast.emulate.errors import Deadlock
 from wavecast.errors import UsageError
 from wavecast.launch.group_calls import CallsDiffer
-from wavecast.runtimes.distributed.ranks import RankLeft, RankState, RankThreads
+from wavecast.runtimes.distributed.progress import RankLeft, join_ranks
+from wavecast.runtimes.distributed.ranks import RankState, RankThreads
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.torch_cpu.gpus import Gpus
 
@@ -39,10 +40,11 @@ def install(patches: Patches, gpus: Gpus, ranks: RankThreads) -> None:
                 hint="wavecast run --processes makes them processes",
             )
         failures: list[tuple[int, BaseException]] = []
+        deadlock = threading.Event()
 
         def run(number: int) -> None:
             try:
-                with ranks.enter(RankState()):
+                with ranks.enter(RankState()), ranks.progress.following(number):
                     fn(number, *args)
             except (RankLeft, SystemExit) as error:
                 if error.code:
@@ -50,7 +52,10 @@ def install(patches: Patches, gpus: Gpus, ranks: RankThreads) -> None:
                     failures.append((number, _exited(number, code)))
             except BaseException as error:
                 failures.append((number, error))
+                if isinstance(error, Deadlock):
+                    deadlock.set()
 
+        gpus.node.describe_rank = ranks.progress.describe
         threads = [
             threading.Thread(target=run, args=(number,), name=f"rank {number}")
             for number in range(nprocs)
@@ -58,8 +63,7 @@ def install(patches: Patches, gpus: Gpus, ranks: RankThreads) -> None:
         with gpus.node.blocking():
             for thread in threads:
                 thread.start()
-            for thread in threads:
-                thread.join()
+            join_ranks(threads, deadlock)
         if failures:
             number, error = failures[0]
             if isinstance(error, Deadlock | CallsDiffer):  # they name all ranks

@@ -112,7 +112,7 @@ def blocks_of(array: Any) -> Blocks:
         return
     flat = array.detach().reshape(-1)
     for first, end in _parts(array.numel()):
-        yield flat[first:end].to(_torch().float32).numpy()
+        yield flat[first:end].to(_torch().float32).cpu().numpy()
 
 
 def plain_number(text: str) -> int | float:
@@ -146,7 +146,7 @@ def _zeros(dtype: str, shape: tuple[int, ...]) -> Any:
 
 def _round_to_dtype(block: np.ndarray, dtype: str) -> np.ndarray:
     torch = _torch(dtype)
-    return torch.from_numpy(block).to(getattr(torch, dtype)).to(torch.float32).numpy()
+    return torch.from_numpy(block).to(getattr(torch, dtype)).to(torch.float32).cpu().numpy()
 
 
 def _parts(size: int) -> Iterator[tuple[int, int]]:

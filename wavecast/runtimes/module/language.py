@@ -90,7 +90,7 @@ def to_numpy(array: Any) -> np.ndarray:
         return array
     import torch
 
-    return array.detach().to(torch.float32).numpy()
+    return array.detach().to(torch.float32).cpu().numpy()
 
 
 def _array(dtype: str, shape: str, content: str) -> DescribedArray:

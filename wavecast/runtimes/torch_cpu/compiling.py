@@ -279,7 +279,7 @@ def _remember_modules(lowering: Any, heard: Heard | None, gpus: Gpus | None) -> 
         if heard is not None:
             module.call = with_listener(module.call, heard)
         if gpus is not None:
-            gpus_compiling.run_graphs(module, gpus)
+            gpus_compiling.run_graphs(module, self, gpus)
         return module
 
     return compile_to_module

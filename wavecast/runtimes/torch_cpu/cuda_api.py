@@ -13,7 +13,7 @@ from wavecast.errors import MissingFact
 from wavecast.launch import graph_capture
 from wavecast.runtimes.devices import DeviceFacts
 from wavecast.runtimes.patching import Patches
-from wavecast.runtimes.torch_cpu import allocators, graphs, random, streams
+from wavecast.runtimes.torch_cpu import allocators, comm, graphs, random, streams
 
 if TYPE_CHECKING:
     from wavecast.runtimes.torch_cpu.gpus import Gpus
@@ -41,7 +41,8 @@ def install(
         **streams.replacements(clock),
         **random.replacements(),
     }
-    bindings, accelerator = _bindings(), {}
+    bindings, accelerator = {**_bindings(), **comm.bindings()}, {}
+    comm.install(patches)
     if gpus is not None:
         from wavecast.runtimes.torch_cpu import gpus_api
 

@@ -55,6 +55,7 @@ def emulated_cuda(
         fake,
         histograms,
         library,
+        loading,
         mode,
         products,
     )
@@ -78,6 +79,7 @@ def emulated_cuda(
         if profiled is not None:
             profiled.install(patches)
         mode.install(patches, active)
+        loading.install(patches, gpus)
         library.install(patches, active)
         if gpus is None:
             _enter_in_threads(patches, lambda: [active])

@@ -12,11 +12,9 @@ from typing import Any, Final
 
 import torch
 from torch._C import _functorch as functorch  # pyright: ignore[reportAttributeAccessIssue]
-from torch.utils._pytree import tree_leaves
 
 from wavecast.emulate.node import GpuNode, LaunchQueue, Marker
 from wavecast.runtimes.patching import Patches
-from wavecast.runtimes.torch_cpu.mode import is_cuda
 
 HOST: Final = -1
 """What `Gpus.owner` gives for memory of the host."""
@@ -159,7 +157,8 @@ class Gpus:
         patches.attribute(torch.UntypedStorage, "resize_", wait_and_resize)
         # Functions that no mode sees.
         patches.attribute(torch, "from_numpy", self._on_host(torch.from_numpy))
-        patches.attribute(torch, "load", self._load(torch.load))
+        group: Any = vars(torch._C)["_group_tensors_by_device_and_dtype"]
+        patches.attribute(torch._C, "_group_tensors_by_device_and_dtype", self._grouping(group))
 
     @staticmethod
     def _on_host(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -173,19 +172,27 @@ class Gpus:
 
         return call
 
-    def _load(self, load: Callable[..., Any]) -> Callable[..., Any]:
-        """`torch.load`, whose tensors belong to the device of `map_location`."""
+    def _grouping(self, group: Callable[..., Any]) -> Callable[..., Any]:
+        """Lists of tensors by device and dtype of those of the first list, as optimisers divide
+        them."""
 
-        @functools.wraps(load)
-        def load_to(file: Any, map_location: Any = None, *args: Any, **kwargs: Any) -> Any:
-            values = load(file, *args, map_location=map_location, **kwargs)
-            if isinstance(map_location, (str, torch.device)) and is_cuda(map_location):
-                for leaf in tree_leaves(values):
-                    if isinstance(leaf, torch.Tensor):
-                        assign(leaf, self.index(map_location))
-            return values
+        @functools.wraps(group)
+        def by_device(lists: Any, with_indices: bool = False) -> dict[Any, Any]:
+            positions: dict[int, list[int]] = {}
+            for position, tensor in enumerate(lists[0] if lists else ()):
+                positions.setdefault(
+                    HOST if tensor is None else self.mode.index(tensor), []
+                ).append(position)
+            groups = {}
+            for gpu, own in positions.items():
+                part = [[row[position] for position in own] if row else [] for row in lists]
+                for (_, dtype), (rows, indices) in group(part, True).items():
+                    device = torch.device("cpu") if gpu == HOST else torch.device("cuda", gpu)
+                    known = [own[index] for index in indices] if with_indices else []
+                    groups[device, dtype] = rows, known
+            return groups
 
-        return load_to
+        return by_device
 
     def _owner_of(self, source: Any) -> int:
         """The GPU, or the host, of what gradients are computed of: a tensor or an edge of a
@@ -233,7 +240,12 @@ def assign(tensor: Any, gpu: int) -> None:
     """Let the memory of a tensor belong to a GPU or the host."""
     memory = storage(tensor)
     if memory is not None:
-        setattr(memory, _OWNER, gpu)
+        assign_memory(memory, gpu)
+
+
+def assign_memory(memory: Any, gpu: int) -> None:
+    """The same of a storage."""
+    setattr(memory, _OWNER, gpu)
 
 
 def owner_ranges() -> Iterator[tuple[int, int, int]]:
@@ -248,4 +260,13 @@ def owner_ranges() -> Iterator[tuple[int, int, int]]:
                     yield gpu, first, first + memory.nbytes()
 
 
-__all__ = ["HOST", "Gpus", "assign", "memory_owner", "owner", "owner_ranges", "storage"]
+__all__ = [
+    "HOST",
+    "Gpus",
+    "assign",
+    "assign_memory",
+    "memory_owner",
+    "owner",
+    "owner_ranges",
+    "storage",
+]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from wavecast.emulate.node import Marker
@@ -42,33 +42,7 @@ def bindings(gpus: Gpus) -> dict[str, Callable[..., Any]]:
         "_cuda_maybeExchangeDevice": gpus.select,
         "_cuda_getCurrentRawStream": gpus.stream,
         "_cuda_synchronize": lambda: gpus.node.synchronize(gpus.current),
-        "_broadcast": lambda x, devices: [_copy(x, gpu) for gpu in devices],
-        "_broadcast_coalesced": lambda tensors, devices, _size=0: [
-            [_copy(x, gpu) for x in tensors] for gpu in devices
-        ],
-        "_scatter": _scatter,
-        "_gather": _gather,
     }
-
-
-def _copy(x: Any, gpu: int) -> Any:
-    return x.to(f"cuda:{gpu}")
-
-
-def _scatter(
-    x: Any, devices: Sequence[int], sizes: Sequence[int] | None, dim: int, _streams: Any = None
-) -> list[Any]:
-    """Parts of a tensor on the devices."""
-    parts = x.chunk(len(devices), dim) if sizes is None else x.split(list(sizes), dim)
-    return [_copy(part, gpu) for part, gpu in zip(parts, devices, strict=False)]
-
-
-def _gather(parts: Sequence[Any], dim: int, gpu: int | None) -> Any:
-    """Parts as one tensor on a device, None for the current one, -1 for the host."""
-    import torch
-
-    device = "cpu" if gpu == HOST else "cuda" if gpu is None else f"cuda:{gpu}"
-    return torch.cat([part.to(device) for part in parts], dim)
 
 
 def accelerator(gpus: Gpus) -> dict[str, Callable[..., Any]]:

@@ -22,6 +22,14 @@ from wavecast.runtimes.torch_cpu.host_watch import (
     pin,
 )
 from wavecast.runtimes.torch_cpu.mode import CudaOnCpu, default_device, is_cuda
+from wavecast.runtimes.torch_cpu.random import check_generator
+from wavecast.runtimes.torch_cpu.same_device import (
+    INDEXED,
+    check_same_device,
+    device_of,
+    first_list,
+    is_by_tensor,
+)
 
 _NO_DATA: Final = frozenset(
     {
@@ -63,22 +71,6 @@ _RANDOM: Final = frozenset(
     }
 )
 """Functions that draw random numbers."""
-_ACROSS: Final = frozenset(
-    {
-        *("copy_", "to", "__set__", "type_as", "set_", "result_type", "broadcast_tensors"),
-        *("__getitem__", "__setitem__", "index_put", "index_put_", "tensor_split"),
-        *("pack_padded_sequence", "_pack_padded_sequence", "_pad_packed_sequence", "ctc_loss"),
-        *("lstm", "gru", "rnn_tanh", "rnn_relu", "share_memory_"),
-        "_has_compatible_shallow_copy_type",
-        "_nested_view_from_jagged",
-    }
-)
-"""Functions whose tensors may belong to different devices: copies, and those with indices or
-lengths on the host."""
-
-
-_INDEXED: Final = frozenset({"__getitem__", "__setitem__", "index_put", "index_put_"})
-"""Functions of a tensor and of indices, which may be the host's."""
 _SHARING: Final = frozenset({"as_tensor", "asarray"})
 """Functions that give a tensor itself if it is where they want it."""
 
@@ -99,7 +91,7 @@ class SeveralGpus(CudaOnCpu):
         self._leaving = {tensor.cpu, tensor.cuda}
         """What graphs of `torch.compile` leave to calls between them."""
         self._answers = self._answers | {
-            tensor.device.__get__: lambda x, *_: _device(self.index(x)),
+            tensor.device.__get__: lambda x, *_: device_of(self.index(x)),
             tensor.is_cuda.__get__: lambda x, *_: self.index(x) != HOST,
             tensor.is_cpu.__get__: lambda x, *_: self.index(x) == HOST,
             tensor.get_device: self.index,
@@ -109,6 +101,8 @@ class SeveralGpus(CudaOnCpu):
             tensor.pin_memory: lambda x, *_, **__: _pinned(x),
             tensor.is_pinned: lambda x, *_, **__: is_pinned(x),
             tensor.__repr__: self._show,
+            tensor.numpy: self._of_host(tensor.numpy),
+            tensor.__array__: self._of_host(tensor.__array__),
         }
 
     @property
@@ -146,13 +140,14 @@ class SeveralGpus(CudaOnCpu):
         reads = name not in _NO_DATA and not (name == "__getitem__" and _is_view(args))
         if tensors and reads:
             if not is_of_other_library(func) and not _is_collective(func):
-                self._check_same(name, tensors, indices)
+                check_same_device(name, args, keywords, tensors, self._index)
             if name == "copy_" and self._is_asynchronous(*args, **_renamed(keywords)):
                 return self._copy(*args, **_renamed(keywords))
             self.gpus.wait(owners)
             if self.watch is not None:
                 passed = [x for x in _passed_tensors((args, keywords)) if not _is_wrapper(x)]
                 self.watch.on_call(name, func, args, keywords, passed)
+        self._check_generator(keywords, target, owners, func)
         if name in _RANDOM:
             with self.gpus.drawing():
                 result = super().__torch_function__(func, types, args, keywords)
@@ -162,8 +157,14 @@ class SeveralGpus(CudaOnCpu):
             target = self._default_device(func)
         if name == "_pack_padded_sequence":
             assign(result[1], HOST)  # sizes, on which the host decides
-        if target is None and name in _INDEXED:
+        if target is None and name in INDEXED:
             target = indices[0]
+        if name == "pad_sequence":
+            target = self.index(first_list(args, keywords)[0])
+        if is_by_tensor(name):
+            for own, one in zip(first_list(args, keywords), result or (), strict=False):
+                self._assign(one, self.index(own), tensors)
+            return result
         if target is not None and isinstance(result, torch.Tensor) and name in _SHARING:
             return self._move(result, target)
         self._assign(result, max(owners) if target is None else target, tensors)
@@ -202,6 +203,32 @@ class SeveralGpus(CudaOnCpu):
         if self.watch is not None:
             self.watch.on_copy(target, source)
         return target
+
+    def _check_generator(
+        self, kwargs: dict[str, Any], target: int | None, owners: set[int], func: Any
+    ) -> None:
+        """Raises RuntimeError for a generator of the host that is to fill memory of a GPU, and the
+        reverse."""
+        if kwargs.get("generator") is not None:
+            known = {index for index in (target, *owners) if index is not None}
+            device = max(known) if known else self._default_device(func)
+            check_generator(kwargs["generator"], is_gpu=device != HOST)
+
+    @staticmethod
+    def _of_host(convert: Callable[..., Any]) -> Callable[..., Any]:
+        """What gives the memory of a tensor of the host. Raises TypeError for one of a GPU, as
+        PyTorch does."""
+
+        def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
+            gpu = owner(tensor)
+            if gpu not in (None, HOST):
+                raise TypeError(
+                    f"can't convert {device_of(gpu)} device type tensor to numpy. Use "
+                    "Tensor.cpu() to copy the tensor to host memory first."
+                )
+            return convert(tensor, *args, **kwargs)
+
+        return call
 
     def _show(self, tensor: Any, **options: Any) -> str:
         """A tensor as text, with its device."""
@@ -292,31 +319,6 @@ class SeveralGpus(CudaOnCpu):
         self._started(copy, tensor, asynchronous)
         return copy
 
-    def _check_same(self, name: str, tensors: list[Any], indices: list[int | None]) -> None:
-        """Raises RuntimeError for tensors of several devices, as PyTorch does."""
-        if (
-            name in _INDEXED
-            and {*indices[1:]} - {indices[0], HOST, None}
-            and not (name == "__setitem__" and len(tensors) == 2)
-        ):
-            raise RuntimeError(
-                "indices should be either on cpu or on the same device as the indexed tensor "
-                f"({_device(indices[0] or 0)})"
-            )
-        if name in _ACROSS:
-            return
-        owners = {
-            index
-            for tensor, index in zip(tensors, indices, strict=True)
-            if index is not None and (index != HOST or tensor.dim())
-        }
-        if len(owners) > 1:
-            first, second = sorted((str(_device(gpu)) for gpu in owners), reverse=True)[:2]
-            raise RuntimeError(
-                "Expected all tensors to be on the same device, but found at least two devices, "
-                f"{first} and {second}! (in {name})"
-            )
-
     def _assign(self, result: Any, gpu: int, tensors: list[Any]) -> None:
         """Let memory that a call has made belong to a device."""
         for tensor in _tensors(result):
@@ -393,10 +395,6 @@ def _pinned(tensor: Any) -> Any:
     assign(copy, HOST)
     pin(copy)
     return copy
-
-
-def _device(index: int) -> torch.device:
-    return torch.device("cpu") if index == HOST else torch.device("cuda", index)
 
 
 def _is_view(args: tuple) -> bool:

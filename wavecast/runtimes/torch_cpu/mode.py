@@ -18,7 +18,7 @@ from torch.utils._device import _device_constructors
 
 from wavecast.launch import graph_capture
 from wavecast.runtimes.patching import Patches
-from wavecast.runtimes.torch_cpu.random import CudaGenerator
+from wavecast.runtimes.torch_cpu.random import CudaGenerator, check_generator
 
 _NAMES = ("cuda", "hip")
 _ASKED = "_wavecast_device"
@@ -119,7 +119,10 @@ class CudaOnCpu(TorchFunctionMode):
             args = (args[0], args[1].replace("torch.cuda.", "torch."), *args[2:])
         else:
             args = tuple("cpu" if _is_device(item) else item for item in args)
-        if "device" in kwargs:
+        if kwargs.get("device") is not None:
+            if kwargs.get("generator") is not None:
+                is_gpu = on_cpu(kwargs["device"]) != kwargs["device"]
+                check_generator(kwargs["generator"], is_gpu=is_gpu)
             kwargs = {**kwargs, "device": on_cpu(kwargs["device"])}
         if isinstance(kwargs.get("generator"), CudaGenerator):
             kwargs = {**kwargs, "generator": kwargs["generator"].cpu}
@@ -180,10 +183,9 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
 
     patches.attribute(torch.autograd, "_engine_run_backward", run_backward)
     patches.attribute(torch.autograd.graph, "_engine_run_backward", run_backward)
-    _map_argument(patches, torch, "load", "map_location")
     # Tensor subclasses that wrap other tensors pass what those say of their device.
     _map_argument(patches, torch.Tensor, "_make_wrapper_subclass", "device")
-    patches.attribute(torch, "Generator", _generator(torch.Generator))
+    patches.attribute(torch, "Generator", _generator(torch.Generator, mode))
 
 
 def _passing_device(call: Callable[..., Any], mode: CudaOnCpu) -> Callable[..., Any]:
@@ -218,7 +220,7 @@ def _tracing() -> bool:
     )
 
 
-def _generator(original: type) -> type:
+def _generator(original: type, mode: CudaOnCpu) -> type:
     """`torch.Generator` under its own name: still a type, which makes those of the GPU too."""
 
     class Meta(type):
@@ -226,7 +228,9 @@ def _generator(original: type) -> type:
             return isinstance(instance, (original, CudaGenerator))
 
         def __call__(cls, device: Any = "cpu") -> Any:
-            return CudaGenerator() if on_cpu(device) != device else original(device)
+            if on_cpu(device) == device:
+                return original(device)
+            return CudaGenerator(gpu=0 if mode.gpus is None else mode.gpus.index(device))
 
     return Meta("Generator", (), {})
 

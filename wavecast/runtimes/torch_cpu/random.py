@@ -28,12 +28,13 @@ class CudaGenerator(torch._C.Generator):
     """What `torch.Generator(device="cuda")` is meanwhile. `cpu` makes the numbers; functions of
     PyTorch take this in its place (`mode.CudaOnCpu`)."""
 
-    def __new__(cls, cpu: Any = None) -> CudaGenerator:
-        del cpu
+    def __new__(cls, cpu: Any = None, gpu: int = 0) -> CudaGenerator:
+        del cpu, gpu
         return super().__new__(cls)
 
-    def __init__(self, cpu: Any = None) -> None:
+    def __init__(self, cpu: Any = None, gpu: int = 0) -> None:
         super().__init__()
+        self._gpu = gpu
         self.cpu = torch._C.Generator() if cpu is None else cpu
         self._seed: int = self.cpu.initial_seed()
         self._offset = 0
@@ -43,7 +44,7 @@ class CudaGenerator(torch._C.Generator):
 
     @property
     def device(self) -> torch.device:  # type: ignore[override]
-        return torch.device("cuda", 0)
+        return torch.device("cuda", self._gpu)
 
     def manual_seed(self, seed: int) -> CudaGenerator:
         """Seed the generator; its offset is 0."""
@@ -87,7 +88,7 @@ class CudaGenerator(torch._C.Generator):
     def clone_state(self) -> CudaGenerator:
         """Another generator in the same state."""
         state, content = self._current(), self.cpu.get_state()
-        other = CudaGenerator()
+        other = CudaGenerator(gpu=self._gpu)
         other.cpu.set_state(content)
         other._enter(state)
         return other
@@ -140,6 +141,15 @@ class CudaGenerator(torch._C.Generator):
             self._named.pop(_digest(oldest), None)
 
 
+def check_generator(generator: Any, *, is_gpu: bool) -> None:
+    """Raises RuntimeError for a generator of the host where one of a GPU is needed (`is_gpu`), or
+    the reverse. PyTorch compares no more than the kinds of devices (`check_generator` of
+    ATen/core/Generator.h)."""
+    if isinstance(generator, CudaGenerator) != is_gpu:
+        wanted, other = ("cuda", "cpu") if is_gpu else ("cpu", "cuda")
+        raise RuntimeError(f"Expected a '{wanted}' device type for generator but found '{other}'")
+
+
 def _digest(content: Tensor) -> bytes:
     return hashlib.blake2b(content.numpy().tobytes(), digest_size=16).digest()
 
@@ -170,4 +180,4 @@ def replacements() -> dict[str, Any]:
     }
 
 
-__all__ = ["CudaGenerator", "replacements"]
+__all__ = ["CudaGenerator", "check_generator", "replacements"]

@@ -306,7 +306,7 @@ def _make_buffer(name: str, role: BufferRole, tensor: torch.Tensor) -> Buffer:
 
 
 def _bytes(tensor: torch.Tensor) -> bytes:
-    return tensor.contiguous().flatten().view(torch.uint8).numpy().tobytes()
+    return tensor.contiguous().flatten().view(torch.uint8).cpu().numpy().tobytes()
 
 
 def _pattern(content: bytes) -> bytes:

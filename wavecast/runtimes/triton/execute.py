@@ -20,6 +20,7 @@ from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.emulate.trace.result import Trace
 from wavecast.errors import CompileError, UsageError
 from wavecast.launch import gpu, graph_capture, recording
+from wavecast.launch.callers import launch_caller
 from wavecast.patterns import regex
 from wavecast.runtimes.devices import DeviceFacts
 from wavecast.runtimes.hip_host.arena import ArenaPart
@@ -191,6 +192,8 @@ class ExecutingHooks:
     def _execute(self, launch: Launch, ranges: list[AddressRange], values: tuple) -> None:
         """Run a launch; `values` are its parameters."""
         del values
+        if self.emulator.mode is not None:
+            launch = replace(launch, caller=launch_caller())
         self.emulator.run(launch, ranges)
 
     def _make_launch(

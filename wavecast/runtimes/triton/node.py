@@ -7,7 +7,7 @@ import contextlib
 import functools
 import threading
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from wavecast.compile.codeobject import Launch
@@ -17,9 +17,8 @@ from wavecast.emulate.node import GpuNode
 from wavecast.emulate.team import TeamMember
 from wavecast.errors import LaunchError, UsageError
 from wavecast.launch import recording
-from wavecast.launch.group_calls import current_call
-from wavecast.launch.script_lines import location_suffix, script_line
-from wavecast.runtimes.distributed.ranks import RankLeft
+from wavecast.launch.callers import launch_caller
+from wavecast.runtimes.distributed.progress import RankLeft, join_ranks
 from wavecast.runtimes.hip_host.arena import ArenaPart
 from wavecast.runtimes.hip_host.in_process import HipInProcess
 from wavecast.runtimes.triton.execute import ExecutingHooks, LoadedKernel
@@ -96,10 +95,12 @@ class NodeHooks(ExecutingHooks):
         results: list[Any] = [None] * self.node.count
         failures: list[tuple[int, BaseException]] = []
         left: list[int] = []
+        deadlock, progress = threading.Event(), self.rank_threads.progress
+        self.node.describe_rank = progress.describe
 
         def run(rank: int) -> None:
             try:
-                with self.rank_threads.rank(rank, self.node.count):
+                with self.rank_threads.rank(rank, self.node.count), progress.following(rank):
                     self.gpus.select(rank)
                     results[rank] = until_exit(lambda: function(rank, *args))
                     self.node.synchronize(rank)
@@ -109,6 +110,8 @@ class NodeHooks(ExecutingHooks):
                     failures.append((rank, ExecutionError(f"it left by os._exit({exit_.code})")))
             except BaseException as error:
                 failures.append((rank, error))
+                if isinstance(error, Deadlock):
+                    deadlock.set()
 
         threads = [
             threading.Thread(target=run, args=(rank,), name=f"rank {rank}")
@@ -117,8 +120,7 @@ class NodeHooks(ExecutingHooks):
         with self.node.blocking():
             for thread in threads:
                 thread.start()
-            for thread in threads:
-                thread.join()
+            join_ranks(threads, deadlock)
         if failures:
             raise_rank(*failures[0], left=left)
         return results
@@ -187,14 +189,16 @@ class NodeHooks(ExecutingHooks):
             if self.checks is not None:
                 self.checks.follow(value.untyped_storage(), here if owner is None else owner)
         self.emulator.translate(launch.code)
-        origin = f"{current_call() or 'launched'}{location_suffix(script_line())}"
+        caller = launch_caller()
         run = functools.partial(
             self.emulator.run,
-            launch,
+            replace(launch, caller=caller),
             ranges,
             threads=self.threads,
             team=self.node.team,
-            member=TeamMember(f"GPU {here}", memory_of, origin),
+            member=TeamMember(
+                f"GPU {here}", memory_of, str(caller), lambda: self.node.has_failed(here)
+            ),
         )
         references = [values]
         accesses = None if self.checks is None else self.checks.accesses

@@ -12,6 +12,7 @@ from wavecast.isa.counters import counter_set
 from wavecast.isa.instruction import Instruction
 from wavecast.isa.program import Program
 from wavecast.isa.targets import isa_target
+from wavecast.launch.script_lines import is_own
 
 _WAITS: Final = {
     "combined": "s_waitcnt vmcnt(0)",
@@ -176,7 +177,7 @@ def _instruction_text(instruction: Instruction) -> str:
     """An instruction by its source line."""
     memory = instruction.memory
     what = memory.kind.value if memory is not None else "instruction"
-    if instruction.location is None:
+    if instruction.location is None or is_own(instruction.location.outermost.file):
         return f"{what} {instruction.decoded.text!r}"
     return f"{what} at line {instruction.location.outermost.line}"
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -21,6 +21,7 @@ from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.names import readable
 from wavecast.dtypes import Dtype
 from wavecast.emulate.check.formats.uses import FormatUse
+from wavecast.emulate.program_lines import program_location
 from wavecast.emulate.reports import Kind, Report
 from wavecast.emulate.tensors import LaunchTensor, bytes_at
 from wavecast.isa.program import Program
@@ -105,7 +106,7 @@ class StoredFormats:
         return reports
 
     def note(
-        self, code: CodeObject, uses: Sequence[FormatUse], tensors: Sequence[LaunchTensor]
+        self, launch: Launch, uses: Sequence[FormatUse], tensors: Sequence[LaunchTensor]
     ) -> None:
         """Remember what a launch that has ended stored."""
         for use, tensor in _pair_with_tensors(uses, tensors, stores=True):
@@ -114,7 +115,9 @@ class StoredFormats:
             changed = np.ones(content.size, np.bool_) if before is None else content != before
             if content[changed].any():
                 copy = content.tobytes()
-                stored = StoredBytes(tensor.first, copy, changed, use, code.kernel)
+                use = replace(use, location=program_location(use.location, launch))
+                kernel = launch.code.kernel
+                stored = StoredBytes(tensor.first, copy, changed, use, kernel)
                 self._stored.appendleft(stored)
                 self._total += len(copy)
         self._before = {}

@@ -29,6 +29,7 @@ from wavecast.emulate.check.gpus.memory import MemoryRecords
 from wavecast.emulate.check.gpus.order import CheckedLaunch, GpuOrder
 from wavecast.emulate.check.gpus.stream_order import Before
 from wavecast.emulate.check.shadow import DWORD_BYTES
+from wavecast.emulate.program_lines import caller_name, program_location
 from wavecast.emulate.reports import Kind, Report
 from wavecast.emulate.tensors import AddressInterval
 from wavecast.isa.instruction import SourceLocation
@@ -179,13 +180,15 @@ class HostAccesses:
         self, access: HostAccess, launch: CheckedLaunch, record: MemoryRecord, stored: bool,
         address: int,
     ) -> Report:  # fmt: skip
-        program = launch.side.program
+        program, name = launch.side.program, caller_name(launch.launch)
         instruction = program.instructions[record.instruction]
+        location = program_location(instruction.location, launch.launch)
+        is_kernels = location is instruction.location
         did = "writes" if stored else "reads"
         group = record.group
         report = self._report(
             access,
-            f"what {program.name} on GPU {launch.gpu} {did}"
+            f"what {name} on GPU {launch.gpu} {did}"
             f"{self.order.memory.memory_label(address)}, and the host has not waited for it: "
             "synchronise with its stream, an event behind it, or its GPU",
             address,
@@ -193,8 +196,8 @@ class HostAccesses:
         return replace(
             report,
             other=record.instruction,
-            other_text=instruction.decoded.text,
-            other_location=instruction.location,
+            other_text=instruction.decoded.text if is_kernels else name,
+            other_location=location,
             other_kernel=program.name,
             other_gpu=launch.gpu,
             other_workgroup=None
