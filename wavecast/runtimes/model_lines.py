@@ -45,8 +45,8 @@ def model_lines() -> tuple[str, ...]:
 
 
 def _script_line(path: str, line: int) -> tuple[str, int] | None:
-    """The first line of the program that a line of generated code is made of. Inductor lists what
-    an operator computes with beside it; a library has called the operator, as functions of
+    """The first line of the program that a line of generated code is made of. Inductor lists the
+    lines of an operator's inputs too; a library has called the operator itself, as functions of
     `torch.distributed` do."""
     stacks = [_FRAME.findall(trace) for trace in _modules[path].get(_number(path, line), ())]
     called = [

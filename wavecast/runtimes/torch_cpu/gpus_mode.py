@@ -88,6 +88,7 @@ class SeveralGpus(CudaOnCpu):
         """Where checks hear of what calls touch."""
         tensor: Any = torch.Tensor
         self._answers_of_one = self._answers
+        self._arrays = {tensor.numpy, tensor.__array__}
         self._leaving = {tensor.cpu, tensor.cuda}
         """What graphs of `torch.compile` leave to calls between them."""
         self._answers = self._answers | {
@@ -101,8 +102,6 @@ class SeveralGpus(CudaOnCpu):
             tensor.pin_memory: lambda x, *_, **__: _pinned(x),
             tensor.is_pinned: lambda x, *_, **__: is_pinned(x),
             tensor.__repr__: self._show,
-            tensor.numpy: self._of_host(tensor.numpy),
-            tensor.__array__: self._of_host(tensor.__array__),
         }
 
     @property
@@ -131,6 +130,8 @@ class SeveralGpus(CudaOnCpu):
             return self._move(result, self.gpus.current if ".cuda." in args[1] else HOST)
         if func in self._answers:
             return super().__torch_function__(func, types, args, keywords)
+        if func in self._arrays:
+            _check_host(*args[:1])
         tensors = _tensors((args, keywords))
         indices = [self._index(tensor) for tensor in tensors]
         owners = {index for index in indices if index is not None}
@@ -213,22 +214,6 @@ class SeveralGpus(CudaOnCpu):
             known = {index for index in (target, *owners) if index is not None}
             device = max(known) if known else self._default_device(func)
             check_generator(kwargs["generator"], is_gpu=device != HOST)
-
-    @staticmethod
-    def _of_host(convert: Callable[..., Any]) -> Callable[..., Any]:
-        """What gives the memory of a tensor of the host. Raises TypeError for one of a GPU, as
-        PyTorch does."""
-
-        def call(tensor: Any, *args: Any, **kwargs: Any) -> Any:
-            gpu = owner(tensor)
-            if gpu not in (None, HOST):
-                raise TypeError(
-                    f"can't convert {device_of(gpu)} device type tensor to numpy. Use "
-                    "Tensor.cpu() to copy the tensor to host memory first."
-                )
-            return convert(tensor, *args, **kwargs)
-
-        return call
 
     def _show(self, tensor: Any, **options: Any) -> str:
         """A tensor as text, with its device."""
@@ -395,6 +380,16 @@ def _pinned(tensor: Any) -> Any:
     assign(copy, HOST)
     pin(copy)
     return copy
+
+
+def _check_host(tensor: Any) -> None:
+    """Raises TypeError for a tensor of a GPU, as PyTorch does where arrays are asked for."""
+    gpu = owner(tensor)
+    if gpu not in (None, HOST):
+        raise TypeError(
+            f"can't convert {device_of(gpu)} device type tensor to numpy. Use Tensor.cpu() to copy "
+            "the tensor to host memory first."
+        )
 
 
 def _is_view(args: tuple) -> bool:
