@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 from wavecast.compile.codeobject import Launch
-from wavecast.emulate.errors import ExecutionError
+from wavecast.emulate.errors import Deadlock, ExecutionError
 from wavecast.emulate.launch import AddressRange, Emulator
 from wavecast.emulate.node import GpuNode
 from wavecast.emulate.team import TeamMember
