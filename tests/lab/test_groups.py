@@ -138,13 +138,13 @@ def test_calls_are_in_the_block_of_that_name_or_of_as_many_matrix_instructions()
 @pytest.mark.hip
 def test_a_patch_of_hip_source_gives_the_time_that_is_reported(tmp_path: Path) -> None:
     try:
-        toolchain.find("gfx942")
+        toolchain.find("gfx950")
     except MissingTool as error:
         pytest.skip(str(error))
     source = tmp_path / "product.hip"
     source.write_text(SOURCE)
     folder = tmp_path / "groups"
-    report = schedule(source, arch="gfx942", work=4, groups=folder, **STATED)
+    report = schedule(source, arch="gfx950", work=4, groups=folder, **STATED)
     ((_, result),) = report.run.results
     asked, after = result.asked, result.after
     assert asked is not None
@@ -164,9 +164,9 @@ def test_a_patch_of_hip_source_gives_the_time_that_is_reported(tmp_path: Path) -
     at = int(re.findall(r"^@@ -(\d+)", patch.read_text(), re.M)[0]) + 2
     patched = "\n".join([*lines[:at], *added, *lines[at:]])
     source.write_text(patched)
-    (code,) = hip.compile_file(source, "gfx942")
+    (code,) = hip.compile_file(source, "gfx950")
     assert "sched_group_barrier" in code.assembly
-    again = schedule(source, arch="gfx942", work=1, **STATED).run.results[0][1]
+    again = schedule(source, arch="gfx950", work=1, **STATED).run.results[0][1]
     assert again.before.seconds == pytest.approx(asked.seconds)
 
 

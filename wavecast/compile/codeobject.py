@@ -5,9 +5,10 @@ from __future__ import annotations
 import struct
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
-from wavecast.launch.callers import LaunchCaller
+if TYPE_CHECKING:
+    from wavecast.launch.callers import LaunchCaller
 
 Origin = Literal["triton", "hip", "cuda", "assembly", "elf"]
 

@@ -69,7 +69,7 @@ def test_a_missing_peer_is_a_deadlock_with_who_waits_for_what() -> None:
     )
     assert "polls own[1] in memory of GPU 0" in text
     assert "signal_kernels.py" in text
-    assert text.endswith("GPU 1 runs nothing (0 launches ended)")
+    assert text.endswith("GPU 1 runs nothing (0 launches ended): rank 1 has ended")
 
 
 def test_a_host_that_waits_before_the_peer_is_launched() -> None:
