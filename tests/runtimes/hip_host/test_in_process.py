@@ -1,6 +1,7 @@
 """HIP's runtime in the process of a script: modules, memory and tensors by bare addresses."""
 
 import ctypes
+import io
 import sys
 import threading
 from dataclasses import replace
@@ -10,16 +11,18 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
+from rich.console import Console
 
 import wavecast
 from tests.runtimes.hip_host.compiler import c_compiler
 from tests.warm_python import run_python
 from wavecast.api.explain import ExplainOptions
-from wavecast.compile import hip, process
+from wavecast.compile import hip, hip_program, process
 from wavecast.compile.elf import load as load_object
 from wavecast.emulate.errors import ChecksFailed, ExecutionError
 from wavecast.errors import UsageError, WavecastError
 from wavecast.pipeline.explain.run import explain_launches
+from wavecast.report.explain.terminal_kernel import sections
 from wavecast.runtimes.hip_host.argument_names import ArgumentNames, NamedArgument
 from wavecast.runtimes.hip_host.in_process import serving
 from wavecast.runtimes.triton import capture
@@ -260,6 +263,9 @@ def test_code_for_another_gpu_is_refused(images: dict[str, bytes]) -> None:
         library = ctypes.CDLL("libamdhip64.so.7")
         with pytest.raises(WavecastError, match="gfx942"):
             library.hipModuleLoadData(ctypes.byref(module), images["gfx942"])
+        bundled = hip_program.make_bundle(images["gfx942"], "gfx942")
+        with pytest.raises(WavecastError, match="code for gfx942, not for gfx950"):
+            library.hipModuleLoadData(ctypes.byref(module), bundled)
 
 
 def test_launches_of_several_gpus_are_refused(images: dict[str, bytes]) -> None:
@@ -411,6 +417,11 @@ def test_structures_point_to_tensors(images: dict[str, bytes]) -> None:
     assert analysis.arguments_read == {f"{name} (byte 8)"}
     assert analysis.arguments_written == {f"{name} (byte 24)"}
     assert explanation.predicted.prediction is not None
+    console = Console(width=160, file=io.StringIO())
+    console.print(*sections(explanation, 160, full=False))
+    printed = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    assert f"{name} (byte 8): float32[64, 256], {name} (byte 24): float32[64, 256]" in printed
+    assert f"{name} = (" not in printed
     work = explanation.roofline.work
     assert (work.bytes_read, work.bytes_written) == (x.nbytes, y.nbytes)
 

@@ -19,7 +19,8 @@ from wavecast.report.kit import units
 from wavecast.report.kit.terminal import heading, safe
 
 if TYPE_CHECKING:
-    from wavecast.analyze.result import Pressure
+    from wavecast.analyze.result import CodeAnalysis, Pressure
+    from wavecast.compile.codeobject import Launch
     from wavecast.pipeline.explain.result import Explanation
 
 _SPARKS = "▁▂▃▄▅▆▇█"
@@ -108,11 +109,23 @@ def _launch(explanation: Explanation) -> Text:
         parts.append(f"{units.size(launch.dynamic_lds)} dynamic {words.of(explanation.device).lds}")
     if launch.count > 1:
         parts.append(f"seen {launch.count} times")
-    arguments = ", ".join(
-        safe(summary.argument_text(a)) for a in (*launch.arguments, *launch.members)
-    )
+    arguments = ", ".join(safe(text) for text in _arguments(launch, explanation.analysis))
     text = Text(" · ".join(parts))
     return text.append(f"\n{arguments}", style="dim") if arguments else text
+
+
+def _arguments(launch: Launch, analysis: CodeAnalysis) -> Iterator[str]:
+    """The arguments; of a structure that points to tensors those that the code accesses, in place
+    of its integers."""
+    used = analysis.arguments_read | analysis.arguments_written | analysis.arguments_updated
+    for argument in launch.arguments:
+        members = [
+            member
+            for member in launch.members
+            if member.name.startswith(f"{argument.name} (byte ")
+            and (member.name in used or not analysis.arguments_complete)
+        ]
+        yield from map(summary.argument_text, members or [argument])
 
 
 def _registers(explanation: Explanation) -> Text:

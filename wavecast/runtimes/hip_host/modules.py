@@ -138,7 +138,7 @@ def load(image: bytes, target: str, arena: ArenaPart) -> LoadedModule:
 def _member(image: bytes, target: str) -> bytes:
     if not bundle.is_bundle(image):
         return image
-    members = bundle.members(image)
+    members = list(bundle.members(image))
     for member in members:
         if member.target.split(":")[0] == target:
             return member.data
