@@ -12,7 +12,7 @@ pytest.importorskip("triton", reason="needs Triton")
 pytest.importorskip("llvmlite", reason="needs llvmlite")
 
 import wavecast  # noqa: E402
-from wavecast.errors import ArgumentError, WavecastError  # noqa: E402
+from wavecast.errors import ArgumentError, MissingFact, WavecastError  # noqa: E402
 from wavecast.kernels.distributed import collectives  # noqa: E402
 from wavecast.kernels.distributed.collectives import groups  # noqa: E402
 from wavecast.kernels.distributed.descriptions import (  # noqa: E402
@@ -110,6 +110,11 @@ def test_the_faster_of_one_and_two_shots() -> None:
     with wavecast.device("mi300x", count=8):
         assert collectives.shots_for(4096, 8) == 1
         assert collectives.shots_for(16 << 20, 8) == 2
+    with (
+        wavecast.device("gfx1250", count=2),
+        pytest.raises(MissingFact, match="shots=1 or shots=2"),
+    ):
+        collectives.shots_for(4096, 2)
 
 
 def test_calls_that_differ_between_ranks() -> None:

@@ -16,6 +16,7 @@ import torch
 import triton
 from torch import Tensor
 
+from wavecast.errors import MissingFact
 from wavecast.kernels.checks import FLOATS, dtype_in, one_of, require, shape_is
 from wavecast.kernels.distributed import launches
 from wavecast.kernels.distributed.group import MOVED, OPS, RankCall, RankGroup, groups
@@ -199,7 +200,10 @@ def shots_for(size: int, world: int) -> int:
     """The shots of an all-reduce of `size` bytes that are predicted to be faster, on the usual node
     of the GPU that launches. Raises MissingFact where its links are not known."""
     device = gpu.launching()
-    return own_shots(size, one_node(device, world), device, known_of(device))
+    try:
+        return own_shots(size, one_node(device, world), device, known_of(device))
+    except MissingFact as error:
+        raise MissingFact(error.message, hint="state shots=1 or shots=2") from None
 
 
 def _check(name: str, x: Tensor, group: RankGroup, *, empty: bool = False) -> None:
