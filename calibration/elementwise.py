@@ -103,6 +103,12 @@ ROW_SETTINGS: list[Setting] = [
     ),
 ]
 
+REDUCTION_SETTINGS: list[Setting] = [
+    ("norm", "reduction_chain", "default"),
+    ("norm", "reduction_step", "default"),
+    ("norm", "reduction_step", "nvidia"),
+]
+
 PROFILED_SETTINGS: list[Setting] = [
     ("timing", "kernel_start", "default"),
     ("timing", "kernel_start", "nvidia"),
@@ -123,7 +129,7 @@ PROFILED_SETTINGS: list[Setting] = [
     ("norm", "conversion_instructions", "gfx942"),
     ("norm", "mask_instructions", "default"),
     ("norm", "sum_reduction", "default"),
-    ("norm", "reduction_chain", "default"),
+    *REDUCTION_SETTINGS,
 ]
 
 

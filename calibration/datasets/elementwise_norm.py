@@ -199,8 +199,10 @@ def _profiled(name: str, shape: str, dtype: str, kernel: str) -> tuple[str, Op |
     sizes, element = tensors[0]
     if kind == "reduction":
         place = 1 if CHANNELS.search(kernel) and len(sizes) >= 2 else len(sizes) - 1
-        reduced = sizes[place]
-        return kind, Reduction(math.prod(sizes) // reduced, reduced, element), ""
+        reduced, inner = sizes[place], math.prod(sizes[place + 1 :])
+        function = "argmax" if short == "argmax" else "sum"
+        rows = math.prod(sizes) // reduced
+        return kind, Reduction(rows, reduced, element, inner=inner, function=function), ""
     return kind, *_norm(short, sizes, element)
 
 

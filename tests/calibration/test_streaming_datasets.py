@@ -99,7 +99,12 @@ def test_cases_say_what_is_known_of_the_layout():
 def test_reductions_with_results_side_by_side_are_over_channels():
     kernel = "void at::native::reduce_kernel<128, 4, at::native::ReduceOp<c10::BFloat16"
     case = streaming("aten::sum", (BF16,), ((2, 96, 64, 64),), kernel=kernel)
-    assert case.op == Reduction(2 * 64 * 64, 96, "bf16")
+    assert case.op == Reduction(2 * 64 * 64, 96, "bf16", inner=64 * 64)
+
+
+def test_reductions_that_find_a_place_are_told_apart():
+    case = streaming("aten::argmax", ("float", SCALAR), ((15, 151936), ()))
+    assert case.op == Reduction(15, 151936, "fp32", function="argmax")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import timeit
+from dataclasses import astuple
 
 import pytest
 
@@ -13,6 +14,7 @@ from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.ops import OPS, op
 from wavecast.perfmodel.ops.elementwise import FUNCTIONS, Elementwise
 from wavecast.perfmodel.ops.norm import Norm
+from wavecast.perfmodel.ops.reduce_launch import divide
 from wavecast.perfmodel.ops.reduction import Reduction
 from wavecast.perfmodel.ops.softmax import Softmax
 from wavecast.perfmodel.prediction import Prediction
@@ -35,6 +37,8 @@ def on(device: str, problem: Elementwise | Norm | Reduction | Softmax) -> Predic
         Softmax(4096, 1000, "fp32"),
         Softmax(100, 5000, "fp32"),
         Reduction(64, 4096, "fp32"),
+        Reduction(4096, 64, "bf16", inner=4096),
+        Reduction(2, 1 << 20, "fp32", function="argmax"),
     ],
     ids=str,
 )
@@ -268,3 +272,45 @@ def test_concatenation_copies_part_by_part():
 def test_options_that_do_not_fit_the_function(function: str, options: dict[str, str]):
     with pytest.raises(UsageError):
         Elementwise.parse("8x8", {"function": function, "dtype": "fp32", **options})
+
+
+@pytest.mark.parametrize(
+    ("device", "sizes", "expected"),
+    [
+        # A row of a matrix for each wave, 16 vectors of four a thread.
+        ("mi300x", (512, 4096, 1), (512, 64, 64, 1, 4, 1)),
+        # Long rows: all threads of a workgroup; on AMD a workgroup per row, however few.
+        ("mi300x", (15, 151936, 1), (512, 15, 297, 1, 4, 1)),
+        ("h100_sxm", (15, 151936, 1), (512, 285, 16, 1, 4, 19)),
+        # Channels: four results a thread, four loads at once, and parts by threads of y.
+        ("h100_sxm", (262144, 96, 262144), (128, 2048, 24, 4, 16, 1)),
+        ("h100_sxm", (8192, 192, 8192), (128, 64, 48, 4, 16, 1)),
+        # One number: as many workgroups as multiprocessors on AMD, 256 elements each on NVIDIA.
+        ("mi300x", (1, 1 << 30, 1), (512, 304, 6899, 1, 4, 304)),
+        ("h100_sxm", (1, 1 << 30, 1), (512, 8192, 256, 1, 4, 8192)),
+        # RDNA counts two compute units as a multiprocessor.
+        ("rx9070xt", (1, 1 << 30, 1), (512, 128, 16384, 1, 4, 128)),
+    ],
+)
+def test_reductions_are_divided_as_pytorch_does(
+    device: str, sizes: tuple[int, int, int], expected: tuple[int, ...]
+):
+    assert astuple(divide(Chip.of(arch.load(device)), *sizes)) == expected
+
+
+def test_reductions_of_few_rows_wait_for_memory():
+    few = on("mi300x", Reduction(15, 151936, "fp32"))
+    many = on("mi300x", Reduction(1500, 151936, "fp32"))
+    assert few.limiter == "latency"
+    assert many.limiter == "HBM"
+    assert many.seconds < 20 * few.seconds
+    assert on("mi300x", Reduction(15, 151936, "fp32", function="argmax")).seconds > few.seconds
+
+
+def test_reduction_options():
+    text = {"dtype": "fp32", "function": "argmax", "inner": "8"}
+    assert Reduction.parse("64x8", text) == Reduction(64, 8, "fp32", inner=8, function="argmax")
+    with pytest.raises(UsageError, match="divides 10 rows"):
+        Reduction(10, 10, "fp32", inner=3)
+    with pytest.raises(UnknownName, match="argmax, sum"):
+        Reduction.parse("10x10", {"dtype": "fp32", "function": "median"})

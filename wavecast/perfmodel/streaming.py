@@ -23,8 +23,9 @@ from wavecast.perfmodel.memory import Traffic, overlap_time, transfer
 class Streaming:
     """One launch. `issue` is clocks of a whole compute unit per workgroup, `chain` clocks once,
     `overlap` the exponent p. `threads` are those of a workgroup: as many workgroups as wave slots
-    allow have all their bytes on the way at once. `drain` is how many workgroups' time the last
-    ones of a unit lose, when too few are left to fill its pipes."""
+    allow have all their bytes on the way at once, of each thread at most `outstanding`, and `step`
+    clocks pass between its loads. `drain` is how many workgroups' time the last ones of a unit
+    lose, when too few are left to fill its pipes."""
 
     traffic: Traffic
     workgroups: Amount
@@ -33,6 +34,8 @@ class Streaming:
     chain: Amount = 0.0
     threads: int = 256
     drain: float = 0.0
+    outstanding: float = math.inf
+    step: float = 0.0
 
 
 def lanes(chip: Chip) -> float:
@@ -59,8 +62,12 @@ def kernel_parts(chip: Chip, launch: Streaming) -> dict[str, Amount]:
     """Seconds per resource: the levels of `memory.transfer`, `vector` and `chain`."""
     rounds = np.ceil(np.asarray(launch.workgroups, float) / chip.units)
     running = np.minimum(launch.workgroups, chip.units * resident(chip, launch.threads))
-    in_flight = launch.traffic.moved * running / launch.workgroups
+    moved = launch.traffic.moved
+    in_flight = np.minimum(
+        moved * running / launch.workgroups, running * launch.threads * launch.outstanding
+    )
     parts = transfer(chip, launch.traffic, in_flight)
+    parts["latency"] = parts["latency"] + moved / in_flight * launch.step / chip.clock
     drained_rounds = rounds + launch.drain * (1 - 1 / np.maximum(rounds, 1))
     parts["vector"] = drained_rounds * launch.issue / chip.clock
     parts["chain"] = launch.chain / chip.clock

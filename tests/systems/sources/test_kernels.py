@@ -10,6 +10,7 @@ from wavecast.perfmodel.ops.attention import Attention
 from wavecast.perfmodel.ops.convolution import Convolution
 from wavecast.perfmodel.ops.elementwise import Elementwise
 from wavecast.perfmodel.ops.gemm import Gemm
+from wavecast.perfmodel.ops.reduction import Reduction
 from wavecast.systems.sources.answer import answer
 from wavecast.systems.sources.calls import ModuleGraph, OperatorCall, TensorSizes
 from wavecast.systems.sources.fusion import fuse_graph
@@ -36,6 +37,22 @@ def test_a_product_with_a_bias_takes_the_sizes_of_its_matrices() -> None:
     assert only(call("aten.addmm", tensor(32, 64), **sizes)) == Gemm(
         m=32, n=64, k=16, dtype="bf16", bias=True, library="blas", transposed="TT"
     )
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "dim", "expected"),
+    [
+        ("aten.sum", (), None, Reduction(1, 64 * 32 * 16, "bf16")),
+        ("aten.sum", (64, 32), [-1], Reduction(2048, 16, "bf16")),
+        ("aten.mean", (32, 16), [0], Reduction(512, 64, "bf16", inner=512)),
+        ("aten.amax", (64, 16), 1, Reduction(1024, 32, "bf16", inner=16)),
+        ("aten.argmax", (64, 32), 2, Reduction(2048, 16, "bf16", function="argmax")),
+    ],
+)
+def test_reductions_know_what_lies_between_their_elements(
+    name: str, shape: tuple[int, ...], dim: object, expected: Reduction
+) -> None:
+    assert only(call(name, tensor(*shape), self=tensor(64, 32, 16), dim=dim)) == expected
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
 from wavecast.dtypes import lookup
@@ -187,7 +187,29 @@ def _reduction(call: OperatorCall) -> Iterator[KernelPart]:
     source, result = tensor(call, "self", "input"), call.outputs[0]
     rows = max(1, result.elements)
     columns = max(1, source.elements // rows)
-    yield KernelPart("reduction", Reduction(rows, columns, element_type(source.dtype)))
+    op = Reduction(
+        rows,
+        columns,
+        element_type(source.dtype),
+        inner=_inner(call, source.shape),
+        function="argmax" if _finds_place(call) else "sum",
+    )
+    yield KernelPart("reduction", op)
+
+
+def _inner(call: OperatorCall, shape: Sequence[int]) -> int:
+    """Results between two elements that are reduced to one: the sizes after the last such
+    dimension."""
+    named = call.arguments.get("dim")
+    dims = named if isinstance(named, (list, tuple)) else [] if named is None else [named]
+    last = max((int(dim) % len(shape) for dim in dims), default=-1) if shape else -1
+    return math.prod(shape[last + 1 :]) if dims and last >= 0 else 1
+
+
+def _finds_place(call: OperatorCall) -> bool:
+    """Whether the result is, or has beside it, where an extreme is."""
+    name = call.name.removeprefix("aten.")
+    return name in ("argmax", "argmin") or (name in ("max", "min") and len(call.outputs) > 1)
 
 
 def _softmax(call: OperatorCall) -> Iterator[KernelPart]:
