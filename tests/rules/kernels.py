@@ -39,6 +39,27 @@ def matmul(
 
 
 @triton.jit
+def persistent_matmul(
+    a, b, c, tiles, tiles_n, K, stride_a, stride_b, stride_c,
+    PROGRAMS: tl.constexpr, BLOCK: tl.constexpr, BLOCK_K: tl.constexpr,
+):  # fmt: skip
+    """C = A·B, every program a tile after the other; at least two blocks along K."""
+    depth, lines = tl.arange(0, BLOCK_K), tl.arange(0, BLOCK)
+    steps = tl.cdiv(K, BLOCK_K)
+    tl.assume(steps > 1)
+    for tile in range(tl.program_id(0), tiles, PROGRAMS):
+        rows, columns = tile // tiles_n * BLOCK + lines, tile % tiles_n * BLOCK + lines
+        x = a + rows[:, None] * stride_a + depth[None, :]
+        y = b + depth[:, None] * stride_b + columns[None, :]
+        total = tl.zeros((BLOCK, BLOCK), tl.float32)
+        for _ in range(steps):
+            total = tl.dot(tl.load(x), tl.load(y), total)
+            x += BLOCK_K
+            y += BLOCK_K * stride_b
+        tl.store(c + rows[:, None] * stride_c + columns[None, :], total)
+
+
+@triton.jit
 def row_sum(x, y, columns, stride, BLOCK: tl.constexpr):
     """Sum of every row, a block of columns at a time."""
     row = tl.program_id(0)

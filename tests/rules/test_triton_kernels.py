@@ -102,6 +102,26 @@ def test_one_stage_is_not_asked_to_pipeline() -> None:
     assert not find(matmul(shape=UNALIGNED, num_stages=1), "num-stages-no-effect")
 
 
+def test_the_loop_over_tiles_around_a_pipelined_loop_is_not_asked_to_pipeline() -> None:
+    from tests.rules import kernels
+
+    x, y = (torch.empty((2048, 2048), dtype=torch.bfloat16) for _ in range(2))
+    subject = captured(
+        kernels.persistent_matmul,
+        x,
+        y,
+        torch.empty(2048, 2048),
+        *(256, 16, 2048, 2048, 2048, 2048),
+        device="mi300x",
+        grid=(64,),
+        PROGRAMS=64,
+        BLOCK=128,
+        BLOCK_K=64,
+        num_stages=2,
+    )
+    assert not find(subject, "num-stages-no-effect")
+
+
 def test_a_tensor_over_2_gib_loses_buffer_loads_and_gains_branches() -> None:
     subject = matmul(shape=OVER_2_GIB, tile=(128, 128, 64))
     found = the_one(subject, "no-buffer-loads")

@@ -23,8 +23,9 @@ class DotLoop:
 
 
 def dot_loops(ir_module: IrModule) -> list[DotLoop]:
-    """The loops whose own body (inner loops apart) holds a dot, in order."""
-    result = []
+    """The loops whose own body (inner loops apart) holds a dot, in order. A loop around a pipelined
+    one is none: its dot and its loads are the ends of the pipeline."""
+    result: list[DotLoop] = []
     for loop in ir_module.operations_named("scf.for"):
         body = [
             operation
@@ -37,7 +38,12 @@ def dot_loops(ir_module: IrModule) -> list[DotLoop]:
             operation for operation in body if operation.name in LOADS and _is_tile(operation)
         )
         result.append(DotLoop(loop, loads, _is_pipelined(loop, body, loads)))
-    return result
+    pipelined = {id(found.loop) for found in result if found.pipelined}
+    return [
+        found
+        for found in result
+        if not any(id(inner) in pipelined for inner in ir_module.within(found.loop))
+    ]
 
 
 def _is_tile(load: Operation) -> bool:
