@@ -12,6 +12,7 @@ from wavecast import arch
 from wavecast.errors import InputError
 from wavecast.perfmodel.predict import predict
 from wavecast.perfmodel.profile import LaunchProfile, ProfileSource, SampleCoverage
+from wavecast.perfmodel.streams import REQUEST
 from wavecast.sampling.document import VERSION, decode, encode
 from wavecast.sampling.plain import from_bytes, to_bytes
 
@@ -55,7 +56,7 @@ def changed_streams(**arrays: object) -> bytes:
         (changed(placement={}), "placement|argument"),
         (changed_streams(steps=np.full(36, 99, np.int32)), "beyond"),
         (changed_streams(steps=np.zeros(36, np.float64)), "steps is not an array"),
-        (changed_streams(rows=np.zeros((0, 6), np.float32)), "starts"),
+        (changed_streams(rows=np.zeros((0, REQUEST), np.float32)), "starts"),
         (changed_streams(steps=np.zeros(36, np.int32)), "not those of the steps"),
         (changed_streams(start=np.array([0], np.int64)), "starts"),
     ],

@@ -157,6 +157,9 @@ class AccessStreams:
                     row[request.MALL] = bytes_moved * self._reuse[entry.index].die
                     row[request.HBM] = bytes_moved * self._beyond(entry.index) * memory
                     np.minimum(row, row[request.L2], out=row, where=_BEYOND)
+                    instruction_reuse = self._reuse[entry.index]
+                    row[request.LATE_MALL] = bytes_moved * instruction_reuse.pending
+                    row[request.LATE_HBM] = bytes_moved * instruction_reuse.pending_chip * memory
                 if entry.space == "scalar":
                     row[request.L2 :] = 0.0
             else:

@@ -40,11 +40,14 @@ AT_ONCE: Final = 1024
 class Reuse:
     """The part of an instruction's requested bytes that passes the L2 of its die (`die`), the
     distinct part of what passes the L2 of all dies (`chip`), and the part of the requested bytes
-    that passes the vector L1 (`unit`). 1 means no reuse."""
+    that passes the vector L1 (`unit`). 1 means no reuse. Parts that others ask for side by side are
+    on the way to the L2 (`pending`), and to the memory-side cache (`pending_chip`)."""
 
     die: float
     chip: float
     unit: float = 1.0
+    pending: float = 0.0
+    pending_chip: float = 0.0
 
 
 def reuse(
@@ -92,15 +95,28 @@ def reuse(
             in_mall = min(trip, usable * chip.mall_bytes / fetched)
         die_share = stream.distinct(on_dies=True, window=in_l2)
         distinct = min(1.0, stream.distinct(on_dies=False, window=in_mall) / die_share)
+        # what is new in an iteration, whoever asks for it first
+        new = min(1.0, die_share / stream.distinct(on_dies=True))
+        new_of_chip = min(
+            new,
+            stream.distinct(on_dies=False, window=in_mall) / stream.distinct(on_dies=False),
+        )
         lines, once = returning(stream.indices)
         if lines:
             working_set = once * line * len(numbers) * die_share
             capacity = usable * chip.l2_slice
             hit_share = float(np.asarray(residency(working_set / placement.dies, capacity)))
-            die_share *= 1 - hit_share * (1 - once / lines)
+            again = 1 - hit_share * (1 - once / lines)
+            die_share, new, new_of_chip = die_share * again, new * again, new_of_chip * again
         reuses.update(
             {
-                index: Reuse(within[index] * die_share, distinct, of_unit.get(index, 1.0))
+                index: Reuse(
+                    within[index] * die_share,
+                    distinct,
+                    of_unit.get(index, 1.0),
+                    max(0.0, new - within[index] * die_share),
+                    max(0.0, new_of_chip - within[index] * die_share * distinct),
+                )
                 for index in stream.indices
             }
         )

@@ -9,10 +9,12 @@ import numpy as np
 
 Array = np.ndarray[Any, Any]
 
-TAGS, L2, MALL, HBM, PASSES, SERIAL = range(6)
-REQUEST: Final = 6
+TAGS, L2, MALL, HBM, PASSES, SERIAL, LATE_MALL, LATE_HBM = range(8)
+REQUEST: Final = 8
 """Columns of a request: cache lines looked up; bytes from the L2, from the memory-side cache and
-from memory (each includes the next); LDS passes; lanes of an atomic that wait for one another."""
+from memory (each includes the next); LDS passes; lanes of an atomic that wait for one another;
+bytes that the L2, and bytes that the memory-side cache, has on the way for another request, and
+that arrive as late as if they were fetched for this one."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)

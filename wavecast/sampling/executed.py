@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 
 import numpy as np
 
@@ -124,7 +125,16 @@ def _cache_requests(
     geometry = DieCaches.of(chip).share(
         len(launch_sample.numbers) / len(placement.first_round_of_die())
     )
-    cold = replay.replay(accesses, launch_sample.table.asked, unit_of, clock, geometry)
+    asked = partial(
+        replay.replay,
+        accesses,
+        launch_sample.table.asked,
+        unit_of,
+        clock,
+        geometry,
+        fetching=chip.latency["hbm"] * chip.clock,
+    )
+    cold = asked()
     if polluting is None:
         return cold
     beyond = (cold[:, replay.MISSED] + cold[:, replay.WRITTEN]) * scale
@@ -132,7 +142,7 @@ def _cache_requests(
     totals = np.bincount(accesses.array, weights=beyond, minlength=len(sizes))
     working_set = float(np.minimum(totals / chip.dies, sizes).sum()) + polluting / chip.dies
     resident = float(np.asarray(residency(working_set, chip.l2_slice)))
-    again = replay.replay(accesses, launch_sample.table.asked, unit_of, clock, geometry, passes=2)
+    again = asked(passes=2)
     return np.where(_select_share(np.full(len(cold), resident))[:, None], again, cold)
 
 
@@ -166,6 +176,9 @@ def _levels(
     rows[:, unit.L2] = cache_requests[:, replay.L2]
     rows[:, unit.MALL] = beyond
     rows[:, unit.HBM] = beyond * _select_share(memory[owner[accesses.array]])
+    late = _evenly(launch_sample, cache_requests[:, replay.LATE])
+    rows[:, unit.LATE_MALL] = late
+    rows[:, unit.LATE_HBM] = late * _select_share(memory_share[owner[accesses.array]])
     rows[:, unit.PASSES] = np.where(path == LDS, accesses.passes, 0.0)
     rows[:, unit.SERIAL] = np.where(path == LDS, 0.0, accesses.passes)
     traffic = LevelTraffic(

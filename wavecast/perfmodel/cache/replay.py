@@ -26,10 +26,11 @@ from wavecast.perfmodel.cache.geometry import Cache, DieCaches
 
 Array = np.ndarray[Any, Any]
 
-TAGS, L2, MISSED, WRITTEN, UPDATED = range(5)
-COLUMNS: Final = 5
+TAGS, L2, MISSED, WRITTEN, UPDATED, LATE = range(6)
+COLUMNS: Final = 6
 """Per request: lines looked up; bytes asked of the L2; bytes the L2 fetches from beyond; bytes the
-L2 takes that go to memory later; those of them in lines that the launch had read before."""
+L2 takes that go to memory later; those of them in lines that the launch had read before; bytes
+asked of lines that the L2 has on the way for another request."""
 
 
 _SCRAMBLE: Final = np.uint64(0x9E3779B97F4A7C15)
@@ -42,21 +43,27 @@ def replay(
     clock: Array,
     geometry: DieCaches,
     passes: int = 1,
+    *,
+    fetching: float = 0.0,
 ) -> Array:
     """What every request asks of the caches, f64[m, COLUMNS]; rows of LDS and scratch are 0.
 
     `unit` (i64[m]) is the compute unit a request comes from, `clock` (f64[m]) orders them. With
     several `passes` all run one after the other, as launches do: each begins with an L1 and a
-    scalar cache that are empty, and with the L2 the one before left. The last one counts.
+    scalar cache that are empty, and with the L2 the one before left. The last one counts. A line is
+    on the way to the L2 for `fetching` clocks.
     """
-    order = np.argsort(_arriving(accesses, instructions, clock), kind="stable")
+    arrival = _arriving(accesses, instructions, clock)
+    order = np.argsort(arrival, kind="stable")
     units = int(unit.max(initial=0)) + 1
     scalars = -(-units // geometry.scalar_units)
     traffic = np.zeros((len(accesses), COLUMNS))
     second = _state(1, geometry.l2)
     dirty, read = np.zeros(second[0].shape, np.int64), np.zeros(second[0].shape, np.bool_)
+    since = np.zeros(second[0].shape)
     for number in range(passes):
         traffic[:] = 0
+        since[:] = -np.inf
         dirty[:] = read[:] = 0
         _replay(
             order,
@@ -75,6 +82,9 @@ def replay(
             *second,
             dirty,
             read,
+            arrival,
+            fetching,
+            since,
             traffic,
         )
     return traffic
@@ -147,7 +157,8 @@ def _look_up(tags, last_use, line, moment, arbitrary):  # pragma: no cover
 @loop
 def _replay(  # pragma: no cover
     order, moment, unit, path, kind, start, sectors, scalar_units, vector, scalar, l2,
-    vector_tags, vector_used, scalar_tags, scalar_used, l2_tags, l2_used, dirty, read, traffic,
+    vector_tags, vector_used, scalar_tags, scalar_used, l2_tags, l2_used, dirty, read,
+    arrival, fetching, since, traffic,
 ):  # fmt: skip
     within = (1 << (l2[0] - SECTOR_BITS)) - 1
     for at in order:
@@ -178,7 +189,10 @@ def _replay(  # pragma: no cover
                 way, hit = _look_up(l2_tags[0, row], l2_used[0, row], wide, moment, l2[3])
                 if not hit:
                     dirty[0, row, way] = 0
+                    since[0, row, way] = arrival[at]
                     traffic[at, MISSED] += 1 << l2[0]
+                elif arrival[at] - since[0, row, way] < fetching:
+                    traffic[at, LATE] += 1 << shape[0]
                 read[0, row, way] = True
             continue
         before, row, way = np.int64(-1), 0, 0

@@ -16,6 +16,7 @@ from wavecast.isa.opcode import Control, MemoryKind, OperandAccess, Role, Space
 from wavecast.isa.program import Program
 from wavecast.isa.registers import EXEC, REGISTERS
 from wavecast.isa.waits import awaits, sets_priority, sleeps, wait_counters
+from wavecast.perfmodel.streams import REQUEST
 
 Array = np.ndarray[Any, Any]
 
@@ -76,8 +77,8 @@ class Code:
     -1 for none; `waits` (i8[n, COUNTERS]) what may be outstanding after it, -1 for any number.
     `slots` is how many requests a memory instruction makes, 0 for others; `lds_bytes` what a wave
     moves through the LDS port, `moved` what it moves between registers and the vector L1.
-    `contiguous` (f32[n, 6]) is the request of an execution whose lanes follow one another in memory
-    (columns as in `streams`). `size` is the instruction's bytes.
+    `contiguous` (f32[n, REQUEST]) is the request of an execution whose lanes follow one another in
+    memory (columns as in `streams`). `size` is the instruction's bytes.
     """
 
     program: Program
@@ -156,7 +157,7 @@ def _code(key: _Identity, device: Device, lanes: int) -> Code:
         slots=np.zeros(number, np.int8),
         lds_bytes=np.zeros(number, np.float32),
         moved=np.zeros(number, np.float32),
-        contiguous=np.zeros((number, 6), np.float32),
+        contiguous=np.zeros((number, REQUEST), np.float32),
         priority=np.zeros(number, np.int8),
         size=np.array([_size(i.decoded) for i in instructions], np.int8),
         limits=limits,

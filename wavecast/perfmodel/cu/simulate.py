@@ -323,7 +323,8 @@ def _memory(it, wave, rows, unit, machine, busy, weight, now):  # pragma: no cov
         busy[k.MALL_WORK] += weight * work
         if unit.mall > last:
             last, late = unit.mall, k.MALL_BANDWIDTH
-        share = min(1.0, rows[row, r.MALL] / rows[row, r.L2])
+    share = min(1.0, (rows[row, r.MALL] + rows[row, r.LATE_MALL]) / rows[row, r.L2])
+    if share > 0:
         wait += share * (machine.latency_mall - machine.latency_l2)
         if share >= 0.5:
             waiting = k.MALL_LATENCY
@@ -333,7 +334,8 @@ def _memory(it, wave, rows, unit, machine, busy, weight, now):  # pragma: no cov
         busy[k.HBM_WORK] += weight * work
         if unit.hbm > last:
             last, late = unit.hbm, k.HBM_BANDWIDTH
-        share = min(1.0, rows[row, r.HBM] / rows[row, r.L2])
+    share = min(1.0, (rows[row, r.HBM] + rows[row, r.LATE_HBM]) / rows[row, r.L2])
+    if share > 0:
         wait += share * (machine.latency_hbm - machine.latency_mall)
         if share >= 0.5:
             waiting = k.HBM_LATENCY

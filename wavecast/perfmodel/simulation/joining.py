@@ -13,6 +13,7 @@ from wavecast.perfmodel.streams import REQUEST, SERIAL, Streams
 
 Array = np.ndarray[Any, Any]
 
+_SUMS: Final = np.flatnonzero(np.arange(REQUEST) != SERIAL)
 WIDEST: Final = 16.0
 """Bytes per lane of the widest memory instruction."""
 
@@ -24,7 +25,7 @@ def merge_into_leaders(streams: Streams, of_row: Array, rows: Array, leader: Arr
     for index in followers:
         mine, first = np.flatnonzero(of_row == index), np.flatnonzero(of_row == leader[index])
         if len(mine) == len(first):
-            rows[first, :SERIAL] += rows[mine, :SERIAL]
+            rows[np.ix_(first, _SUMS)] += rows[np.ix_(mine, _SUMS)]
     stays = ~np.isin(of_row, followers)
     before = np.concatenate([[0], np.cumsum(stays)])
     return replace(
