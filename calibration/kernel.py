@@ -29,7 +29,6 @@ from wavecast.perfmodel.cu.simulation import timing
 
 FITTED: Final[Mapping[str, float]] = {
     "kernel.wait_l2": 1.0,
-    "kernel.wait_hbm": 1.0,
     "kernel.store_latency": 1.0,
     "kernel.scalar": 1e-3,
     "kernel.tag": 1e-3,

@@ -80,9 +80,8 @@ class ComputeUnit:
             most = min(per_unit, misses / (chip.latency[level] * frequency))
             return most if rate is None else min(most, rate / active / frequency)
 
-        # less than a pointer chase measures, which has arithmetic in it; the L2 follows the clock
+        # less than a pointer chase measures, which has arithmetic in it
         l2_clocks = chip.latency["l2"] * chip.clock * chip.coefficient("kernel", "wait_l2")
-        hbm_clocks = chip.latency["hbm"] * frequency * chip.coefficient("kernel", "wait_hbm")
         l2 = share(_l2_rate(chip), "l2")
         cached = mall_bandwidth(chip) if chip.mall_bandwidth else chip.hbm
         return ComputeUnit(
@@ -104,7 +103,7 @@ class ComputeUnit:
             latency_l1=chip.latency["l1"] * chip.clock,
             latency_l2=l2_clocks,
             latency_mall=chip.latency["mall"] * frequency,
-            latency_hbm=hbm_clocks,
+            latency_hbm=chip.latency["hbm"] * frequency,
             queue_lds=chip.coefficient("kernel", "queue_lds"),
             queue_vmem=chip.coefficient("kernel", "queue_vmem"),
             barrier=chip.coefficient("kernel", "barrier"),

@@ -11,7 +11,10 @@ A wave's next instruction is ready when
 
 Memory is a chain of servers: tag lookups, then this unit's share of L2, memory-side cache and
 memory, each in the order of requests; a request is done when the last of its bytes is, plus the
-latency of the levels it came from, weighted by the bytes of each. Waiting of a wave is charged,
+latency of the levels it came from, weighted by the bytes of each. What memory adds to the latency
+of the level before it is exponentially distributed around its mean: waves that wait for many
+requests, or for each other at a barrier, wait for the slowest. The draws are those of a sequence
+that fills the distribution evenly, the same in every run. Waiting of a wave is charged,
 clock by clock, to its next instruction and to a cause (`CAUSES`).
 
 A step of a wave represents `weight` executions: loops are cut to some iterations (`fold`). Charges,
@@ -36,6 +39,8 @@ Compute Profiler, "Local data share")."""
 FETCH_BUFFER: Final = 64.0
 """Clocks of code a wave's instruction buffers hold ahead."""
 _NEVER: Final = 1e30
+_GOLDEN: Final = (5**0.5 - 1) / 2
+"""Multiples of it, without their whole part, fill the interval from 0 to 1 evenly."""
 _WAITS: Final = 8
 """The bit of a wave's `level` that says it waits at a barrier. The other bits are its priority, 0
 to 3."""
@@ -336,7 +341,7 @@ def _memory(it, wave, rows, unit, machine, busy, weight, now):  # pragma: no cov
             last, late = unit.hbm, k.HBM_BANDWIDTH
     share = min(1.0, (rows[row, r.HBM] + rows[row, r.LATE_HBM]) / rows[row, r.L2])
     if share > 0:
-        wait += share * (machine.latency_hbm - machine.latency_mall)
+        wait += share * (machine.latency_hbm - machine.latency_mall) * _draw(unit)
         if share >= 0.5:
             waiting = k.HBM_LATENCY
     if store:
@@ -344,6 +349,14 @@ def _memory(it, wave, rows, unit, machine, busy, weight, now):  # pragma: no cov
     if it.pipe == c.SMEM:
         return last + wait, k.SCALAR_WAIT
     return last + wait, late if last - now > wait else waiting
+
+
+@always_inline
+def _draw(unit):  # pragma: no cover
+    """The next number of an exponential distribution of mean 1."""
+    unit.draws += 1.0
+    drawn = unit.draws * _GOLDEN
+    return -np.log(1.0 - (drawn - np.floor(drawn)))
 
 
 @always_inline

@@ -29,10 +29,11 @@ _INSTRUCTION: Final = np.dtype(
 """One instruction: the fields of `Code`, and of each kind of operands the rows of `spans`."""
 _MACHINE: Final = np.dtype([(field.name, "f8") for field in fields(ComputeUnit)])
 _UNIT: Final = np.dtype(
-    [(name, "f8") for name in ("lds", "address", "scalar", "l2", "mall", "hbm", "fetch")]
+    [(name, "f8") for name in ("lds", "address", "scalar", "l2", "mall", "hbm", "fetch", "draws")]
     + [("prioritised", "i8")]
 )
-"""When each server that all waves share is free, and how many waves have a priority."""
+"""When each server that all waves share is free, how many latencies were drawn, and how many waves
+have a priority."""
 _SIMD: Final = np.dtype(
     [("waves", "i8"), *((name, "f8") for name in ("valu", "matrix", "trans", "port"))]
 )
