@@ -109,6 +109,7 @@ def execute_code(
         max_instructions=options.max_instructions,
         trace=options.trace,
         check=False if options.check is None else options.check,
+        launched=options.launched,
     )
     kernel = _select_kernel(module, plan.kernel)
     if plan.grid is None or plan.block is None:

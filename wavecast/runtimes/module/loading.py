@@ -15,6 +15,7 @@ from wavecast.errors import UsageError
 from wavecast.runtimes.module.function import Function
 
 if TYPE_CHECKING:
+    from wavecast.emulate.launch_counts import LaunchCounts
     from wavecast.emulate.trace.mode import TraceMode
 
 DEFAULT_TARGET = "gfx942"
@@ -81,6 +82,7 @@ def load(
     check: bool | Reports = False,
     max_instructions: int | None = None,
     trace: TraceMode | None = None,
+    launched: LaunchCounts | None = None,
 ) -> Module:
     """The kernels of a HIP file, assembly, code object, bundle or program, ready to be executed.
 
@@ -89,7 +91,7 @@ def load(
     several targets a bundle is read for; other code knows its own. `options` go to the HIP
     compiler (`-DBLOCK=256`). `threads` is the number of host threads of a launch (default: all),
     `max_instructions` how many instructions each wave may execute (default: minutes' worth).
-    `trace` collects what launches execute and touch (docs/trace.md).
+    `trace` collects what launches execute and touch (docs/trace.md), `launched` counts them.
     With `check`, HIP source keeps its private arrays in scratch, launches are watched
     (docs/checks.md), and one with errors raises ChecksFailed
     when it has ended; warnings and notes are added to `reports`. Given a `Reports`, all reports are
@@ -117,6 +119,7 @@ def load(
     emulator = checked_emulator(
         check_reports, device, trace=trace, threads=threads, max_instructions=max_instructions
     ).emulator
+    emulator.launched = launched
     raised = None if reports is check else reports
     functions = [Function(item, device, emulator, raised) for item in codes]
     return Module(functions, source, reports)
