@@ -49,7 +49,10 @@ class TritonPasses:
 
     def __post_init__(self) -> None:
         if self.launch.code.origin != "triton":
-            raise CompileError(f"{self.launch.code.kernel}: it is not a kernel of Triton")
+            raise CompileError(
+                f"{self.launch.code.kernel}: it is code that the script loads, and only kernels of "
+                "Triton and HIP files are compiled again (lab passes FILE.hip)"
+            )
 
     def mlir(self) -> str:
         from wavecast.runtimes.triton import compat

@@ -14,6 +14,7 @@ from wavecast import files
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
 from wavecast.compile.kinds import kind_of
+from wavecast.compile.names import readable
 from wavecast.errors import InputError, NothingAnalysed, UsageError, WavecastError
 from wavecast.lab.pass_sources import PassSource, sources_of
 from wavecast.pipeline.explain.selection import Selection
@@ -70,8 +71,16 @@ def reports_of_script(
                 try:
                     reports.append(report(launch, device))
                 except WavecastError as error:
-                    notes.append(f"{launch.code.kernel} on {device.id}: {error.message}")
+                    notes.append(_refusal(launch.code.kernel, device, error))
+    if not reports and notes:
+        raise NothingAnalysed(f"{script.name}: nothing to show", hint="; ".join(notes))
     return ScriptReports(tuple(reports), (*selection.notes, *notes))
+
+
+def _refusal(kernel: str, device: Device, error: WavecastError) -> str:
+    """Why a kernel has no report, as a line."""
+    message = error.message.removeprefix(f"{kernel}: ")
+    return f"{readable(kernel)} on {device.id}: {message}"
 
 
 def _refuse_code(path: Path) -> None:
@@ -113,7 +122,7 @@ def reports_of_file(
             try:
                 reports.append(report(source))
             except WavecastError as error:
-                notes.append(f"{name} on {device.id}: {error.message}")
+                notes.append(_refusal(name, device, error))
     if not reports and not notes:
         kernel_names = ", ".join(dict.fromkeys(names))
         raise NothingAnalysed(

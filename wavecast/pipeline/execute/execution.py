@@ -214,7 +214,7 @@ def _call(kernel: Function, plan: Plan, grid: Any, block: Any, values: Mapping[s
         call_arguments, more = list(values.values()), []
     kernel(
         grid, block, *call_arguments,
-        dynamic_lds=plan.dynamic_lds, cluster=plan.cluster, memory=more,
+        dynamic_lds=plan.dynamic_lds or 0, cluster=plan.cluster, memory=more,
     )  # fmt: skip
 
 
