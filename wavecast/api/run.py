@@ -414,6 +414,7 @@ def run_options(words: Sequence[Any], stated: Mapping[str, Any]) -> type[Options
 def _execute_checked(execute: _Execute, report: RunReport, settings: ExecutionOptions) -> RunReport:
     """What `execute` returns. The error of an access that is reported is that the launch ended
     there."""
+    from wavecast.compile.names import readable
     from wavecast.emulate.errors import AddressFault, ExecutionError
 
     try:
@@ -425,7 +426,8 @@ def _execute_checked(execute: _Execute, report: RunReport, settings: ExecutionOp
         if reports is None or not reports.has_access(fault.kernel, fault.instruction):
             raise
         raise ExecutionError(
-            f"{fault.kernel}: the launch ended at the access out of bounds that is reported"
+            f"{readable(fault.kernel)}: the launch ended at the access out of bounds that is "
+            "reported"
         ) from error
 
 

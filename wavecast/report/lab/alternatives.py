@@ -105,7 +105,8 @@ def _entry(entry: LabEntry, top: int) -> Iterator[RenderableType]:
 
 def _table(entry: LabEntry, top: int) -> RenderableType:
     table = plain_table(
-        ("saved", True), ("by code", True), ("by sample", True), ("80% interval", True),
+        ("by code", True), ("saved", True), ("by sample", True), ("saved by sample", True),
+        ("80% interval", True),
         ("VGPRs", True), ("AGPRs", True), ("spills", True), ("waves/SIMD", True),
         ("waits", True), ("results", False), ("setting", False),
     )  # fmt: skip
@@ -114,14 +115,13 @@ def _table(entry: LabEntry, top: int) -> RenderableType:
     for row in (entry.base, *top_rows, *executed):
         figures = row.result.figures
         assert figures is not None
-        sampled = entry.saved_sampled(row)
-        saved = sampled if sampled is not None else entry.saved(row)
         status = "original" if row is entry.base else entry.status(row) or "not executed"
         style = "bold" if row is entry.best else "red" if status.startswith(_WRONG) else ""
         table.add_row(
-            percent(saved),
             units.seconds(row.seconds),
+            percent(entry.saved(row)),
             units.seconds(row.sampled),
+            percent(entry.saved_sampled(row)),
             _interval(row),
             units.count(figures.vgprs),
             units.count(figures.agprs),

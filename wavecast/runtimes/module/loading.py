@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from wavecast import arch as devices
 from wavecast import compile as compilers
 from wavecast.compile.codeobject import CodeObject
-from wavecast.compile.names import readable
+from wavecast.compile.names import distinct_names
 from wavecast.emulate.check.collected import Reports, gathering
 from wavecast.errors import UsageError
 from wavecast.runtimes.module.function import Function
@@ -45,7 +45,8 @@ class Module(Mapping[str, Function]):
         if len(functions) == 1:
             return functions[0]
         what = "several kernels are" if functions else "no kernel is"
-        names = ", ".join(_display_name(function) for function in functions or self.values())
+        known = distinct_names(function.symbol for function in functions or self.values())
+        names = ", ".join(known.values())
         where = f" in {self.source}" if self.source else ""
         raise UnknownKernel(f"{what} called {name!r}{where}", hint=f"there are {names}")
 
@@ -66,9 +67,12 @@ class Module(Mapping[str, Function]):
         if exact is not None:
             return [exact]
         functions = []
+        names = distinct_names(self._functions)
         for function in self._functions.values():
+            if name == names[function.symbol]:
+                return [function]
             qualified = function.name.removesuffix("<…>")
-            if name in (qualified, qualified.rpartition("::")[2]):
+            if name.removesuffix("<…>") in (qualified, qualified.rpartition("::")[2]):
                 functions.append(function)
         return functions
 
@@ -144,8 +148,3 @@ def _codes(
     if not codes:
         raise UsageError("load takes at least one piece of compiled code")
     return codes
-
-
-def _display_name(function: Function) -> str:
-    name = readable(function.symbol)
-    return name if name == function.symbol else f"{name} ({function.symbol})"
