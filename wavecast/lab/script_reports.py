@@ -103,8 +103,8 @@ def reports_of_file(
     kernels: str = "",
     progress: Callable[[str], None] = lambda _: None,
 ) -> ScriptReports[Report]:
-    """Report every kernel of a HIP file or of LLVM IR whose name matches, in the launch of the
-    plan as far as it is stated. `flags` are options of the compiler. A kernel for
+    """Report every kernel of a HIP file or of LLVM IR whose name matches, in the launch
+    that the plan states. `flags` are options of the compiler. A kernel for
     which `report` raises a WavecastError is a note.
 
     Raises UsageError for an NVIDIA GPU, NothingAnalysed where no kernel matches, and as
