@@ -116,6 +116,7 @@ ENDS = (
     ("os.kill(os.getpid(), signal.SIGINT)", 130, "interrupted", "interrupted"),
     ("os.kill(os.getppid(), signal.SIGTERM); signal.pause()", 143, "signal", "ended by SIGTERM"),
     ("atexit.register(os.abort)", 134, "passed", ""),
+    ("if os.fork() == 0: sys.exit(0)\nos.wait(); os._exit(5)", 5, "exited", "os._exit(5)"),
 )
 
 

@@ -197,8 +197,9 @@ class RunReport(ShownResult):
         if self.raised:
             return RunOutcome("raised", code, self.raised)
         if self.code:
-            said = self.traceback.strip().splitlines()
-            why = said[0] if said else f"exit code {self.code}"
+            ranks = (note for note in self.notes if note.startswith("sys.exit("))
+            said = [*self.traceback.strip().splitlines()[:1], *ranks, f"exit code {self.code}"]
+            why = said[0]
             return RunOutcome("exited", code, "; ".join(filter(None, (why, findings))))
         return RunOutcome("failed" if code else "passed", code, findings)
 

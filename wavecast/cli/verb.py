@@ -131,15 +131,19 @@ class Verb:
         if self.after:
             stated[self.after] = context.meta[_AFTER_DASHES]
         self._check_outputs(self._options_of(words, stated), stated, output)
+        process = os.getpid()
         try:
             document = self.show.executes and form != "text" and output is None
             apart = streams.stdout_as_stderr() if document else contextlib.nullcontext()
             with self.progress() as update, apart:
                 result = self.function(*words, progress=update, **stated)
         except BaseException as error:
-            if partial := getattr(error, "partial", None):
+            is_fork = form != "text" and os.getpid() != process
+            if not is_fork and (partial := getattr(error, "partial", None)):
                 self._show(partial, form, output, view)
             raise
+        if form != "text" and os.getpid() != process:
+            return result.exit_code()  # a fork that the program made has no document
         if form != "text" and not hasattr(result, form):
             raise UsageError(f"no {form} of {result.subject()}")
         if opens:

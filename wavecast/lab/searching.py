@@ -84,7 +84,9 @@ def run_search(
     failures, notes = of(source, selection, search, values, journal, progress)
     results = tuple(records(journal, convert))
     if not results and not failures:
-        raise NothingAnalysed(f"{source.path.name}: no kernel was searched", hint="; ".join(notes))
+        raise NothingAnalysed(
+            f"{source.path.name}: no kernel was searched", hint="; ".join(dict.fromkeys(notes))
+        )
     return SearchRun(results, failures, (*selection.notes, *notes))
 
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from rich.padding import Padding
 from rich.text import Text
 
-from wavecast.compile.names import readable
+from wavecast.compile.names import distinct_names, readable
 from wavecast.documents.lab import LabEntryJson, LabRowJson, LabTuneDocument
 from wavecast.lab.setting import Setting
 from wavecast.report.explain.terminal_tables import plain_table
@@ -73,16 +73,16 @@ def render(tuning: LabTuning, console: Console, *, top: int = 10) -> None:
             f"{readable(failure.kernel)} for {failure.target} ({failure.stage}): {failure.message}"
         )
         console.print(Text.assemble(("failed ", "bold red"), safe(line)))
+    names = distinct_names(entry.problem.kernel for entry in tuning.entries)
     for entry in tuning.entries:
-        for part in _entry(entry, top):
+        for part in _entry(entry, names[entry.problem.kernel], top):
             console.print(part)
 
 
-def _entry(entry: LabEntry, top: int) -> Iterator[RenderableType]:
+def _entry(entry: LabEntry, kernel: str, top: int) -> Iterator[RenderableType]:
     problem = entry.problem
     grid = " × ".join(map(str, problem.grid))
-    name = safe(readable(problem.kernel))
-    yield heading(f"{name} on {problem.device}", safe(f"{grid} workgroups"))
+    yield heading(f"{safe(kernel)} on {problem.device}", safe(f"{grid} workgroups"))
     yield Text(f"  {safe(problem.arguments)}", style="dim")
     refusals = Counter(row.result.refused for row in entry.rows if row.result.figures is None)
     codes = {row.result.figures.digest for row in entry.rows if row.result.figures is not None}

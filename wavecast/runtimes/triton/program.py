@@ -99,7 +99,10 @@ def own_traceback(error: BaseException, path: Path) -> str:
 
 def named_exception(error: BaseException) -> str:
     """`ValueError: wrong` in one line."""
-    text = str(error).strip().splitlines()
+    try:
+        text = str(error).strip().splitlines()
+    except Exception:  # of the program's own class
+        text = []
     return ": ".join((type(error).__name__, *text[:1]))
 
 
