@@ -379,6 +379,11 @@ def _executor(
     kind of file, and as `RunOptions.plan`."""
     if path.suffix == ".py" and (options.states_launch() or options.compiler_options):
         raise UsageError(f"{path} is a script: it makes its own launches and arguments")
+    if path.suffix == ".py" and options.predict:
+        raise UsageError(
+            f"--predict is for HIP programs, and {path} is a script",
+            hint=f"wavecast explain {path} predicts its kernels",
+        )
     kind = _kind(path, launch=options.states_launch())
     names = options.described().keys() - kind.described().keys()
     options.check_unstated(names, f"{path}: it is {kind.SUBJECT}")
@@ -467,8 +472,10 @@ def _script(
     nothing = not (ended.traceback or ended.executed or ended.checks_more)
     if nothing and settings.check and not ended.code:
         raise NothingAnalysed(f"{ended.notes[0]}: nothing was checked")
+    counts = report.launched.by_size() if report.launched is not None else {}
     return replace(
         report,
+        launched=None if sum(counts.values()) < ended.executed else report.launched,
         code=ended.code,
         traceback=ended.traceback,
         raised=ended.raised,

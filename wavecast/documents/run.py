@@ -86,8 +86,8 @@ class RunDocument(JsonObject, tag_field="schema", tag="wavecast.run/1"):
     kernels: Annotated[
         list[ExecutedKernelJson] | None,
         doc(
-            "what was launched; null where it is not known: after a signal or `os._exit`, which "
-            "leave no results. Of ranks that are processes, those of ranks that have ended"
+            "what was launched; null where it is not known: after a signal or `os._exit`, and in "
+            "processes that a script starts. Of ranks that are processes, those that have ended"
         ),
     ]
     checks: Annotated[
