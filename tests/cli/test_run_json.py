@@ -16,6 +16,7 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 import wavecast
 from tests.cli.test_main import call
 from tests.cli.test_run_code import SAXPY
+from tests.warm_python import run_module
 from wavecast.documents.run import RunDocument
 from wavecast.errors import CompileError
 from wavecast.json_schema import json_schema
@@ -38,7 +39,11 @@ def test_a_launch_of_a_file(capsys, tmp_path: Path) -> None:
     assert code == document["exit_code"] == 1
     assert document["complete"]
     assert document["checks"]["reports"] == []
+    assert (document["status"], document["traces"]) == ("failed", None)
+    assert document["reason"] == "999 of 1,000 elements of 3 differ from what is expected"
     assert document["fidelity"][0]["open"] == []
+    kernel = document["kernels"][0]
+    assert (kernel["symbol"], kernel["grid"], kernel["launches"]) == ("saxpy", [4, 1, 1], 1)
     launch = document["launch"]
     assert (launch["kernel"], launch["target"], launch["grid"]) == ("saxpy", "gfx942", [4, 1, 1])
     x, y = launch["arrays"]
@@ -60,8 +65,11 @@ def test_a_run_that_breaks_off(capsys) -> None:
     short = [word.replace("f32[1000]:arange", "f32[4]") for word in LAUNCH]
     code, document, err = run(capsys, *short)
     assert code == 1
-    assert (document["complete"], document["exit_code"]) == (False, None)
+    assert (document["complete"], document["status"]) == (False, "stopped")
+    assert document["exit_code"] == 1
     assert "touches" in err
+    assert document["reason"] in err
+    assert [kernel["kernel"] for kernel in document["kernels"]] == ["saxpy"]
 
 
 PROGRAM = """
@@ -92,9 +100,40 @@ def test_a_script_prints_to_standard_error(
     )
     document = json.loads(done.stdout)
     assert document["exit_code"] == done.returncode == code
+    assert (document["status"], document["reason"]) == (
+        ("raised", raised) if raised else ("passed", "")
+    )
     for text in ("by the script", "by its child", "an error", raised):
         assert text in done.stderr
     assert raised in document["traceback"]
+
+
+ENDS = (
+    ("os.abort()", 134, "signal", "ended by SIGABRT (script.py:3)"),
+    ("os._exit(3)", 3, "exited", "os._exit(3)"),
+    ("sys.exit(7)", 7, "exited", "exit code 7"),
+    ("sys.exit('no size')", 1, "exited", "no size"),
+    ("os.kill(os.getpid(), signal.SIGINT)", 130, "interrupted", "interrupted"),
+    ("os.kill(os.getppid(), signal.SIGTERM); signal.pause()", 143, "signal", "ended by SIGTERM"),
+    ("atexit.register(os.abort)", 134, "passed", ""),
+    ("if os.fork() == 0: sys.exit(0)\nos.wait(); os._exit(5)", 5, "exited", "os._exit(5)"),
+)
+
+
+@pytest.mark.parametrize(("last", "code", "status", "reason"), ENDS, ids=[end[0] for end in ENDS])
+def test_a_document_however_a_script_ends(
+    tmp_path: Path, last: str, code: int, status: str, reason: str
+) -> None:
+    pytest.importorskip("torch")
+    script, path = tmp_path / "script.py", tmp_path / "run.json"
+    script.write_text(f"import atexit, os, signal, sys\nprint('begins')\n{last}\n")
+    run_ended = run_module("wavecast", "run", str(script), "-o", str(path), folder=tmp_path)
+    document = json.loads(path.read_text())
+    jsonschema.validate(document, json_schema(RunDocument))
+    assert run_ended[0] == code
+    assert (document["status"], document["reason"]) == (status, reason)
+    assert document["exit_code"] == (0 if status == "passed" else code)
+    assert (document["kernels"] is None) == (status == "signal" or "_exit" in last)
 
 
 C_PROGRAM = """

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from tests.lab.conftest import Captured
 from wavecast.api import lab_passes
 from wavecast.cli.lab import command
-from wavecast.errors import CompileError, MissingTool, NothingAnalysed
+from wavecast.errors import CompileError, LaunchError, MissingTool, NothingAnalysed
 from wavecast.json_objects import values
 from wavecast.lab import passes as module
 from wavecast.lab.pass_sources import TritonPasses
@@ -104,7 +104,7 @@ def test_formats(report: PassReport) -> None:
 
 def test_code_of_another_compiler_is_refused(captured: Captured) -> None:
     other = replace(captured.launch, code=replace(captured.launch.code, origin="hip"))
-    with pytest.raises(CompileError, match="not a kernel of Triton"):
+    with pytest.raises(CompileError, match="code that the script loads"):
         TritonPasses(other, captured.subject.devices[0])
 
 
@@ -133,6 +133,17 @@ def test_a_hip_file_and_llvm_ir(tmp_path: Path) -> None:
     assert report.to_dict() == json.loads(output.read_text())
     assert "twice.hip:3" in str(report)
     assert "\ntwice on " in str(report)
+    assert report.reports[0].shown.seconds is None
+    launch = {
+        "grid": 4,
+        "block": 64,
+        "arguments": ["x=f32[64]"],
+        "compiler_options": ["-DFACTOR=2"],
+    }
+    stated = lab_passes.passes(path, without=False, arch="gfx1100", **launch)
+    assert stated.reports[0].shown.seconds
+    with pytest.raises(LaunchError, match="'y'"):
+        lab_passes.passes(path, arch="gfx1100", **{**launch, "arguments": ["y=3"]})
     if not shutil.which("llc-22"):
         return
     module = tmp_path / "twice.ll"

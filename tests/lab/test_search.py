@@ -120,6 +120,7 @@ def test_document_and_text() -> None:
     text = plain(lambda console: report.render(tuning, console), width=160)
     assert "num_stages=1, disable-lsr" in text
     assert "+20.0%" in text
+    assert "saved by sample" in text
     assert "differs: wrong" in text
 
 

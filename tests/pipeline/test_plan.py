@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from wavecast.api.launch import LaunchOptions
 from wavecast.errors import InputError, UnknownName, UsageError
 from wavecast.pipeline.plan import ATOL, RTOL, Plan, Planned, named_value, read_plan
 
@@ -45,6 +46,12 @@ def test_a_file_is_read_whole(tmp_path: Path) -> None:
     saved = tmp_path / "out" / "y.npy"
     expected = Planned("f32[500]:ones", "a * x + y", 1e-3, ATOL, saved, tmp_path)
     assert plan.arguments["y"] == expected
+
+
+def test_zero_bytes_of_lds_override_those_of_a_file(tmp_path: Path) -> None:
+    path = written(tmp_path, WHOLE)
+    assert LaunchOptions(plan_file=path).plan().dynamic_lds == 1024
+    assert LaunchOptions(plan_file=path, lds=0).plan().dynamic_lds == 0
 
 
 def test_an_empty_file_states_nothing(tmp_path: Path) -> None:
@@ -91,7 +98,7 @@ def test_a_file_that_does_not_exist(tmp_path: Path) -> None:
 
 def test_options_override_the_file() -> None:
     file = Plan("a", (1, 1, 1), None, 64, {"n": Planned("1"), "x": Planned("2")})
-    options = Plan("", (5, 1, 1), (64, 1, 1), 0, {"n": Planned("7")})
+    options = Plan("", (5, 1, 1), (64, 1, 1), None, {"n": Planned("7")})
     arguments = {"n": Planned("7"), "x": Planned("2")}
     assert options.over(file) == Plan("a", (5, 1, 1), (64, 1, 1), 64, arguments)
 

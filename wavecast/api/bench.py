@@ -24,8 +24,6 @@ if TYPE_CHECKING:
     from wavecast.benchmarking.records import BenchRun
     from wavecast.benchmarking.store.base import Store
 
-_INTERRUPTED: Final = 130
-
 
 @dataclass(frozen=True, kw_only=True)
 class BenchRunOptions(StoreOptions):
@@ -154,7 +152,9 @@ class BenchReport(ShownResult):
 
     def exit_code(self) -> int:
         if self.session.interrupted:
-            return _INTERRUPTED
+            from wavecast.pipeline.execute.outcome import INTERRUPTED
+
+            return INTERRUPTED
         refused = any(record.refused for record in self.session.records)
         return int(bool(self.session.failed) or refused)
 

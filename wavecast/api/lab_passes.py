@@ -7,8 +7,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from wavecast.api.launch import KernelOptions, ScriptOutput
+from wavecast.api.lab import LabKernelOptions
+from wavecast.api.launch import LaunchOptions
 from wavecast.api.result import ShownResult, few
+from wavecast.errors import UsageError
 from wavecast.options import Progress, option, silent
 
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LabPassesOptions(ScriptOutput, KernelOptions):
+class LabPassesOptions(LabKernelOptions):
     """Options of the passes of kernels."""
 
     without: bool = option(
@@ -75,6 +77,8 @@ def passes(
 
     stated, path = LabPassesOptions.of(options), Path(path)
     words, selection = tuple(map(str, arguments)), stated.selection(path)
+    if path.suffix == ".py" and stated.states(*LaunchOptions.described()):
+        raise UsageError(f"{path} is a script: it makes its own launches and arguments")
     report_of = partial(passes_of, without=stated.without)
     if path.suffix == ".py":
         shown = reports_of_script(
@@ -88,7 +92,13 @@ def passes(
         )
     else:
         shown = reports_of_file(
-            path, words, selection, report_of, kernels=stated.kernels, progress=progress
+            path,
+            (*stated.compiler_options, *words),
+            selection,
+            report_of,
+            plan=stated.plan(path),
+            kernels=stated.kernels,
+            progress=progress,
         )
     return PassesReport(shown.reports, shown.notes)
 

@@ -82,8 +82,8 @@ class LaunchOptions(CompilerOptions):
     block: tuple[int, int, int] | None = option(
         None, "Threads per workgroup, for code that no script launches.", values=Dimensions()
     )
-    lds: int = option(
-        0,
+    lds: int | None = option(
+        None,
         "Dynamic LDS in bytes, for code that no script launches.",
         values=Integers(),
         default_text="",

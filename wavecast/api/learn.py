@@ -165,7 +165,7 @@ def check(
         )
     progress(f"executing and predicting {path}")
     results: list[Reached] = []
-    with partial(lambda: GoalChecks(checked, results)):
+    with partial(lambda _: GoalChecks(checked, results)):
         for goal in goals.check(checked, path.resolve()):
             results.append(goal)
             progress(f"{goal.goal}: {'reached' if goal.reached else 'not reached'}")

@@ -93,7 +93,7 @@ class ProfileOptions(PageFile):
             raise UsageError("--arg, --grid and --block are for kernels of code files (--code)")
         values = dict(map(named_value, self.arguments))
         arguments = {name: Planned(value) for name, value in values.items()}
-        return Plan("", self.grid, self.block, 0, arguments)
+        return Plan("", self.grid, self.block, None, arguments)
 
 
 @dataclass(frozen=True, slots=True, repr=False)

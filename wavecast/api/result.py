@@ -80,12 +80,13 @@ class ShownResult(ABC):
 
 
 @contextmanager
-def partial(result: Callable[[], ShownResult]) -> Iterator[None]:
-    """What breaks off the block has the result until then as its attribute `partial`."""
+def partial(result: Callable[[BaseException], ShownResult]) -> Iterator[None]:
+    """What breaks off the block has the result until then, which `result` makes of it, as its
+    attribute `partial`."""
     try:
         yield
     except BaseException as error:
-        error.__dict__["partial"] = result()
+        error.__dict__["partial"] = result(error)
         raise
 
 

@@ -16,11 +16,14 @@ from wavecast.errors import InputError, NothingAnalysed, UsageError
 from wavecast.json_objects import values
 from wavecast.options import Options, Progress, option, silent
 from wavecast.options.values import PROCESSES, Integers, Numbers, Regex
+from wavecast.pipeline.execute.outcome import RunOutcome, broken_off
 
 if TYPE_CHECKING:
     from rich.console import Console
 
     from wavecast.documents.fidelity import KernelFidelityJson
+    from wavecast.documents.run import ExecutedKernelJson
+    from wavecast.emulate.launch_counts import LaunchCounts
     from wavecast.emulate.trace.result import Trace
     from wavecast.pipeline.execute.execution import Execution
     from wavecast.pipeline.execute.options import ExecutionOptions
@@ -161,10 +164,11 @@ _LAUNCH: Final = KernelRunOptions.described().keys() - ProgramRunOptions.describ
 @dataclass(frozen=True, slots=True, repr=False)
 class RunReport(ShownResult):
     """What was executed. `code` is what a script or program ended with (128 and the number of a
-    signal), `traceback` that of a script, `execution` the launch of a kernel in a file with its
-    arrays, `kernels` the launches of a HIP program. `checks` and `traces` (one per kernel and grid)
-    are None where nothing is checked and traced. `notes` is for the user. A run that breaks off is
-    not `complete`. The document is `wavecast.run/1`.
+    signal, which `signal` names), `traceback` that of a script, with the exception `raised` in a
+    line, `execution` the launch of a kernel in a file with its arrays, `kernels` the launches of a
+    HIP program, `launched` those of everything else; None where nobody knows. `checks` and `traces`
+    (one per kernel and grid) are None where nothing is checked and traced. `notes` is for the user.
+    A run that breaks off is not `complete`; `stopped` says why. The document is `wavecast.run/1`.
     """
 
     path: Path
@@ -177,6 +181,35 @@ class RunReport(ShownResult):
     checks: CheckReport | None = None
     traces: Sequence[Trace] | None = None
     complete: bool = True
+    launched: LaunchCounts | None = None
+    raised: str = ""
+    signal: str = ""
+    stopped: RunOutcome | None = None
+
+    @property
+    def outcome(self) -> RunOutcome:
+        """What ended the run, and why."""
+        if self.stopped is not None:
+            return self.stopped
+        code, findings = self.exit_code(), "; ".join(self._findings())
+        if self.signal:
+            return RunOutcome("signal", code, f"ended by {self.signal}")
+        if self.raised:
+            return RunOutcome("raised", code, self.raised)
+        if self.code:
+            ranks = (note for note in self.notes if note.startswith("sys.exit("))
+            said = [*self.traceback.strip().splitlines()[:1], *ranks, f"exit code {self.code}"]
+            why = said[0]
+            return RunOutcome("exited", code, "; ".join(filter(None, (why, findings))))
+        return RunOutcome("failed" if code else "passed", code, findings)
+
+    def _findings(self) -> list[str]:
+        """What is wrong with the results, a line each."""
+        from wavecast.report.execution import runs
+
+        compared = [] if self.execution is None else runs.differences(self.execution)
+        errors = [] if self.checks is None else self.checks.reports.errors
+        return [*compared, *([f"errors that --check reports: {len(errors)}"] if errors else [])]
 
     def render(self, console: Console, *, stderr: Console | None = None) -> None:
         """Print the launch and formatted reports; the others to `stderr`, where it is not None: the
@@ -231,22 +264,35 @@ class RunReport(ShownResult):
         from wavecast.report.execution import checks, runs, traces
         from wavecast.version import __version__
 
+        outcome = self.outcome
         document = RunDocument(
             wavecast=__version__,
             path=str(self.path),
             complete=self.complete,
-            exit_code=self.exit_code() if self.complete else None,
+            status=outcome.status,
+            exit_code=outcome.code,
+            reason=outcome.reason,
             traceback=self.traceback,
             notes=[*self.notes],
             launch=runs.launch(self.execution) if self.execution is not None else None,
-            kernels=runs.kernels(self.kernels, predicted=self.options.predict),
+            kernels=self._executed(),
             checks=checks.check_document([*self.checks.reports], self.checks.reports.traffic)
             if self.checks is not None
             else None,
-            traces=traces.trace_document(self.traces) if self.traces is not None else None,
+            traces=traces.trace_document(self.traces)
+            if self.traces is not None and any(self.options.trace_files())
+            else None,
             fidelity=self._fidelity(),
         )
         return values(document)
+
+    def _executed(self) -> list[ExecutedKernelJson] | None:
+        """The kernels that were launched; None where nobody knows."""
+        from wavecast.report.execution import runs
+
+        if self.kernels:
+            return runs.program_kernels(self.kernels, predicted=self.options.predict)
+        return None if self.launched is None else runs.kernels(self.launched.by_size())
 
     def remarks(self) -> list[str]:
         return [self.traceback.rstrip()] if self.traceback else []
@@ -255,6 +301,8 @@ class RunReport(ShownResult):
         return [*self.notes]
 
     def exit_code(self) -> int:
+        if self.stopped is not None:
+            return self.stopped.code
         wrong = self.execution is not None and not self.execution.as_expected
         return self.code or int(wrong) or (self.checks.exit_code() if self.checks else 0)
 
@@ -280,6 +328,7 @@ def run(
     ExecutionError where a launch breaks off; an error has the checks and traces until then as
     `partial`.
     """
+    from wavecast.emulate.launch_counts import LaunchCounts
     from wavecast.pipeline.execute.options import ExecutionOptions
 
     launcher = Path(path)
@@ -292,8 +341,12 @@ def run(
     checks = None if reports is None else CheckReport(reports)
     traces = None if mode is None else mode.traces
     report = RunReport(path, stated, checks=checks, traces=traces)
-    settings = ExecutionOptions(stated.arch, stated.threads, stated.max_instructions, mode, reports)
-    with partial(lambda: _partial_report(report)):
+    launched = LaunchCounts()
+    report = replace(report, launched=launched)
+    settings = ExecutionOptions(
+        stated.arch, stated.threads, stated.max_instructions, mode, reports, launched
+    )
+    with partial(lambda error: _partial_report(report, error)):
         report = _execute_checked(execute, report, settings)
     report.write()
     return report
@@ -326,6 +379,11 @@ def _executor(
     kind of file, and as `RunOptions.plan`."""
     if path.suffix == ".py" and (options.states_launch() or options.compiler_options):
         raise UsageError(f"{path} is a script: it makes its own launches and arguments")
+    if path.suffix == ".py" and options.predict:
+        raise UsageError(
+            f"--predict is for HIP programs, and {path} is a script",
+            hint=f"wavecast explain {path} predicts its kernels",
+        )
     kind = _kind(path, launch=options.states_launch())
     names = options.described().keys() - kind.described().keys()
     options.check_unstated(names, f"{path}: it is {kind.SUBJECT}")
@@ -362,6 +420,7 @@ def run_options(words: Sequence[Any], stated: Mapping[str, Any]) -> type[Options
 def _execute_checked(execute: _Execute, report: RunReport, settings: ExecutionOptions) -> RunReport:
     """What `execute` returns. The error of an access that is reported is that the launch ended
     there."""
+    from wavecast.compile.names import readable
     from wavecast.emulate.errors import AddressFault, ExecutionError
 
     try:
@@ -373,13 +432,14 @@ def _execute_checked(execute: _Execute, report: RunReport, settings: ExecutionOp
         if reports is None or not reports.has_access(fault.kernel, fault.instruction):
             raise
         raise ExecutionError(
-            f"{fault.kernel}: the launch ended at the access out of bounds that is reported"
+            f"{readable(fault.kernel)}: the launch ended at the access out of bounds that is "
+            "reported"
         ) from error
 
 
-def _partial_report(report: RunReport) -> RunReport:
+def _partial_report(report: RunReport, error: BaseException) -> RunReport:
     """The result of a run that breaks off, with its files; without checks that found nothing."""
-    report = replace(report, complete=False)
+    report = replace(report, complete=False, stopped=broken_off(error))
     if report.checks is not None and not list(report.checks.reports):
         report = replace(report, checks=None)
     report.write()
@@ -405,13 +465,22 @@ def _script(
             count=report.options.gpus,
             once=report.options.once or (False if ranked else None),
             rank_processes=report.options.processes,
+            launched=settings.launched,
         )
     finally:
         sys.stdout, sys.stderr = streams  # a script may replace or delete them
     nothing = not (ended.traceback or ended.executed or ended.checks_more)
     if nothing and settings.check and not ended.code:
         raise NothingAnalysed(f"{ended.notes[0]}: nothing was checked")
-    return replace(report, code=ended.code, traceback=ended.traceback, notes=ended.notes)
+    counts = report.launched.by_size() if report.launched is not None else {}
+    return replace(
+        report,
+        launched=None if sum(counts.values()) < ended.executed else report.launched,
+        code=ended.code,
+        traceback=ended.traceback,
+        raised=ended.raised,
+        notes=ended.notes,
+    )
 
 
 def _program(
@@ -432,6 +501,8 @@ def _program(
     return replace(
         report,
         code=128 + ended.signal if ended.signal else ended.code,
+        signal=ended.signal_name,
+        complete=not ended.signal,
         kernels=done.kernels,
         notes=[note for note in notes if note],
     )

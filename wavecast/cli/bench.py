@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping
-from typing import Any
 
 import click
 
@@ -13,7 +11,7 @@ from wavecast.api.bench import MODES, BenchOptions, bench, measured_options
 from wavecast.cli.verb import AfterDashes, Show, Verb
 
 
-def _import_from_here(_: Mapping[str, Any]) -> None:
+def _import_from_here(*_: object) -> None:
     """MODULE:FUNCTION is imported from the current folder."""
     sys.path.insert(0, os.getcwd())
 

@@ -15,12 +15,12 @@ from wavecast.cli.groups import CommandGroup
 from wavecast.cli.supervise import PROGRAM
 from wavecast.errors import WavecastError
 from wavecast.extras import hint_for
+from wavecast.pipeline.execute.outcome import exit_code_of
 from wavecast.version import __version__
 
 _NEW_OBJECTS = 20_000
 """Python's collector starts after so many new objects (by itself after 700): imports make many, and
 none is garbage."""
-INTERNAL_ERROR = 70  # EX_SOFTWARE: a bug in wavecast
 
 
 class _Verbs(CommandGroup):
@@ -106,16 +106,18 @@ def run(arguments: list[str] | None = None, command: click.Command = cli) -> NoR
             raise
         streams.abandon()
         about = f"{error.filename}: " if error.filename else "cannot write the output: "
-        streams.fail(f"{about}{error.strerror or error}")
+        streams.fail(f"{about}{error.strerror or error}", code=exit_code_of(error))
     except Exception as error:
         if debug:
             raise
         if isinstance(error, ModuleNotFoundError) and (hint := hint_for(error.name or "")):
             module = (error.name or "").partition(".")[0]
-            streams.fail(f"this needs {module}, which is not installed ({hint})")
+            streams.fail(
+                f"this needs {module}, which is not installed ({hint})", code=exit_code_of(error)
+            )
         streams.fail(
             f"internal error, a bug in wavecast: {type(error).__name__}: {error} "
             "(run with --debug for the traceback)",
-            code=INTERNAL_ERROR,
+            code=exit_code_of(error),
         )
     sys.exit(code if isinstance(code, int) else 0)

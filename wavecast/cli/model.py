@@ -12,7 +12,7 @@ from wavecast.api.machines import Detail
 from wavecast.api.model import MODES, ServingOptions, model
 from wavecast.api.module import ModuleOptions
 from wavecast.cli.supervise import script_exit
-from wavecast.cli.verb import Show, Verb
+from wavecast.cli.verb import Show, Verb, Write
 
 _ENDINGS = (".py", ".pt2", ".yaml", ".yml")
 _SHOW = Show(view=Detail)
@@ -50,7 +50,7 @@ def _list(context: click.Context, _: click.Parameter, value: bool) -> None:
     context.exit()
 
 
-def _run_script(values: Mapping[str, Any]) -> int | None:
+def _run_script(values: Mapping[str, Any], _: Write | None) -> int | None:
     """A script with a module runs in a process of which crashes are reported."""
     script = Path(values["source"].rpartition(":")[0])
     return script_exit(script) if script.suffix == ".py" else None

@@ -9,10 +9,11 @@ from typing import Any, Final
 
 import click
 
-from wavecast.api.run import RunOptions, run, run_options
+from wavecast.api.run import RunOptions, RunReport, run, run_options
 from wavecast.cli.supervise import script_exit
-from wavecast.cli.verb import Show, Verb
+from wavecast.cli.verb import Show, Verb, Write
 from wavecast.options import silent
+from wavecast.pipeline.execute.outcome import RunOutcome
 
 _WIDTH: Final = 1 << 10
 """Columns where no terminal shows the text: what arrays have is one line for other programs."""
@@ -34,10 +35,17 @@ def _expand(args: list[str]) -> list[str]:
     return words
 
 
-def _run_script(values: Mapping[str, Any]) -> int | None:
-    """A script runs in a process of which crashes are reported."""
+def _run_apart(values: Mapping[str, Any], write: Write | None) -> int | None:
+    """A script runs in a process of which crashes are reported; with a document everything does,
+    which this process writes where the other one could not."""
     path: Path = values["path"]
-    return script_exit(path) if path.suffix == ".py" else None
+    if write is None:
+        return script_exit(path) if path.suffix == ".py" else None
+
+    def write_end(outcome: RunOutcome) -> None:
+        write(RunReport(path, RunOptions(), complete=False, stopped=outcome))
+
+    return script_exit(path, write_end)
 
 
 command = Verb(
@@ -53,7 +61,7 @@ command = Verb(
         stderr=True,
         executes=True,
     ),
-    first=_run_script,
+    first=_run_apart,
     progress=lambda: contextlib.nullcontext(silent),
     arguments=(
         click.Argument(["path"], type=click.Path(path_type=Path)),

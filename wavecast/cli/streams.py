@@ -7,7 +7,6 @@ import contextlib
 import io
 import os
 import re
-import signal
 import sys
 import time
 import warnings
@@ -15,10 +14,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Final, NoReturn, cast
 
+from wavecast.pipeline.execute.outcome import INTERRUPTED
+
 if TYPE_CHECKING:
     from rich.console import Console
 
-_INTERRUPTED: Final = 128 + signal.SIGINT
 _LONGEST: Final = 800
 """Characters of a message."""
 _BEFORE_GPU: Final = re.compile(r";? (?=GPU \d+ (?:\(|runs))")
@@ -169,12 +169,12 @@ def report_interrupt(*, leave: bool) -> NoReturn:
     """Say so on stderr and exit with 130. `leave` ends the process at once, after what is
     registered for its exit: Python would take seconds to unload PyTorch."""
     if not leave:
-        fail("interrupted", code=_INTERRUPTED)
+        fail("interrupted", code=INTERRUPTED)
     with contextlib.suppress(OSError, ValueError):
         print("wavecast: interrupted", file=sys.stderr, flush=True)
         atexit._run_exitfuncs()
         flush()
-    os._exit(_INTERRUPTED)
+    os._exit(INTERRUPTED)
 
 
 def _show_warning(

@@ -18,6 +18,7 @@ import click
 from click.core import ParameterSource
 
 from wavecast.cli import streams
+from wavecast.cli.supervise import document_written
 from wavecast.cli.types import click_type
 from wavecast.errors import NothingAnalysed, UsageError
 from wavecast.options import NoOptions, Options, Progress
@@ -26,6 +27,8 @@ from wavecast.options.values import Files, Flag, Several
 if TYPE_CHECKING:
     from wavecast.api.result import ShownResult
 
+Write = Callable[["ShownResult"], None]
+"""Shows a result where and how the command line asks for."""
 _AFTER_DASHES: Final = "wavecast.after_dashes"
 _FORMAT_OF: Final = {".html": "html", ".json": "json", ".md": "markdown", ".sarif": "sarif"}
 """Suffix of an output -> its format, where none is stated."""
@@ -71,8 +74,8 @@ class Verb:
     options by name; `modes` are further options, by the option that they go with, unless `choose`
     names the class for arguments and options. `after` is the parameter of `function` for what
     follows `--` (with `AfterDashes`). `first` may end the command before anything else, with its
-    exit code. An error of the function that has a `partial` result is raised when that is
-    shown."""
+    exit code; it gets the values, and what writes a result as a document (None for text). An error
+    of the function that has a `partial` result is raised when that is shown."""
 
     name: str
     function: Callable[..., ShownResult]
@@ -84,7 +87,7 @@ class Verb:
     choose: Callable[[Sequence[Any], Mapping[str, Any]], type[Options]] | None = None
     after: str = ""
     show: Show = field(default_factory=Show)
-    first: Callable[[Mapping[str, Any]], int | None] = lambda _: None
+    first: Callable[[Mapping[str, Any], Write | None], int | None] = lambda *_: None
     progress: Callable[[], AbstractContextManager[Progress]] = streams.progress
 
     def command(self, kind: type[click.Command] = click.Command) -> click.Command:
@@ -107,32 +110,40 @@ class Verb:
         return [*parameters.values()]
 
     def _run(self, **values: Any) -> int:
-        code = self.first(values)
+        context = click.get_current_context()
+        form, opens = self._form(context), values.get("open")
+        output = values["output"] if self.show.output else None
+        view = _stated_options(context, self.show.view)
+
+        def write(result: ShownResult) -> None:
+            self._show(result, form, output, view)
+
+        code = self.first(values, write if form != "text" else None)
         if code is not None:
             return code
-        context = click.get_current_context()
         words: list[Any] = []
         for argument in self.arguments:
             if not isinstance(argument, click.Argument):
                 continue
             value = values.pop(argument.name or "")
             words += value if argument.nargs == -1 else [value]
-        form, opens = self._form(context), values.get("open")
-        output = values["output"] if self.show.output else None
-        view = _stated_options(context, self.show.view)
         stated = self._options(context, words)
         if self.after:
             stated[self.after] = context.meta[_AFTER_DASHES]
         self._check_outputs(self._options_of(words, stated), stated, output)
+        process = os.getpid()
         try:
             document = self.show.executes and form != "text" and output is None
             apart = streams.stdout_as_stderr() if document else contextlib.nullcontext()
             with self.progress() as update, apart:
                 result = self.function(*words, progress=update, **stated)
         except BaseException as error:
-            if partial := getattr(error, "partial", None):
+            is_fork = form != "text" and os.getpid() != process
+            if not is_fork and (partial := getattr(error, "partial", None)):
                 self._show(partial, form, output, view)
             raise
+        if form != "text" and os.getpid() != process:
+            return result.exit_code()  # a fork that the program made has no document
         if form != "text" and not hasattr(result, form):
             raise UsageError(f"no {form} of {result.subject()}")
         if opens:
@@ -222,6 +233,7 @@ class Verb:
         text = getattr(result, form)()
         stream.write(text if text.endswith("\n") else f"{text}\n")
         stream.flush()
+        document_written()
 
 
 class AfterDashes(click.Command):
@@ -288,4 +300,4 @@ def _open(result: ShownResult, path: Path | None) -> None:
         click.echo("no browser could be started: open the page in one", err=True)
 
 
-__all__ = ["AfterDashes", "Show", "Verb", "by_user", "click_option"]
+__all__ = ["AfterDashes", "Show", "Verb", "Write", "by_user", "click_option"]

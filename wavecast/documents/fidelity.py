@@ -12,8 +12,8 @@ class DecisionJson(JsonObject):
 
     kind: Annotated[str, doc("address, branch, lanes (those that execute) or barrier")]
     mnemonic: str
-    file: Annotated[str, doc('"" for code without a line')]
-    line: Count
+    file: Annotated[str | None, doc("null for code without a line")]
+    line: Annotated[Count | None, doc("null for code without a line")]
 
 
 class OpenInstructionJson(JsonObject):
@@ -22,8 +22,8 @@ class OpenInstructionJson(JsonObject):
     status: Annotated[str, doc("approximated or undocumented")]
     behaviour: Annotated[str, doc("row of docs/hardware.md")]
     mnemonic: str
-    file: Annotated[str, doc('"" for code without a line')]
-    line: Count
+    file: Annotated[str | None, doc("null for code without a line")]
+    line: Annotated[Count | None, doc("null for code without a line")]
     executions: Annotated[Count, doc("wave-instructions")]
     decides: Annotated[
         list[DecisionJson],
@@ -34,7 +34,8 @@ class OpenInstructionJson(JsonObject):
 class KernelFidelityJson(JsonObject):
     """A kernel, all launches of one grid together."""
 
-    kernel: str
+    kernel: Annotated[str, doc("name; instances of a template have a part of the symbol in it")]
+    symbol: Annotated[str, doc("in the code")]
     target: str
     launches: Count
     instructions: Annotated[Count, doc("wave-instructions")]

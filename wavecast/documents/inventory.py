@@ -11,7 +11,13 @@ class ListedKernelJson(JsonObject):
     """A kernel of a code file."""
 
     kernel: Annotated[str, doc("symbol")]
-    name: Annotated[str, doc("the symbol without mangling, parameters and template arguments")]
+    name: Annotated[
+        str,
+        doc(
+            "the symbol without mangling and parameters; of template arguments, what tells "
+            "instances apart"
+        ),
+    ]
     arch: Annotated[str, doc("target, such as gfx942")]
     library: Annotated[str, doc("the library that names kernels like this; empty when unknown")]
     category: Annotated[str, doc("gemm, attention, moe …; `other` when the name does not tell")]

@@ -8,6 +8,7 @@ from wavecast.documents.check import CheckDocument
 from wavecast.documents.fidelity import KernelFidelityJson
 from wavecast.documents.trace import TraceDocument
 from wavecast.json_objects import Count, JsonObject, NonNegative, Size3, doc
+from wavecast.pipeline.execute.outcome import RunStatus
 
 
 class ComparisonJson(JsonObject):
@@ -45,13 +46,15 @@ class KernelLaunchJson(JsonObject):
     arrays: list[ArrayResultJson]
 
 
-class ProgramKernelJson(JsonObject):
-    """Launches of a kernel of a HIP program with one grid and block, or calls of a library."""
+class ExecutedKernelJson(JsonObject):
+    """Launches of a kernel with one grid and block, or calls of a library by a HIP program."""
 
-    kernel: str
+    kernel: Annotated[str, doc("name; instances of a template have a part of the symbol in it")]
+    symbol: Annotated[str, doc('in the code; "" for a function of a library')]
+    target: Annotated[str, doc('of the code, such as gfx942; "" for a function of a library')]
     grid: Annotated[list[Count], doc("empty for a function of a library")]
     block: list[Count]
-    launches: Count
+    launches: Annotated[Count, doc("one that broke off is among them")]
     predicted_seconds: Annotated[
         NonNegative | None,
         doc("of all launches; null without `--predict` or a prediction"),
@@ -64,14 +67,34 @@ class RunDocument(JsonObject, tag_field="schema", tag="wavecast.run/1"):
 
     wavecast: Annotated[str, doc("version that wrote the document")]
     path: str
-    complete: Annotated[bool, doc("false for a run that broke off: standard error says why")]
-    exit_code: Annotated[int | None, doc("null for a run that broke off")]
-    traceback: Annotated[str, doc("of a script that raised, else empty")]
+    complete: Annotated[bool, doc("false for a run that broke off")]
+    status: Annotated[
+        RunStatus,
+        doc(
+            "passed; failed: a check or an expected array; exited: with another exit code; raised: "
+            "the script; stopped: a launch broke off, or what is not supported; signal: ended by "
+            "one; interrupted: Ctrl-C"
+        ),
+    ]
+    exit_code: Annotated[int, doc("of the command; 128 and the number for a signal")]
+    reason: Annotated[str, doc("why it did not pass, in a line; empty where it passed")]
+    traceback: Annotated[
+        str, doc("of a script that raised, or what `sys.exit` printed, else empty")
+    ]
     notes: list[str]
     launch: Annotated[KernelLaunchJson | None, doc("of a kernel in a file; null for others")]
-    kernels: Annotated[list[ProgramKernelJson], doc("of a HIP program")]
-    checks: Annotated[CheckDocument | None, doc("null without `--check`")]
-    traces: Annotated[TraceDocument | None, doc("null without `--trace` and `--fidelity`")]
+    kernels: Annotated[
+        list[ExecutedKernelJson] | None,
+        doc(
+            "what was launched; null where it is not known: after a signal or `os._exit`, and in "
+            "processes that a script starts. Of ranks that are processes, those that have ended"
+        ),
+    ]
+    checks: Annotated[
+        CheckDocument | None,
+        doc("null without `--check`, and where the run broke off before anything was found"),
+    ]
+    traces: Annotated[TraceDocument | None, doc("null without `--trace` and `--perfetto`")]
     fidelity: Annotated[
         list[KernelFidelityJson] | None,
         doc("executed instructions without a documented result; null without `--fidelity`"),
@@ -81,7 +104,7 @@ class RunDocument(JsonObject, tag_field="schema", tag="wavecast.run/1"):
 __all__ = [
     "ArrayResultJson",
     "ComparisonJson",
+    "ExecutedKernelJson",
     "KernelLaunchJson",
-    "ProgramKernelJson",
     "RunDocument",
 ]

@@ -35,8 +35,8 @@ class BlockCountsJson(JsonObject):
 class LineCountsJson(JsonObject):
     """A source line."""
 
-    file: Annotated[str, doc('"" for code without a line')]
-    line: Count
+    file: Annotated[str | None, doc("null for code without a line")]
+    line: Annotated[Count | None, doc("null for code without a line")]
     executions: Annotated[Count, doc("wave-instructions")]
     vector: Annotated[Count, doc("executions of instructions that run once per active lane")]
     active_lanes: Annotated[Count, doc("active lanes of these, summed")]

@@ -16,6 +16,7 @@ from wavecast.limits import available_processors
 if TYPE_CHECKING:  # what executes costs more to import than programs that only record launches have
     from wavecast.emulate.check.determinism import OrderChecks
     from wavecast.emulate.compiled import NativeKernel
+    from wavecast.emulate.launch_counts import LaunchCounts
     from wavecast.emulate.mode import Mode
     from wavecast.emulate.team import Team, TeamMember
 
@@ -29,7 +30,8 @@ class Emulator:
     `threads` is how many host threads share the workgroups of a launch (default: the processors
     this process may use), `max_instructions` how many instructions each wave may execute. With
     `orders` every launch is repeated in other orders of workgroups and waves, and what differs is
-    reported. Raises UsageError for numbers below 1 or beyond 64 bits.
+    reported. `launched` counts launches where it is not None. Raises UsageError for numbers below 1
+    or beyond 64 bits.
     """
 
     def __init__(
@@ -39,6 +41,7 @@ class Emulator:
         max_instructions: int | None = None,
         orders: OrderChecks | None = None,
     ) -> None:
+        self.launched: LaunchCounts | None = None
         for what, number in (("threads", threads), ("max_instructions", max_instructions)):
             if number is not None and not 1 <= number < 1 << 63:
                 raise UsageError(f"{what}={number}: it must be at least 1 and less than 2^63")
@@ -51,7 +54,9 @@ class Emulator:
 
     def separate(self) -> Emulator:
         """Another one with the same limits, without modes and with its own translations."""
-        return Emulator(self.threads, max_instructions=self._max_instructions)
+        emulator = Emulator(self.threads, max_instructions=self._max_instructions)
+        emulator.launched = self.launched
+        return emulator
 
     @property
     def budget(self) -> int:
@@ -101,6 +106,8 @@ class Emulator:
         mode = mode or self.mode
         budget = self.budget if cut is None else min(cut, self.budget)
         before = self.orders.snapshot(words) if self.orders is not None else None
+        if self.launched is not None:
+            self.launched.add(launch)
         engine.run(
             native,
             launch,

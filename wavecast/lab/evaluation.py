@@ -10,7 +10,7 @@ from msgspec import structs
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
 from wavecast.emulate.launch import AddressRange
-from wavecast.errors import WavecastError
+from wavecast.errors import UsageError, WavecastError
 from wavecast.lab.axes import MACHINE_CODE
 from wavecast.lab.comparing import ExecutionResult, compare_launches
 from wavecast.lab.figures import CodeFigures, figures_of_code, with_predicted_time
@@ -41,6 +41,15 @@ class LabSubject:
     launch: Launch
     ranges: tuple[AddressRange, ...]
     devices: tuple[Device, ...]
+
+
+def check_lds(launch: Launch, device: Device) -> None:
+    """Raises UsageError for code whose LDS the launch must add, and adds none: its results would be
+    zeros in every version."""
+    if read_launch(launch, device).analysis.lacks_lds:
+        raise UsageError(
+            "its code accesses LDS and declares none, which a launch must add (--lds BYTES)"
+        )
 
 
 class SubjectSearch(Protocol):

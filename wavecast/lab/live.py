@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from wavecast import arch
 from wavecast.arch import Device
 from wavecast.compile.codeobject import Launch
+from wavecast.compile.names import readable
+from wavecast.emulate.launch import AddressRange
 from wavecast.errors import WavecastError
-from wavecast.lab.evaluation import LabSubject, SubjectSearch
+from wavecast.lab.evaluation import LabSubject, SubjectSearch, check_lds
 from wavecast.runtimes.triton.reach import makes_pointers, reachable
 from wavecast.runtimes.triton.sampling import Sampler
 
@@ -38,8 +40,23 @@ class LiveSampler(Sampler):
             ranges = reachable(kernel.name, layout, values, everything=everything)
             self._search.search(LabSubject(launch, tuple(ranges), self._of))
         except WavecastError as error:
-            self._tell(f"{kernel.name}: not searched: {error.message}")
+            self._refuse(launch, error)
         return {}
+
+    def sample_ranges(
+        self, launch: Launch, ranges: Sequence[AddressRange]
+    ) -> dict[str, LaunchProfile]:
+        """As `sample`, of a launch through HIP: the code of its module is searched."""
+        try:
+            check_lds(launch, self._of[0])
+            self._search.search(LabSubject(launch, tuple(ranges), self._of))
+        except WavecastError as error:
+            self._refuse(launch, error)
+        return {}
+
+    def _refuse(self, launch: Launch, error: WavecastError) -> None:
+        name = launch.code.kernel
+        self._tell(f"{readable(name)}: not searched: {error.message.removeprefix(f'{name}: ')}")
 
 
 def devices_of(settings: Any, hooks: Hooks) -> tuple[Device, ...]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Protocol
@@ -14,8 +14,11 @@ from wavecast.compile import digest, hip
 from wavecast.compile.assembly import load
 from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.kinds import FileKind, kind_of
-from wavecast.errors import CompileError, InputError, UsageError
+from wavecast.compile.names import readable
+from wavecast.errors import CompileError, InputError, LaunchError, UsageError
 from wavecast.lab.codegen import Llc, find_llc
+from wavecast.pipeline.explain.code_launches import CodeLaunches
+from wavecast.pipeline.plan import Plan
 
 
 class PassSource(Protocol):
@@ -49,7 +52,10 @@ class TritonPasses:
 
     def __post_init__(self) -> None:
         if self.launch.code.origin != "triton":
-            raise CompileError(f"{self.launch.code.kernel}: it is not a kernel of Triton")
+            raise CompileError(
+                f"{self.launch.code.kernel}: it is code that the script loads, and only kernels of "
+                "Triton and HIP files are compiled again (lab passes FILE.hip)"
+            )
 
     def mlir(self) -> str:
         from wavecast.runtimes.triton import compat
@@ -117,21 +123,44 @@ def _with_text(launch: Launch, assembly: str) -> Launch:
     return replace(launch, code=replace(launch.code, stages=stages, digest=name))
 
 
-def sources_of(path: Path, device: Device, flags: tuple[str, ...] = ()) -> list[PassSource]:
+def unstated(code: CodeObject) -> Launch:
+    """A launch whose grid and block nobody stated."""
+    return Launch(code, (0, 0, 0), (0, 0, 0))
+
+
+def planned(code: CodeObject, plan: Plan, device: Device) -> Launch:
+    """The launch of a plan, `unstated` where it states no grid and block or is of another kernel.
+    Raises LaunchError for a plan that does not fit the kernel."""
+    sized = plan.grid is not None and plan.block is not None
+    if not sized or not plan.is_of(code.kernel, readable(code.kernel)):
+        return unstated(code)
+    launches = CodeLaunches()
+    launches.add([code], plan, device)
+    for failure in launches.refused:
+        raise LaunchError(failure.message, hint=failure.hint)
+    return launches.launches[0]
+
+
+def sources_of(
+    path: Path,
+    device: Device,
+    flags: tuple[str, ...] = (),
+    launch_of: Callable[[CodeObject], Launch] = unstated,
+) -> list[PassSource]:
     """The kernels of a HIP file, or of LLVM IR in a file NAME.ll, which the newest llc in PATH
-    compiles; `flags` are options of the compiler. Raises CompileError, InputError,
-    MissingTool, UsageError for machine code, which passes have made."""
+    compiles, with their launches; `flags` are options of the compiler. Raises CompileError,
+    InputError, MissingTool, UsageError for machine code, which passes have made."""
     target = device.target
     if path.suffix != ".ll":
         _refuse_machine_code(path)
         codes = hip.compile_file(path, target, flags)
-        return [HipPasses(_launch_without_grid(code), device, path, flags) for code in codes]
+        return [HipPasses(launch_of(code), device, path, flags) for code in codes]
     text = files.read_text(path)
     llc = Llc(find_llc(), target, flags)
     sources: list[PassSource] = []
     for code in load(llc.assembly(text), target, path):
         code_object = replace(code, compiler=llc.name)
-        sources.append(IrPasses(_launch_without_grid(code_object), device, text, llc))
+        sources.append(IrPasses(launch_of(code_object), device, text, llc))
     return sources
 
 
@@ -143,9 +172,12 @@ def _refuse_machine_code(path: Path) -> None:
             raise UsageError(f"{path.name} is {kind.value}: passes are those of source or LLVM IR")
 
 
-def _launch_without_grid(code: CodeObject) -> Launch:
-    """A launch whose grid and block nobody stated."""
-    return Launch(code, (0, 0, 0), (0, 0, 0))
-
-
-__all__ = ["HipPasses", "IrPasses", "PassSource", "TritonPasses", "sources_of"]
+__all__ = [
+    "HipPasses",
+    "IrPasses",
+    "PassSource",
+    "TritonPasses",
+    "planned",
+    "sources_of",
+    "unstated",
+]

@@ -12,11 +12,13 @@ from typing import Generic, TypeVar
 
 from wavecast import files
 from wavecast.arch import Device
-from wavecast.compile.codeobject import Launch
+from wavecast.compile.codeobject import CodeObject, Launch
 from wavecast.compile.kinds import kind_of
+from wavecast.compile.names import readable
 from wavecast.errors import InputError, NothingAnalysed, UsageError, WavecastError
-from wavecast.lab.pass_sources import PassSource, sources_of
+from wavecast.lab.pass_sources import PassSource, planned, sources_of, unstated
 from wavecast.pipeline.explain.selection import Selection
+from wavecast.pipeline.plan import Plan
 from wavecast.runtimes.triton import capture_script
 from wavecast.runtimes.triton.script import NOT_COMPUTED
 
@@ -70,8 +72,16 @@ def reports_of_script(
                 try:
                     reports.append(report(launch, device))
                 except WavecastError as error:
-                    notes.append(f"{launch.code.kernel} on {device.id}: {error.message}")
+                    notes.append(_refusal(launch.code.kernel, device, error))
+    if not reports and notes:
+        raise NothingAnalysed(f"{script.name}: nothing to show", hint="; ".join(notes))
     return ScriptReports(tuple(reports), (*selection.notes, *notes))
+
+
+def _refusal(kernel: str, device: Device, error: WavecastError) -> str:
+    """Why a kernel has no report, as a line."""
+    message = error.message.removeprefix(f"{kernel}: ")
+    return f"{readable(kernel)} on {device.id}: {message}"
 
 
 def _refuse_code(path: Path) -> None:
@@ -89,11 +99,13 @@ def reports_of_file(
     selection: Selection,
     report: Callable[[PassSource], Report],
     *,
+    plan: Plan,
     kernels: str = "",
     progress: Callable[[str], None] = lambda _: None,
 ) -> ScriptReports[Report]:
-    """Report every kernel of a HIP file or of LLVM IR whose name matches. `flags` are options of
-    the compiler. A kernel for which `report` raises a WavecastError is a note.
+    """Report every kernel of a HIP file or of LLVM IR whose name matches, in the launch
+    that the plan states. `flags` are options of the compiler. A kernel for
+    which `report` raises a WavecastError is a note.
 
     Raises UsageError for an NVIDIA GPU, NothingAnalysed where no kernel matches, and as
     `sources_of`.
@@ -104,7 +116,12 @@ def reports_of_file(
     for device in selection.devices:
         if device.vendor != "amd":
             raise UsageError(f"{device.name}: only AMD code is shown")
-        for source in sources_of(path, device, tuple(flags)):
+
+        def launch_of(code: CodeObject, device: Device = device) -> Launch:
+            wanted = re.search(kernels, code.kernel)
+            return planned(code, plan, device) if wanted else unstated(code)
+
+        for source in sources_of(path, device, tuple(flags), launch_of):
             name = source.launch.code.kernel
             names.append(name)
             if not re.search(kernels, name):
@@ -113,7 +130,7 @@ def reports_of_file(
             try:
                 reports.append(report(source))
             except WavecastError as error:
-                notes.append(f"{name} on {device.id}: {error.message}")
+                notes.append(_refusal(name, device, error))
     if not reports and not notes:
         kernel_names = ", ".join(dict.fromkeys(names))
         raise NothingAnalysed(

@@ -15,15 +15,14 @@ from typing import Any, Generic, TypeVar
 from wavecast import compile as compilers
 from wavecast import files
 from wavecast.arch import Device
-from wavecast.compile.codeobject import CodeObject, Launch
+from wavecast.compile.codeobject import CodeObject
 from wavecast.compile.names import readable
 from wavecast.compile.parsing import parse_descriptor
 from wavecast.errors import InputError, NothingAnalysed, UsageError, WavecastError
-from wavecast.lab.evaluation import LabSubject
+from wavecast.lab.evaluation import LabSubject, check_lds
 from wavecast.lab.journal import LabProblem, records
 from wavecast.lab.searches import SEARCHES
 from wavecast.pipeline.explain.code_launches import CodeLaunches
-from wavecast.pipeline.explain.reading import read_launch
 from wavecast.pipeline.explain.selection import Selection
 from wavecast.pipeline.plan import Plan
 from wavecast.runtimes.triton import CaptureFailure, capture_script
@@ -85,7 +84,9 @@ def run_search(
     failures, notes = of(source, selection, search, values, journal, progress)
     results = tuple(records(journal, convert))
     if not results and not failures:
-        raise NothingAnalysed(f"{source.path.name}: no kernel was searched", hint="; ".join(notes))
+        raise NothingAnalysed(
+            f"{source.path.name}: no kernel was searched", hint="; ".join(dict.fromkeys(notes))
+        )
     return SearchRun(results, failures, (*selection.notes, *notes))
 
 
@@ -148,7 +149,7 @@ def _of_code(
             ranges, _ = code_launches.memory[id(launch)]
             progress(f"{launch.code.kernel} for {target}")
             try:
-                _check_lds(launch, devices[0])
+                check_lds(launch, devices[0])
                 searcher.search(LabSubject(launch, tuple(ranges), tuple(devices)))
             except WavecastError as error:
                 message = error.message.removeprefix(f"{launch.code.kernel}: ")
@@ -181,15 +182,6 @@ def _file_launches(
             message += f"; -k REGEX chooses one of {len(code_objects)} kernels"
         failures.append(CaptureFailure(refused.kernel, refused.target, refused.stage, message))
     return launches
-
-
-def _check_lds(launch: Launch, device: Device) -> None:
-    """Raises UsageError for code whose LDS the launch must add, and adds none: its results would be
-    zeros in every version."""
-    if read_launch(launch, device).analysis.lacks_lds:
-        raise UsageError(
-            "its code accesses LDS and declares none, which a launch must add (--lds BYTES)"
-        )
 
 
 def _check_stated(source: LabSource, codes: Sequence[CodeObject]) -> None:

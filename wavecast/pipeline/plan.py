@@ -35,13 +35,13 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A launch. A grid or block of None is not stated. Arguments go by name, by number from 1, or
-    by place in the argument segment (`@16`)."""
+    """A launch. A grid, block or number of bytes of None is not stated. Arguments go by name, by
+    number from 1, or by place in the argument segment (`@16`)."""
 
     kernel: str = ""
     grid: Grid | None = None
     block: Grid | None = None
-    dynamic_lds: int = 0
+    dynamic_lds: int | None = None
     arguments: Mapping[str, Planned] = field(default_factory=dict)
     cluster: Grid | None = None
     """Workgroups of a cluster; None for what the kernel was compiled for."""
@@ -56,7 +56,7 @@ class Plan:
             self.kernel or other.kernel,
             self.grid or other.grid,
             self.block or other.block,
-            self.dynamic_lds or other.dynamic_lds,
+            other.dynamic_lds if self.dynamic_lds is None else self.dynamic_lds,
             {**other.arguments, **self.arguments},
             self.cluster or other.cluster,
         )
@@ -107,7 +107,7 @@ def read_plan(path: Path) -> Plan:
         document.get("kernel", ""),
         _dimensions(path, "grid", document.get("grid")),
         _dimensions(path, "block", document.get("block")),
-        document.get("lds", 0),
+        document.get("lds"),
         arguments,
         _dimensions(path, "cluster", document.get("cluster")),
     )

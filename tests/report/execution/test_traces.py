@@ -111,7 +111,7 @@ def test_only_the_source_is_cut_in_a_narrow_terminal(
 ) -> None:
     text = io.StringIO()
     (line,) = traces.by_line(walk)
-    monkeypatch.setattr(traces, "by_line", lambda trace: [replace(line, line=7)])
+    monkeypatch.setattr(traces, "by_line", lambda trace: [replace(line, file="walk.py", line=7)])
     monkeypatch.setattr(trace_terminal.source, "file_line", lambda file, line: "x = y + " * 40)
     trace_terminal.render([walk], Console(file=text, width=60))
     (row,) = (line for line in text.getvalue().splitlines() if "x = y" in line)

@@ -71,11 +71,28 @@ def test_one_explanation_needs_no_comparison():
 def test_headline_says_occupancy_loop_and_bound():
     text = " ".join(shown(sample.report()).split())
     assert "2 of 8 waves/SIMD, limited by VGPRs (310; 14 VGPRs fewer → 3 waves/SIMD)" in text
-    assert "Main loop at line 22: matrix pipe binds with 512 cycles/iteration" in text
+    assert "Main loop at line 22 needs the matrix pipe longest: 512 cycles per iteration" in text
     assert "waits on its own dependency chain: 780 cycles" in text
     assert "Cannot launch: one workgroup does not fit the WGP (VGPRs)." in text
     assert "Spills 6 VGPRs to memory." in text
     assert "Floor 105 µs (compute; 194 µs at sustained rates)." in text
+
+
+def test_loops_that_cost_the_same_are_shown_once():
+    report = sample.report()
+    explanation = report.explanations[0]
+    analysis = explanation.analysis
+    (*_, last) = analysis.loops
+    at = replace(last.location, line=99) if last.location else None
+    copies = [replace(last, index=last.index + n, location=at) for n in (1, 2)]
+    changed = replace(analysis, loops=(*analysis.loops, *copies))
+    text = shown(replace(report, explanations=(replace(explanation, analysis=changed),)))
+    line = last.location.line if last.location else "unknown"
+    assert f"3 equal loops, lines {line}, 99" in text or f"3 equal loops, lines 99, {line}" in text
+    once = tuple(replace(loop, trip_count=1.0) for loop in analysis.loops)
+    changed = replace(analysis, loops=once)
+    text = shown(replace(report, explanations=(replace(explanation, analysis=changed),)))
+    assert "The loop at line 22 runs once; it needs" in " ".join(text.split())
 
 
 def test_memory_of_a_workgroup_is_called_as_the_vendor_does():

@@ -199,6 +199,8 @@ def test_torchrun_starts_processes(program, capfd: pytest.CaptureFixture[str]) -
     path = program(COLLECTIVES)
     done = wavecast.run("torchrun", "--standalone", "--nproc-per-node", 3, path, arch="gfx942")
     assert (done.code, done.traceback, done.notes) == (0, "", ())
+    launches = {kernel["kernel"]: kernel["launches"] for kernel in done.to_dict()["kernels"]}
+    assert launches["reduce_kernel"] == 9  # three by each rank
     assert sorted(capfd.readouterr().out.splitlines()) == [f"rank {r} of 3" for r in range(3)]
 
 
@@ -210,6 +212,7 @@ def test_processes_that_a_script_starts(
 ) -> None:
     done = wavecast.run(program(text), arch="gfx1100", gpus=2, processes=True)
     assert (done.code, done.traceback, done.notes) == (0, "", ())
+    assert done.to_dict()["kernels"] in ([], None)  # theirs are not known
     assert capfd.readouterr().out == f"{line}\n"
 
 

@@ -109,6 +109,7 @@ def execute_code(
         max_instructions=options.max_instructions,
         trace=options.trace,
         check=False if options.check is None else options.check,
+        launched=options.launched,
     )
     kernel = _select_kernel(module, plan.kernel)
     if plan.grid is None or plan.block is None:
@@ -213,7 +214,7 @@ def _call(kernel: Function, plan: Plan, grid: Any, block: Any, values: Mapping[s
         call_arguments, more = list(values.values()), []
     kernel(
         grid, block, *call_arguments,
-        dynamic_lds=plan.dynamic_lds, cluster=plan.cluster, memory=more,
+        dynamic_lds=plan.dynamic_lds or 0, cluster=plan.cluster, memory=more,
     )  # fmt: skip
 
 

@@ -65,6 +65,7 @@ def run_program(
         threads=options.threads,
         max_instructions=options.max_instructions,
     )
+    checked.emulator.launched = options.launched
     run = ProgramRun(device, checked.emulator, program.gpus, checked.checks, program.predict)
     if path.read_bytes()[:4] == b"\x7fELF":
         if program.compiler:

@@ -76,7 +76,7 @@ def _bare(code: CodeObject, plan: Plan) -> Launch:
         raise UsageError(f"{readable(code.kernel)}: a workgroup of {size} work-items", hint=limit)
     if size:
         code = replace(code, workgroup_size=size)
-    lds = plan.dynamic_lds or code.dynamic_lds
+    lds = code.dynamic_lds if plan.dynamic_lds is None else plan.dynamic_lds
     return Launch(code, plan.grid or (0, 0, 0), block, dynamic_lds=lds)
 
 
@@ -101,8 +101,9 @@ def _with_arguments(
         segment, memory = segment_of(kernel, values)
         call_arguments = [segment], memory
     launch, buffers = kernel.described(
-        plan.grid, plan.block, call_arguments[0], plan.dynamic_lds, call_arguments[1], plan.cluster
-    )
+        plan.grid, plan.block, call_arguments[0], plan.dynamic_lds or 0, call_arguments[1],
+        plan.cluster,
+    )  # fmt: skip
     x, y, z = launch.block
     launch = replace(launch, code=replace(code, workgroup_size=x * y * z))
     scalars = {a.name: a.value for a in launch.arguments if _is_number(a.kind, a.value)}

@@ -56,7 +56,7 @@ class SourceOptions:
     """Run a script once more, with operators of the library in its compiled graphs."""
     grid: tuple[int, int, int] | None = None
     block: tuple[int, int, int] | None = None
-    dynamic_lds: int = 0
+    dynamic_lds: int | None = None
     compiler_options: tuple[str, ...] = ()
     plan: Plan = field(default_factory=Plan)
     """The arguments of the launch; its grid, block and dynamic LDS where the fields state none."""
@@ -257,7 +257,7 @@ def _explain_code(
                 f"{path} has {len(loaded[target])} kernels for {target}",
                 hint="choose some with -k; --list shows them",
             )
-        if not options.launch_plan.dynamic_lds and any(
+        if options.launch_plan.dynamic_lds is None and any(
             c.origin == "elf" and c.is_amd for c in loaded[target]
         ):
             notes.append(

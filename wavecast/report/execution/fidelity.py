@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 
-from wavecast.compile.names import readable
+from wavecast.compile.names import distinct_names
 from wavecast.documents.fidelity import DecisionJson, KernelFidelityJson, OpenInstructionJson
 from wavecast.emulate.trace.fidelity import OpenInstruction, open_instructions
 from wavecast.emulate.trace.result import Trace
@@ -27,12 +27,13 @@ _MOST_DECISIONS = 6
 
 def document(traces: Sequence[Trace]) -> list[KernelFidelityJson]:
     """A kernel of each trace, with the lines of open instructions, the most executed first."""
-    return [_kernel(trace) for trace in traces]
+    names = distinct_names(trace.program.name for trace in traces)
+    return [_kernel(trace, names[trace.program.name]) for trace in traces]
 
 
-def _kernel(trace: Trace) -> KernelFidelityJson:
+def _kernel(trace: Trace, name: str) -> KernelFidelityJson:
     instructions = open_instructions(trace)
-    lines: dict[tuple[str, str, str, int], list[OpenInstruction]] = {}
+    lines: dict[tuple[str, str, str | None, int | None], list[OpenInstruction]] = {}
     for entry in instructions:
         position = _file_line(entry.location)
         lines.setdefault((entry.behaviour.name, _name(entry.instruction), *position), []).append(
@@ -41,12 +42,13 @@ def _kernel(trace: Trace) -> KernelFidelityJson:
     objects = [_line(group) for group in lines.values()]
     open_executions = sum(entry.executions for entry in instructions)
     return KernelFidelityJson(
-        kernel=trace.program.name,
+        kernel=name,
+        symbol=trace.program.name,
         target=trace.target,
         launches=trace.launches,
         instructions=trace.instructions,
         documented=trace.instructions - open_executions,
-        open=sorted(objects, key=lambda line: (-line.executions, line.file, line.line)),
+        open=sorted(objects, key=lambda one: (-one.executions, one.file or "", one.line or 0)),
     )
 
 
@@ -73,8 +75,8 @@ def _name(instruction: Instruction) -> str:
     return instruction.mnemonic.removesuffix(f"_{instruction.decoded.encoding}")
 
 
-def _file_line(location: SourceLocation | None) -> tuple[str, int]:
-    return (location.file, location.line) if location else ("", 0)
+def _file_line(location: SourceLocation | None) -> tuple[str | None, int | None]:
+    return (location.file, location.line) if location and location.line else (None, None)
 
 
 def render(traces: Sequence[Trace], console: Console) -> None:
@@ -88,7 +90,7 @@ def render(traces: Sequence[Trace], console: Console) -> None:
             f"{kernel.target}, {units.si(kernel.instructions)} wave-instructions, "
             f"{share} with a documented result"
         )
-        console.print(heading(safe(readable(kernel.kernel)), title), soft_wrap=True)
+        console.print(heading(safe(kernel.kernel), title), soft_wrap=True)
         if kernel.open:
             console.print(Padding(_table(kernel), (0, 0, 0, 2)))
         for text in _remarks(kernel):
@@ -102,9 +104,7 @@ def _table(kernel: KernelFidelityJson) -> Table:
     table.add_column("instruction", no_wrap=True)
     table.add_column("source line")
     for line in kernel.open[:_MOST_LINES]:
-        text = source.file_line(line.file, line.line).strip()
-        shown = safe(f"{line.line:>4}  {text}" if line.line else "no source line")
-        cell = Text(shown, no_wrap=True, overflow="ellipsis")
+        cell = Text(source.numbered(line.file, line.line), no_wrap=True, overflow="ellipsis")
         table.add_row(units.si(line.executions), line.status, line.mnemonic, cell)
     return table
 
@@ -122,8 +122,8 @@ def _remarks(kernel: KernelFidelityJson) -> Iterator[str]:
     for (kind, mnemonic, at, *_), line in list(decided.items())[:_MOST_DECISIONS]:
         what = {"lanes": "the lanes that execute", "address": "an address"}.get(kind, f"a {kind}")
         yield (
-            f"{line.mnemonic} of line {line.line} may decide {what}: {mnemonic}"
-            f"{f', line {at}' if at else ''}"
+            f"{line.mnemonic}{f' of line {line.line}' if line.line else ''} may decide {what}: "
+            f"{mnemonic}{f', line {at}' if at else ''}"
         )
     if len(decided) > _MOST_DECISIONS:
         yield f"and {len(decided) - _MOST_DECISIONS} other decisions"

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
+from wavecast.compile.names import distinct_names
 from wavecast.report.kit import units
 from wavecast.runtimes.hip_host.launching import LaunchedKernel
 
@@ -23,10 +24,11 @@ def render(kernels: Sequence[LaunchedKernel], console: Console) -> None:
     table.add_column("kernel", overflow="fold")
     for head in ("grid", "block", "launches", "predicted each", "predicted all"):
         table.add_column(head, justify="right", no_wrap=True)
+    names = distinct_names(kernel.symbol for kernel in kernels if kernel.symbol)
     for kernel in sorted(kernels, key=lambda row: -(row.seconds or 0.0)):
         each = None if kernel.seconds is None else kernel.seconds / kernel.launches
         table.add_row(
-            kernel.kernel,
+            names.get(kernel.symbol, kernel.kernel),
             _sizes(kernel.grid),
             _sizes(kernel.block),
             units.count(kernel.launches),

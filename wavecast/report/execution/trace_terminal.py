@@ -75,15 +75,13 @@ def _cells(trace: Trace, line: traces.TracedLine, size: int) -> Iterable[Text | 
     lanes = f"{line.lanes / line.vector:.1f}" if line.vector else units.UNKNOWN
     divergent = line.vector and line.lanes < line.vector * trace.lanes
     per_request, conflicts = line.lines_per_request(size), line.conflict_ways()
-    text = source.file_line(line.file, line.line).strip()
     yield units.percent(line.executions, trace.instructions)
     yield Text(lanes, style="yellow" if divergent else "")
     yield units.count(per_request)
     yield Text(
         units.count(conflicts), style="yellow" if conflicts is not None and conflicts > 1 else ""
     )
-    text = safe(f"{line.line:>4}  {text}" if line.line else "no source line")
-    yield Text(text, no_wrap=True, overflow="ellipsis")
+    yield Text(source.numbered(line.file, line.line), no_wrap=True, overflow="ellipsis")
 
 
 __all__ = ["line_bytes", "render"]

@@ -37,8 +37,8 @@ class TracedLine:
     the line's accesses of vector memory and LDS.
     """
 
-    file: str
-    line: int
+    file: str | None
+    line: int | None
     executions: int = 0
     vector: int = 0
     lanes: int = 0
@@ -59,15 +59,15 @@ class TracedLine:
 
 
 def by_line(trace: Trace) -> list[TracedLine]:
-    """Source lines, the most executed first; code without a line is line 0 of ""."""
-    lines: dict[tuple[str, int], TracedLine] = {}
+    """Source lines, the most executed first; code without a line is the line None of None."""
+    lines: dict[tuple[str | None, int | None], TracedLine] = {}
     counts = trace.instruction_counts.tolist()
     active, partial, empty = (a.tolist() for a in (trace.active_lanes, trace.partial, trace.empty))
     for instruction, executions in zip(trace.program.instructions, counts, strict=True):
         if not executions:
             continue
         where = instruction.location.outermost if instruction.location else None
-        key = (where.file, where.line) if where is not None else ("", 0)
+        key = (where.file, where.line) if where is not None and where.line else (None, None)
         line = lines.setdefault(key, TracedLine(*key))
         line.executions += executions
         index = instruction.index
@@ -78,7 +78,7 @@ def by_line(trace: Trace) -> list[TracedLine]:
             line.empty += empty[index]
         if index in trace.memory:
             line.memory.append(trace.memory[index])
-    return sorted(lines.values(), key=lambda line: (-line.executions, line.file, line.line))
+    return sorted(lines.values(), key=lambda one: (-one.executions, one.file or "", one.line or 0))
 
 
 def barriers(trace: Trace) -> int:

@@ -8,7 +8,7 @@ from typing import Any
 
 from wavecast import json_objects, wording
 from wavecast.compile.inventory import Inventory, KernelEntry
-from wavecast.compile.names import readable
+from wavecast.compile.names import distinct_names
 from wavecast.documents.inventory import InventoryDocument, ListedKernelJson
 from wavecast.profiles.kernel_forms import form
 from wavecast.profiles.kernel_names import OTHER, recognise
@@ -23,7 +23,8 @@ _LONGEST = 72
 
 def lines(inventory: Inventory, path: str) -> Iterator[str]:
     """A line per kernel, and what they are in all."""
-    rows = [_HEAD, *(_cells(entry) for entry in inventory.entries)]
+    names = distinct_names(entry.kernel for entry in inventory.entries)
+    rows = [_HEAD, *(_cells(entry, names[entry.kernel]) for entry in inventory.entries)]
     widths = [max(len(row[column]) for row in rows) for column in range(len(_HEAD) - 1)]
     for row in rows:
         cells = [row[0].ljust(widths[0])]
@@ -34,23 +35,22 @@ def lines(inventory: Inventory, path: str) -> Iterator[str]:
     yield from (f"not read: {safe(reason)}" for reason in inventory.unread)
 
 
-def _cells(entry: KernelEntry) -> tuple[str, ...]:
+def _cells(entry: KernelEntry, name: str) -> tuple[str, ...]:
     descriptor = entry.descriptor
     figures = ("?", "?", "?")
     if descriptor is not None:
         lds = _size(descriptor.lds_bytes) if descriptor.lds_bytes else "-"
         figures = str(descriptor.vgprs), str(descriptor.agprs or "-"), lds
     code = _size(entry.code_bytes) if entry.code_bytes else "?"
-    return (entry.target, *figures, code, _entry_name(entry.kernel, entry.archived))
+    return (entry.target, *figures, code, _entry_name(entry.kernel, name, entry.archived))
 
 
 _size = lru_cache(maxsize=1 << 14)(units.size)
 
 
 @lru_cache(maxsize=1 << 16)
-def _entry_name(kernel: str, archive: str) -> str:
+def _entry_name(kernel: str, name: str, archive: str) -> str:
     """Libraries have the code of a kernel for several targets."""
-    name = readable(kernel)
     name = name if len(name) <= _LONGEST else f"{name[: _LONGEST - 1]}…"
     description = describe_kernel(kernel)
     archived = f" ({archive})" if archive else ""
@@ -66,21 +66,22 @@ def describe_kernel(kernel: str) -> str:
 
 def document(inventory: Inventory, path: str) -> dict[str, Any]:
     """The inventory as plain dicts, lists, strings and numbers."""
+    names = distinct_names(entry.kernel for entry in inventory.entries)
     inventory_document = InventoryDocument(
         wavecast=__version__,
         input=path,
         objects=inventory.objects,
         unread=list(inventory.unread),
-        kernels=[_entry(entry) for entry in inventory.entries],
+        kernels=[_entry(entry, names[entry.kernel]) for entry in inventory.entries],
     )
     return json_objects.values(inventory_document)
 
 
-def _entry(entry: KernelEntry) -> ListedKernelJson:
+def _entry(entry: KernelEntry, kernel_name: str) -> ListedKernelJson:
     descriptor, name = entry.descriptor, recognise(entry.kernel)
     return ListedKernelJson(
         kernel=entry.kernel,
-        name=readable(entry.kernel),
+        name=kernel_name,
         arch=entry.target,
         library=name.library,
         category=name.category,

@@ -7,6 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from wavecast.report.kit.terminal import safe
+
 if TYPE_CHECKING:
     from wavecast.compile.codeobject import CodeObject
 
@@ -62,6 +64,13 @@ def file_line(file: str, line: int) -> str:
     """A line of a source file on disk, "" when it cannot be had."""
     lines = _file_lines(file)
     return lines[line - 1] if 0 < line <= len(lines) else ""
+
+
+def numbered(file: str | None, line: int | None) -> str:
+    """A line with its number, as a cell of a table; "no source line" for what has none."""
+    if file is None or line is None:
+        return "no source line"
+    return safe(f"{line:>4}  {file_line(file, line).strip()}")
 
 
 def model_lines(locations: Iterable[str]) -> list[str]:

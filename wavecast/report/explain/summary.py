@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from wavecast.analyze.weights import main_loop, weights
@@ -160,6 +160,24 @@ def loops_by_weight(analysis: CodeAnalysis) -> list[LoopAnalysis]:
     return sorted(
         analysis.loops, key=lambda loop: (loop is not main, -self_weights[loop.index], loop.index)
     )
+
+
+def equal_loops(analysis: CodeAnalysis) -> list[list[LoopAnalysis]]:
+    """`loops_by_weight`, those that cost the same together: a compiler repeats an operation as a
+    loop per descriptor ("waterfall")."""
+    groups: list[list[LoopAnalysis]] = []
+    for loop in loops_by_weight(analysis):
+        same = (group for group in groups if _costs(group[0]) == _costs(loop))
+        if (group := next(same, None)) is not None:
+            group.append(loop)
+        else:
+            groups.append([loop])
+    return groups
+
+
+def _costs(loop: LoopAnalysis) -> LoopAnalysis:
+    """A loop without what tells it from others that cost the same."""
+    return replace(loop, index=0, location=None, blocks=0, parent=None, without_inner=None)
 
 
 def latency_bound(loop: LoopAnalysis) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from rich import box
@@ -22,32 +22,44 @@ if TYPE_CHECKING:
     from wavecast.pipeline.explain.result import Explanation
 
 _MOST_LOOPS = 4
+_MOST_LINES = 3
+"""Lines of equal loops that are named."""
 _MOST_ACCESSES = 12
 
 
 def loops(explanation: Explanation, width: int, *, full: bool) -> Iterator[RenderableType]:
     """The loops most time goes to; all with `full`."""
-    loops = summary.loops_by_weight(explanation.analysis)
-    visible = loops if full else loops[:_MOST_LOOPS]
+    groups = summary.equal_loops(explanation.analysis)
+    visible = groups if full else groups[:_MOST_LOOPS]
     say = words.of(explanation.device)
     yield heading("Loops", f"cycles per iteration of one {say.scheduler} with all its {say.wave}s")
     table = Table.grid(padding=(0, 3, 0, 0))
     table.add_column(no_wrap=True)
     table.add_column()
-    most = max((max(loop.cycles.values(), default=0.0) for loop in visible), default=1.0)
+    most = max((max(group[0].cycles.values(), default=0.0) for group in visible), default=1.0)
     bar_width = max(12, min(48, width - 56))
-    for position, loop in enumerate(visible):
+    for position, group in enumerate(visible):
         if position:
             table.add_row("", "")
-        table.add_row(_loop_facts(loop, say), _pipe_bars(loop, max(most, 1.0), bar_width, say))
+        bars = _pipe_bars(group[0], max(most, 1.0), bar_width, say)
+        table.add_row(_loop_facts(group, say), bars)
     yield Padding(table, (0, 0, 0, 2))
-    if len(loops) > len(visible):
-        yield Text(f"  and {len(loops) - len(visible)} smaller loops", style="dim")
+    if smaller := sum(map(len, groups[len(visible) :])):
+        yield Text(f"  and {units.plural(smaller, 'smaller loop')}", style="dim")
 
 
-def _loop_facts(loop: LoopAnalysis, say: words.Words) -> Text:
-    line = summary.line_of(loop.location)
-    text = Text(f"line {line}" if line is not None else "unknown line", style="bold")
+def _lines_of(group: Sequence[LoopAnalysis]) -> str:
+    """`line 8`, or `3 equal loops, lines 8, 9 …`."""
+    lines = [*dict.fromkeys(summary.line_of(loop.location) for loop in group)]
+    shown = ", ".join("unknown" if line is None else str(line) for line in lines[:_MOST_LINES])
+    more = " …" if len(lines) > _MOST_LINES else ""
+    text = "unknown line" if lines == [None] else f"line{'s' * (len(lines) > 1)} {shown}{more}"
+    return text if len(group) == 1 else f"{len(group)} equal loops, {text}"
+
+
+def _loop_facts(group: Sequence[LoopAnalysis], say: words.Words) -> Text:
+    loop = group[0]
+    text = Text(_lines_of(group), style="bold")
     text.append("" if loop.depth == 1 else f", depth {loop.depth}", style="not bold")
     trips = f"×{units.count(loop.trip_count)}" if loop.trip_count is not None else "trips unknown"
     rows = [

@@ -242,20 +242,23 @@ def _need(step: NextStep, words: Words) -> str:
 
 def _loop(loop: LoopAnalysis, words: Words) -> str:
     at = f" at {where(loop.location)}" if loop.location else ""
+    once = loop.trip_count is not None and loop.trip_count <= 1
+    subject = f"the loop{at} runs once; it" if once else f"main loop{at}"
     pipes = summary.pipes_by_cost(loop)
     if not pipes:
-        return f"main loop{at} has no modelled cost"
+        return f"{subject} has no modelled cost"
     (pipe, most), rest = pipes[0], pipes[1:3]
     label = words.pipe(pipe)
-    others = ", ".join(f"{words.pipe(p)} {units.cycles(c)}" for p, c in rest)
-    then = f", then {others}" if others else ""
     if summary.latency_bound(loop):
         chain = units.cycles(loop.critical_path)
         return (
-            f"main loop{at} waits on its own dependency chain: {chain} cycles per iteration, "
+            f"{subject} waits on its own dependency chain: {chain} cycles per iteration, "
             f"the busiest pipe ({label}) needs {units.cycles(most)}"
         )
-    return f"main loop{at}: {label} pipe binds with {units.cycles(most)} cycles/iteration{then}"
+    others = ", ".join(f"{words.pipe(p)} {units.cycles(c)}" for p, c in rest)
+    then = f" (next: {others})" if others else ""
+    busy = f"{units.cycles(most)} cycles per iteration{then}"
+    return f"{subject} needs the {label} pipe longest: {busy}"
 
 
 def _bound(explanation: Explanation) -> str:

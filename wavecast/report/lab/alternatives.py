@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 from rich.padding import Padding
 from rich.text import Text
 
-from wavecast.compile.names import readable
+from wavecast.compile.names import distinct_names, readable
 from wavecast.documents.lab import LabEntryJson, LabRowJson, LabTuneDocument
 from wavecast.lab.setting import Setting
 from wavecast.report.explain.terminal_tables import plain_table
@@ -73,16 +73,16 @@ def render(tuning: LabTuning, console: Console, *, top: int = 10) -> None:
             f"{readable(failure.kernel)} for {failure.target} ({failure.stage}): {failure.message}"
         )
         console.print(Text.assemble(("failed ", "bold red"), safe(line)))
+    names = distinct_names(entry.problem.kernel for entry in tuning.entries)
     for entry in tuning.entries:
-        for part in _entry(entry, top):
+        for part in _entry(entry, names[entry.problem.kernel], top):
             console.print(part)
 
 
-def _entry(entry: LabEntry, top: int) -> Iterator[RenderableType]:
+def _entry(entry: LabEntry, kernel: str, top: int) -> Iterator[RenderableType]:
     problem = entry.problem
     grid = " × ".join(map(str, problem.grid))
-    name = safe(readable(problem.kernel))
-    yield heading(f"{name} on {problem.device}", safe(f"{grid} workgroups"))
+    yield heading(f"{safe(kernel)} on {problem.device}", safe(f"{grid} workgroups"))
     yield Text(f"  {safe(problem.arguments)}", style="dim")
     refusals = Counter(row.result.refused for row in entry.rows if row.result.figures is None)
     codes = {row.result.figures.digest for row in entry.rows if row.result.figures is not None}
@@ -105,7 +105,8 @@ def _entry(entry: LabEntry, top: int) -> Iterator[RenderableType]:
 
 def _table(entry: LabEntry, top: int) -> RenderableType:
     table = plain_table(
-        ("saved", True), ("by code", True), ("by sample", True), ("80% interval", True),
+        ("by code", True), ("saved", True), ("by sample", True), ("saved by sample", True),
+        ("80% interval", True),
         ("VGPRs", True), ("AGPRs", True), ("spills", True), ("waves/SIMD", True),
         ("waits", True), ("results", False), ("setting", False),
     )  # fmt: skip
@@ -114,14 +115,13 @@ def _table(entry: LabEntry, top: int) -> RenderableType:
     for row in (entry.base, *top_rows, *executed):
         figures = row.result.figures
         assert figures is not None
-        sampled = entry.saved_sampled(row)
-        saved = sampled if sampled is not None else entry.saved(row)
         status = "original" if row is entry.base else entry.status(row) or "not executed"
         style = "bold" if row is entry.best else "red" if status.startswith(_WRONG) else ""
         table.add_row(
-            percent(saved),
             units.seconds(row.seconds),
+            percent(entry.saved(row)),
             units.seconds(row.sampled),
+            percent(entry.saved_sampled(row)),
             _interval(row),
             units.count(figures.vgprs),
             units.count(figures.agprs),

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Final
 from rich.padding import Padding
 from rich.text import Text
 
-from wavecast.compile.names import readable
+from wavecast.compile.names import distinct_names, readable
 from wavecast.documents.lab import (
     BisectionJson,
     CompilerComparisonJson,
@@ -66,10 +66,10 @@ def render(
     """A table per kernel and device."""
     for note in notes:
         console.print(Text.assemble(("note ", "cyan"), safe(note)))
+    names = distinct_names(comparison.kernel for comparison in comparisons)
     for comparison in comparisons:
-        console.print(
-            heading(f"{safe(readable(comparison.kernel))} on {comparison.device}", "one LLVM IR")
-        )
+        name = safe(names[comparison.kernel])
+        console.print(heading(f"{name} on {comparison.device}", "one LLVM IR"))
         console.print(Padding(_table(comparison), (0, 0, 0, 2)))
         for row in comparison.rows:
             if row.figures is None:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from rich.padding import Padding
 from rich.text import Text
 
-from wavecast.compile.names import readable
+from wavecast.compile.names import distinct_names
 from wavecast.documents.lab import (
     LabPassesDocument,
     LabPassesJson,
@@ -66,13 +66,14 @@ def render(reports: Sequence[PassReport], notes: Sequence[str], console: Console
     """The passes that changed something, and what the code is without some of them."""
     for note in notes:
         console.print(Text.assemble(("note ", "cyan"), safe(note)))
+    names = distinct_names(report.kernel for report in reports)
     for report in reports:
-        for part in _parts(report):
+        for part in _parts(report, names[report.kernel]):
             console.print(part)
 
 
-def _parts(report: PassReport) -> Iterator[RenderableType]:
-    yield heading(f"{safe(readable(report.kernel))} on {report.device}", safe(report.compiler))
+def _parts(report: PassReport, kernel: str) -> Iterator[RenderableType]:
+    yield heading(f"{safe(kernel)} on {report.device}", safe(report.compiler))
     same = report.shown.digest == report.final.digest
     text = f"{count(len(report.steps), 'pass', 'passes')} changed it, {report.unchanged} did not"
     yield Text(f"  {text}", style="dim")

@@ -79,6 +79,10 @@ def _parts(run: ScheduleRun) -> Iterator[RenderableType]:
         title = "predicted times of the order that was found and of what the compiler makes of it"
         yield heading("groups of sched_group_barrier", title)
         yield Padding(_asked(run), (0, 0, 0, 2))
+        for problem, schedule in run.results:
+            if schedule.asked is not None and schedule.asked.why_not:
+                line = f"{readable(problem.kernel)} on {problem.device}: {schedule.asked.why_not}"
+                yield Text.assemble(("no groups written ", "yellow"), safe(line))
     for problem, schedule in wrong:
         line = f"{readable(problem.kernel)} on {problem.device}: {schedule.wrong}"
         yield Text.assemble(("discarded ", "bold red"), safe(line))
@@ -125,7 +129,7 @@ def _asked(run: ScheduleRun) -> RenderableType:
                 f"{asked.reached:.0%}",
                 units.count(asked.groups),
                 units.count(asked.variants),
-                safe("; ".join(filter(None, (asked.options, asked.why_not)))),
+                safe(asked.options),
             )
     return table
 

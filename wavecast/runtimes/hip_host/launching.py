@@ -45,12 +45,15 @@ class LaunchedKernel:
     """The launches of one kernel with one grid and block: how many, and their predicted time; or
     the calls of a function of a library, which has neither grid nor block.
 
-    `seconds` is the sum, None where a prediction is not possible; `why` says why then.
+    `symbol` is its name in the code of `target`, "" for a function. `seconds` is the sum, None
+    where a prediction is not possible; `why` says why then.
     """
 
     kernel: str
     grid: Grid
     block: Grid
+    symbol: str = ""
+    target: str = ""
     launches: int = 0
     seconds: float | None = 0.0
     why: str = ""
@@ -119,8 +122,10 @@ class Launcher:
         if self._measured is not None:
             self._measured.append(self._estimate(module, launch, ranges))
             return 0.0
-        key = readable(code.kernel), grid, block
-        entry = self.kernels.setdefault(key, LaunchedKernel(*key))
+        launched = LaunchedKernel(
+            readable(code.kernel), grid, block, symbol=code.kernel, target=code.target
+        )
+        entry = self.kernels.setdefault((code.kernel, grid, block), launched)
         entry.launches += 1
         calls = graph_capture.current()
         if calls is not None and self.keeps_for_replay:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 from wavecast import arch as devices
 from wavecast import compile as compilers
 from wavecast.compile.codeobject import CodeObject
-from wavecast.compile.names import readable
+from wavecast.compile.names import distinct_names
 from wavecast.emulate.check.collected import Reports, gathering
 from wavecast.errors import UsageError
 from wavecast.runtimes.module.function import Function
 
 if TYPE_CHECKING:
+    from wavecast.emulate.launch_counts import LaunchCounts
     from wavecast.emulate.trace.mode import TraceMode
 
 DEFAULT_TARGET = "gfx942"
@@ -44,7 +45,8 @@ class Module(Mapping[str, Function]):
         if len(functions) == 1:
             return functions[0]
         what = "several kernels are" if functions else "no kernel is"
-        names = ", ".join(_display_name(function) for function in functions or self.values())
+        known = distinct_names(function.symbol for function in functions or self.values())
+        names = ", ".join(known.values())
         where = f" in {self.source}" if self.source else ""
         raise UnknownKernel(f"{what} called {name!r}{where}", hint=f"there are {names}")
 
@@ -65,9 +67,12 @@ class Module(Mapping[str, Function]):
         if exact is not None:
             return [exact]
         functions = []
+        names = distinct_names(self._functions)
         for function in self._functions.values():
+            if name == names[function.symbol]:
+                return [function]
             qualified = function.name.removesuffix("<…>")
-            if name in (qualified, qualified.rpartition("::")[2]):
+            if name.removesuffix("<…>") in (qualified, qualified.rpartition("::")[2]):
                 functions.append(function)
         return functions
 
@@ -81,6 +86,7 @@ def load(
     check: bool | Reports = False,
     max_instructions: int | None = None,
     trace: TraceMode | None = None,
+    launched: LaunchCounts | None = None,
 ) -> Module:
     """The kernels of a HIP file, assembly, code object, bundle or program, ready to be executed.
 
@@ -89,7 +95,7 @@ def load(
     several targets a bundle is read for; other code knows its own. `options` go to the HIP
     compiler (`-DBLOCK=256`). `threads` is the number of host threads of a launch (default: all),
     `max_instructions` how many instructions each wave may execute (default: minutes' worth).
-    `trace` collects what launches execute and touch (docs/trace.md).
+    `trace` collects what launches execute and touch (docs/trace.md), `launched` counts them.
     With `check`, HIP source keeps its private arrays in scratch, launches are watched
     (docs/checks.md), and one with errors raises ChecksFailed
     when it has ended; warnings and notes are added to `reports`. Given a `Reports`, all reports are
@@ -117,6 +123,7 @@ def load(
     emulator = checked_emulator(
         check_reports, device, trace=trace, threads=threads, max_instructions=max_instructions
     ).emulator
+    emulator.launched = launched
     raised = None if reports is check else reports
     functions = [Function(item, device, emulator, raised) for item in codes]
     return Module(functions, source, reports)
@@ -141,8 +148,3 @@ def _codes(
     if not codes:
         raise UsageError("load takes at least one piece of compiled code")
     return codes
-
-
-def _display_name(function: Function) -> str:
-    name = readable(function.symbol)
-    return name if name == function.symbol else f"{name} ({function.symbol})"

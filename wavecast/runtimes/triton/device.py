@@ -15,6 +15,7 @@ from wavecast.errors import UsageError, WavecastError
 from wavecast.runtimes.devices import DeviceFacts
 from wavecast.runtimes.languages.registry import unseen_launches
 from wavecast.runtimes.triton.program import (
+    named_exception,
     own_traceback,
     program_of,
     run_as_main,
@@ -26,6 +27,7 @@ from wavecast.runtimes.triton.session import device_facts
 if TYPE_CHECKING:
     from wavecast.arch import Device
     from wavecast.emulate.check.collected import Reports
+    from wavecast.emulate.launch_counts import LaunchCounts
     from wavecast.emulate.node import GpuNode
     from wavecast.emulate.trace.mode import TraceMode
     from wavecast.runtimes.triton.execute import ExecutingHooks
@@ -232,18 +234,22 @@ def run_script(
     *,
     once: bool | None = None,
     rank_processes: bool = False,
+    launched: LaunchCounts | None = None,
     **options: Any,
 ) -> ScriptExit:
     """Run a script as `__main__` in this process with its launches executed; `options` are those of
     `device`. With a `count` of 2 or more it is run once per GPU, in threads with the variables that
     `torchrun` sets, unless `once` is True, or None and it imports `multiprocessing`, whose `spawn`
     starts threads then. With `rank_processes` ranks are processes, forks of this one: those that
-    the script starts, else one per GPU.
+    the script starts, else one per GPU. `launched` counts launches.
 
     What the emulator cannot do is raised as it is; anything else the script raises is described.
     """
     with device(arch, **options) as hooks:
+        hooks.emulator.launched = launched
         ended = _run(path, arguments, hooks, once, rank_processes)
+        if launched is not None:
+            launched.update(ended.launched)
         executed = ended.executed or hooks.executed  # ranks that left have not told
         ended = replace(ended, executed=executed, checks_more=hooks.checks_more)
         return replace(ended, notes=(*ended.notes, *_notes(ended, hooks)))
@@ -277,7 +283,9 @@ def _run(
     if rank_processes:
 
         def run_rank(rank: int) -> ScriptExit:
-            return _ended(lambda: hooks.as_rank(rank, run), path, hooks, in_fork=True)
+            ended = _ended(lambda: hooks.as_rank(rank, run), path, hooks, in_fork=True)
+            launched = hooks.emulator.launched
+            return replace(ended, launched={} if launched is None else launched.by_size())
 
         return run_ranks(hooks.node.count, run_rank)
     return _ended(lambda: hooks.ranks(lambda _: run()), path, hooks)
@@ -296,7 +304,8 @@ def _ended(
     except BaseException as error:
         if isinstance(error, KeyboardInterrupt) and not in_fork:  # Ctrl-C ends a fork by itself
             raise
-        return ScriptExit(1, hooks.executed, own_traceback(error, path))
+        text = own_traceback(error, path)
+        return ScriptExit(1, hooks.executed, text, raised=named_exception(error))
     return ScriptExit(0, hooks.executed)
 
 

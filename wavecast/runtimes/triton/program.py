@@ -97,6 +97,15 @@ def own_traceback(error: BaseException, path: Path) -> str:
     return "".join(frames.format())
 
 
+def named_exception(error: BaseException) -> str:
+    """`ValueError: wrong` in one line."""
+    try:
+        text = str(error).strip().splitlines()
+    except Exception:  # of the program's own class
+        text = []
+    return ": ".join((type(error).__name__, *text[:1]))
+
+
 def crash_line(dump: str, path: Path) -> str:
     """`script.py:12` out of what `faulthandler` left behind; "" when it names no line."""
     markers = [f'File "{name}", line ' for name in (path, path.absolute())]

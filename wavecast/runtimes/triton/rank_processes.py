@@ -11,11 +11,12 @@ import signal
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import IO, Final
 
 from wavecast import processes
 from wavecast.emulate.errors import ExecutionError
+from wavecast.emulate.launch_counts import KernelSize, LaunchCounts
 from wavecast.errors import WavecastError
 from wavecast.runtimes.triton.rank_errors import raise_rank, with_line
 
@@ -27,14 +28,17 @@ _LOOK: Final = 0.05
 @dataclass(frozen=True, slots=True)
 class ScriptExit:
     """How a script ended: its exit code, how many launches were executed, the traceback of what it
-    raised ("" when it ended by itself), and what the user must be told. `checks_more` says that
-    more than launches was checked."""
+    raised or what `sys.exit` printed ("" when it ended by itself), and what the user must be told.
+    `raised` names the exception in a line. `checks_more` says that more than launches was checked.
+    `launched` are the kernels of a rank that is a process."""
 
     code: int
     executed: int
     traceback: str = ""
     notes: tuple[str, ...] = ()
     checks_more: bool = False
+    raised: str = ""
+    launched: dict[KernelSize, int] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -102,14 +106,19 @@ def run_ranks(count: int, run: Callable[[int], ScriptExit]) -> ScriptExit:
         _stop(ranks)
     ends = [rank.result for rank in ranks if isinstance(rank.result, ScriptExit)]
     executed = sum(end.executed for end in ends)
+    launched = LaunchCounts()
+    for end in ends:
+        launched.update(end.launched)
+    end = ScriptExit(0, executed, launched=launched.by_size())
     if failed is None:
-        return ScriptExit(0, executed)
+        return end
     match ranks[failed].result:
-        case ScriptExit(code, traceback=text):
+        case ScriptExit(code, traceback=text, raised=raised):
             note = f"raised by rank {failed}"
             if text:
-                return ScriptExit(code, executed, f"{text}{note}\n")
-            return ScriptExit(code, executed, notes=(f"sys.exit({code}) {note}",))
+                what = f"{raised} ({note})" if raised else ""
+                return replace(end, code=code, traceback=f"{text}{note}\n", raised=what)
+            return replace(end, code=code, notes=(f"sys.exit({code}) {note}",))
         case WavecastError() as error:
             left = [number for number, rank in enumerate(ranks) if rank.has_left]
             raise_rank(failed, error, left=left)
