@@ -58,6 +58,31 @@ class RankCall:
         return f"{self.name} of {self.count} {dtype}{f' ({options})' if options else ''}"
 
 
+@dataclass(frozen=True, slots=True)
+class RankLayout:
+    """Where a rank of a group is: its number, that of all ranks, its GPU, and half of its buffer in
+    bytes. Without a GPU (in graphs of compilers, whose tensors say none) devices are not
+    checked."""
+
+    rank: int
+    world: int
+    gpu: int | None
+    half: int
+
+    def accepts(self, name: str, x: Tensor, label: str = "x", *, empty: bool = False) -> None:
+        """Raises ArgumentError for a tensor that `name` cannot take: empty (unless `empty`), not
+        contiguous, or of another GPU."""
+        require(empty or x.numel() > 0, name, f"{label} is empty")
+        require(x.is_contiguous(), name, f"{label} is not contiguous")
+        self.is_of_rank(name, x, label)
+
+    def is_of_rank(self, name: str, x: Tensor, label: str = "x") -> None:
+        """Raises ArgumentError for a tensor of another device than the rank's GPU."""
+        device = x.device
+        fits = self.gpu is None or (device.type == "cuda" and device.index == self.gpu)
+        require(fits, name, f"{label} is on {device}, rank {self.rank} on cuda:{self.gpu}")
+
+
 @dataclass(slots=True)
 class RankGroup:
     """One rank of a group. `buffers` (uint8) and `signals` (int32) are those of all ranks, each on
@@ -81,15 +106,15 @@ class RankGroup:
         """Bytes that one call may stage."""
         return self.buffers[0].numel() // 2
 
+    @property
+    def layout(self) -> RankLayout:
+        """What tensors of the rank are checked against."""
+        gpu = self.buffers[self.rank].get_device()
+        return RankLayout(self.rank, self.world, gpu, self.half)
+
     def accepts(self, name: str, x: Tensor, *, empty: bool = False) -> None:
-        """Raises ArgumentError for a tensor that `name` cannot take: empty (unless `empty`), not
-        contiguous, or of another GPU."""
-        require(empty or x.numel() > 0, name, "x is empty")
-        require(x.is_contiguous(), name, "x is not contiguous")
-        here = self.buffers[self.rank].get_device()
-        require(
-            x.get_device() == here, name, f"x is on {x.device}, rank {self.rank} on cuda:{here}"
-        )
+        """As `RankLayout.accepts`."""
+        self.layout.accepts(name, x, empty=empty)
 
     def begin(self, call: RankCall) -> None:
         """Start a call. Raises ArgumentError if a peer has called something else."""
@@ -171,6 +196,7 @@ __all__ = [
     "WAVES",
     "RankCall",
     "RankGroup",
+    "RankLayout",
     "groups",
     "groups_of",
 ]
