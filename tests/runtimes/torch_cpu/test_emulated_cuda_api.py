@@ -163,3 +163,19 @@ def test_workers_of_a_data_loader_send_batches(tmp_path, capfd: pytest.CaptureFi
         assert (done.code, done.traceback) == (0, "")
         assert capfd.readouterr().out == "28.0\n"
     assert "_new_shared" not in vars(torch.UntypedStorage)
+
+
+def test_operators_stay_when_other_gpus_are_emulated() -> None:
+    devices: list[str] = []
+
+    def note(x: torch.Tensor) -> torch.Tensor:
+        devices.append(str(x.device))
+        return x.clone()
+
+    with wavecast.device("gfx942"):
+        operator = torch.library.custom_op("wavecast_tests::note", mutates_args=())(note)
+        operator(torch.ones(1, device="cuda"))
+    with wavecast.device("gfx950", count=2):
+        operator(torch.ones(1, device="cuda:1"))
+    operator(torch.ones(1))
+    assert devices == ["cuda:0", "cuda:1", "cpu"]

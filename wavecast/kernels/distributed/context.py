@@ -14,9 +14,10 @@ from torch import Tensor
 
 from wavecast.kernels.attention.attention import attention, attention_backward
 from wavecast.kernels.distributed import arguments, collectives, launches
-from wavecast.kernels.distributed.group import RankCall, RankGroup
+from wavecast.kernels.distributed.group import RankCall, RankGroup, rank_operator
 
 
+@rank_operator
 def shift(x: Tensor, group: RankGroup, by: int = 1) -> Tensor:
     """The x of rank r - `by` on rank r, around the ring. Any dtype. Raises ArgumentError."""
     name = "shift"
@@ -28,6 +29,7 @@ def shift(x: Tensor, group: RankGroup, by: int = 1) -> Tensor:
     return out
 
 
+@rank_operator
 def ring_attention(
     q: Tensor, k: Tensor, v: Tensor, group: RankGroup, causal: bool = False,
     scale: float | None = None,
@@ -43,6 +45,7 @@ def ring_attention(
     return _RingAttention.apply(q, k, v, group, causal, scale)  # pyright: ignore[reportReturnType]
 
 
+@rank_operator
 def all_gather_attention(
     q: Tensor, k: Tensor, v: Tensor, group: RankGroup, causal: bool = False,
     scale: float | None = None,
@@ -52,6 +55,7 @@ def all_gather_attention(
     return _GatheredAttention.apply(q, k, v, group, causal, scale)  # pyright: ignore
 
 
+@rank_operator
 def ring_attention_backward(
     dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, group: RankGroup,
     causal: bool = False, scale: float | None = None,
@@ -85,6 +89,7 @@ def ring_attention_backward(
     return dq.to(q.dtype), dk, dv
 
 
+@rank_operator
 def all_gather_attention_backward(
     dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, group: RankGroup,
     causal: bool = False, scale: float | None = None,

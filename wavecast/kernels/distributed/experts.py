@@ -24,7 +24,7 @@ from torch import Tensor
 from wavecast.kernels.checks import require
 from wavecast.kernels.distributed import arguments, launches
 from wavecast.kernels.distributed.arguments import Routes
-from wavecast.kernels.distributed.group import RankCall, RankGroup
+from wavecast.kernels.distributed.group import RankCall, RankGroup, rank_operator
 from wavecast.kernels.distributed.signals import BLOCKS, exchange_all
 
 
@@ -109,6 +109,7 @@ def combine_kernel(
             tl.store(into, acc.to(out.dtype.element_ty), mask=offs < columns)
 
 
+@rank_operator
 def expert_dispatch(x: Tensor, choices: Tensor, experts: int, group: RankGroup) -> Dispatched:
     """The tokens of all ranks that chose an expert of this rank.
 
@@ -142,6 +143,7 @@ def expert_dispatch(x: Tensor, choices: Tensor, experts: int, group: RankGroup) 
     return replace(dispatched, tokens=tokens)
 
 
+@rank_operator
 def expert_rows(x: Tensor, dispatched: Dispatched, group: RankGroup) -> Tensor:
     """Rows of another matrix of the ranks that sent tokens, where the tokens went: x[tokens of the
     rank, columns] -> [n, columns] in the order of `dispatched.tokens`. fp32, fp16 or bf16. Without
@@ -163,6 +165,7 @@ def expert_rows(x: Tensor, dispatched: Dispatched, group: RankGroup) -> Tensor:
     return rows
 
 
+@rank_operator
 def expert_combine(y: Tensor, weights: Tensor, dispatched: Dispatched, group: RankGroup) -> Tensor:
     """Σ_c weights[t, c] · (what expert c made of token t): y[n, columns] -> [tokens, columns].
 

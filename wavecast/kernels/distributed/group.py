@@ -7,11 +7,12 @@ peers, which these send after their call e has ended.
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -20,11 +21,13 @@ from torch import Tensor
 from wavecast.errors import ArgumentError
 from wavecast.kernels.checks import FLOATS, require
 from wavecast.kernels.distributed.signals import pad_size
-from wavecast.launch.group_calls import CallBoard, Parts, current_call
+from wavecast.launch.group_calls import CallBoard, Parts, calling, current_call
 from wavecast.launch.group_memory import memory_of
 from wavecast.launch.script_lines import location_suffix, script_line
 from wavecast.perfmodel.ops.collectives.libraries import OWN_HALF
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 WAVES: Final = 8
 """Waves of a program."""
 HALF: Final = OWN_HALF
@@ -118,8 +121,7 @@ class RankGroup:
 
     def begin(self, call: RankCall) -> None:
         """Start a call. Raises ArgumentError if a peer has called something else."""
-        whole = current_call()
-        text = f"{f'{whole} ({call})' if whole else call}{location_suffix(script_line())}"
+        text = f"{_call_text(current_call(), call)}{location_suffix(script_line())}"
         self.board.post(self.rank, self.calls + 1, str(call), text)
         self.calls += 1
 
@@ -149,6 +151,26 @@ def groups(world: int, half: int = HALF) -> list[RankGroup]:
     Raises ArgumentError for fewer than two ranks.
     """
     return groups_of(range(world), half)
+
+
+def _call_text(program: str, call: RankCall) -> str:
+    """A call as messages have it, which is part of what the `program` calls, "" if of nothing."""
+    function, _, details = program.partition(" ")
+    if function != call.name:
+        return f"{program} ({call})" if program else str(call)
+    return program if details.startswith("of ") else " ".join(filter(None, (str(call), details)))
+
+
+def rank_operator(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """A function that the ranks of a group call: its launches are named by it, unless the program
+    calls something that consists of it."""
+
+    @functools.wraps(function)
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        with calling(current_call() or function.__name__):
+            return function(*args, **kwargs)
+
+    return run
 
 
 class ProcessMemory:
@@ -199,4 +221,5 @@ __all__ = [
     "RankLayout",
     "groups",
     "groups_of",
+    "rank_operator",
 ]

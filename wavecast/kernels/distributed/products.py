@@ -20,7 +20,7 @@ from wavecast.dtypes import lookup
 from wavecast.kernels.checks import require
 from wavecast.kernels.distributed import arguments, collectives, launches
 from wavecast.kernels.distributed.collectives import shots_for
-from wavecast.kernels.distributed.group import RankCall, RankGroup
+from wavecast.kernels.distributed.group import RankCall, RankGroup, rank_operator
 from wavecast.kernels.distributed.product_kernels import (
     gather_product_kernel,
     product_reduce_kernel,
@@ -33,6 +33,7 @@ from wavecast.perfmodel.ops.collectives.own_products import (
 )
 
 
+@rank_operator
 def matmul_reduce_scatter(x: Tensor, weight: Tensor, group: RankGroup) -> Tensor:
     """Rows `rank` of x @ weightᵀ added over all ranks: x[world · m, k], weight[n, k] -> [m, n].
 
@@ -44,6 +45,7 @@ def matmul_reduce_scatter(x: Tensor, weight: Tensor, group: RankGroup) -> Tensor
     return _ReduceScattered.apply(x, weight, group)  # pyright: ignore[reportReturnType]
 
 
+@rank_operator
 def matmul_all_reduce(x: Tensor, weight: Tensor, group: RankGroup, shots: int = 0) -> Tensor:
     """x @ weightᵀ added over all ranks: x[m, k], weight[n, k] -> [m, n], the same bits on all.
 
@@ -59,6 +61,7 @@ def matmul_all_reduce(x: Tensor, weight: Tensor, group: RankGroup, shots: int = 
     return _AllReduced.apply(x, weight, group, shots)  # pyright: ignore[reportReturnType]
 
 
+@rank_operator
 def all_gather_matmul(x: Tensor, weight: Tensor, group: RankGroup) -> Tensor:
     """The x of all ranks, one after another, @ weightᵀ: x[m, k], weight[n, k] -> [world · m, n].
 
