@@ -275,12 +275,19 @@ class GpuNode:
             self.changed.notify_all()
 
     def stop(self, gpu: int, error: BaseException) -> None:
-        """Launches of a GPU wait for what will not come, for a reason that the program is told."""
+        """Launches of a GPU, maybe of another process, wait for what will not come, for a reason
+        that the program is told."""
+        if self.is_process:
+            self.rank_board.stop(gpu, str(error))
         self._raised.add(gpu)
         self.fail(gpu, error)
 
     def has_failed(self, gpu: int) -> bool:
-        """Whether a launch of a GPU has failed."""
+        """Whether a launch of a GPU has failed, or another process has stopped those of this
+        one."""
+        if gpu not in self._failures and self.is_process and (reason := self.rank_board.reason):
+            self._raised.add(gpu)
+            self.fail(gpu, CallsDiffer(reason))
         return gpu in self._failures
 
     def raise_failure(self, gpu: int) -> None:
