@@ -22,10 +22,11 @@ import numpy as np
 from wavecast.errors import UsageError
 from wavecast.wording import count
 
-_PID, _RANK, _STATE, _EPOCH, _LOOKS, _SINCE, _LAUNCHES, _DESCRIBED, _SIZE, _STOPPED = range(10)
+_PID, _RANK, _STATE, _EPOCH, _LOOKS, _SINCE, _LAUNCHES = range(7)
+_DESCRIBED, _SIZE, _STOPPED, _PREPARES = range(7, 11)
 """The columns of a row. `_DESCRIBED` is the epoch of which its text is, of `_SIZE` bytes;
 `_STOPPED` are the bytes of why its launches end, 0 for nothing."""
-_FIELDS: Final = 10
+_FIELDS: Final = 11
 _ASKED, _CONCLUDED = range(2)
 """The columns of the head: whether processes that wait say where, and the bytes of what has been
 concluded, 0 for nothing."""
@@ -117,7 +118,7 @@ class RankBoard:
             row = self._rows[self._own]
             row[_PID], row[_RANK], row[_STATE] = os.getpid(), rank, ProcessState.RUNS
             row[_EPOCH], row[_LOOKS], row[_SINCE] = 0, 0, time.monotonic_ns()
-            row[_DESCRIBED], row[_SIZE], row[_STOPPED] = -1, 0, 0
+            row[_DESCRIBED], row[_SIZE], row[_STOPPED], row[_PREPARES] = -1, 0, 0, 0
 
     def leave(self) -> None:
         """This process launches nothing more."""
@@ -127,6 +128,10 @@ class RankBoard:
         """Something has changed here, for the `epoch`-th time."""
         row = self._rows[self._own]
         row[_EPOCH], row[_SINCE], row[_STATE] = epoch, time.monotonic_ns(), ProcessState.RUNS
+
+    def prepare(self, prepares: bool) -> None:
+        """Whether this process compiles what it is about to launch."""
+        self._rows[self._own, _PREPARES] = prepares
 
     def on_launch_end(self) -> None:
         """A launch has ended here."""
@@ -237,7 +242,11 @@ class RankBoard:
 
     def _moves(self, row: np.ndarray) -> bool:
         """Whether the process of a row may change memory by itself."""
-        if row[_STATE] != ProcessState.RUNS or not is_alive(int(row[_PID])):
+        if not is_alive(int(row[_PID])) or row[_STATE] == ProcessState.ENDED:
+            return False
+        if row[_PREPARES]:
+            return True
+        if row[_STATE] != ProcessState.RUNS:
             return False
         return time.monotonic_ns() - row[_SINCE] < self._patience * 1e9
 
