@@ -193,6 +193,7 @@ class GpuNode:
         self._blocked: set[threading.Thread] = set()
         self._settling: set[threading.Thread] = set()
         self._hosts: set[threading.Thread] = {threading.current_thread()}
+        self._preparing: set[threading.Thread] = set()
 
     def queue(self, gpu: int, number: int = 0) -> LaunchQueue:
         """The queue of a stream, made when it is first asked for."""
@@ -275,12 +276,19 @@ class GpuNode:
             self.changed.notify_all()
 
     def stop(self, gpu: int, error: BaseException) -> None:
-        """Launches of a GPU wait for what will not come, for a reason that the program is told."""
+        """Launches of a GPU, maybe of another process, wait for what will not come, for a reason
+        that the program is told."""
+        if self.is_process:
+            self.rank_board.stop(gpu, str(error))
         self._raised.add(gpu)
         self.fail(gpu, error)
 
     def has_failed(self, gpu: int) -> bool:
-        """Whether a launch of a GPU has failed."""
+        """Whether a launch of a GPU has failed, or another process has stopped those of this
+        one."""
+        if gpu not in self._failures and self.is_process and (reason := self.rank_board.reason):
+            self._raised.add(gpu)
+            self.fail(gpu, CallsDiffer(reason))
         return gpu in self._failures
 
     def raise_failure(self, gpu: int) -> None:
@@ -308,16 +316,38 @@ class GpuNode:
     @contextlib.contextmanager
     def blocking(self) -> Iterator[None]:
         """The calling thread waits for GPUs or for other host threads, and launches nothing."""
+        with self._member(self._blocked):
+            yield
+
+    @contextlib.contextmanager
+    def preparing(self) -> Iterator[None]:
+        """The calling thread compiles what it is about to launch: however long that takes, it does
+        not wait."""
+        with self._member(self._preparing):
+            yield
+
+    @contextlib.contextmanager
+    def _member(self, threads: set[threading.Thread]) -> Iterator[None]:
+        """A block in which the calling thread is one of some."""
         me = threading.current_thread()
-        with self.changed:
-            nested = me in self._blocked
-            self._blocked.add(me)
+        nested = me in threads
+        if not nested:
+            self._change(threads.add, me)
         try:
             yield
         finally:
-            with self.changed:
-                if not nested:
-                    self._blocked.discard(me)
+            if not nested:
+                self._change(threads.discard, me)
+
+    def _change(self, change: Callable[[threading.Thread], None], thread: threading.Thread) -> None:
+        with self.changed:
+            before = bool(self._preparing - self._blocked)
+            change(thread)
+            now = bool(self._preparing - self._blocked)
+        if now != before:
+            if self.is_process:
+                self.rank_board.prepare(now)
+            self.team.on_change()
 
     def close(self, *, failed: bool) -> None:
         """Wait for all queues, or with `failed` stop their launches, and end the host threads.
@@ -362,6 +392,8 @@ class GpuNode:
     def _starts_more(self, hosts: set[threading.Thread]) -> bool:
         """Whether a queue starts something by itself, or one of some host threads may."""
         with self.changed:
+            if self._preparing - self._blocked:
+                return True
             if any(queue.expects_more for queue in self._queues.values()):
                 return True
             if hosts and time.monotonic() - self.team.since < patience(hosts):

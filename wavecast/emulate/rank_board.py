@@ -22,9 +22,11 @@ import numpy as np
 from wavecast.errors import UsageError
 from wavecast.wording import count
 
-_PID, _RANK, _STATE, _EPOCH, _LOOKS, _SINCE, _LAUNCHES, _DESCRIBED, _SIZE = range(9)
-"""The columns of a row. `_DESCRIBED` is the epoch of which its text is, of `_SIZE` bytes."""
-_FIELDS: Final = 9
+_PID, _RANK, _STATE, _EPOCH, _LOOKS, _SINCE, _LAUNCHES = range(7)
+_DESCRIBED, _SIZE, _STOPPED, _PREPARES = range(7, 11)
+"""The columns of a row. `_DESCRIBED` is the epoch of which its text is, of `_SIZE` bytes;
+`_STOPPED` are the bytes of why its launches end, 0 for nothing."""
+_FIELDS: Final = 11
 _ASKED, _CONCLUDED = range(2)
 """The columns of the head: whether processes that wait say where, and the bytes of what has been
 concluded, 0 for nothing."""
@@ -74,12 +76,14 @@ class RankBoard:
 
     def __init__(self, ranks: int, patience: float) -> None:
         numbers = 8 * _FIELDS * (_ROWS + 1)
-        self._memory = mmap.mmap(-1, numbers + _ROWS * _TEXT + _CONCLUSION)
+        texts = _ROWS * _TEXT
+        self._memory = mmap.mmap(-1, numbers + 2 * texts + _CONCLUSION)
         content = np.frombuffer(self._memory, np.uint8)
         table = content[:numbers].view(np.int64).reshape(_ROWS + 1, _FIELDS)
         self._rows, self._head = table[:_ROWS], table[_ROWS]
-        self._texts = content[numbers : numbers + _ROWS * _TEXT].reshape(_ROWS, _TEXT)
-        self._conclusion = content[numbers + _ROWS * _TEXT :]
+        self._texts = content[numbers : numbers + texts].reshape(_ROWS, _TEXT)
+        self._reasons = content[numbers + texts : numbers + 2 * texts].reshape(_ROWS, _TEXT)
+        self._conclusion = content[numbers + 2 * texts :]
         self._ranks, self._patience = ranks, patience
         self.launching = ProcessLock()
         self._joining, self._concluding = ProcessLock(), ProcessLock()
@@ -114,7 +118,7 @@ class RankBoard:
             row = self._rows[self._own]
             row[_PID], row[_RANK], row[_STATE] = os.getpid(), rank, ProcessState.RUNS
             row[_EPOCH], row[_LOOKS], row[_SINCE] = 0, 0, time.monotonic_ns()
-            row[_DESCRIBED], row[_SIZE] = -1, 0
+            row[_DESCRIBED], row[_SIZE], row[_STOPPED], row[_PREPARES] = -1, 0, 0, 0
 
     def leave(self) -> None:
         """This process launches nothing more."""
@@ -124,6 +128,10 @@ class RankBoard:
         """Something has changed here, for the `epoch`-th time."""
         row = self._rows[self._own]
         row[_EPOCH], row[_SINCE], row[_STATE] = epoch, time.monotonic_ns(), ProcessState.RUNS
+
+    def prepare(self, prepares: bool) -> None:
+        """Whether this process compiles what it is about to launch."""
+        self._rows[self._own, _PREPARES] = prepares
 
     def on_launch_end(self) -> None:
         """A launch has ended here."""
@@ -171,6 +179,19 @@ class RankBoard:
                 self._conclusion[: len(content)] = np.frombuffer(content, np.uint8)
                 self._head[_CONCLUDED] = len(content)
             return _text(self._conclusion[: self._head[_CONCLUDED]]).split("\n")
+
+    def stop(self, rank: int, reason: str) -> None:
+        """Let the launches of the processes of a rank end, for a reason."""
+        content = np.frombuffer(reason.encode()[:_TEXT], np.uint8)
+        for number in np.flatnonzero((self._rows[:, _PID] != 0) & (self._rows[:, _RANK] == rank)):
+            self._reasons[number, : len(content)] = content
+            self._rows[number, _STOPPED] = len(content)
+
+    @property
+    def reason(self) -> str:
+        """Why the launches of this process are to end, "" where they are not."""
+        size = self._rows[self._own, _STOPPED]
+        return _text(self._reasons[self._own, :size]) if size else ""
 
     def revoke(self) -> None:
         """What was concluded is wrong: more can start."""
@@ -221,7 +242,11 @@ class RankBoard:
 
     def _moves(self, row: np.ndarray) -> bool:
         """Whether the process of a row may change memory by itself."""
-        if row[_STATE] != ProcessState.RUNS or not is_alive(int(row[_PID])):
+        if not is_alive(int(row[_PID])) or row[_STATE] == ProcessState.ENDED:
+            return False
+        if row[_PREPARES]:
+            return True
+        if row[_STATE] != ProcessState.RUNS:
             return False
         return time.monotonic_ns() - row[_SINCE] < self._patience * 1e9
 

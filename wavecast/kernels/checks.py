@@ -10,9 +10,10 @@ FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 """The dtypes most operators take."""
 
 
-def require(condition: bool, operator: str, message: str) -> None:
-    """Raise ArgumentError unless `condition` holds."""
-    if not condition:
+def require(condition: bool | torch.SymBool, operator: str, message: str) -> None:
+    """Raise ArgumentError unless `condition` holds. What only the run decides, because a size
+    depends on data, holds in fakes."""
+    if not _holds(condition):
         raise ArgumentError(f"{operator}: {message}")
 
 
@@ -36,7 +37,8 @@ def dtype_in(operator: str, name: str, tensor: torch.Tensor, dtypes: Sequence[to
 def shape_is(operator: str, name: str, tensor: torch.Tensor, shape: Sequence[int]) -> None:
     """The shape of a tensor is `shape`; -1 stands for any size. Raises ArgumentError."""
     fits = tensor.dim() == len(shape) and all(
-        extent in (-1, size) for size, extent in zip(tensor.shape, shape, strict=True)
+        (isinstance(extent, int) and extent == -1) or _holds(size == extent)
+        for size, extent in zip(tensor.shape, shape, strict=True)
     )
     if not fits:
         shape_text = "x".join("?" if size == -1 else str(size) for size in shape)
@@ -62,6 +64,15 @@ def wide(*tensors: torch.Tensor | None) -> bool:
     take this as a constant, so that the usual code keeps 32-bit offsets (buffer loads need them).
     """
     return any(tensor is not None and _reach(tensor) >= 2**31 for tensor in tensors)
+
+
+def _holds(condition: bool | torch.SymBool) -> bool:
+    """Whether a condition is true, or may be: of sizes that depend on data a fake knows no more."""
+    if isinstance(condition, torch.SymBool):
+        from torch.fx.experimental.symbolic_shapes import guard_or_true
+
+        return guard_or_true(condition)
+    return condition
 
 
 def _reach(tensor: torch.Tensor) -> int:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping
 from contextlib import ExitStack
 from typing import Any
 
@@ -25,9 +27,26 @@ class Patches:
             self._undo.callback(setattr, owner, name, before)
         return visible
 
+    def functions(self, replacements: Mapping[Any, Any]) -> None:
+        """Replace functions in all modules that have them by name, also in those that imported them
+        from elsewhere; modules that are imported later get the originals back, too."""
+        _replace(replacements)
+        self._undo.callback(_replace, {new: old for old, new in replacements.items()})
+
     def callback(self, function: Any, *args: Any) -> None:
         """Call `function(*args)` on restore."""
         self._undo.callback(function, *args)
 
     def restore(self) -> None:
         self._undo.close()
+
+
+def _replace(replacements: Mapping[Any, Any]) -> None:
+    by_identity = {id(old): new for old, new in replacements.items()}
+    for module in list(sys.modules.values()):
+        names = getattr(module, "__dict__", None)
+        if not isinstance(names, dict):
+            continue
+        for name, value in list(names.items()):
+            if id(value) in by_identity:
+                names[name] = by_identity[id(value)]

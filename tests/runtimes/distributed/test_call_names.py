@@ -18,6 +18,7 @@ import torch.distributed._functional_collectives as functional  # noqa: E402
 
 import wavecast  # noqa: E402
 from wavecast.emulate.errors import Deadlock  # noqa: E402
+from wavecast.kernels.distributed import functions as distributed  # noqa: E402
 from wavecast.launch.group_calls import CallBoard, CallsDiffer  # noqa: E402
 
 pytestmark = pytest.mark.torch
@@ -192,3 +193,42 @@ def test_a_group_other_than_of_all_is_named() -> None:
         node.ranks(step)
     assert f"all_reduce of 4 float32 in group 1 at {HERE}:" in str(raised.value)
     assert f"all_reduce of 4 float32 in group 2 at {HERE}:" in str(raised.value)
+
+
+def _squares(*shape: int) -> list[Any]:
+    return [ones(*shape)] * 3
+
+
+@pytest.mark.parametrize(
+    ("call", "message"),
+    [
+        (
+            lambda rank, ops, _: ops.matmul_reduce_scatter(ones(4 + 2 * rank, 8), ones(8, 8), "0"),
+            "rank 0 calls matmul_reduce_scatter of 32 float32 at {}, "
+            "rank 1 calls matmul_reduce_scatter of 48 float32 at {}",
+        ),
+        (
+            lambda rank, _, group: (
+                distributed.ring_attention if rank else distributed.all_gather_attention
+            )(*_squares(1, 4, 2, 16), group),
+            "rank 0 calls all_gather_attention (all_gather of 128 float32) at {}, "
+            "rank 1 calls ring_attention (shift of 256 float32 (by=1)) at {}",
+        ),
+    ],
+    ids=["operator", "function"],
+)
+def test_products_and_attention_have_their_names_once(
+    call: Callable[..., Any], message: str
+) -> None:
+    node: Any
+    with wavecast.device("gfx942", count=2) as node:
+        groups = distributed.groups(2)
+
+        def step(rank: int) -> None:
+            dist.init_process_group("nccl")
+            call(rank, torch.ops.wavecast, groups[rank])
+
+        with pytest.raises(CallsDiffer) as raised:
+            node.ranks(step)
+    lines = re.sub(rf"{HERE}:\d+", "{}", raised.value.message)
+    assert lines == f"collective 1: {message}"

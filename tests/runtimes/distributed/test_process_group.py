@@ -459,6 +459,41 @@ def test_a_rank_that_dies_or_stays_away() -> None:
             _ranks(node, leaves)
 
 
+def test_a_rank_that_compiles_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However long it takes, unless it waits there itself."""
+    from wavecast.emulate import node as nodes
+    from wavecast.emulate.launch import Emulator
+
+    translate, patience, asking = Emulator.translate, nodes.patience, threading.local()
+    expects: list[tuple[bool, bool]] = []
+
+    def note(*args: Any) -> Any:
+        if threading.current_thread().name != "rank 0":
+            return translate(*args)
+        asking.now = True  # of which the patience has ended
+        with node.node.blocking():
+            waits = node.node._expects_more()
+        expects.append((node.node._expects_more(), waits))
+        asking.now = False
+        return translate(*args)
+
+    def rank(number: int, world: int) -> None:
+        if number:
+            assert launched.wait(60)
+        dist.broadcast(torch.ones(world, device="cuda"), 0, async_op=True)
+        launched.set()
+
+    launched = threading.Event()
+    monkeypatch.setattr(
+        nodes, "patience", lambda hosts: -1.0 if vars(asking).get("now") else patience(hosts)
+    )
+    monkeypatch.setattr(Emulator, "translate", note)
+    node: Any
+    with wavecast.device("gfx942", count=WORLD) as node:
+        _ranks(node, rank)
+    assert expects == [(True, False)]
+
+
 def test_a_rank_that_computes_is_named_and_stopped(monkeypatch: pytest.MonkeyPatch) -> None:
     def computes(number: int, world: int) -> None:
         if number == 0:

@@ -15,6 +15,7 @@ pytest.importorskip("llvmlite", reason="needs llvmlite")
 import wavecast
 from wavecast.emulate.errors import ExecutionError
 from wavecast.errors import InputError, UsageError
+from wavecast.launch.group_calls import CallsDiffer
 from wavecast.runtimes.triton.torchrun import RankedScript, read_torchrun
 
 pytestmark = [
@@ -169,6 +170,24 @@ if sys.argv[1] == "all":
     os._exit(0)
 """
 
+CAUGHT = """
+import sys, time, torch, torch.distributed as dist
+from pathlib import Path
+dist.init_process_group("nccl")
+rank, launched = dist.get_rank(), Path(sys.argv[1])
+x = torch.ones(100 + rank, device=f"cuda:{rank}")
+if rank == 0:
+    work = dist.all_reduce(x, async_op=True)
+    launched.touch()
+    work.wait()
+while not launched.exists():
+    time.sleep(0.01)
+try:
+    dist.all_reduce(x)
+except Exception:
+    time.sleep(600)
+"""
+
 
 def line_of(text: str) -> int:
     """The line of `ENDINGS` that begins with a text, the last one."""
@@ -236,6 +255,13 @@ def test_processes_that_a_script_starts(
 def test_a_rank_that_fails_ends_all_with_a_line(program, ending: str, message: str) -> None:
     with pytest.raises((ExecutionError, UsageError), match=message):
         wavecast.run(program(ENDINGS), ending, arch="gfx942", gpus=2, processes=True)
+
+
+def test_a_rank_that_waits_is_told_of_a_call_that_differs(program, tmp_path: Path) -> None:
+    """Whatever the other does with its error; a deadlock would take a minute to be certain."""
+    message = "^collective 1: rank 0 calls all_reduce of 100 .*, rank 1 calls all_reduce of 101 "
+    with pytest.raises(CallsDiffer, match=message):
+        wavecast.run(program(CAUGHT), tmp_path / "launched", arch="gfx942", gpus=2, processes=True)
 
 
 def test_a_rank_may_leave_by_exit_once_nobody_needs_it(program) -> None:

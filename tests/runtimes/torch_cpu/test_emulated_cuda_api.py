@@ -149,6 +149,10 @@ def test_fake_tensors_are_of_the_gpu() -> None:
         fake = mode.from_tensor(torch.empty(3, device="cuda"))
         assert fake.device == torch.full_like(fake, 2.0).device == torch.device("cuda", 0)
         assert torch.empty(2, device="meta").device.type == "meta"
+        whole = torch.ones(3, 4, device="cuda").T  # results of calls, and results of those
+        parts = whole[1:, ::2], whole.contiguous(), whole.new_tensor([1.0]), whole[None] @ whole.T
+        assert {part.device for part in parts} == {torch.device("cuda", 0)}
+        whole[0, 0] = whole.copy_(whole + 1)[1, 1]
 
 
 def test_workers_of_a_data_loader_send_batches(tmp_path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -159,3 +163,19 @@ def test_workers_of_a_data_loader_send_batches(tmp_path, capfd: pytest.CaptureFi
         assert (done.code, done.traceback) == (0, "")
         assert capfd.readouterr().out == "28.0\n"
     assert "_new_shared" not in vars(torch.UntypedStorage)
+
+
+def test_operators_stay_when_other_gpus_are_emulated() -> None:
+    devices: list[str] = []
+
+    def note(x: torch.Tensor) -> torch.Tensor:
+        devices.append(str(x.device))
+        return x.clone()
+
+    with wavecast.device("gfx942"):
+        operator = torch.library.custom_op("wavecast_tests::note", mutates_args=())(note)
+        operator(torch.ones(1, device="cuda"))
+    with wavecast.device("gfx950", count=2):
+        operator(torch.ones(1, device="cuda:1"))
+    operator(torch.ones(1))
+    assert devices == ["cuda:0", "cuda:1", "cpu"]

@@ -19,7 +19,14 @@ from torch import Tensor
 from wavecast.errors import MissingFact
 from wavecast.kernels.checks import FLOATS, dtype_in, one_of, require, shape_is
 from wavecast.kernels.distributed import launches
-from wavecast.kernels.distributed.group import MOVED, OPS, RankCall, RankGroup, groups
+from wavecast.kernels.distributed.group import (
+    MOVED,
+    OPS,
+    RankCall,
+    RankGroup,
+    groups,
+    rank_operator,
+)
 from wavecast.kernels.distributed.kernels import reduce_norm_kernel
 from wavecast.kernels.distributed.signals import BLOCKS
 from wavecast.launch import gpu
@@ -33,6 +40,7 @@ REDUCED: Final = (
 """The dtypes that are reduced: floating ones in float32, float64 and integers in 64 bits."""
 
 
+@rank_operator
 def all_reduce(
     x: Tensor, group: RankGroup, shots: int = 0, op: str = "sum", out: Tensor | None = None
 ) -> Tensor:
@@ -60,6 +68,7 @@ def all_reduce(
     return out
 
 
+@rank_operator
 def reduce_scatter(
     x: Tensor, group: RankGroup, op: str = "sum", out: Tensor | None = None
 ) -> Tensor:
@@ -81,6 +90,7 @@ def reduce_scatter(
     return out
 
 
+@rank_operator
 def all_gather(x: Tensor, group: RankGroup, out: Tensor | None = None) -> Tensor:
     """The `x` of all ranks along the first dimension: [m, …] -> [world · m, …]. Any dtype.
 
@@ -95,6 +105,7 @@ def all_gather(x: Tensor, group: RankGroup, out: Tensor | None = None) -> Tensor
     return out
 
 
+@rank_operator
 def all_to_all(x: Tensor, group: RankGroup, out: Tensor | None = None) -> Tensor:
     """Part `rank` of the `x` of every rank: x[world · m, …] -> [world · m, …]. Any dtype.
 
@@ -110,6 +121,7 @@ def all_to_all(x: Tensor, group: RankGroup, out: Tensor | None = None) -> Tensor
     return out
 
 
+@rank_operator
 def all_to_all_uneven(
     x: Tensor,
     group: RankGroup,
@@ -152,6 +164,7 @@ def all_to_all_uneven(
     return out
 
 
+@rank_operator
 def broadcast(x: Tensor, group: RankGroup, root: int = 0, out: Tensor | None = None) -> Tensor:
     """The `x` of rank `root`, on all ranks; other ranks give its shape and dtype. Any dtype.
 
@@ -166,6 +179,7 @@ def broadcast(x: Tensor, group: RankGroup, root: int = 0, out: Tensor | None = N
     return out
 
 
+@rank_operator
 def all_reduce_rms_norm(
     x: Tensor, residual: Tensor, weight: Tensor, group: RankGroup, eps: float = 1e-6
 ) -> tuple[Tensor, Tensor]:

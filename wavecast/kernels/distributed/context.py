@@ -12,13 +12,12 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from wavecast.errors import ArgumentError
 from wavecast.kernels.attention.attention import attention, attention_backward
-from wavecast.kernels.checks import require
-from wavecast.kernels.distributed import collectives, launches
-from wavecast.kernels.distributed.group import RankCall, RankGroup
+from wavecast.kernels.distributed import arguments, collectives, launches
+from wavecast.kernels.distributed.group import RankCall, RankGroup, rank_operator
 
 
+@rank_operator
 def shift(x: Tensor, group: RankGroup, by: int = 1) -> Tensor:
     """The x of rank r - `by` on rank r, around the ring. Any dtype. Raises ArgumentError."""
     name = "shift"
@@ -30,6 +29,7 @@ def shift(x: Tensor, group: RankGroup, by: int = 1) -> Tensor:
     return out
 
 
+@rank_operator
 def ring_attention(
     q: Tensor, k: Tensor, v: Tensor, group: RankGroup, causal: bool = False,
     scale: float | None = None,
@@ -41,25 +41,30 @@ def ring_attention(
     gradients, `lse` has not. Partial results are added in float32 in the order of the ring. Raises
     ArgumentError.
     """
-    _check("ring_attention", q, k, v)
+    arguments.divided_attention("ring_attention", q, k, v, group.layout, scale)
     return _RingAttention.apply(q, k, v, group, causal, scale)  # pyright: ignore[reportReturnType]
 
 
+@rank_operator
 def all_gather_attention(
     q: Tensor, k: Tensor, v: Tensor, group: RankGroup, causal: bool = False,
     scale: float | None = None,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """The same with keys and values that are gathered first: one attention, more memory."""
-    _check("all_gather_attention", q, k, v)
+    arguments.divided_attention("all_gather_attention", q, k, v, group.layout, scale)
     return _GatheredAttention.apply(q, k, v, group, causal, scale)  # pyright: ignore
 
 
+@rank_operator
 def ring_attention_backward(
     dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, group: RankGroup,
     causal: bool = False, scale: float | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """The gradients (dq, dk, dv) of `ring_attention`, whose results are `out` and `lse`: those of
     keys and values go around the ring with them, added in float32. Raises ArgumentError."""
+    arguments.divided_attention_backward(
+        "ring_attention_backward", dout, q, k, v, out, lse, group.layout, scale
+    )
     kv = _KeysAndValues(k, v)
     flat = kv.flat
     dq = torch.zeros(q.shape, dtype=torch.float32, device=q.device)
@@ -84,12 +89,16 @@ def ring_attention_backward(
     return dq.to(q.dtype), dk, dv
 
 
+@rank_operator
 def all_gather_attention_backward(
     dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, group: RankGroup,
     causal: bool = False, scale: float | None = None,
 ) -> tuple[Tensor, Tensor, Tensor]:  # fmt: skip
     """The gradients (dq, dk, dv) of `all_gather_attention`, which gathers keys and values again and
     adds their gradients over ranks. Raises ArgumentError."""
+    arguments.divided_attention_backward(
+        "all_gather_attention_backward", dout, q, k, v, out, lse, group.layout, scale
+    )
     keys, values = (_all_tokens(x, group) for x in (k, v))
     kv_length = _visible_tokens(k.shape[1], group, causal)
     dq, dkeys, dvalues, _ = attention_backward(
@@ -118,15 +127,6 @@ def _ring_forward(
         torch.cuda.current_stream().wait_stream(side)
     assert total is not None
     return total[0].to(q.dtype), total[1]
-
-
-def _check(name: str, q: Tensor, k: Tensor, v: Tensor) -> None:
-    for label, x in (("q", q), ("k", k), ("v", v)):
-        require(x.dim() == 4, name, f"{label} has {x.dim()} dimensions, not 4")
-    lengths = q.shape[1], k.shape[1], v.shape[1]
-    require(len(set(lengths)) == 1, name, f"q, k, v have {lengths} tokens: ranks divide them alike")
-    if k.dtype != v.dtype:
-        raise ArgumentError(f"{name}: k is {k.dtype}, v {v.dtype}")
 
 
 class _KeysAndValues:

@@ -14,19 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any
 
 import torch
 import triton
 import triton.language as tl
 from torch import Tensor
 
-from wavecast.kernels.checks import FLOATS, dtype_in, require, shape_is
-from wavecast.kernels.distributed import launches
-from wavecast.kernels.distributed.group import RankCall, RankGroup
+from wavecast.kernels.checks import require
+from wavecast.kernels.distributed import arguments, launches
+from wavecast.kernels.distributed.arguments import Routes
+from wavecast.kernels.distributed.group import RankCall, RankGroup, rank_operator
 from wavecast.kernels.distributed.signals import BLOCKS, exchange_all
-
-INDICES: Final = (torch.int64, torch.int32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +42,10 @@ class Dispatched:
     positions: Tensor
     longest: int
     most: int
+
+    @property
+    def routes(self) -> Routes:
+        return Routes(self.sources, self.positions)
 
 
 @triton.jit(do_not_specialize=["rank", "epoch"])
@@ -106,6 +109,7 @@ def combine_kernel(
             tl.store(into, acc.to(out.dtype.element_ty), mask=offs < columns)
 
 
+@rank_operator
 def expert_dispatch(x: Tensor, choices: Tensor, experts: int, group: RankGroup) -> Dispatched:
     """The tokens of all ranks that chose an expert of this rank.
 
@@ -117,15 +121,8 @@ def expert_dispatch(x: Tensor, choices: Tensor, experts: int, group: RankGroup) 
     Raises ArgumentError, on every rank where the number of experts differs.
     """
     name = "expert_dispatch"
-    dtype_in(name, "x", x, FLOATS)
-    dtype_in(name, "choices", choices, INDICES)
-    require(x.dim() == 2 and choices.dim() == 2, name, "x and choices are not matrices")
-    shape_is(name, "choices", choices, (x.shape[0], choices.shape[1]))
+    arguments.dispatched_tokens(x, choices, experts, group.layout)
     world, columns, topk = group.world, x.shape[1], choices.shape[1]
-    require(columns > 0 and topk > 0, name, "x or choices have no columns")
-    divided = experts > 0 and experts % world == 0
-    require(divided, name, f"{world} ranks do not divide {experts} experts")
-    group.accepts(name, x, empty=True)
     local_choices = choices.to(torch.int64).cpu()
     is_valid = bool(((local_choices >= -1) & (local_choices < experts)).all())
     group.begin(RankCall(name, columns, x.dtype, f"topk={topk}"))
@@ -139,21 +136,20 @@ def expert_dispatch(x: Tensor, choices: Tensor, experts: int, group: RankGroup) 
     padded = torch.full((most, topk), -1)
     padded[: len(local_choices)] = local_choices
     every = _all_gather(padded.view(-1), x, group).view(world, most, topk) if most else padded[None]
-    sources, counts, positions, longest = _routes(every, sizes[:, 0].tolist(), experts, group)
-    dispatched = Dispatched(x, counts, sources.to(x.device), positions.to(x.device), longest, most)
+    *tables, longest = _routes(every, sizes[:, 0].tolist(), experts, group)
+    sources, counts, positions = (table.to(x.device) for table in tables)
+    dispatched = Dispatched(x, counts, sources, positions, longest, most)
     tokens: Any = _Dispatch.apply(x, dispatched, group)
     return replace(dispatched, tokens=tokens)
 
 
+@rank_operator
 def expert_rows(x: Tensor, dispatched: Dispatched, group: RankGroup) -> Tensor:
     """Rows of another matrix of the ranks that sent tokens, where the tokens went: x[tokens of the
     rank, columns] -> [n, columns] in the order of `dispatched.tokens`. fp32, fp16 or bf16. Without
     gradients. Raises ArgumentError."""
     name = "expert_rows"
-    dtype_in(name, "x", x, FLOATS)
-    require(x.dim() == 2 and x.shape[1] > 0, name, "x is not a matrix with columns")
-    shape_is(name, "x", x, (len(dispatched.positions), x.shape[1]))
-    group.accepts(name, x, empty=True)
+    arguments.sent_rows(x, dispatched.routes, group.layout)
     columns, most, sources = x.shape[1], dispatched.most, dispatched.sources
     group.begin(RankCall(name, columns, x.dtype))
     rows = torch.empty((len(sources), columns), dtype=x.dtype, device=x.device)
@@ -169,6 +165,7 @@ def expert_rows(x: Tensor, dispatched: Dispatched, group: RankGroup) -> Tensor:
     return rows
 
 
+@rank_operator
 def expert_combine(y: Tensor, weights: Tensor, dispatched: Dispatched, group: RankGroup) -> Tensor:
     """Σ_c weights[t, c] · (what expert c made of token t): y[n, columns] -> [tokens, columns].
 
@@ -202,14 +199,8 @@ def combine_gradients(
 
 def _combine(y: Tensor, weights: Tensor, dispatched: Dispatched, group: RankGroup) -> Tensor:
     name = "expert_combine"
-    dtype_in(name, "y", y, FLOATS)
-    dtype_in(name, "weights", weights, FLOATS)
-    rows, topk = dispatched.positions.shape[:2]
-    shape_is(name, "weights", weights, (rows, topk))
-    require(y.dim() == 2 and y.shape[1] > 0, name, "y is not a matrix with columns")
-    shape_is(name, "y", y, (len(dispatched.sources), y.shape[1]))
-    group.accepts(name, y, empty=True)
-    columns, longest = y.shape[1], dispatched.longest
+    rows, columns = arguments.combined_tokens(y, weights, dispatched.routes, group.layout)
+    topk, longest = weights.shape[1], dispatched.longest
     group.begin(RankCall(name, columns, y.dtype, f"topk={topk}"))
     out = torch.empty((rows, columns), dtype=y.dtype, device=y.device)
     programs = _programs(max(longest, dispatched.most))

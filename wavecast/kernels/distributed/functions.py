@@ -1,5 +1,6 @@
 """`wavecast.ops.distributed`: everything that the ranks of a group call."""
 
+from wavecast.kernels.distributed import arguments
 from wavecast.kernels.distributed.collectives import (
     RankGroup,
     all_gather,
@@ -26,7 +27,7 @@ from wavecast.kernels.distributed.experts import (
     expert_dispatch,
     expert_rows,
 )
-from wavecast.kernels.distributed.group import groups_of
+from wavecast.kernels.distributed.group import HALF, RankLayout, groups_of
 from wavecast.kernels.distributed.products import (
     all_gather_matmul,
     matmul_all_reduce,
@@ -38,8 +39,10 @@ from wavecast.kernels.distributed.quantised import (
 )
 
 __all__ = [
+    "HALF",
     "Dispatched",
     "RankGroup",
+    "RankLayout",
     "all_gather",
     "all_gather_attention",
     "all_gather_attention_backward",
@@ -50,6 +53,7 @@ __all__ = [
     "all_reduce_rms_norm_quantised",
     "all_to_all",
     "all_to_all_uneven",
+    "arguments",
     "broadcast",
     "combine_gradients",
     "expert_combine",

@@ -7,11 +7,12 @@ peers, which these send after their call e has ended.
 
 from __future__ import annotations
 
+import functools
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, ParamSpec, TypeVar
 
 import numpy as np
 import torch
@@ -20,11 +21,13 @@ from torch import Tensor
 from wavecast.errors import ArgumentError
 from wavecast.kernels.checks import FLOATS, require
 from wavecast.kernels.distributed.signals import pad_size
-from wavecast.launch.group_calls import CallBoard, Parts, current_call
+from wavecast.launch.group_calls import CallBoard, Parts, calling, current_call
 from wavecast.launch.group_memory import memory_of
 from wavecast.launch.script_lines import location_suffix, script_line
 from wavecast.perfmodel.ops.collectives.libraries import OWN_HALF
 
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
 WAVES: Final = 8
 """Waves of a program."""
 HALF: Final = OWN_HALF
@@ -58,6 +61,31 @@ class RankCall:
         return f"{self.name} of {self.count} {dtype}{f' ({options})' if options else ''}"
 
 
+@dataclass(frozen=True, slots=True)
+class RankLayout:
+    """Where a rank of a group is: its number, that of all ranks, its GPU, and half of its buffer in
+    bytes. Without a GPU (in graphs of compilers, whose tensors say none) devices are not
+    checked."""
+
+    rank: int
+    world: int
+    gpu: int | None
+    half: int
+
+    def accepts(self, name: str, x: Tensor, label: str = "x", *, empty: bool = False) -> None:
+        """Raises ArgumentError for a tensor that `name` cannot take: empty (unless `empty`), not
+        contiguous, or of another GPU."""
+        require(empty or x.numel() > 0, name, f"{label} is empty")
+        require(x.is_contiguous(), name, f"{label} is not contiguous")
+        self.is_of_rank(name, x, label)
+
+    def is_of_rank(self, name: str, x: Tensor, label: str = "x") -> None:
+        """Raises ArgumentError for a tensor of another device than the rank's GPU."""
+        device = x.device
+        fits = self.gpu is None or (device.type == "cuda" and device.index == self.gpu)
+        require(fits, name, f"{label} is on {device}, rank {self.rank} on cuda:{self.gpu}")
+
+
 @dataclass(slots=True)
 class RankGroup:
     """One rank of a group. `buffers` (uint8) and `signals` (int32) are those of all ranks, each on
@@ -81,20 +109,19 @@ class RankGroup:
         """Bytes that one call may stage."""
         return self.buffers[0].numel() // 2
 
+    @property
+    def layout(self) -> RankLayout:
+        """What tensors of the rank are checked against."""
+        gpu = self.buffers[self.rank].get_device()
+        return RankLayout(self.rank, self.world, gpu, self.half)
+
     def accepts(self, name: str, x: Tensor, *, empty: bool = False) -> None:
-        """Raises ArgumentError for a tensor that `name` cannot take: empty (unless `empty`), not
-        contiguous, or of another GPU."""
-        require(empty or x.numel() > 0, name, "x is empty")
-        require(x.is_contiguous(), name, "x is not contiguous")
-        here = self.buffers[self.rank].get_device()
-        require(
-            x.get_device() == here, name, f"x is on {x.device}, rank {self.rank} on cuda:{here}"
-        )
+        """As `RankLayout.accepts`."""
+        self.layout.accepts(name, x, empty=empty)
 
     def begin(self, call: RankCall) -> None:
         """Start a call. Raises ArgumentError if a peer has called something else."""
-        whole = current_call()
-        text = f"{f'{whole} ({call})' if whole else call}{location_suffix(script_line())}"
+        text = f"{_call_text(current_call(), call)}{location_suffix(script_line())}"
         self.board.post(self.rank, self.calls + 1, str(call), text)
         self.calls += 1
 
@@ -124,6 +151,26 @@ def groups(world: int, half: int = HALF) -> list[RankGroup]:
     Raises ArgumentError for fewer than two ranks.
     """
     return groups_of(range(world), half)
+
+
+def _call_text(program: str, call: RankCall) -> str:
+    """A call as messages have it, which is part of what the `program` calls, "" if of nothing."""
+    function, _, details = program.partition(" ")
+    if function != call.name:
+        return f"{program} ({call})" if program else str(call)
+    return program if details.startswith("of ") else " ".join(filter(None, (str(call), details)))
+
+
+def rank_operator(function: Callable[Arguments, Result]) -> Callable[Arguments, Result]:
+    """A function that the ranks of a group call: its launches are named by it, unless the program
+    calls something that consists of it."""
+
+    @functools.wraps(function)
+    def run(*args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        with calling(current_call() or function.__name__):
+            return function(*args, **kwargs)
+
+    return run
 
 
 class ProcessMemory:
@@ -171,6 +218,8 @@ __all__ = [
     "WAVES",
     "RankCall",
     "RankGroup",
+    "RankLayout",
     "groups",
     "groups_of",
+    "rank_operator",
 ]

@@ -17,10 +17,10 @@ import triton
 from torch import Tensor
 
 from wavecast.dtypes import lookup
-from wavecast.kernels.checks import FLOATS, dtype_in, require
-from wavecast.kernels.distributed import collectives, launches
+from wavecast.kernels.checks import require
+from wavecast.kernels.distributed import arguments, collectives, launches
 from wavecast.kernels.distributed.collectives import shots_for
-from wavecast.kernels.distributed.group import RankCall, RankGroup
+from wavecast.kernels.distributed.group import RankCall, RankGroup, rank_operator
 from wavecast.kernels.distributed.product_kernels import (
     gather_product_kernel,
     product_reduce_kernel,
@@ -29,23 +29,23 @@ from wavecast.launch import gpu
 from wavecast.perfmodel.ops.collectives.own_products import (
     ProductPlan,
     gather_plan,
-    launch_length,
     reduce_plan,
 )
 
 
+@rank_operator
 def matmul_reduce_scatter(x: Tensor, weight: Tensor, group: RankGroup) -> Tensor:
     """Rows `rank` of x @ weightᵀ added over all ranks: x[world · m, k], weight[n, k] -> [m, n].
 
     fp32, fp16 or bf16. Ranks may have different k. Raises ArgumentError.
     """
     name = "matmul_reduce_scatter"
-    rows, columns = _check(name, x, weight, group)
-    require(rows % group.world == 0, name, f"x has {rows} rows: {group.world} ranks do not divide")
-    group.begin(RankCall(name, rows * columns, x.dtype))
+    rows, columns = arguments.reduced_scattered_product(x, weight, group.layout)
+    group.begin(RankCall(name, group.world * rows * columns, x.dtype))
     return _ReduceScattered.apply(x, weight, group)  # pyright: ignore[reportReturnType]
 
 
+@rank_operator
 def matmul_all_reduce(x: Tensor, weight: Tensor, group: RankGroup, shots: int = 0) -> Tensor:
     """x @ weightᵀ added over all ranks: x[m, k], weight[n, k] -> [m, n], the same bits on all.
 
@@ -54,20 +54,21 @@ def matmul_all_reduce(x: Tensor, weight: Tensor, group: RankGroup, shots: int = 
     shots where no link is known.
     """
     name = "matmul_all_reduce"
-    rows, columns = _check(name, x, weight, group)
+    rows, columns = arguments.reduced_product(x, weight, group.layout)
     require(shots in (0, 1, 2), name, f"{shots} shots; 1, 2 or 0")
     shots = shots or shots_for(rows * columns * x.element_size(), group.world)
     group.begin(RankCall(name, rows * columns, x.dtype, f"shots={shots}"))
     return _AllReduced.apply(x, weight, group, shots)  # pyright: ignore[reportReturnType]
 
 
+@rank_operator
 def all_gather_matmul(x: Tensor, weight: Tensor, group: RankGroup) -> Tensor:
     """The x of all ranks, one after another, @ weightᵀ: x[m, k], weight[n, k] -> [world · m, n].
 
     fp32, fp16 or bf16. Ranks may have different n. Raises ArgumentError.
     """
     name = "all_gather_matmul"
-    _check(name, x, weight, group)
+    arguments.gathered_product(x, weight, group.layout)
     group.begin(RankCall(name, x.numel(), x.dtype, f"columns={x.shape[1]}"))
     return _Gathered.apply(x, weight, group)  # pyright: ignore[reportReturnType]
 
@@ -76,8 +77,7 @@ def _gather(name: str, x: Tensor, weight: Tensor, out: Tensor, group: RankGroup)
     """Launches over rows that fit a half of a buffer."""
     rows, k = x.shape
     columns = weight.shape[0]
-    most = launch_length(name, rows, k, group.world, 2, x.element_size(), group.half)
-    require(most > 0, name, f"a row has {k} elements; {group.world} are more than a buffer has")
+    most = arguments.gathered_rows(name, x, group.layout)
     device = gpu.launching()
     for first in range(0, rows, most):
         part = min(most, rows - first)
@@ -109,8 +109,7 @@ def _reduce(
     columns = weight.shape[0]
     parts = 1 if shots == 1 else group.world
     part = triton.cdiv(rows, parts)
-    most = launch_length(name, rows, k, group.world, shots, x.element_size(), group.half)
-    require(most > 0, name, f"x has {rows} rows, too many for a buffer of the group")
+    most = arguments.reduced_columns(name, x, group.layout, shots)
     device = gpu.launching()
     for first in range(0, columns, most):
         n = min(most, columns - first)
@@ -191,23 +190,6 @@ class _Gathered(torch.autograd.Function):
         dx = matmul_reduce_scatter(gradient, weight.T.contiguous(), ctx.group)
         dweight = gradient.T @ collectives.all_gather(x, ctx.group)
         return dx, dweight, None
-
-
-def _check(name: str, x: Tensor, weight: Tensor, group: RankGroup) -> tuple[int, int]:
-    """Rows of x and of the weight."""
-    dtype_in(name, "x", x, FLOATS)
-    dtype_in(name, "weight", weight, (x.dtype,))
-    shape = "x".join(map(str, x.shape)) or "a scalar"
-    require(x.dim() == 2, name, f"x is {shape}, not a matrix")
-    fits = weight.dim() == 2 and weight.shape[1] == x.shape[1]
-    weight_shape = "x".join(map(str, weight.shape)) or "a scalar"
-    require(fits, name, f"x is {shape} and weight {weight_shape}: the last dimensions must agree")
-    group.accepts(name, x)
-    require(weight.numel() > 0, name, "weight is empty")
-    require(weight.is_contiguous(), name, "weight is not contiguous")
-    same = weight.get_device() == x.get_device()
-    require(same, name, f"weight is on {weight.device}, x on {x.device}")
-    return x.shape[0], weight.shape[0]
 
 
 __all__ = ["all_gather_matmul", "matmul_all_reduce", "matmul_reduce_scatter"]

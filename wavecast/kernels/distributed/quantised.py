@@ -26,7 +26,7 @@ from torch import Tensor
 
 from wavecast.kernels.checks import FLOATS, dtype_in, one_of, require, shape_is
 from wavecast.kernels.distributed import launches
-from wavecast.kernels.distributed.group import RankCall, RankGroup
+from wavecast.kernels.distributed.group import RankCall, RankGroup, rank_operator
 from wavecast.kernels.distributed.kernels import total
 from wavecast.kernels.distributed.signals import BLOCKS, exchange
 from wavecast.kernels.norm.rms_norm_quantised import LIMITS
@@ -144,6 +144,7 @@ def reduce_norm_quantise_kernel(
         tl.store(q + at, code, mask=mask)
 
 
+@rank_operator
 def all_reduce_quantised(
     x: Tensor, group: RankGroup, kind: str = "fp8", out: Tensor | None = None
 ) -> Tensor:
@@ -201,6 +202,7 @@ def _cut(buffer: Tensor, sizes: tuple[int, ...]) -> tuple[Tensor, ...]:
     return tuple(pieces)
 
 
+@rank_operator
 def all_reduce_rms_norm_quantised(
     x: Tensor,
     residual: Tensor,

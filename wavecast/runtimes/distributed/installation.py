@@ -16,7 +16,13 @@ import torch.distributed as dist
 
 from wavecast.errors import UsageError
 from wavecast.launch import group_memory
-from wavecast.runtimes.distributed import group_functions, operators, spawning, tensor_sharing
+from wavecast.runtimes.distributed import (
+    group_functions,
+    operators,
+    process_group,
+    spawning,
+    tensor_sharing,
+)
 from wavecast.runtimes.distributed.process_group import NAME, EmulatedGroup
 from wavecast.runtimes.distributed.randomness import RankRandom
 from wavecast.runtimes.distributed.ranks import RankThreads
@@ -48,7 +54,6 @@ def install(patches: Patches, gpus: Gpus) -> RankThreads:
         store_path = f"/proc/{os.getpid()}/fd/{store_file}"
         patches.callback(os.close, store_file)
     ranks.install(patches)
-    patches.attribute(distributed_c10d, "_world", RankWorlds(ranks))
     patches.attribute(sys, "excepthook", sys.excepthook)  # a process group puts another over it
     registry: Any = vars(torch._C)["_distributed_c10d"]
     registry._set_thread_isolation_mode(True)
@@ -59,6 +64,8 @@ def install(patches: Patches, gpus: Gpus) -> RankThreads:
         members = list(options.global_ranks_in_group) or list(range(options.group_size))
         name, rank = str(options.group_id), options.group_rank
         return EmulatedGroup(gpus, shared, name, members, rank)
+
+    patches.attribute(process_group, "rank_parts", lambda: ranks.current.groups)
 
     _register(patches, create)
     start = distributed_c10d.init_process_group
@@ -91,16 +98,15 @@ def install(patches: Patches, gpus: Gpus) -> RankThreads:
     monitored_barrier = group_functions.emulated_monitored_barrier(
         distributed_c10d.monitored_barrier
     )
-    for owner in (distributed_c10d, dist, device_mesh):
-        for name, value in (
-            ("init_process_group", init_process_group),
-            ("new_group", new_group),
-            ("monitored_barrier", monitored_barrier),
-        ):
-            if hasattr(owner, name):
-                patches.attribute(owner, name, value)
-    for owner in (distributed_c10d, dist):
-        patches.attribute(owner, "is_nccl_available", lambda: True)
+    patches.functions(
+        {
+            distributed_c10d._world: RankWorlds(ranks),
+            start: init_process_group,
+            distributed_c10d.new_group: new_group,
+            distributed_c10d.monitored_barrier: monitored_barrier,
+            distributed_c10d.is_nccl_available: _is_available,
+        }
+    )
     patches.attribute(torch._C, "_get_accelerator", lambda *_: torch.device("cuda"))
     _separate_meshes(patches, device_mesh.DeviceMesh)
     _separate_data_parallel(patches, ranks)
@@ -110,6 +116,10 @@ def install(patches: Patches, gpus: Gpus) -> RankThreads:
     tensor_sharing.install(patches, gpus)
     operators.install()
     return ranks
+
+
+def _is_available() -> bool:
+    return True
 
 
 def _register(patches: Patches, create: Any) -> None:

@@ -3,12 +3,13 @@
     y = torch.ops.wavecast.matmul_all_reduce(x, weight, group.group_name)
 
 They have fakes and gradients, and the results of a product and PyTorch's functional collective.
+Fakes refuse what the calls refuse, by the same checks.
 """
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, Final
 
 import torch
@@ -16,6 +17,8 @@ from torch import Tensor
 
 from wavecast.errors import UsageError
 from wavecast.kernels.registry import collectives
+from wavecast.runtimes.distributed.shared import shots_of
+from wavecast.runtimes.torch_cpu.fake import in_compiled_graph
 
 _c10d: Final[Any] = torch.distributed.distributed_c10d
 _defined: Final[set[str]] = set()
@@ -25,24 +28,32 @@ def install() -> None:
     """Define the operators. Once per process."""
     if _defined:
         return
-    _define("matmul_reduce_scatter", operator.floordiv)
-    _define("matmul_all_reduce", lambda rows, _: rows)
-    _define("all_gather_matmul", operator.mul)
+    own = collectives()
+    _define("matmul_reduce_scatter", own.arguments.reduced_scattered_product)
+    _define("matmul_all_reduce", own.arguments.reduced_product)
+    _define("all_gather_matmul", own.arguments.gathered_product)
     for name in ("ring_attention", "all_gather_attention"):
         _define_attention(name)
     _define_experts()
 
 
-def _define(name: str, rows: Callable[[int, int], int]) -> None:
+def _define(name: str, result: Callable[[Tensor, Tensor, Any], tuple[int, int]]) -> None:
+    """`name`(x, weight, group_name), whose result has the shape `result`."""
     _defined.add(name)
     call = getattr(collectives(), name)
 
     def run(x: Tensor, weight: Tensor, group_name: str) -> Tensor:
-        return _group(group_name).fused(name, lambda group: call(x, weight, group))
+        def product(group: Any) -> Tensor:
+            if name != "matmul_all_reduce":
+                return call(x, weight, group)
+            rows, columns = result(x, weight, group.layout)
+            shots = shots_of(rows * columns * x.element_size(), group.world)
+            return call(x, weight, group, shots)
+
+        return _group(group_name).fused(name, product)
 
     def alone(x: Tensor, weight: Tensor, group_name: str) -> Tensor:
-        world = _c10d._get_group_size_by_name(group_name)
-        return x.new_empty(rows(x.shape[0], world), weight.shape[0])
+        return x.new_empty(result(x, weight, _layout(group_name)))
 
     defined = torch.library.custom_op(
         f"wavecast::{name}", run, mutates_args=(),
@@ -57,6 +68,7 @@ def _define_attention(name: str) -> None:
     _defined.update((name, f"{name}_backward"))
     call, backward = (getattr(collectives(), each) for each in (name, f"{name}_backward"))
     options = "str group_name, bool causal=False, float? scale=None"
+    checks = collectives().arguments
 
     def run(
         q: Tensor, k: Tensor, v: Tensor, group_name: str, causal: bool = False,
@@ -78,7 +90,18 @@ def _define_attention(name: str) -> None:
         schema="(Tensor dout, Tensor q, Tensor k, Tensor v, Tensor out, Tensor lse, "
         f"{options}) -> (Tensor, Tensor, Tensor)",
     )  # fmt: skip
-    gradient.register_fake(lambda *tensors, **_: tuple(x.new_empty(x.shape) for x in tensors[1:4]))
+
+    def gradients_alone(
+        dout: Tensor, q: Tensor, k: Tensor, v: Tensor, out: Tensor, lse: Tensor, group_name: str,
+        causal: bool = False, scale: float | None = None,
+    ) -> tuple[Tensor, ...]:  # fmt: skip
+        del causal
+        checks.divided_attention_backward(
+            f"{name}_backward", dout, q, k, v, out, lse, _layout(group_name), scale
+        )
+        return tuple(x.new_empty(x.shape) for x in (q, k, v))
+
+    gradient.register_fake(gradients_alone)
 
     def keep(ctx: Any, inputs: Any, output: Any) -> None:
         q, k, v, *ctx.options = inputs
@@ -93,15 +116,17 @@ def _define_attention(name: str) -> None:
         f"wavecast::{name}", run, mutates_args=(),
         schema=f"(Tensor q, Tensor k, Tensor v, {options}) -> (Tensor, Tensor)",
     )  # fmt: skip
-    defined.register_fake(_attention_results)
+
+    def alone(
+        q: Tensor, k: Tensor, v: Tensor, group_name: str, causal: bool = False,
+        scale: float | None = None,
+    ) -> tuple[Tensor, Tensor]:  # fmt: skip
+        del causal
+        out, lse = checks.divided_attention(name, q, k, v, _layout(group_name), scale)
+        return q.new_empty(out), q.new_empty(lse, dtype=torch.float32)
+
+    defined.register_fake(alone)
     defined.register_autograd(derive, setup_context=keep)
-
-
-def _attention_results(q: Tensor, k: Tensor, v: Tensor, *_: Any, **__: Any) -> Any:
-    del k
-    batch, tokens, heads = q.shape[:3]
-    lse = q.new_empty((batch, heads, tokens), dtype=torch.float32)
-    return q.new_empty((batch, tokens, heads, v.shape[3])), lse
 
 
 _ROUTES: Final = "Tensor sources, Tensor positions, Tensor extent, str group_name"
@@ -112,9 +137,12 @@ def _define_experts() -> None:
     which `extent`, on the host, is (`longest`, `most`)."""
     _defined.update(("expert_dispatch", "expert_rows", "expert_combine"))
     own = collectives()
+    checks = own.arguments
 
-    def routes(tokens: Tensor, sources: Tensor, positions: Tensor, extent: Tensor) -> Any:
-        longest, most = extent.tolist()
+    def routes(
+        name: str, tokens: Tensor, sources: Tensor, positions: Tensor, extent: Tensor
+    ) -> Any:
+        longest, most = checks.route_extent(name, extent)
         counts = sources.new_empty(0)  # which nothing but the experts reads
         return own.Dispatched(tokens, counts, sources, positions, longest, most)
 
@@ -129,17 +157,37 @@ def _define_experts() -> None:
     def rows(
         x: Tensor, sources: Tensor, positions: Tensor, extent: Tensor, group_name: str
     ) -> Tensor:
-        of = routes(x, sources, positions, extent)
-        return _group(group_name).fused("expert_rows", lambda group: own.expert_rows(x, of, group))
+        def run(group: Any) -> Tensor:
+            of = routes("expert_rows", x, sources, positions, extent)
+            return own.expert_rows(x, of, group)
+
+        return _group(group_name).fused("expert_rows", run)
 
     def combine(
         y: Tensor, weights: Tensor, sources: Tensor, positions: Tensor, extent: Tensor,
         group_name: str,
     ) -> Tensor:  # fmt: skip
-        of = routes(y, sources, positions, extent)
-        return _group(group_name).fused(
-            "expert_combine", lambda group: own.expert_combine(y, weights, of, group)
-        )
+        def run(group: Any) -> Tensor:
+            of = routes("expert_combine", y, sources, positions, extent)
+            return own.expert_combine(y, weights, of, group)
+
+        return _group(group_name).fused("expert_combine", run)
+
+    def rows_alone(
+        x: Tensor, sources: Tensor, positions: Tensor, extent: Tensor, group_name: str
+    ) -> Tensor:
+        layout = _layout(group_name)
+        checks.check_extent("expert_rows", extent)
+        return x.new_empty(checks.sent_rows(x, checks.Routes(sources, positions), layout))
+
+    def combine_alone(
+        y: Tensor, weights: Tensor, sources: Tensor, positions: Tensor, extent: Tensor,
+        group_name: str,
+    ) -> Tensor:  # fmt: skip
+        layout = _layout(group_name)
+        checks.check_extent("expert_combine", extent)
+        of = checks.Routes(sources, positions)
+        return y.new_empty(checks.combined_tokens(y, weights, of, layout))
 
     def define(name: str, run: Callable[..., Any], schema: str, alone: Callable[..., Any]) -> Any:
         operator = torch.library.custom_op(f"wavecast::{name}", run, mutates_args=(), schema=schema)
@@ -154,11 +202,11 @@ def _define_experts() -> None:
     )  # fmt: skip
     sender = define(
         "expert_rows", rows, f"(Tensor x, {_ROUTES}) -> Tensor",
-        lambda x, sources, *_: x.new_empty(sources.shape[0], x.shape[1]),
+        rows_alone,
     )  # fmt: skip
     combiner = define(
         "expert_combine", combine, f"(Tensor y, Tensor weights, {_ROUTES}) -> Tensor",
-        lambda y, weights, *_: y.new_empty(weights.shape[0], y.shape[1]),
+        combine_alone,
     )  # fmt: skip
 
     def keep_routes(ctx: Any, inputs: Any, output: Any) -> None:
@@ -190,11 +238,11 @@ def _define_experts() -> None:
 
 def _dispatch_results(x: Tensor, choices: Tensor, experts: int, group_name: str) -> Any:
     """As many tokens as the choices of all ranks say, which only the call knows."""
-    world = _c10d._get_group_size_by_name(group_name)
+    each = collectives().arguments.dispatched_tokens(x, choices, experts, _layout(group_name))
     count = torch.library.get_ctx().new_dynamic_size()
     return (
         x.new_empty(count, x.shape[1]),
-        x.new_empty(experts // world, dtype=torch.int64),
+        x.new_empty(each, dtype=torch.int64),
         x.new_empty(count, 3, dtype=torch.int64),
         x.new_empty(*choices.shape, 2, dtype=torch.int64),
         torch.empty(2, device="cpu", dtype=torch.int64),
@@ -253,6 +301,12 @@ def _group(name: str) -> Any:
             hint="products over ranks need symmetric memory; use wavecast.device(…, count=N)",
         )
     return group
+
+
+def _layout(name: str) -> Any:
+    """What fakes check tensors of this rank against. Those in graphs of compilers say no device."""
+    layout = _group(name).layout
+    return replace(layout, gpu=None) if in_compiled_graph() else layout
 
 
 __all__ = ["install"]

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
 import torch
@@ -41,9 +42,30 @@ Results = TypeVar("Results", Tensor, tuple[Tensor, ...])
 _Compute = Callable[[Tensor], Any]
 
 
+rank_parts: Callable[[], dict[str, Any]] = dict
+"""The parts that the calling rank has of groups, by name; set while GPUs are emulated."""
+
+
+@dataclass(eq=False, slots=True)
+class _RankPart:
+    """What a rank has of a group of `ranks`, of which it is number `own`: its streams by name, and
+    what it has agreed on."""
+
+    gpus: Gpus
+    shared: SharedGroups
+    ranks: tuple[int, ...]
+    own: int
+    streams: dict[str, Any] = field(default_factory=dict)
+    agreements: CallCounter | None = None
+
+
 class EmulatedGroup(dist.ProcessGroup):
     """Rank `rank` of the group `name`; `ranks` are the global numbers of its ranks, each of which
     uses the GPU of that number.
+
+    Ranks that are threads share modules, so a rank may use the object of another: one that a module
+    has stored, or has as the default of an argument. Objects of one name are equal, and each acts
+    for the rank that calls.
 
     Methods are those of PyTorch's process groups and return a `QueueWork`. They raise
     ArgumentError for tensors that do not fit, also to those of other ranks, and UsageError for what
@@ -58,10 +80,38 @@ class EmulatedGroup(dist.ProcessGroup):
         self, gpus: Gpus, shared: SharedGroups, name: str, ranks: Sequence[int], rank: int
     ) -> None:
         super().__init__(rank, len(ranks))  # pyright: ignore[reportCallIssue]
-        self._gpus, self._shared = gpus, shared
-        self._name, self._ranks, self._own = name, tuple(ranks), rank
-        self._streams: dict[str, Any] = {}
-        self._agreements: CallCounter | None = None
+        self._name = name
+        self._first_part = _RankPart(gpus, shared, tuple(ranks), rank)
+        rank_parts()[name] = self._first_part
+
+    @property
+    def _part(self) -> _RankPart:
+        return rank_parts().get(self._name, self._first_part)
+
+    @property
+    def _gpus(self) -> Gpus:
+        return self._part.gpus
+
+    @property
+    def _shared(self) -> SharedGroups:
+        return self._part.shared
+
+    @property
+    def _ranks(self) -> tuple[int, ...]:
+        return self._part.ranks
+
+    @property
+    def _own(self) -> int:
+        return self._part.own
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, EmulatedGroup) and other._name == self._name
+
+    def __hash__(self) -> int:
+        return hash(self._name)
+
+    def rank(self) -> int:
+        return self._own
 
     def getBackendName(self) -> str:
         return NAME
@@ -298,10 +348,11 @@ class EmulatedGroup(dist.ProcessGroup):
     def agree(self, call: GroupCall) -> None:
         """All ranks of the group make a call that launches nothing. Raises CallsDiffer for another
         than a peer has made."""
-        if self._agreements is None:
+        part = self._part
+        if part.agreements is None:
             board = self._shared.board(f"{self._name}: agreements", self._ranks, "group")
-            self._agreements = CallCounter(self._own, board)
-        self._agreements.post(call)
+            part.agreements = CallCounter(part.own, board)
+        part.agreements.post(call)
 
     def fused(self, name: str, call: Callable[[GroupMember], Results]) -> Results:
         """What `call`, of the operator `name`, gives for this rank of the group, a tensor or
@@ -310,14 +361,27 @@ class EmulatedGroup(dist.ProcessGroup):
         results: list[Results] = []
         tensors: list[Tensor] = []
 
+        self._check_ranks()
+
         def run(group: GroupMember | None) -> None:
-            if group is None:
-                raise UsageError("operators over ranks need two ranks or more")
+            assert group is not None
             results.append(call(group))
             tensors.extend([results[0]] if isinstance(results[0], Tensor) else results[0])
 
         self._enqueue(group_call(name), run, tensors).wait()
         return results[0]
+
+    @property
+    def layout(self) -> Any:
+        """What operators over ranks check tensors of this rank against, a `RankLayout`. Raises
+        UsageError in a group of one rank."""
+        self._check_ranks()
+        own = collectives()
+        return own.RankLayout(self._own, self.size(), self._gpu, own.HALF)
+
+    def _check_ranks(self) -> None:
+        if self.size() < 2:
+            raise UsageError("operators over ranks need two ranks or more")
 
     @property
     def _gpu(self) -> int:
@@ -363,9 +427,10 @@ class EmulatedGroup(dist.ProcessGroup):
         call = call.in_group(self._name)
         with self._gpus.mode.enter(), torch.no_grad(), self._gpus.using(self._gpu):
             before = torch.cuda.current_stream()
-            stream = self._streams.get(name)
+            streams = self._part.streams
+            stream = streams.get(name)
             if stream is None:
-                stream = self._streams[name] = torch.cuda.Stream(self._gpu)
+                stream = streams[name] = torch.cuda.Stream(self._gpu)
             stream.wait_stream(before)
             member = None
             if len(gpus) > 1:

@@ -10,6 +10,7 @@ import contextlib
 import functools
 import os
 import threading
+import weakref
 from collections.abc import Iterator, Mapping, MutableMapping
 from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
@@ -20,17 +21,24 @@ from wavecast.runtimes.patching import Patches
 _ADDRESS: Final = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False, slots=True, weakref_slot=True)
 class RankState:
     """What a rank has for itself: its `variables` by name, encoded as those of the process, what
-    `torch.distributed` knows (`world`), the module whose forward pass it runs (`data_parallel`),
-    and the state of PyTorch's generator (`random`), which a call of it is `drawing` from."""
+    `torch.distributed` knows (`world`), its part of `groups` by their names, the module whose
+    forward pass it runs (`data_parallel`), and the state of PyTorch's generator (`random`), which a
+    call of it is `drawing` from."""
 
     variables: dict[bytes, bytes] = field(default_factory=dict)
     world: Any = None
+    groups: dict[str, Any] = field(default_factory=dict)
     data_parallel: Any = None
     random: Any = None
     drawing: bool = False
+
+    def clear(self) -> None:
+        """Forget groups and tensors."""
+        self.world = self.data_parallel = self.random = None
+        self.groups.clear()
 
 
 class _Current(threading.local):
@@ -43,7 +51,8 @@ class RankThreads:
 
     def __init__(self) -> None:
         self._current = _Current()
-        self._others = RankState()
+        self._states: weakref.WeakSet[RankState] = weakref.WeakSet()
+        self._others = self.new_state()
         self.progress = RankProgress()
 
     @property
@@ -67,11 +76,15 @@ class RankThreads:
             "ROLE_WORLD_SIZE": world,
         }
         variables = {name: str(value) for name, value in (local | group).items()} | _ADDRESS
-        state = RankState(
-            {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
-        )
-        with self.enter(state):
+        encoded = {os.fsencode(name): os.fsencode(value) for name, value in variables.items()}
+        with self.enter(self.new_state(encoded)):
             yield
+
+    def new_state(self, variables: dict[bytes, bytes] | None = None) -> RankState:
+        """The state of another rank."""
+        state = RankState(variables or {})
+        self._states.add(state)
+        return state
 
     @contextlib.contextmanager
     def enter(self, state: RankState | None) -> Iterator[None]:
@@ -86,9 +99,15 @@ class RankThreads:
         """For a thread that the calling one starts: the block that it runs in."""
         return self.enter(self._current.state)
 
+    def _clear(self) -> None:
+        for state in list(self._states):
+            state.clear()
+
     def install(self, patches: Patches) -> None:
         """Let `os.environ` have the variables of the calling thread's rank, and let `os._exit` end
-        only that rank."""
+        only that rank. In the end states forget what they have: threads that are still there then,
+        as those of Inductor's pool, would free it while Python ends, when it ends the process."""
+        patches.callback(self._clear)
         leave, process = os._exit, os.getpid()
 
         @functools.wraps(leave)

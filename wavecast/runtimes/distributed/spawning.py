@@ -12,7 +12,7 @@ from wavecast.emulate.errors import Deadlock
 from wavecast.errors import UsageError
 from wavecast.launch.group_calls import CallsDiffer
 from wavecast.runtimes.distributed.progress import RankLeft, join_ranks
-from wavecast.runtimes.distributed.ranks import RankState, RankThreads
+from wavecast.runtimes.distributed.ranks import RankThreads
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.torch_cpu.gpus import Gpus
 
@@ -44,7 +44,7 @@ def install(patches: Patches, gpus: Gpus, ranks: RankThreads) -> None:
 
         def run(number: int) -> None:
             try:
-                with ranks.enter(RankState()), ranks.progress.following(number):
+                with ranks.enter(ranks.new_state()), ranks.progress.following(number):
                     fn(number, *args)
             except (RankLeft, SystemExit) as error:
                 if error.code:
@@ -73,7 +73,7 @@ def install(patches: Patches, gpus: Gpus, ranks: RankThreads) -> None:
         return None
 
     original = vars(processes)["spawn"]
-    patches.attribute(processes, "spawn", functools.wraps(original)(spawn))
+    patches.functions({original: functools.wraps(original)(spawn)})
 
 
 def _exited(number: int, code: int) -> BaseException:

@@ -14,7 +14,7 @@ import functools
 import sys
 import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING, Any, Final
 
 from wavecast.launch import gpu
@@ -60,7 +60,8 @@ def install(
         generate()
         settings.apply()
         _move_to_cpu(model)
-        return compiled(self, model, inputs, **options)
+        with mode.gpus.node.preparing() if mode.gpus else nullcontext():
+            return compiled(self, model, inputs, **options)
 
     patches.attribute(inductor, "__call__", on_the_cpu)
     if "torch._dynamo.eval_frame" in sys.modules:

@@ -20,7 +20,6 @@ def install(patches: Patches, gpus: Gpus | None = None) -> None:
     """Have fake tensors of the CPU say `cuda:0`, or the current one of several GPUs, wherever
     PyTorch compiles no graph."""
     import torch
-    from torch._guards import CompileContext, TracingContext
     from torch._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 
     devices = [torch.device("cuda", index) for index in range(gpus.count if gpus else 1)]
@@ -28,14 +27,29 @@ def install(patches: Patches, gpus: Gpus | None = None) -> None:
 
     def device(tensor: Any) -> torch.device:
         storage_device = original.fget(tensor)
-        compiling = CompileContext.try_get() or TracingContext.try_get()
-        if storage_device.type != "cpu" or compiling is not None:
+        if storage_device.type != "cpu" or in_compiled_graph():
             return storage_device
         return devices[gpus.current if gpus else 0]
 
+    normalize: Any = FakeTensor._normalize_fake_device
+
+    def on_cpu(named: Any) -> torch.device:
+        """What results of fake tensors are made for: these say the GPU, of which PyTorch's C++ code
+        looks for a guard that builds without GPUs lack."""
+        own = normalize(torch.device(named))
+        return torch.device("cpu") if own.type == "cuda" else own
+
     patches.attribute(FakeTensor, "device", property(device, original.fset))
+    patches.attribute(FakeTensor, "_normalize_fake_device", staticmethod(on_cpu))
     if gpus is not None:
         patches.attribute(FakeTensorMode, "cache", _CachePerGpu(gpus))
+
+
+def in_compiled_graph() -> bool:
+    """Whether the calling thread compiles a graph, whose tensors are the CPU's."""
+    from torch._guards import CompileContext, TracingContext
+
+    return CompileContext.try_get() is not None or TracingContext.try_get() is not None
 
 
 class _CachePerGpu(MutableMapping[Any, Any]):
@@ -65,4 +79,4 @@ class _CachePerGpu(MutableMapping[Any, Any]):
         return len(self._current_cache)
 
 
-__all__ = ["install"]
+__all__ = ["in_compiled_graph", "install"]

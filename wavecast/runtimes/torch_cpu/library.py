@@ -5,13 +5,18 @@ So run the functions that describe their results, and PyTorch's comparison of bo
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import sys
 import warnings
 from collections.abc import Callable
 from typing import Any
 
 from wavecast.runtimes.patching import Patches
 from wavecast.runtimes.torch_cpu.mode import CudaOnCpu
+
+current_mode: CudaOnCpu | None = None
+"""What emulates `cuda` now."""
 
 
 def install(patches: Patches, mode: CudaOnCpu) -> None:
@@ -21,7 +26,7 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
     from torch._subclasses import CrossRefFakeMode
 
     library = torch.library
-    in_mode = functools.partial(_in_mode, mode)
+    patches.attribute(sys.modules[__name__], "current_mode", mode)
 
     custom_op = library.custom_op
 
@@ -34,7 +39,7 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
             # The wrapper's globals do not know the names of the function's annotations.
             writes = kwargs.get("mutates_args", ())
             schema = kwargs.get("schema") or library.infer_schema(function, mutates_args=writes)
-            return custom_op(name, in_mode(function), **{**kwargs, "schema": schema})
+            return custom_op(name, _in_mode(function), **{**kwargs, "schema": schema})
 
         return define if fn is None else define(fn)
 
@@ -46,8 +51,8 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
     def register_kernel(op: Any, device_types: Any, func: Any = None, /, **kwargs: Any) -> Any:
         types = _cpu_types(device_types)
         if func is not None:
-            return register(op, types, in_mode(func), **kwargs)
-        return lambda function: register(op, types, in_mode(function), **kwargs)
+            return register(op, types, _in_mode(func), **kwargs)
+        return lambda function: register(op, types, _in_mode(function), **kwargs)
 
     patches.attribute(library, "register_kernel", register_kernel)
 
@@ -57,11 +62,11 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
     def fake_in_mode(
         self: Any, op_name: Any, fn: Callable, _stacklevel: int = 1, **kwargs: Any
     ) -> Any:
-        return register_fake(self, op_name, in_mode(fn), _stacklevel + 1, **kwargs)
+        return register_fake(self, op_name, _in_mode(fn), _stacklevel + 1, **kwargs)
 
     patches.attribute(library.Library, "_register_fake", fake_in_mode)
 
-    compare = in_mode(CrossRefFakeMode.__torch_dispatch__)
+    compare = _in_mode(CrossRefFakeMode.__torch_dispatch__)
     patches.attribute(CrossRefFakeMode, "__torch_dispatch__", compare)
 
     impl = library.Library.impl
@@ -72,7 +77,7 @@ def install(patches: Patches, mode: CudaOnCpu) -> None:
     ) -> Any:
         for_cuda = (dispatch_key or self.dispatch_key) == "CUDA"
         if callable(fn):
-            fn = in_mode(fn)
+            fn = _in_mode(fn)
             if for_cuda and not (args or kwargs.get("with_keyset")):
                 fn = _numbers_apart(f"{self.ns}::{_name(op_name).split('::')[-1]}", fn)
         key = "CPU" if for_cuda else dispatch_key
@@ -136,12 +141,13 @@ def _overload(name: str) -> tuple[str, str]:
     return base, overload
 
 
-def _in_mode(mode: CudaOnCpu, function: Callable) -> Callable:
-    """The dispatcher calls operators with function modes off; switch ours on again."""
+def _in_mode(function: Callable) -> Callable:
+    """The dispatcher calls operators with function modes off; switch ours on again. Operators stay
+    when GPUs are emulated no more, or others are."""
 
     @functools.wraps(function)
     def run(*args: Any, **kwargs: Any) -> Any:
-        with mode:
+        with current_mode or contextlib.nullcontext():
             return function(*args, **kwargs)
 
     return run

@@ -74,7 +74,7 @@ class NodeHooks(ExecutingHooks):
         @functools.wraps(run)
         def alone(*args: Any, **kwargs: Any) -> Any:
             # Triton's caches are not made for several threads; processes compile a kernel once.
-            with self._launching, self._one_process():
+            with self.node.preparing(), self._launching, self._one_process():
                 result = run(*args, **kwargs)
             if self.gpus.backward:
                 self.gpus.wait({self.gpus.current})
