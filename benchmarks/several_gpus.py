@@ -1,12 +1,15 @@
 """What several emulated GPUs cost the host in processor time, and what checks across GPUs add.
 
-python benchmarks/several_gpus.py [--gpus 8] [--mebibytes 1] [--rounds 7]
+python benchmarks/several_gpus.py [--gpus 8] [--mebibytes 1] [--rounds 7] [--operators]
+                                  [--target gfx942]
 
 all-reduce   `wavecast.ops.distributed.all_reduce` of fp32 on all GPUs, median of warm calls
 checked      the same with checks across GPUs, and its ratio to the plain one
 host sum     the same sums by PyTorch on the host, for comparison
 step         forward, backward and AdamW of a two-layer transformer (attention and MLP) with tensor
              parallelism over all GPUs, plain and checked
+operators    with `--operators` instead: products, attention over a ring and expert dispatch with
+             combine, of small sizes, plain and checked
 """
 
 from __future__ import annotations
@@ -60,17 +63,23 @@ def main() -> None:
     parser.add_argument("--gpus", type=int, default=8)
     parser.add_argument("--mebibytes", type=float, default=1.0)
     parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--target", default="gfx942")
+    parser.add_argument("--operators", action="store_true", help="products, attention, experts")
     given = parser.parse_args()
+    if given.operators:
+        _operators(given.target, given.gpus, given.rounds)
+        return
     elements = int(given.mebibytes * (1 << 20)) // 4
     torch.manual_seed(0)
     inputs = [torch.randn(elements) for _ in range(given.gpus)]
-    plain = _all_reduce(inputs, given.rounds, check=False)
-    checked = _all_reduce(inputs, given.rounds, check=True)
+    plain, checked = (
+        _all_reduce(inputs, given.target, given.rounds, check=check) for check in (False, True)
+    )
     host = _median(lambda: [sum(inputs) for _ in inputs], given.rounds)
     print(f"all-reduce of {given.mebibytes:g} MiB on {given.gpus} GPUs: {plain:.2f} s")
     print(f"checked: {checked:.2f} s, {checked / plain:.1f} times the plain one")
     print(f"host sum: {host * 1e3:.1f} ms")
-    plain, checked = (_step(given.gpus, check=check) for check in (False, True))
+    plain, checked = (_step(given.target, given.gpus, check=check) for check in (False, True))
     print(f"step of two layers, tensor parallel over {given.gpus}: {plain:.1f} s")
     print(f"checked: {checked:.1f} s, {checked / plain:.1f} times the plain one")
 
@@ -87,10 +96,10 @@ def _median(call: Callable[[], Any], rounds: int) -> float:
     return statistics.median(seconds)
 
 
-def _all_reduce(inputs: list[torch.Tensor], rounds: int, *, check: bool) -> float:
+def _all_reduce(inputs: list[torch.Tensor], target: str, rounds: int, *, check: bool) -> float:
     world = len(inputs)
     node: Any
-    with wavecast.device("gfx942", count=world, check=check) as node:
+    with wavecast.device(target, count=world, check=check) as node:
         groups = distributed.groups(world)
         x = [value.to(f"cuda:{rank}") for rank, value in enumerate(inputs)]
         return _median(
@@ -98,7 +107,57 @@ def _all_reduce(inputs: list[torch.Tensor], rounds: int, *, check: bool) -> floa
         )
 
 
-def _step(world: int, *, check: bool) -> float:
+def _operators(target: str, world: int, rounds: int) -> None:
+    """Print processor seconds of small calls of every fused operator, plain and checked."""
+    for name, call in _calls(world).items():
+        plain, checked = (
+            _call_seconds(call, target, world, rounds, check=check) for check in (False, True)
+        )
+        print(
+            f"{target}, {world} GPUs, {name}: plain {plain:.3f} s, checked {checked:.3f} s, "
+            f"{checked / plain:.1f} times the plain one",
+            flush=True,
+        )
+
+
+def _calls(world: int) -> dict[str, Callable[[int, Any], Any]]:
+    """By name, what a rank with a group calls."""
+    torch.manual_seed(0)
+    x, weight = torch.randn(66 * world, 70).half(), torch.randn(130, 70).half()
+    heads, tokens = torch.randn(1, 5, 1, 16), torch.randn(16, 64).half()
+    choices, weights = torch.randint(2 * world, (16, 2)), torch.rand(16, 2)
+
+    def product(name: str) -> Callable[[int, Any], Any]:
+        return lambda _, group: getattr(distributed, name)(x.to("cuda"), weight.to("cuda"), group)
+
+    def ring(_: int, group: Any) -> Any:
+        q, k, v = (heads.to("cuda") for _ in range(3))
+        return distributed.ring_attention(q, k, v, group, causal=True)
+
+    def experts(_: int, group: Any) -> Any:
+        sent = distributed.expert_dispatch(tokens.to("cuda"), choices.to("cuda"), 2 * world, group)
+        return distributed.expert_combine(sent.tokens, weights.to("cuda"), sent, group)
+
+    products = ("matmul_reduce_scatter", "matmul_all_reduce", "all_gather_matmul")
+    calls = {name: product(name) for name in products}
+    return {**calls, "ring_attention": ring, "expert_dispatch and expert_combine": experts}
+
+
+def _call_seconds(
+    call: Callable[[int, Any], Any], target: str, world: int, rounds: int, *, check: bool
+) -> float:
+    node: Any
+    with wavecast.device(target, count=world, check=check) as node:
+        groups = distributed.groups(world, half=1 << 16)
+
+        def rank(number: int) -> None:
+            call(number, groups[number])
+            torch.cuda.synchronize()
+
+        return _median(lambda: node.ranks(rank), rounds)
+
+
+def _step(target: str, world: int, *, check: bool) -> float:
     """Processor seconds of the second step of training."""
     node: Any
     seconds = 0.0
@@ -131,7 +190,7 @@ def _step(world: int, *, check: bool) -> float:
                 seconds = time.process_time() - start
         dist.destroy_process_group()
 
-    with wavecast.device("gfx942", count=world, check=check) as node:
+    with wavecast.device(target, count=world, check=check) as node:
         node.ranks(rank)
     return seconds
 

@@ -264,10 +264,7 @@ class MemoryChecks(Observer):
         if OpcodeFlag.INVALIDATES in flags:
             builder = emitter.builder
             words = context_word(builder, emitter.context, log.CLOCKS, PTR)
-            at = builder.add(self.counters.wave, I64(clocks.ACQUIRED))
-            acquired = load(builder, element(builder, words, at, I64), I64, 8)
-            observed = load(builder, element(builder, words, clocks.OBSERVED, I64), I64, 8)
-            unseen = builder.icmp_unsigned("!=", acquired, observed)
+            unseen = self._observes_unacquired(emitter, instruction, words)
             with builder.if_then(builder.or_(unseen, self._polled_anew(emitter, words))):
                 self._tell(emitter, instruction, clocks.ACQUIRE)
 
@@ -280,8 +277,18 @@ class MemoryChecks(Observer):
         """Whether a barrier passes on what its waves know of other workgroups."""
         return is_of_cluster(instruction) or (self.found.ordered and is_named(instruction))
 
+    def _observes_unacquired(
+        self, emitter: WaveEmitter, instruction: Instruction, words: Any
+    ) -> Any:
+        """Whether any wave has observed what it has not acquired, at the scope of the instruction
+        (i1)."""
+        builder = emitter.builder
+        at = clocks.UNACQUIRED + is_system(instruction.decoded, self.counters.target)
+        waves = load(builder, element(builder, words, at, I64), I64, 8)
+        return builder.icmp_unsigned("!=", waves, I64(0))
+
     def _polled_anew(self, emitter: WaveEmitter, words: Any) -> Any:
-        """Whether dwords that this wave polls have new releases (i1)."""
+        """Whether dwords that waves of the workgroup poll have new releases (i1)."""
         function = runtime.outline(emitter.module, "check.polled_anew", *_POLLED_ANEW)
         result = emitter.builder.call(function, [words, self.counters.wave])
         return emitter.builder.icmp_unsigned("!=", result, I64(0))
@@ -337,9 +344,10 @@ class MemoryChecks(Observer):
             builder.store(emitter.exec_mask(), self._exec, align=8)
             words = context_word(builder, emitter.context, log.CLOCKS, PTR)
             if self.found.ordered:
-                for first_word in (clocks.ACQUIRED, clocks.KEY, clocks.KEY_READ):
-                    at = builder.add(self.counters.wave, I64(first_word))
-                    builder.store(I64(0), element(builder, words, at, I64), align=8)
+                keys = builder.mul(self.counters.wave, I64(clocks.KEYS))
+                for first_word in (clocks.KEY, clocks.KEY_READ):
+                    at = builder.add(keys, I64(first_word))
+                    _zero(emitter, element(builder, words, at, I64), I64(8 * clocks.KEYS))
                 slots = builder.mul(self.counters.wave, I64(clocks.SLOTS))
                 for first_word in (clocks.ROWS_OF, clocks.BEHIND):
                     at = builder.add(slots, I64(first_word))
@@ -352,7 +360,7 @@ class MemoryChecks(Observer):
             first = builder.icmp_unsigned("==", self.counters.wave, I64(0))
             with builder.if_then(first):
                 if self.found.ordered:
-                    builder.store(I64(0), element(builder, words, clocks.OBSERVED, I64), align=8)
+                    _zero(emitter, element(builder, words, clocks.UNACQUIRED, I64), I64(16))
                 arrivals = context_word(builder, emitter.context, log.ARRIVALS, PTR)
                 builder.store(I64(0), arrivals, align=8)
                 _clear(emitter, atomics=self._counts, tagged=self._tagged)

@@ -20,6 +20,7 @@ SOURCE = Path(__file__).with_name("planted_order.hip")
 TARGETS = ("gfx90a", "gfx942", "gfx1100", "gfx1201")
 QUICK = (
     "flag_relaxed",
+    "flag_exchanged",
     "last_block",
     "lock_relaxed",
     "plain_read",

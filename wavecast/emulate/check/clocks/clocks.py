@@ -40,18 +40,24 @@ SLOTS: Final = 16
 """Workgroups and launches that a wave keeps answers of, by the number of their launch."""
 ROWS_OF: Final = 0  # words of a workgroup: by wave, the group + 1 whose rows follow, by slot
 ROWS: Final = SLOTS * WAVES  # by wave, pointers to rows of one group, one row per wave, by slot
-ACQUIRED: Final = 2 * SLOTS * WAVES  # by wave, the value of OBSERVED at its last acquire
-KEY: Final = ACQUIRED + WAVES  # by wave, the mask of the lanes of its last event, 0 for none
-KEY_READ: Final = KEY + WAVES  # by wave, number of a later load of their dwords without an event
-CLEAN: Final = KEY_READ + WAVES  # by wave, phase + 1 at its last release if nothing came after it
-OBSERVED: Final = CLEAN + WAVES  # observations of the workgroup so far
-SEEN: Final = OBSERVED + 1  # by wave and other wave, the last operation on LDS it has polled for
+UNACQUIRED: Final = 2 * SLOTS * WAVES  # the waves that have observed what they have not acquired at
+# agent scope (a bit each), and those that have not at system scope
+KEYS: Final = 13
+"""Instructions of which a wave keeps what their last event observed, by their number modulo that: a
+prime, so that instructions at equal distances take different ones."""
+KEY: Final = UNACQUIRED + 2  # by wave and key, the mask of the lanes of the event, 0 for none
+KEY_READ: Final = KEY + KEYS * WAVES  # the number of a later load of its dwords without an event
+KEY_READER: Final = KEY_READ + KEYS * WAVES  # its instruction; from PHASE_SHIFT on the phase
+PHASE_SHIFT: Final = 32
+CLEAN: Final = KEY_READER + KEYS * WAVES  # by wave, phase + 1 at its last release if that is recent
+SEEN: Final = CLEAN + WAVES  # by wave and other wave, the last operation on LDS it has polled for
 BEHIND: Final = SEEN + WAVES * WAVES  # by wave, launches it has acquired the end of, by slot
 LANES: Final = 64
-KEY_SLOTS: Final = BEHIND + SLOTS * WAVES  # by wave and lane, pointers to versions of the dwords
-KEY_VERSIONS: Final = KEY_SLOTS + LANES * WAVES  # by wave and lane, what those were then
-KEY_READER: Final = KEY_VERSIONS + LANES * WAVES  # by wave, the instruction of that later load
-CLOCK_WORDS: Final = KEY_READER + WAVES
+KEY_SLOTS: Final = BEHIND + SLOTS * WAVES  # by wave, key and lane, pointers to versions
+KEY_VERSIONS: Final = KEY_SLOTS + LANES * KEYS * WAVES  # of the dwords, and what those were then
+CLOCK_WORDS: Final = KEY_VERSIONS + LANES * KEYS * WAVES
+_LEARNED: Final = 64
+"""Observations that a wave is remembered to know."""
 ORDERS: Final = "o"
 """Trait of accesses in programs that can order workgroups."""
 ACROSS: Final = "x"
@@ -161,12 +167,22 @@ class WorkgroupClock:
     """Addresses behind whose observation a wave has acquired."""
     acquired_far: set[int] = field(default_factory=set)
     """Those at system scope."""
-    key: dict[int, PolledDwords] = field(default_factory=dict)
-    """What a wave may poll without events, by wave."""
+    polled: dict[int, PolledDwords] = field(default_factory=dict)
+    """What a wave may poll without events, by wave and key."""
     named: dict[int, ReleaseSequence] = field(default_factory=dict)
     """By named barrier (its index + 1): what those who signalled had released."""
     kept: dict[int, np.ndarray] = field(default_factory=dict)
     """Rows native code points to, by word."""
+
+    _learned: dict[tuple[int, bool], dict[int, Observed]] = field(default_factory=dict)
+
+    def learned(self, wave: int, *, system: bool) -> dict[int, Observed]:
+        """Some of the observations that a wave's clock has, of which `system` acquires take more,
+        by identifier."""
+        observations = self._learned.setdefault((wave, system), {})
+        if len(observations) > _LEARNED:
+            observations.clear()
+        return observations
 
     @property
     def total(self) -> Clock:
@@ -195,13 +211,13 @@ class ResidentClock:
 
 __all__ = [
     "ACQUIRE",
-    "ACQUIRED",
     "ACROSS",
     "BEHIND",
     "CLEAN",
     "CLOCK_WORDS",
     "COLUMNS",
     "KEY",
+    "KEYS",
     "KEY_READ",
     "KEY_READER",
     "KEY_SLOTS",
@@ -209,14 +225,15 @@ __all__ = [
     "LANES",
     "LOADED",
     "OBSERVE",
-    "OBSERVED",
     "ORDERS",
+    "PHASE_SHIFT",
     "RELEASE",
     "ROWS",
     "ROWS_OF",
     "SEEN",
     "SLOTS",
     "STORED",
+    "UNACQUIRED",
     "UPDATE",
     "WRITE_BACK",
     "WRITTEN",

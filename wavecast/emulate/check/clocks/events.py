@@ -11,7 +11,7 @@ no order of two accesses. Callers have the lock (`launch_clocks.py`).
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +20,6 @@ import numpy as np
 from wavecast.arch import capabilities
 from wavecast.emulate.check.clocks.clocks import (
     ACQUIRE,
-    ACQUIRED,
     ARRIVE,
     CLEAN,
     KEY,
@@ -28,13 +27,15 @@ from wavecast.emulate.check.clocks.clocks import (
     KEY_READER,
     KEY_SLOTS,
     KEY_VERSIONS,
+    KEYS,
     LANES,
     LOADED,
     OBSERVE,
-    OBSERVED,
     PASS,
+    PHASE_SHIFT,
     RELEASE,
     STORED,
+    UNACQUIRED,
     UPDATE,
     WRITE_BACK,
     WRITTEN,
@@ -128,10 +129,10 @@ class ClockEvents:
                 if event == UPDATE:
                     wave, phase = thread.context[state.WAVE], thread.context[state.PHASE]
                     thread.words[CLEAN + int(wave)] = phase + np.uint64(1)
-                thread.words[KEY + int(thread.context[state.WAVE])] = 0
+                self._drop_keys(thread)
             if event == OBSERVE:
                 self._observe(thread, dwords, instruction, number)
-                self._keep(thread, dwords, numbers, lane_addresses, lanes)
+                self._keep(thread, instruction, dwords, numbers, lane_addresses, lanes)
 
     def _meet(self, thread: ResidentClock, event: int, instruction: int, named: int) -> None:
         """The barrier of a cluster, or a `named` one of the workgroup (its index + 1): who passes
@@ -156,23 +157,30 @@ class ClockEvents:
     def _keep(
         self,
         thread: ResidentClock,
+        instruction: int,
         dwords: tuple[int, ...],
         numbers: np.ndarray,
         addresses: np.ndarray,
         lanes: int,
     ) -> None:
-        """Let the wave at hand poll dwords of one range: those at the addresses of some lanes."""
-        wave = int(thread.context[state.WAVE])
-        thread.words[KEY + wave] = thread.words[KEY_READ + wave] = 0
+        """Let an instruction of the wave at hand poll dwords of one range: those at the addresses
+        of some lanes."""
+        key = int(thread.context[state.WAVE]) * KEYS + instruction % KEYS
+        thread.words[KEY + key] = thread.words[KEY_READ + key] = 0
         lowest, highest = self.memory.slot(min(dwords)), self.memory.slot(max(dwords))
         if lowest is None or highest is None or lowest[0] is not highest[0]:
             return
         versions, first = lowest
         indices = ((addresses - np.uint64(min(dwords))) >> np.uint64(2)).astype(np.int64) + first
-        thread.group.key[wave] = PolledDwords(dwords, numbers, versions, indices)
-        thread.words[KEY_SLOTS + wave * LANES + numbers] = versions.ctypes.data + 4 * indices
-        thread.words[KEY_VERSIONS + wave * LANES + numbers] = versions[indices]
-        thread.words[KEY + wave] = lanes
+        thread.group.polled[key] = PolledDwords(dwords, numbers, versions, indices)
+        thread.words[KEY_SLOTS + key * LANES + numbers] = versions.ctypes.data + 4 * indices
+        thread.words[KEY_VERSIONS + key * LANES + numbers] = versions[indices]
+        thread.words[KEY + key] = lanes
+
+    def _drop_keys(self, thread: ResidentClock) -> None:
+        """Let every load of the wave at hand make an event."""
+        first = KEY + int(thread.context[state.WAVE]) * KEYS
+        thread.words[first : first + KEYS] = 0
 
     def catch_up(self, thread: ResidentClock) -> None:
         """Take account of polls and barriers since the last event or query."""
@@ -180,23 +188,30 @@ class ClockEvents:
         self._sweep(thread)
 
     def _poll(self, thread: ResidentClock) -> None:
-        """Take account of loads of the key that made no event."""
-        wave = int(thread.context[state.WAVE])
-        number = int(thread.words[KEY_READ + wave])
-        if number and int(thread.words[KEY + wave]):
-            key = thread.group.key[wave]
-            dwords = key.dwords
-            pending = thread.group.pending.setdefault(wave, {})
-            before = pending.get(dwords)
-            instruction = int(thread.words[KEY_READER + wave])
-            thread.group.observed.update(dict.fromkeys(dwords, instruction))
-            system = self._is_system(instruction)
-            released = self._visible_releases(dwords, system) if before is None else before.released
-            phase = int(thread.context[state.PHASE])
-            pending[dwords] = Observation(phase, number, released, system)
-            thread.words[KEY_READ + wave] = 0
-            at = KEY_VERSIONS + wave * LANES + key.lanes
-            thread.words[at] = key.versions[key.indices]
+        """Take account of loads of keys that made no event, by any wave of the workgroup."""
+        most = self.waves * KEYS
+        read = thread.words[KEY_READ : KEY_READ + most]
+        if read.any():
+            kept = thread.words[KEY : KEY + most]
+            for key in np.flatnonzero((read != 0) & (kept != 0)).tolist():
+                self._poll_key(thread, key)
+
+    def _poll_key(self, thread: ResidentClock, key: int) -> None:
+        group, polled = thread.group, thread.group.polled[key]
+        dwords, number = polled.dwords, int(thread.words[KEY_READ + key])
+        pending = group.pending.setdefault(key // KEYS, {})
+        before = pending.get(dwords)
+        reader = int(thread.words[KEY_READER + key])
+        phase, instruction = reader >> PHASE_SHIFT, reader & (1 << PHASE_SHIFT) - 1
+        group.observed.update(dict.fromkeys(dwords, instruction))
+        system = self._is_system(instruction)
+        released = self._visible_releases(dwords, system) if before is None else before.released
+        pending[dwords] = Observation(phase, number, released, system)
+        thread.words[KEY_READ + key] = 0
+        at, now = KEY_VERSIONS + key * LANES + polled.lanes, polled.versions[polled.indices]
+        if (thread.words[at] != now).any():
+            thread.words[at] = now
+            _set_unacquired(thread, key // KEYS)
 
     def _sweep(self, thread: ResidentClock) -> None:
         """A barrier has been passed: what the waves knew before it, all know."""
@@ -208,12 +223,13 @@ class ClockEvents:
                 old = (clock for when, clock in group.fresh.values() if when < phase)
                 group.shared, group.fresh = join_clocks((group.shared, *old)), fresh
             observations = [group.seen]
-            for pending in group.pending.values():
-                for dwords in [
-                    at for at, observation in pending.items() if observation.phase < phase
-                ]:
+            for wave, pending in group.pending.items():
+                earlier = [at for at, observation in pending.items() if observation.phase < phase]
+                for dwords in earlier:
                     observations += self._observable_releases(dwords, pending.pop(dwords))
                     group.before.update(dwords)
+                if earlier:
+                    self._let_all_acquire(thread, wave)
             group.seen = joined_observed(observations)
         if not group.write_backs:
             return
@@ -225,6 +241,12 @@ class ClockEvents:
                 group.write_backs.remove(entry)
         group.written.sweep(phase)
         group.written_far.sweep(phase)
+
+    def _let_all_acquire(self, thread: ResidentClock, wave: int) -> None:
+        """What a wave had observed before the barrier and not acquired, every wave may acquire."""
+        for word in (UNACQUIRED, UNACQUIRED + 1):
+            if int(thread.words[word]) >> wave & 1:
+                thread.words[word] = (1 << self.waves) - 1
 
     def _last_write_back(self, thread: ResidentClock, wave: int, now: bool) -> int:
         """Number of the last write-back of a wave that is done: now, or at the last barrier."""
@@ -242,19 +264,26 @@ class ClockEvents:
     def acquired_clock(self, thread: ResidentClock) -> Clock:
         """What the wave at hand has acquired."""
         group, wave = thread.group, int(thread.context[state.WAVE])
-        fresh = group.fresh.get(wave)
-        return group.shared if fresh is None else join_clocks((fresh[1], group.shared))
+        if wave not in group.fresh:
+            return group.shared
+        phase, fresh = group.fresh[wave]
+        clock = join_clocks((fresh, group.shared))
+        group.fresh[wave] = phase, clock
+        return clock
 
     def observable(self, thread: ResidentClock) -> Observed:
         """What the wave at hand has observed and waited for, and what others had before the last
         barrier."""
+        return joined_observed(self._observations(thread))
+
+    def _observations(self, thread: ResidentClock) -> list[Observed]:
         group, wave = thread.group, int(thread.context[state.WAVE])
         observations = [group.seen]
         completions = int(thread.progress[DONE + wave * STREAMS + LOAD])
         for dwords, observation in group.pending.get(wave, {}).items():
             if observation.number <= completions:
                 observations += self._observable_releases(dwords, observation)
-        return joined_observed(observations)
+        return observations
 
     def _observable_releases(
         self, dwords: tuple[int, ...], observation: Observation
@@ -274,8 +303,13 @@ class ClockEvents:
 
     def _acquire(self, thread: ResidentClock, *, system: bool) -> None:
         group, wave = thread.group, int(thread.context[state.WAVE])
-        previous_clock, observed = self.acquired_clock(thread), self.observable(thread)
-        clock = join_clocks((previous_clock, observed.near, *((observed.far,) if system else ())))
+        previous_clock = self.acquired_clock(thread)
+        learned = group.learned(wave, system=system)
+        observations = [
+            observed for observed in self._observations(thread) if id(observed) not in learned
+        ]
+        clock = join_clocks((previous_clock, *_clocks_of(observations, system=system)))
+        learned.update((id(observed), observed) for observed in observations)
         if self._knows_more(group.number, previous_clock, clock):
             thread.words[CLEAN + wave] = 0
         group.fresh[wave] = int(thread.context[state.PHASE]), clock
@@ -291,12 +325,11 @@ class ClockEvents:
             acquired.update(behind)
             acquired |= group.before
         outstanding = any(observation.number > completions for observation in pending.values())
-        others = any(
-            observations for author, observations in group.pending.items() if author != wave
-        )
-        narrow = self.launch.number and not system
-        settled = not outstanding and not others and not narrow
-        thread.words[ACQUIRED + wave] = thread.words[OBSERVED] if settled else 0
+        if not outstanding:
+            mine = np.uint64(1 << wave)
+            whole = system or not self.launch.number
+            for word in (UNACQUIRED, *((UNACQUIRED + 1,) if whole else ())):
+                thread.words[word] &= ~mine
 
     def _knows_more(self, group: int, previous_clock: Clock, clock: Clock) -> bool:
         """Whether a later clock of a wave knows more of other workgroups: what it has to pass on.
@@ -318,7 +351,7 @@ class ClockEvents:
         system = self._is_system(instruction)
         pending[dwords] = Observation(phase, number, self._visible_releases(dwords, system), system)
         group.observed.update(dict.fromkeys(dwords, instruction))
-        thread.words[OBSERVED] += np.uint64(1)
+        _set_unacquired(thread, wave)
 
     def _write_back(self, thread: ResidentClock, *, system: bool) -> None:
         wave, phase = int(thread.context[state.WAVE]), int(thread.context[state.PHASE])
@@ -388,6 +421,19 @@ class ClockEvents:
             sequence.drop(self.launch.ended)
         sequence.add(release)
         self.memory.renew(versions, index)
+
+
+def _set_unacquired(thread: ResidentClock, wave: int) -> None:
+    """A wave has observed something. What it acquires before a barrier, all know behind it."""
+    thread.words[UNACQUIRED : UNACQUIRED + 2] |= np.uint64(1 << wave)
+
+
+def _clocks_of(observations: Iterable[Observed], *, system: bool) -> Iterator[Clock]:
+    """What an acquire takes."""
+    for observed in observations:
+        yield observed.near
+        if system and observed.far is not observed.near:
+            yield observed.far
 
 
 def _addresses(addresses: int, lanes: int) -> tuple[np.ndarray, np.ndarray]:

@@ -24,12 +24,15 @@ _KEPT: Final = 1 << 12
 
 @dataclass(slots=True)
 class _ObservedDwords:
-    """What was last observed of some dwords of one range: their `versions` then."""
+    """What was last observed of some dwords of one range: their `versions` then, and how often
+    their sequences had ended (`ends`). It has been added to `additions` times."""
 
     words: np.ndarray
     indices: np.ndarray
-    versions: bytes = b""
+    versions: np.ndarray
+    ends: list[int]
     observed: Observed = NOT_OBSERVED
+    additions: int = 0
 
 
 class ReleaseMemory:
@@ -76,18 +79,48 @@ class ReleaseMemory:
             if len(self._observed) >= _KEPT:
                 self._observed.clear()
             indices = np.array([slot[1] for slot in slots if slot is not None])
-            entry = self._observed[dwords, gpu, system] = _ObservedDwords(words[0], indices)
+            entry = self._observed[dwords, gpu, system] = _ObservedDwords(
+                words[0], indices, np.zeros(len(indices), words[0].dtype), [0] * len(indices)
+            )
         versions = entry.words[entry.indices]
-        snapshot = versions.tobytes()
-        if snapshot != entry.versions:
-            entry.versions = snapshot
+        changed = np.flatnonzero(versions != entry.versions).tolist()
+        if changed:
+            self._renew(entry, dwords, versions, changed, gpu, system=system)
+        return entry.observed
+
+    def _renew(
+        self,
+        entry: _ObservedDwords,
+        dwords: tuple[int, ...],
+        versions: np.ndarray,
+        changed: list[int],
+        gpu: int,
+        *,
+        system: bool,
+    ) -> None:
+        """Observe dwords of which some have `changed`. What is new is added, except where a store
+        has ended a sequence; all are observed again from time to time, because sequences drop
+        what later releases say too."""
+        sequences = [self.sequences.get(dwords[index]) for index in changed]
+        ends = [0 if sequence is None else sequence.ends for sequence in sequences]
+        adds = all(
+            versions[index] and (not entry.versions[index] or entry.ends[index] == end)
+            for index, end in zip(changed, ends, strict=True)
+        )
+        if not adds or entry.additions >= len(dwords):
+            entry.observed, entry.additions = NOT_OBSERVED, 0
             sequences = [
                 self.sequences[at]
                 for at, version in zip(dwords, versions.tolist(), strict=True)
                 if version
             ]
-            entry.observed = observed_of(sequences, gpu, system=system)
-        return entry.observed
+        observed = observed_of(
+            [sequence for sequence in sequences if sequence is not None], gpu, system=system
+        )
+        entry.observed = joined_observed((entry.observed, observed))
+        entry.versions, entry.additions = versions, entry.additions + 1
+        for index, end in zip(changed, ends, strict=True):
+            entry.ends[index] = end
 
     def slot(self, address: int) -> tuple[np.ndarray, int] | None:
         """Where native code sees that a dword has releases."""

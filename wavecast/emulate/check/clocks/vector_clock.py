@@ -11,19 +11,18 @@ is (`gpu_order.py`), and a release reaches another GPU only at system scope.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 from typing import Final
 
 import numpy as np
 
-Rows = dict[int, np.ndarray]
-"""Group -> uint32[waves, columns]: by wave of the workgroup, the numbers that its accesses have
-reached (`clocks.py`). Arrays are not changed once they are made."""
+from wavecast.emulate.check.clocks.joined_rows import NO_ROWS, JoinedRows, RowsBuilder
+
 DEEPEST: Final = 32
 """Releases behind each other that a clock follows."""
-WIDEST: Final = 128
+WIDEST: Final = 16
 """Releases that a clock names."""
 _ASKED: Final = 24
 """Workgroups that a clock is asked for before all are looked up at once."""
@@ -56,28 +55,6 @@ class Release:
         return self.rows if gpu == self.gpu else self.far_rows
 
 
-@dataclass(frozen=True, slots=True)
-class Joined:
-    """Releases whose rows are joined, with all that they are behind: `rows` by workgroup, and by
-    workgroup and wave the `order` of the last one."""
-
-    rows: Rows = field(default_factory=dict)
-    order: dict[tuple[int, int], int] = field(default_factory=dict)
-
-    def with_(self, other: Joined) -> Joined:
-        """What any of both knows; itself where the other knows no more."""
-        rows = joined_rows(self.rows, other.rows)
-        if rows is self.rows:
-            return self
-        order = dict(other.order)
-        for author, number in self.order.items():
-            order[author] = max(number, order.get(author, 0))
-        return Joined(rows, order)
-
-
-_NOTHING_JOINED: Final = Joined()
-
-
 class Clock:
     """What a wave of `gpu` knows that has acquired `releases`: by workgroup and wave the last one.
     `base` is what it knows besides. It is `depth` releases ahead of what it is behind, and behind
@@ -92,38 +69,39 @@ class Clock:
         self,
         gpu: int,
         releases: dict[tuple[int, int], Release],
-        base: Joined = _NOTHING_JOINED,
+        base: JoinedRows = NO_ROWS,
         depth: int = 0,
         launches: frozenset[int] = frozenset(),
     ) -> None:
         self.gpu, self.releases, self.base = gpu, releases, base
         self.depth, self.launches = depth, launches
         self._below: tuple[Clock, ...] | None = None
-        self._own: Rows | None = None
+        self._own: JoinedRows | None = None
         self._known: dict[int, np.ndarray | None] = {}
-        self.looked_up: Rows | None = None
+        self.looked_up: JoinedRows | None = None
         """`all_rows`, once they have been asked for."""
 
     def __bool__(self) -> bool:
-        return bool(self.releases or self.base.rows)
+        return bool(self.releases or self.base)
 
     def order(self, author: tuple[int, int]) -> int:
         """That of the last release of a workgroup's wave that it knows, 0 for none."""
         release = self.releases.get(author)
-        return self.base.order.get(author, 0) if release is None else release.order
+        return self.base.order(*author) if release is None else release.order
 
     def rows(self, group: int) -> np.ndarray | None:
         """What is known of the accesses of a workgroup, None for nothing."""
         if self.looked_up is not None:
-            return self.looked_up.get(group)
+            return self.looked_up.rows(group)
         if group in self._known:
             return self._known[group]
         if len(self._known) >= _ASKED:
-            return self.all_rows().get(group)
+            return self.all_rows().rows(group)
         if self._own is None:
-            self._own = {}
-            self.add_to(self._own)
-        rows = _later(self.base.rows.get(group), self._own.get(group))
+            own = RowsBuilder()
+            self.add_to(own)
+            self._own = own.build()
+        rows = _later(self.base.rows(group), self._own.rows(group))
         for clock in self.below():
             rows = _later(rows, clock.rows(group))
         self._known[group] = rows
@@ -140,18 +118,14 @@ class Clock:
             self._below = tuple(clocks.values())
         return self._below
 
-    def add_to(self, total: Rows) -> None:
+    def add_to(self, total: RowsBuilder) -> None:
         """Join the rows of its releases into `total`, without what these are behind."""
         for release in self.releases.values():
             rows = release.rows_for(self.gpu)
-            before = total.get(release.group)
-            if before is None:
-                total[release.group] = rows
-            elif before is not rows:
-                total[release.group] = np.maximum(before, rows)
+            total.add(release.group, release.wave, rows, release.order)
 
-    def all_rows(self) -> Rows:
-        """What is known of all workgroups. Do not change it."""
+    def all_rows(self) -> JoinedRows:
+        """What is known of all workgroups."""
         if self.looked_up is None:
             self.looked_up = all_rows((self,))
             self._known.clear()
@@ -160,7 +134,7 @@ class Clock:
     def plus(
         self,
         releases: dict[tuple[int, int], Release],
-        base: Joined | None = None,
+        base: JoinedRows | None = None,
         launches: frozenset[int] | None = None,
     ) -> Clock:
         """With further releases, another base, and the launches of that. Releases that are many, or
@@ -183,11 +157,7 @@ class Clock:
         for clock in successor.below():
             if clock.depth >= DEEPEST:  # shared by the releases of many waves
                 clock.all_rows()
-        order = {
-            **successor.base.order,
-            **{who: last.order for who, last in successor.releases.items()},
-        }
-        return Clock(self.gpu, {}, Joined(successor.all_rows(), order), 0, successor.launches)
+        return Clock(self.gpu, {}, successor.all_rows(), 0, successor.launches)
 
 
 UNKNOWING: Final = Clock(-1, {})
@@ -200,9 +170,9 @@ def _later(first: np.ndarray | None, second: np.ndarray | None) -> np.ndarray | 
     return first if second is None else np.maximum(first, second)
 
 
-def all_rows(clocks: Iterable[Clock]) -> Rows:
-    """What any of some clocks knows, by workgroup."""
-    total: Rows = {}
+def all_rows(clocks: Iterable[Clock]) -> JoinedRows:
+    """What any of some clocks knows."""
+    total = RowsBuilder()
     ids: set[int] = set()
     waiting = list(clocks)
     while waiting:
@@ -211,41 +181,14 @@ def all_rows(clocks: Iterable[Clock]) -> Rows:
             continue
         ids.add(id(clock))
         if clock.looked_up is not None:
-            _add_rows(total, clock.looked_up)
+            total.join(clock.looked_up)
             continue
         if id(clock.base) not in ids:
             ids.add(id(clock.base))
-            _add_rows(total, clock.base.rows)
+            total.join(clock.base)
         clock.add_to(total)
         waiting += clock.below()
-    return total
-
-
-def _add_rows(total: Rows, rows: Mapping[int, np.ndarray]) -> None:
-    if not total:
-        total.update(rows)
-        return
-    for group, array in rows.items():
-        before = total.get(group)
-        if before is None:
-            total[group] = array
-        elif before is not array:
-            total[group] = np.maximum(before, array)
-
-
-def joined_rows(first: Rows, second: Mapping[int, np.ndarray]) -> Rows:
-    """The later of both by workgroup; `first` itself where the second knows no more."""
-    if first is second:
-        return first
-    total: Rows | None = None
-    for group, rows in second.items():
-        before = first.get(group)
-        if before is rows:
-            continue
-        if before is None or (rows > before).any():
-            total = dict(first) if total is None else total
-            total[group] = rows if before is None else np.maximum(before, rows)
-    return first if total is None else total
+    return total.build()
 
 
 def join_clocks(clocks: Iterable[Clock]) -> Clock:
@@ -262,8 +205,8 @@ def join_clocks(clocks: Iterable[Clock]) -> Clock:
         if not first:
             first, base, launches = clock, clock.base, clock.launches
             continue
-        if clock.base is not base and clock.base.rows:
-            base, launches = base.with_(clock.base), launches | clock.launches
+        if clock.base is not base and clock.base:
+            base, launches = base.join(clock.base), launches | clock.launches
         for author, release in clock.releases.items():
             current = releases.get(author)
             if release.order > (first.order(author) if current is None else current.order):
@@ -320,9 +263,12 @@ class ReleaseSequence:
     from there."""
     last: dict[int, Release] = field(default_factory=dict)
     """By group, for explanations."""
+    ends: int = 0
+    """How often a store has ended it."""
 
     def clear(self) -> None:
         """A store has ended it."""
+        self.ends += 1
         self.releases, self.views, self.last = [], {}, {}
 
     def drop(self, has_ended: Callable[[int], bool]) -> None:
@@ -397,11 +343,9 @@ __all__ = [
     "Observed",
     "Release",
     "ReleaseSequence",
-    "Rows",
     "after",
     "all_rows",
     "join_clocks",
     "joined_observed",
-    "joined_rows",
     "observed_of",
 ]

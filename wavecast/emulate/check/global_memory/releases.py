@@ -14,6 +14,7 @@ from wavecast.emulate.check import log
 from wavecast.emulate.check.clocks import clocks
 from wavecast.emulate.check.clocks.atomicity import Atomicity
 from wavecast.emulate.check.clocks.records import RELEASES
+from wavecast.emulate.check.counters import WAVES
 from wavecast.emulate.check.global_memory import order
 from wavecast.emulate.check.global_memory.access import OBSERVES, RELEASES_TRAIT, ZERO, GlobalAccess
 from wavecast.emulate.lower import runtime
@@ -80,18 +81,30 @@ def _changing(access: GlobalAccess) -> Any:
 
 def _word(access: GlobalAccess, first: int) -> Any:
     """The slot of this wave among words of the workgroup's clocks."""
+    return _element(access, access.watched.wave, first)
+
+
+def _element(access: GlobalAccess, index: Any, first: int) -> Any:
     builder = access.out.builder
     words = access.watched.word(log.CLOCKS, PTR)
-    return element(builder, words, builder.add(access.watched.wave, I64(first)), I64)
+    return element(builder, words, builder.add(index, I64(first)), I64)
+
+
+def _key_index(access: GlobalAccess) -> Any:
+    """The number of this wave and the key of the instruction (`clocks.KEYS`)."""
+    builder, shadow = access.out.builder, access.watched
+    key = builder.urem(shadow.instruction, I64(clocks.KEYS))
+    return builder.add(builder.mul(shadow.wave, I64(clocks.KEYS)), key)
 
 
 def _is_repeated_poll(access: GlobalAccess) -> Any:
-    """Whether all lanes access the dwords of this wave's last event, nothing has been released
-    to them since and, for an atomic operation, nothing has to be released (i1)."""
+    """Whether all lanes access the dwords of the instruction's last event, nothing has been
+    released to them since and, for an atomic operation, nothing has to be released (i1)."""
     shadow, out, builder = access.watched, access.out, access.out.builder
     live = access.lanes.live
     lanes = live if out.lanes == 64 else builder.zext(live, I64)
-    key = load(builder, _word(access, clocks.KEY), I64, 8)
+    key_index = _key_index(access)
+    key = load(builder, _element(access, key_index, clocks.KEY), I64, 8)
     good = builder.icmp_unsigned("==", lanes, key)
     if shadow.atomic:
         clean = load(builder, _word(access, clocks.CLEAN), I64, 8)
@@ -105,7 +118,7 @@ def _is_repeated_poll(access: GlobalAccess) -> Any:
     flag = out.room(I1, good)
     with builder.if_then(good):
         words = shadow.word(log.CLOCKS, PTR)
-        row = builder.mul(shadow.wave, I64(clocks.LANES))
+        row = builder.mul(key_index, I64(clocks.LANES))
         releases = out.get(access.arrays[RELEASES], I64)
         with out.each_lane(live) as lane:
             address = load(builder, element(builder, access.lanes.addresses, lane, I64), I64, 8)
@@ -124,29 +137,39 @@ def _is_repeated_poll(access: GlobalAccess) -> Any:
             with builder.if_then(builder.not_(same)):
                 builder.store(I1(0), flag)
         with builder.if_then(out.get(flag, I1)):
-            builder.store(shadow.memory_number, _word(access, clocks.KEY_READ), align=8)
-            builder.store(shadow.instruction, _word(access, clocks.KEY_READER), align=8)
+            phase = builder.shl(shadow.phase, I64(clocks.PHASE_SHIFT))
+            for first, value in (
+                (clocks.KEY_READ, shadow.memory_number),
+                (clocks.KEY_READER, builder.or_(phase, shadow.instruction)),
+            ):
+                builder.store(value, _element(access, key_index, first), align=8)
     return out.get(flag, I1)
 
 
 def polled_anew(module: ir.Module) -> None:
-    """Define `POLLED_ANEW`: whether a wave has polled without events, and its dwords have new
-    releases since."""
+    """Define `POLLED_ANEW`: whether any wave has polled without events, and its dwords have new
+    releases since. If not, what a `wave` has polled needs no event."""
     function = ir.Function(module, POLLED_ANEW, runtime.OUTLINED + "check.polled_anew")
     words, wave = function.args
-    head, body, after, yes, no = (
-        function.append_basic_block(name) for name in ("head", "body", "after", "yes", "no")
+    entry, head, body, after, following, yes, no = (
+        function.append_basic_block(name)
+        for name in ("entry", "head", "body", "after", "following", "yes", "no")
     )
-    builder = ir.IRBuilder(head)
+    builder = ir.IRBuilder(entry)
 
     def word(first: int, index: Any) -> Any:
         at = builder.add(index, I64(first))
         return load(builder, element(builder, words, at, I64), I64, 8)
 
-    read, key = word(clocks.KEY_READ, wave), word(clocks.KEY, wave)
-    row = builder.mul(wave, I64(clocks.LANES))
+    builder.branch(head)
+    builder.position_at_end(head)
+    index = builder.phi(I64)
+    index.add_incoming(I64(0), entry)
+    read, key = word(clocks.KEY_READ, index), word(clocks.KEY, index)
+    row = builder.mul(index, I64(clocks.LANES))
     polled = builder.icmp_unsigned("!=", read, I64(0))
-    builder.cbranch(builder.and_(polled, builder.icmp_unsigned("!=", key, I64(0))), body, no)
+    some = builder.icmp_unsigned("!=", key, I64(0))
+    builder.cbranch(builder.and_(polled, some), body, following)
     builder.position_at_end(body)
     lanes = builder.phi(I64)
     lanes.add_incoming(key, head)
@@ -157,7 +180,17 @@ def polled_anew(module: ir.Module) -> None:
     builder.position_at_end(after)
     fewer = builder.and_(lanes, builder.sub(lanes, I64(1)))
     lanes.add_incoming(fewer, after)
-    builder.cbranch(builder.icmp_unsigned("!=", fewer, I64(0)), body, no)
+    builder.cbranch(builder.icmp_unsigned("!=", fewer, I64(0)), body, following)
+    builder.position_at_end(following)
+    successor = builder.add(index, I64(1))
+    index.add_incoming(successor, following)
+    more = builder.icmp_unsigned("<", successor, I64(clocks.KEYS * WAVES))
+    builder.cbranch(more, head, no)
+    builder.position_at_end(no)
+    mine = builder.add(builder.mul(wave, I64(clocks.KEYS)), I64(clocks.KEY_READ))
+    for key in range(clocks.KEYS):
+        at = builder.add(mine, I64(key))
+        builder.store(I64(0), element(builder, words, at, I64), align=8)
     for block, value in ((yes, 1), (no, 0)):
         builder.position_at_end(block)
         builder.ret(I64(value))

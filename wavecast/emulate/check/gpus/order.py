@@ -17,10 +17,11 @@ from typing import Final
 import numpy as np
 
 from wavecast.compile.codeobject import Launch
+from wavecast.emulate.check.clocks.joined_rows import JoinedRows, Rows, joined_rows
 from wavecast.emulate.check.clocks.missing_order import RaceSide
 from wavecast.emulate.check.clocks.reactions import Reactions
 from wavecast.emulate.check.clocks.records import MOST_GROUPS, MOST_LAUNCHES, MemoryRecord
-from wavecast.emulate.check.clocks.vector_clock import Clock, Rows, all_rows, joined_rows
+from wavecast.emulate.check.clocks.vector_clock import Clock, all_rows
 from wavecast.emulate.check.gpus.memory import GpuMemory, LinkTraffic
 from wavecast.emulate.check.gpus.stream_order import (
     NOTHING,
@@ -107,14 +108,15 @@ class GpuOrder:
                 work.after = after.join(Before({}, learned))
 
     def _by_launch(
-        self, total: Rows, before: Before, launch: CheckedLaunch
+        self, total: JoinedRows, before: Before, launch: CheckedLaunch
     ) -> dict[int, LaunchRows]:
         """Rows of workgroups by the number of their launch: of others than `launch`, and without
         those that have ended `before`."""
-        groups = np.fromiter(total, np.int64, len(total))
+        known = list(total.items())
+        groups = np.array([group for group, _ in known], np.int64)
         positions = np.searchsorted(np.array(self._firsts), groups, side="right") - 1
         by_launch: dict[int, Rows] = {}
-        for (group, rows), position in zip(total.items(), positions.tolist(), strict=True):
+        for (group, rows), position in zip(known, positions.tolist(), strict=True):
             by_launch.setdefault(self._numbers[position], {})[group] = rows
         authors = [(self._launches[number], rows) for number, rows in by_launch.items()]
         return {
@@ -147,7 +149,10 @@ class GpuOrder:
             return total.get(record.group)
         author = self._launches[record.launch]
         end = author.first + math.prod(author.launch.grid)
-        for groups in (clock.all_rows(), *behind):
+        rows = clock.all_rows().rows_between(author.first, end)
+        if rows is not None:
+            return rows
+        for groups in behind:
             for group, rows in groups.items():
                 if author.first <= group < end:
                     return rows

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol
 
 import numpy as np
 
-from wavecast.emulate.check.clocks.vector_clock import Rows, joined_rows
+from wavecast.emulate.check.clocks.joined_rows import Rows, joined_rows
 
 _KEPT: Final = 1 << 12
 """Positions of a queue whose order is kept. An older marker orders what the oldest one does."""
