@@ -114,8 +114,10 @@ def _processors(chip: Chip) -> int:
 
 def _most_threads(chip: Chip) -> int:
     """Threads that a multiprocessor has at once."""
-    most = chip.device.get("max_threads_per_sm")
-    return int(most) if isinstance(most, (int, float)) else 2048
+    if chip.device.vendor == "nvidia":
+        return chip.device.facts.integer("max_threads_per_sm")
+    waves = chip.simds * chip.device.facts.integer("max_waves_per_simd")
+    return chip.units // _processors(chip) * waves * chip.lanes
 
 
 def _power_below(size: int) -> int:

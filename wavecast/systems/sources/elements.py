@@ -192,7 +192,7 @@ def _reduction(call: OperatorCall) -> Iterator[KernelPart]:
         columns,
         element_type(source.dtype),
         inner=_inner(call, source.shape),
-        function="argmax" if _finds_place(call) else "sum",
+        function="argmax" if _gives_index(call) else "sum",
     )
     yield KernelPart("reduction", op)
 
@@ -206,8 +206,8 @@ def _inner(call: OperatorCall, shape: Sequence[int]) -> int:
     return math.prod(shape[last + 1 :]) if dims and last >= 0 else 1
 
 
-def _finds_place(call: OperatorCall) -> bool:
-    """Whether the result is, or has beside it, where an extreme is."""
+def _gives_index(call: OperatorCall) -> bool:
+    """Whether a result is the index of an extreme."""
     name = call.name.removeprefix("aten.")
     return name in ("argmax", "argmin") or (name in ("max", "min") and len(call.outputs) > 1)
 
