@@ -40,7 +40,7 @@ def persistent_product(
             total += tl.dot(left, right)
             x += BLOCK_K
             y += BLOCK_K * stride_b
-        inside = (rows[:, None] < M) & (columns[None, :] < N)
+        mask = (rows[:, None] < M) & (columns[None, :] < N)
         tl.store(
-            c + rows[:, None] * stride_c + columns[None, :], total.to(tl.bfloat16), mask=inside
+            c + rows[:, None] * stride_c + columns[None, :], total.to(tl.bfloat16), mask=mask
         )
