@@ -41,6 +41,4 @@ def persistent_product(
             x += BLOCK_K
             y += BLOCK_K * stride_b
         mask = (rows[:, None] < M) & (columns[None, :] < N)
-        tl.store(
-            c + rows[:, None] * stride_c + columns[None, :], total.to(tl.bfloat16), mask=mask
-        )
+        tl.store(c + rows[:, None] * stride_c + columns[None, :], total.to(tl.bfloat16), mask=mask)
