@@ -98,7 +98,7 @@ def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
         (("explain", "saxpy.s", "--sample"), "--sample executes a launch: it needs its arguments"),
         (("explain", "saxpy.s", "--dtype", "fp16"), "--dtype belongs to --flops"),
         (("diff", "saxpy.s", "saxpy.s", "--timeout", "3"), "--timeout does not apply to saxpy.s"),
-        (("run", "x.py", "--predict"), "--predict does not apply to x.py: it is a script"),
+        (("run", "x.py", "--predict"), "--predict is for HIP programs, and x.py is a script"),
         (("run", "x.py", "--once"), "--once belongs to --gpus"),
         (("run", "pipe.s"), "nothing was written to the pipe"),
         (("run", "/dev/zero"), "is a device"),
