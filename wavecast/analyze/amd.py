@@ -87,6 +87,8 @@ def analyze(
         matrix_kinds=whole.matrix_kinds(),
         matrix_flops_static=whole.matrix_flops(),
         executed=executed,
+        executed_of_waves=evaluation.counts_of_waves,
+        longest=evaluation.longest,
         unknown_counts=evaluation.unknown_blocks,
         executed_flops=_executed_work([b.matrix_flops() for b in blocks], executed, waves),
         not_modelled=(*assumed, *evaluation.notes, *_not_modelled(rates, charges)),

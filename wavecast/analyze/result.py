@@ -203,7 +203,9 @@ class CodeAnalysis:
     """Everything read off one kernel. `instructions` counts by class over the whole kernel.
 
     `executed` is, per block, how often one wave executes it for this launch (None where unknown,
-    for which `unknown_counts` has the reason);
+    for which `unknown_counts` has the reason); `executed_of_waves` the same of each wave of a
+    workgroup, empty where they are alike; `longest` is the number of instructions of the longest
+    wave followed over that of the average one;
     `executed_flops` sums matrix operations by input dtype over the whole launch, None when a loop's
     trip count is not known. `matrix_flops_static` is the same of one wave, each instruction once.
     `not_modelled` lists what was left out and why; `extra` holds short texts worth showing.
@@ -225,6 +227,8 @@ class CodeAnalysis:
     """Matrix or tensor-core instructions by mnemonic (NVIDIA: `HMMA`, `HGMMA` …)."""
     matrix_flops_static: Mapping[str, float]
     executed: tuple[float | None, ...] = ()
+    executed_of_waves: tuple[tuple[float | None, ...], ...] = ()
+    longest: float = 1.0
     unknown_counts: Mapping[int, str] = field(default_factory=dict)
     executed_flops: Mapping[str, float] | None = None
     not_modelled: tuple[str, ...] = ()

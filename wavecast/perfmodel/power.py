@@ -5,7 +5,8 @@
 `energy` is that of one FLOP of a dtype at V = 1 (J), `rise` the rise of the voltage per
 clock (1/Hz), `activity` the share of clocks in which the matrix pipes are busy. The clock is the
 highest that keeps the limit, at most the chip's peak clock. A chip whose power limit nobody
-published (`Chip.tdp` is None) runs at its peak clock.
+published (`Chip.tdp` is None) runs at its peak clock. In code, matrix instructions with 32 × 32
+results take more energy per FLOP (`shape_energy`).
 
 Other models use `sustained_clock(chip, dtype, activity)`; `activity` may be an array. What a
 kernel's activity is depends on the clock only weakly: take the busy share at the peak clock, or
@@ -20,10 +21,12 @@ from typing import Any
 import numpy as np
 
 from wavecast.arch import Device
+from wavecast.isa.program import Program
 from wavecast.perfmodel import coefficients
 from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.demand import Amount
 
+_WIDE = (32, 32)
 _ENERGY = {
     "fp64": "energy_fp64",
     "fp32": "energy_fp32",
@@ -52,6 +55,17 @@ def sustained_clock(chip: Chip, dtype: str, activity: Amount) -> Amount:
     return np.interp(load, *_loads(chip.device, chip.clock))
 
 
+def shape_energy(program: Program, clocks: np.ndarray[Any, Any], device: Device) -> float:
+    """Energy of the matrix work of a program over that of the same work in instructions with
+    16 × 16 results. `clocks` (f64[instructions]) are those of the matrix pipes."""
+    total = float(clocks.sum())
+    shapes = {int(index): program.instructions[index].opcode.matrix
+              for index in np.flatnonzero(clocks)}  # fmt: skip
+    wide = [index for index, shape in shapes.items() if shape and (shape.m, shape.n) == _WIDE]
+    more = coefficients.coefficient("power", "energy_32x32").of(device) - 1.0
+    return 1.0 + more * float(clocks[wide].sum()) / total if total else 1.0
+
+
 @cache
 def _loads(device: Device, peak: float) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """f·V(f)² over clocks up to the peak: the inverse is a look-up."""
@@ -60,4 +74,4 @@ def _loads(device: Device, peak: float) -> tuple[np.ndarray[Any, Any], np.ndarra
     return clocks * (1.0 + rise * clocks) ** 2, clocks
 
 
-__all__ = ["sustained_clock"]
+__all__ = ["shape_energy", "sustained_clock"]

@@ -83,7 +83,9 @@ class LaunchProfile:
     often their waves execute each instruction, and the access stream of each wave with the bytes
     per cache level. `traffic` is what the whole launch moves, None where only the streams count.
     `dtype` is the dtype of the matrix products, for the power limit, "" without any. `work` is the
-    number of instructions of a usual workgroup over those of the workgroups in `streams`. `notes`
+    number of instructions of a usual workgroup over those of the workgroups in `streams`, `longest`
+    that of the longest workgroup over a usual one, where all run at once and the launch ends with
+    it. `notes`
     are what the profile assumes or leaves out; `coverage` is None for a profile from code. `origin`
     is where the code is from (`origin_of`), "" if that is not known.
     `compiler` is what made HIP code ("" for other code), `compiler_note` how that differs from what
@@ -99,6 +101,7 @@ class LaunchProfile:
     dtype: str
     notes: tuple[Note, ...] = ()
     work: float = 1.0
+    longest: float = 1.0
     coverage: SampleCoverage | None = None
     origin: str = ""
     compiler: str = ""

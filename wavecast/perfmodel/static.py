@@ -6,7 +6,7 @@ loops some iterations carry the weight of all. Every wave of the launch executes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -46,16 +46,16 @@ def profile_of_code(
     """
     program, wave_lanes = kernel.program, kernel.descriptor.wave_size
     placement = LaunchPlacement.of(launch, analysis.occupancy, device, wave_lanes)
-    counts = _counts(analysis, program)
+    counts = _counts(analysis, analysis.executed, program)
     chip = Chip.of(device)
     code = Code.of(program, device, wave_lanes)
-    blocks, weights = _path(program, analysis, counts)
+    paths = _paths(program, analysis, placement.waves)
     lengths = np.array([b.stop - b.start for b in program.blocks], np.int64)
     executions = np.repeat(counts, lengths)
     accesses = AccessStreams(
         launch, analysis, kernel, code, chip, placement, executions, mall_resident or {}
     )
-    streams = _streams(code, blocks, weights, accesses.rows, placement.waves)
+    streams = _streams(code, paths, accesses.rows)
     flops = analysis.executed_flops or {}
     return LaunchProfile(
         program=program,
@@ -68,8 +68,9 @@ def profile_of_code(
         streams=streams,
         traffic=accesses.traffic(),
         dtype=max(flops, key=lambda name: flops[name]) if flops else "",
+        longest=analysis.longest if placement.most_per_unit <= placement.resident else 1.0,
         notes=(
-            Note.WAVES_ALIKE,
+            *(() if analysis.executed_of_waves else (Note.WAVES_ALIKE,)),
             *((Note.UNKNOWN_ADDRESSES,) if accesses.unknown_addresses else ()),
             *((Note.UNKNOWN_REUSE,) if accesses.unknown_reuse else ()),
         ),
@@ -83,47 +84,67 @@ def with_fewer_iterations(
     iterations. Bytes of the whole launch stay."""
     program = profile.program
     blocks_of_loop = program.loops[loop].blocks
-    executed = tuple(
-        count / divisor if count is not None and number in blocks_of_loop else count
-        for number, count in enumerate(analysis.executed)
-    )
+
+    def fewer(counts: tuple[float | None, ...]) -> tuple[float | None, ...]:
+        return tuple(
+            count / divisor if count is not None and number in blocks_of_loop else count
+            for number, count in enumerate(counts)
+        )
+
     loops = tuple(
         replace(entry, trip_count=entry.trip_count / divisor)
         if entry.index == loop and entry.trip_count is not None
         else entry
         for entry in analysis.loops
     )
-    shorter = replace(analysis, executed=executed, loops=loops)
-    blocks, weights = _path(program, shorter, _counts(shorter, program))
+    shorter = replace(
+        analysis,
+        executed=fewer(analysis.executed),
+        executed_of_waves=tuple(map(fewer, analysis.executed_of_waves)),
+        loops=loops,
+    )
+    paths = _paths(program, shorter, profile.placement.waves)
     original = profile.streams
     rows = code.contiguous.copy()
     rows[original.steps[code.slots[original.steps] > 0]] = original.rows
-    streams = _streams(code, blocks, weights, rows, profile.placement.waves)
+    streams = _streams(code, paths, rows)
     return replace(profile, streams=streams)
 
 
-def _streams(code: Code, blocks: Array, weights: Array, rows: Array, waves: int) -> Streams:
-    """Equal waves that execute `blocks` with `weights`; `rows` (f32[instructions, REQUEST]) are the
-    requests of one execution."""
+def _streams(code: Code, paths: Sequence[tuple[Array, Array]], rows: Array) -> Streams:
+    """A workgroup whose waves execute the blocks of `paths` with their weights; `rows`
+    (f32[instructions, REQUEST]) are the requests of one execution."""
     lengths = np.array([b.stop - b.start for b in code.program.blocks], np.int64)
     firsts = np.array([b.start for b in code.program.blocks], np.int64)
-    steps = expand_blocks(blocks, firsts, lengths)
-    request_rows = rows[steps[code.slots[steps] > 0]]
+    steps = [expand_blocks(blocks, firsts, lengths) for blocks, _ in paths]
+    requests = [rows[executed[code.slots[executed] > 0]] for executed in steps]
     return Streams(
-        waves=waves,
-        steps=np.tile(steps, waves).astype(np.int32),
-        weights=np.tile(np.repeat(weights, lengths[blocks]), waves).astype(np.float32),
-        start=np.arange(waves + 1) * len(steps),
-        rows=np.tile(request_rows, (waves, 1)).astype(np.float32),
-        rows_start=np.arange(waves + 1) * len(request_rows),
+        waves=len(paths),
+        steps=np.concatenate(steps).astype(np.int32),
+        weights=np.concatenate(
+            [np.repeat(weights, lengths[blocks]) for blocks, weights in paths]
+        ).astype(np.float32),
+        start=np.cumsum([0, *map(len, steps)]),
+        rows=np.concatenate(requests).astype(np.float32),
+        rows_start=np.cumsum([0, *map(len, requests)]),
     )
 
 
-def _counts(analysis: CodeAnalysis, program: Program) -> Array:
-    """Executions per block and wave (f64[blocks]). Raises Unpredictable for one not known."""
+def _paths(program: Program, analysis: CodeAnalysis, waves: int) -> list[tuple[Array, Array]]:
+    """The path of each wave of a workgroup."""
+    every = analysis.executed_of_waves or (analysis.executed,)
+    paths = {
+        executed: _path(program, analysis, _counts(analysis, executed, program))
+        for executed in set(every)
+    }
+    return [paths[every[wave % len(every)]] for wave in range(waves)]
+
+
+def _counts(analysis: CodeAnalysis, executed: Sequence[float | None], program: Program) -> Array:
+    """Executions per block (f64[blocks]). Raises Unpredictable for one not known."""
     counts = np.zeros(len(program.blocks))
     for block in program.blocks:
-        count = analysis.executed[block.index] if block.index < len(analysis.executed) else None
+        count = executed[block.index] if block.index < len(executed) else None
         if count is None:
             raise Unpredictable(
                 _why(analysis, program, block.index), hint="--sample executes a part of the launch"

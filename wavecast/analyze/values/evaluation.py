@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
+import numpy as np
 
 from wavecast.analyze.values.access import AddressPattern, Sighting, describe, requested_bytes
 from wavecast.analyze.values.domain import WaveOps
@@ -27,13 +29,18 @@ from wavecast.isa.targets import isa_target
 BUDGET = 25_000
 """Instructions interpreted over all sampled waves before a walk gives up."""
 
+_CORNERS = 3
+"""First samples of a launch with several workgroups or waves."""
+
 
 @dataclass(frozen=True, slots=True)
 class Values:
     """What static evaluation found.
 
     `block_counts[b]` is how often a wave executes block `b`, averaged over the sampled waves, None
-    where it depends on what is not known (`unknown_blocks` says on what). `requested` has, per
+    where it depends on what is not known (`unknown_blocks` says on what). `counts_of_waves[w][b]`
+    is the same of wave `w` of a workgroup, empty where its waves are alike. `longest` is the number
+    of instructions of the longest sampled wave over that of the average one. `requested` has, per
     argument, the bytes one wave asks for (loaded, stored; atomics count as both), where the counts
     of all its accesses are known. `notes` are assumptions the counts rest on.
     """
@@ -46,6 +53,8 @@ class Values:
     requested: Mapping[str, tuple[float, float]]
     notes: tuple[str, ...]
     sampled_waves: int
+    counts_of_waves: tuple[tuple[float | None, ...], ...]
+    longest: float
 
     @property
     def arguments_read(self) -> frozenset[str]:
@@ -90,7 +99,8 @@ def evaluate(
         sampling = _Sampling(program, inputs, slices(program, descriptor, False), False)
         sampling.run()
     outcomes = sampling.outcomes
-    counts = _block_counts(outcomes, sampling.followed, inputs.waves)
+    shares = _shares(sampling.workgroup, inputs.waves)
+    counts = _block_counts(outcomes, sampling.followed, inputs.waves, shares)
     arguments = roots(
         program, descriptor, sampling.parts, Pointers(code, descriptor, launch=launch)
     )
@@ -109,6 +119,14 @@ def evaluate(
         requested=requested_bytes(program, accesses, counts, inputs.lanes),
         notes=_notes(sampling, reasons),
         sampled_waves=len(outcomes),
+        counts_of_waves=tuple(
+            tuple(
+                None if count is None else count * part
+                for count, part in zip(counts, row, strict=True)
+            )
+            for row in shares.tolist()
+        ),
+        longest=_longest(program, outcomes, sampling.followed, counts, shares),
     )
 
 
@@ -130,6 +148,8 @@ class _Sampling:
         self.outcomes: list[WalkResult] = []
         self.followed: list[int] = []
         """The number in its workgroup of the wave of each outcome."""
+        self.workgroup: dict[int, WalkResult] = {}
+        """Waves, by number, of one workgroup; empty where its waves are not known to differ."""
         self.takes_numbers = False
         """Whether floats from memory were taken not to be NaN."""
         self._budget = BUDGET
@@ -153,12 +173,35 @@ class _Sampling:
         alike = all(outcome.counts == first[0].counts for outcome in first)
         if self.too_slow or (alike and not self._passes_loops(first[0])):
             return
+        if not alike:
+            self._follow_workgroup(max(outcome.interpreted for outcome in first))
         affordable = self._budget // max(outcome.interpreted for outcome in first)
         for who in more_samples(self.inputs, affordable):
             self._follow(who)
         if self.outcomes[-1].cut_short:
             self.outcomes = first  # evenly spaced, or none
             del self.followed[len(first) :]
+
+    def _follow_workgroup(self, cost: int) -> None:
+        """Follow the waves of the workgroup in the middle, if they differ and the budget allows for
+        `cost` each."""
+        samples = first_samples(self.inputs)
+        waves = self.inputs.waves
+        if len(samples) < _CORNERS or waves == 1 or self._budget < waves * cost:
+            return
+        middle = samples[1]
+        workgroup = {middle.wave: self.outcomes[1]}
+        for numbers in ({0, waves - 1}, set(range(waves))):
+            for number in sorted(numbers - workgroup.keys()):
+                walk = self._walk(replace(middle, wave=number))
+                outcome = walk.run(first_block(self.program, self.inputs.descriptor))
+                self._budget -= outcome.interpreted
+                if outcome.cut_short:
+                    return
+                workgroup[number] = outcome
+            if all(outcome.counts == self.outcomes[1].counts for outcome in workgroup.values()):
+                return
+        self.workgroup = workgroup
 
     def _passes_loops(self, outcome: WalkResult) -> bool:
         """A loop that no unknown value decides about is not entered."""
@@ -190,15 +233,52 @@ class _Sampling:
 
 
 def _block_counts(
-    outcomes: Sequence[WalkResult], wave_numbers: Sequence[int], waves: int
+    outcomes: Sequence[WalkResult],
+    wave_numbers: Sequence[int],
+    waves: int,
+    shares: np.ndarray,
 ) -> tuple[float | None, ...]:
     """Executions of an average wave. `wave_numbers` is the number of each outcome's wave in its
-    workgroup of `waves`."""
+    workgroup of `waves`, `shares` what `_shares` returns."""
     unknown = {block for outcome in outcomes for block in outcome.unknown_blocks}
-    return tuple(
-        None if block in unknown else _average(counts, wave_numbers, waves)
-        for block, counts in enumerate(zip(*(o.counts for o in outcomes), strict=True))
-    )
+    averages: list[float | None] = []
+    for block, counts in enumerate(zip(*(o.counts for o in outcomes), strict=True)):
+        sampled = float(shares[list(wave_numbers), block].sum()) if len(shares) else 0.0
+        if block in unknown:
+            averages.append(None)
+        elif sampled:
+            averages.append(sum(counts) / sampled)
+        else:
+            averages.append(_average(counts, wave_numbers, waves))
+    return tuple(averages)
+
+
+def _shares(workgroup: Mapping[int, WalkResult], waves: int) -> np.ndarray:
+    """How often each wave of a workgroup executes each block, over the mean of its waves
+    (f64[waves, blocks]); no rows where its waves are alike."""
+    if not workgroup:
+        return np.ones((0, 0))
+    counts = np.array([workgroup[wave].counts for wave in range(waves)])
+    mean = counts.mean(axis=0)
+    return np.divide(counts, mean, out=np.ones_like(counts), where=mean > 0)
+
+
+def _longest(
+    program: Program,
+    outcomes: Sequence[WalkResult],
+    wave_numbers: Sequence[int],
+    counts: Sequence[float | None],
+    shares: np.ndarray,
+) -> float:
+    """The number of instructions of the longest wave over that of an average wave of its number."""
+    lengths = np.array([block.stop - block.start for block in program.blocks])
+    average = lengths * np.array([count or 0.0 for count in counts])
+    longest = 1.0
+    for outcome, wave in zip(outcomes, wave_numbers, strict=True):
+        usual = float(np.sum(average * shares[wave]) if len(shares) else np.sum(average))
+        if usual and not outcome.unknown_blocks:
+            longest = max(longest, float(np.dot(lengths, outcome.counts)) / usual)
+    return longest
 
 
 def _average(counts: Sequence[int], wave_numbers: Sequence[int], waves: int) -> float:

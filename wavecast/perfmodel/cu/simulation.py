@@ -21,11 +21,12 @@ import numpy as np
 from wavecast.arch import Device
 from wavecast.errors import UsageError
 from wavecast.perfmodel.chip import Chip
+from wavecast.perfmodel.cu import code as c
 from wavecast.perfmodel.cu.code import Code
 from wavecast.perfmodel.cu.machine import ComputeUnit
 from wavecast.perfmodel.cu.run import run
 from wavecast.perfmodel.memory import mall_bandwidth
-from wavecast.perfmodel.power import sustained_clock
+from wavecast.perfmodel.power import shape_energy, sustained_clock
 from wavecast.perfmodel.profile import LaunchProfile, LevelTraffic
 from wavecast.perfmodel.simulation.run import Run
 from wavecast.perfmodel.simulation.timing import LEAST_ROUNDS, LaunchTiming, pace
@@ -77,9 +78,11 @@ class Simulation:
         result = _simulate(self, frequency, events, steps, changes)
         profile = self.profile
         if clock is None and profile.dtype:
+            matrix = np.where(self.code.pipe == c.MATRIX, self.code.issue, 0.0)
+            energy = shape_energy(profile.program, matrix * result.unit.counts, self.chip.device)
             for _ in range(2):
                 busy = result.unit.busy["matrix"] / profile.placement.simds
-                activity = min(1.0, busy / _span(result.unit))
+                activity = min(1.0, busy / _span(result.unit)) * energy / profile.longest
                 slower = float(sustained_clock(self.chip, profile.dtype, activity))
                 if abs(slower / result.clock - 1) < 0.01:
                     break
@@ -134,8 +137,9 @@ def _simulate(
     )
     clocks = unit.clocks + (count - simulated) * pace(unit.finish, placement.resident)
     # the simulated workgroups may be longer than the usual ones, and they run to their end
-    clocks = max(clocks * profile.work, float(unit.finish[: placement.resident].max()))
-    scale = count / simulated * profile.work
+    part = profile.work * profile.longest
+    clocks = max(clocks * part, float(unit.finish[: placement.resident].max()))
+    scale = count / simulated * part
     bounds = _bounds(unit, machine, placement.simds, clock, scale)
     busy = max(clocks / clock, *bounds.values())
     if traffic is not None:
