@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from tests.analyze.support import program
 from wavecast import arch
 from wavecast.errors import MissingFact
 from wavecast.perfmodel.chip import Chip
-from wavecast.perfmodel.power import sustained_clock
+from wavecast.perfmodel.power import shape_energy, sustained_clock
 
 PUBLISHED = [
     ("mi300x", "fp16", 0.94, 1115e6),
@@ -51,6 +52,18 @@ def test_without_a_power_limit_or_matrix_work_the_clock_is_the_peak():
     assert sustained_clock(unlimited, "fp8", 1.0) == unlimited.clock
     chip = Chip.of(arch.load("mi300x"))
     assert sustained_clock(chip, "", 1.0) == chip.clock
+
+
+def test_wide_results_take_more_energy():
+    """As fp16 products of 32 x 32 and of 16 x 16 on one MI300X at its limit: 1,023 MHz beside
+    1,166 (ROCm/gfx950-gluon-tutorials, kernels/gemm/gfx942)."""
+    chip, each = Chip.of(arch.load("mi300x")), " v_mfma_f32_{} v[0:{}], v[2:3], v[4:5], v[0:{}]"
+    clocks = []
+    for shape, last in (("16x16x16_f16", 3), ("32x32x8_f16", 15)):
+        body = program(each.format(shape, last, last))
+        energy = shape_energy(body, np.array([16.0, 0.0]), chip.device)
+        clocks.append(float(sustained_clock(chip, "fp16", 0.84 * energy)))
+    assert clocks[1] / clocks[0] == pytest.approx(1023 / 1166, rel=0.03)
 
 
 def test_a_dtype_without_rate_is_refused():

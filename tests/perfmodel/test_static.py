@@ -92,3 +92,63 @@ def test_a_store_moves_the_sectors_it_writes(power: int, store: str, each: float
     assert found is not None
     assert found.l2 == 304 * 256 * each
     assert found.written == found.mall <= found.l2
+
+
+HALVES = (
+    """
+ v_cmp_gt_u32_e32 vcc, {first}, v0
+ s_and_saveexec_b64 s[2:3], vcc
+ s_cbranch_execz .Lboth
+ s_barrier
+.Lboth:
+ s_or_b64 exec, exec, s[2:3]
+ s_mov_b32 s0, 0
+.Lloop:
+"""
+    + "".join(
+        f" v_mfma_f32_16x16x16_bf16 v[{n}:{n + 3}], v[2:3], v[4:5], v[{n}:{n + 3}]\n"
+        for n in range(8, 72, 4)
+    )
+    + " s_barrier\n"
+    + "".join(f" ds_read_b128 v[{n}:{n + 3}], v1 offset:{16 * n}\n" for n in range(80, 112, 4))
+    + """ s_waitcnt lgkmcnt(0)
+ s_barrier
+ s_add_u32 s0, s0, 1
+ s_cmp_lt_u32 s0, 0x400
+ s_cbranch_scc1 .Lloop
+.Lend:
+ v_add_f32_e32 v3, v3, v3"""
+)
+
+
+def halves(first: int) -> tuple[list[int], float]:
+    """Barriers that each wave passes before the loop, and clocks, where the threads below `first`
+    of 512 wait at one."""
+    body, given = HALVES.format(first=first), Launch(code(), (304, 1, 1), (512, 1, 1))
+    analysis = read(body, launch=given)
+    profile = profile_of_code(given, analysis, kernel(body), DEVICE)
+    names = np.array([i.mnemonic for i in profile.program.instructions])
+    each = np.split(profile.streams.steps, profile.streams.start[1:-1])
+    before = [int((names[steps[: np.argmax(steps == 5)]] == "s_barrier").sum()) for steps in each]
+    return before, timing(profile, DEVICE).clocks
+
+
+def test_a_half_that_waits_at_a_barrier_more_takes_turns_with_the_other() -> None:
+    (together, alike), (apart, turns) = halves(512), halves(256)
+    assert together == [1] * 8
+    assert apart == [1] * 4 + [0] * 4
+    assert turns < 0.8 * alike
+
+
+def of_uneven_trips(workgroups: int) -> float:
+    """Every workgroup runs 1,000 iterations and as many as its number."""
+    body = LOOP.format(trips="s7").replace(
+        "s_mov_b32 s0, 0", "s_add_u32 s7, s0, 0x3e8\n s_mov_b32 s0, 0"
+    )
+    given = launch(workgroups)
+    return profile_of_code(given, read(body, launch=given), kernel(body), DEVICE).longest
+
+
+def test_a_launch_of_one_round_lasts_as_long_as_its_longest_workgroup() -> None:
+    assert of_uneven_trips(304) == pytest.approx((1000 + 303) / (1000 + 303 / 2), rel=0.01)
+    assert of_uneven_trips(304 * 80) == 1.0

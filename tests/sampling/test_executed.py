@@ -135,6 +135,17 @@ def test_first_workgroups_that_have_more_to_do_do_not_stand_for_all(module) -> N
     assert times == pytest.approx([times[2]] * 3, rel=0.1)
 
 
+def test_one_round_lasts_as_long_as_its_longest_workgroup_wherever_it_is(module) -> None:
+    def took(trips: np.ndarray) -> float:
+        return module["uneven"].predict(len(trips), 64, floats(4096), trips).seconds
+
+    trips = np.full(64, 400, np.int32)
+    trips[:3] = 4000
+    alone = took(np.full(1, 4000, np.int32))
+    times = [took(trips), took(trips[::-1].copy()), took(np.roll(trips, 32))]
+    assert times == pytest.approx([alone] * 3, rel=0.15)
+
+
 def test_other_devices_of_the_target(module) -> None:
     n = 1 << 26
     x = floats(n)

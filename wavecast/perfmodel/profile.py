@@ -108,6 +108,12 @@ class LaunchProfile:
     compiler_note: str = ""
 
 
+def longest_of(placement: LaunchPlacement, longest: float) -> float:
+    """`longest` where all workgroups of a launch run at once, else 1: units that take many, one
+    after the other, average out."""
+    return longest if placement.most_per_unit <= placement.resident else 1.0
+
+
 def origin_of(code: CodeObject, descriptor: KernelDescriptor) -> str:
     """Where code is from, for the error of its prediction: machine code whose metadata say that
     clang compiled a kernel language is as that of a HIP file."""
@@ -124,5 +130,6 @@ __all__ = [
     "LevelTraffic",
     "ProfileSource",
     "SampleCoverage",
+    "longest_of",
     "origin_of",
 ]

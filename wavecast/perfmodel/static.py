@@ -25,7 +25,7 @@ from wavecast.perfmodel.cu.code import Code
 from wavecast.perfmodel.fold import FIRST, LAST
 from wavecast.perfmodel.notes import Note
 from wavecast.perfmodel.placement import LaunchPlacement
-from wavecast.perfmodel.profile import LaunchProfile, ProfileSource, origin_of
+from wavecast.perfmodel.profile import LaunchProfile, ProfileSource, longest_of, origin_of
 from wavecast.perfmodel.streams import Streams, expand_blocks
 
 Array = np.ndarray[Any, Any]
@@ -68,7 +68,7 @@ def profile_of_code(
         streams=streams,
         traffic=accesses.traffic(),
         dtype=max(flops, key=lambda name: flops[name]) if flops else "",
-        longest=analysis.longest if placement.most_per_unit <= placement.resident else 1.0,
+        longest=longest_of(placement, analysis.longest),
         notes=(
             *(() if analysis.executed_of_waves else (Note.WAVES_ALIKE,)),
             *((Note.UNKNOWN_ADDRESSES,) if accesses.unknown_addresses else ()),

@@ -50,6 +50,12 @@ class Streams:
         """How many templates there are."""
         return (len(self.start) - 1) // self.waves
 
+    @property
+    def executed(self) -> Array:
+        """Instructions that each template stands for, f64[workgroups]."""
+        totals = np.concatenate([[0.0], np.cumsum(self.weights, dtype=float)])
+        return np.diff(totals[self.start[:: self.waves]])
+
 
 def expand_blocks(blocks: Array, firsts: Array, lengths: Array) -> Array:
     """The instructions of a sequence of blocks, i64[n]."""

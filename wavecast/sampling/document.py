@@ -23,7 +23,7 @@ from wavecast.perfmodel.profile import LaunchProfile, LevelTraffic, ProfileSourc
 from wavecast.perfmodel.streams import REQUEST, Streams
 from wavecast.sampling.plain import from_bytes, to_bytes
 
-VERSION: Final = 2
+VERSION: Final = 3
 _ARRAYS: Final = {
     "steps": (np.int32, 1),
     "weights": (np.float32, 1),
@@ -50,6 +50,7 @@ def encode(profile: LaunchProfile) -> bytes:
             "dtype": profile.dtype,
             "notes": [note.name for note in profile.notes],
             "work": profile.work,
+            "longest": profile.longest,
             "coverage": asdict(profile.coverage) if profile.coverage else None,
             "compiler": profile.compiler,
             "compiler_note": profile.compiler_note,
@@ -86,6 +87,7 @@ def _profile(document: dict[str, Any], program: Program) -> LaunchProfile:
         dtype=str(document["dtype"]),
         notes=tuple(Note[name] for name in document["notes"]),
         work=float(document["work"]),
+        longest=float(document["longest"]),
         coverage=None if coverage is None else SampleCoverage(**coverage),
         compiler=str(document["compiler"]),
         compiler_note=str(document["compiler_note"]),

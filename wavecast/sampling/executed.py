@@ -25,7 +25,13 @@ from wavecast.perfmodel.cu.code import Code
 from wavecast.perfmodel.cu.recorded import streams
 from wavecast.perfmodel.memory import residency
 from wavecast.perfmodel.placement import LaunchPlacement
-from wavecast.perfmodel.profile import LaunchProfile, LevelTraffic, ProfileSource, origin_of
+from wavecast.perfmodel.profile import (
+    LaunchProfile,
+    LevelTraffic,
+    ProfileSource,
+    longest_of,
+    origin_of,
+)
 from wavecast.sampling.sample import GOLDEN, Sample, sample
 
 
@@ -76,6 +82,7 @@ def replay_sample(
     rows, traffic = _levels(launch_sample, cache_requests, chip, scale, polluting)
     program, coverage = launch_sample.kernel.program, launch_sample.coverage
     code = Code.of(program, device, placement.wave_lanes)
+    first = _streams(launch_sample, rows, code)
     return LaunchProfile(
         program=program,
         compiler=launch_sample.launch.code.compiler
@@ -86,10 +93,11 @@ def replay_sample(
         origin=origin_of(launch_sample.launch.code, launch_sample.kernel.descriptor),
         source=ProfileSource.SAMPLE,
         placement=placement,
-        streams=_streams(launch_sample, rows, code),
+        streams=first,
         traffic=traffic,
         dtype=_dtype(code, launch_sample.instruction_counts),
-        work=launch_sample.work,
+        work=float(launch_sample.instruction_counts.sum()) / max(1.0, first.executed.mean()),
+        longest=longest_of(placement, launch_sample.longest),
         coverage=coverage,
     )
 

@@ -58,7 +58,8 @@ class Sample:
     `numbers` (i64, sorted) are theirs, `streams` their waves in order. `block_counts` (f64[blocks])
     are the executions per basic block of all of them to their end, scaled from those workgroups
     that were executed so far. `usual` (f64[blocks]) are those of as many usual
-    workgroups of the launch: the first ones may execute more than others, or less.
+    workgroups of the launch: the first ones may execute more than others, or less. `longest` is the
+    number of instructions of the longest workgroup that was executed over that of a usual one.
     `accesses` are their requests, numbered by stream, in the `arrays` of the launch. `shared`
     (f64[arrays], 0 to 1) is what all dies touch of an array at once over the sum of what each does:
     1 without any sharing.
@@ -71,6 +72,7 @@ class Sample:
     streams: tuple[Stream, ...]
     block_counts: np.ndarray
     usual: np.ndarray
+    longest: float
     accesses: Accesses
     arrays: ArrayMap
     table: RequestTable
@@ -102,12 +104,6 @@ class Sample:
         """Executions per instruction and usual workgroup, f64[instructions]."""
         return np.repeat(self.usual, self.table.lengths) / len(self.numbers)
 
-    @property
-    def work(self) -> float:
-        """Instructions of a usual workgroup over those of one of the first."""
-        lengths = self.table.lengths
-        return float(self.usual @ lengths) / max(1.0, float(self.block_counts @ lengths))
-
 
 def sample(
     launch: Launch, ranges: Sequence[AddressRange], placement: LaunchPlacement, device: Device
@@ -134,6 +130,7 @@ def sample(
         streams=tuple(Stream(**stream) for stream in part["streams"]),
         block_counts=part["block_counts"],
         usual=part["usual"],
+        longest=part["longest"],
         accesses=Accesses.join([Accesses(**access) for access in part["accesses"]]),
         arrays=arrays,
         table=table,
@@ -167,15 +164,15 @@ def _sample(
     # waves may be longer than those of the first workgroup
     entries = int(min(WAVE_ENTRIES, max(LEAST_ENTRIES, budget / waves / len(order))))
     room = min(len(order), max(1, int(ENTRIES / max(1.0, min(recorded, entries)) / waves)))
-    traces = [first]
-    if min(whole, room) > 1:
-        traces.append(run(order[1 : min(whole, room)], entries))
+    traces = [first, *(run([number], entries) for number in order[1 : min(whole, room)])]
     counts = sum((trace.block_counts for trace in traces), np.zeros_like(first.block_counts))
     whole = min(whole, room)
-    usual = counts / whole
+    usual, lasted = counts / whole, [trace.instructions for trace in traces]
     if whole < placement.workgroups:
         probes = _probes(placement.workgroups, full)
-        usual = run(probes, 1, MOST).block_counts / len(probes)
+        probed = [run([number], 1, MOST) for number in probes]
+        usual = sum((trace.block_counts for trace in probed), np.zeros_like(counts)) / len(probes)
+        lasted = [trace.instructions for trace in probed]
     if room > whole:
         # an entry is a block or an access; blocks have some ten instructions each
         cut = int(full / waves * entries / max(recorded, 1.0)) + 1
@@ -186,7 +183,7 @@ def _sample(
         streams[launch.workgroup(int(number)), wave] for number in numbers for wave in range(waves)
     )
     scaled = counts.astype(float) * (room / whole)
-    ran = (order[:1], order[1:whole], order[whole:room])
+    ran = (*([number] for number in order[:whole]), order[whole:room])
     accesses = [
         _renumber_streams(part, np.searchsorted(numbers, np.sort(of)), waves)
         for trace, of in zip(traces, (of for of in ran if of), strict=True)
@@ -198,6 +195,7 @@ def _sample(
         "streams": [_fields(stream) for stream in ordered],
         "block_counts": scaled,
         "usual": usual * room,
+        "longest": max(1.0, max(lasted) * len(lasted) / max(1, sum(lasted))),
         "accesses": [_fields(access) for access in accesses],
         "shared": _shared_fraction(run, placement, waves, int(steps * GLANCE) + 1, arrays),
     }

@@ -136,11 +136,17 @@ def _simulate(
         events=events,
     )
     clocks = unit.clocks + (count - simulated) * pace(unit.finish, placement.resident)
+    bounds = _bounds(unit, machine, placement.simds, clock, count / simulated)
+    busiest = min(1.0, max(bounds.values()) * clock / max(clocks, 1.0))
+    # workgroups that share a busy unit average out; waiting lasts for the longest
+    longest = 1 + (profile.longest - 1) * (1 - busiest * (1 - 1 / count))
     # the simulated workgroups may be longer than the usual ones, and they run to their end
-    part = profile.work * profile.longest
+    part = profile.work * longest
+    if simulated < streams.workgroups:
+        executed = streams.executed
+        part *= executed.mean() / max(1.0, executed[:simulated].mean())
     clocks = max(clocks * part, float(unit.finish[: placement.resident].max()))
-    scale = count / simulated * part
-    bounds = _bounds(unit, machine, placement.simds, clock, scale)
+    bounds = {name: seconds * part for name, seconds in bounds.items()}
     busy = max(clocks / clock, *bounds.values())
     if traffic is not None:
         for name, amount, rate in (
