@@ -12,8 +12,11 @@ from wavecast import arch
 from wavecast.compile.codeobject import Launch
 from wavecast.errors import Unpredictable
 from wavecast.isa.program import Kernel
+from wavecast.perfmodel.chip import Chip
 from wavecast.perfmodel.cu.simulation import timing
+from wavecast.perfmodel.scratch import scratch_requests
 from wavecast.perfmodel.static import profile_of_code
+from wavecast.perfmodel.streams import L2, MALL
 
 DEVICE = arch.load("mi300x")
 LOOP = """
@@ -152,3 +155,23 @@ def of_uneven_trips(workgroups: int) -> float:
 def test_a_launch_of_one_round_lasts_as_long_as_its_longest_workgroup() -> None:
     assert of_uneven_trips(304) == pytest.approx((1000 + 303) / (1000 + 303 / 2), rel=0.01)
     assert of_uneven_trips(304 * 80) == 1.0
+
+
+@pytest.mark.parametrize(
+    ("scratch", "l2", "mall"), [(4, 0.0, 0.0), (128, 1.0, 0.0), (4096, 1.0, 1.0)]
+)
+def test_scratch_memory_beyond_a_cache_comes_from_the_next(
+    scratch: int, l2: float, mall: float
+) -> None:
+    """Of 512 lanes a unit: 2 KiB, 64 KiB and 2 MiB beside 32 KiB of L1, and 4 MiB of L2 for 38."""
+    body, given = "\n scratch_load_dword v2, off, s0\n scratch_store_dword off, v2, s0", launch(608)
+    values = descriptor(scratch_bytes=scratch)
+    analysis = read(body, launch=given, scratch_bytes=scratch)
+    program_of_scratch = Kernel("k", program(body), values)
+    placement = profile_of_code(given, analysis, program_of_scratch, DEVICE)
+    assert placement.placement.resident == 8
+    rows = scratch_requests(program(body), Chip.of(DEVICE), placement.placement, scratch)
+    load, store = rows[0], rows[1]
+    assert store[L2] == 256.0
+    assert load[L2] / 256 == pytest.approx(l2, abs=0.25)
+    assert store[MALL] / 256 == pytest.approx(mall, abs=0.1)

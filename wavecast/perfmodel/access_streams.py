@@ -30,11 +30,13 @@ from wavecast.perfmodel.footprint import element_bytes
 from wavecast.perfmodel.placement import LaunchPlacement
 from wavecast.perfmodel.profile import LevelTraffic
 from wavecast.perfmodel.reuse import Reuse, reuse
+from wavecast.perfmodel.scratch import scratch_requests
 
 Array = np.ndarray[Any, Any]
 
 _MUCH: Final = 0.1
 """Part of the requested bytes with unknown reuse from which a profile notes it."""
+_STORED: Final = (*CACHED, "scratch")
 _BEYOND: Final = np.isin(np.arange(request.REQUEST), (request.MALL, request.HBM))
 
 
@@ -79,6 +81,9 @@ class AccessStreams:
         self._reuse, estimated = self._reuse_of_all(sizes, reuses)
         self.unknown_reuse = estimated / max(1.0, sum(self._requested.values())) > _MUCH
         self._memory_shares = self._shares_of_memory(sizes, resident)
+        self._scratch = scratch_requests(
+            kernel.program, chip, placement, analysis.registers.scratch_bytes
+        )
         self.rows = self._rows()
 
     def _reuse_of_all(
@@ -163,7 +168,7 @@ class AccessStreams:
                 if entry.space == "scalar":
                     row[request.L2 :] = 0.0
             else:
-                row[request.MALL :] = 0.0
+                row[:] = self._scratch[entry.index]
         return rows
 
     def traffic(self) -> LevelTraffic:
@@ -192,7 +197,7 @@ class AccessStreams:
 
 
 def _writes(entry: MemoryInstruction) -> bool:
-    return entry.kind in ("store", "store_from_lds", "atomic") and entry.space in CACHED
+    return entry.kind in ("store", "store_from_lds", "atomic") and entry.space in _STORED
 
 
 def _distinct(size: float, part: float, number: float) -> float:

@@ -17,7 +17,7 @@ from wavecast.emulate.launch import AddressRange
 from wavecast.errors import UsageError
 from wavecast.perfmodel import streams as unit
 from wavecast.perfmodel.cache import replay
-from wavecast.perfmodel.cache.accesses import ATOMIC, LDS, VECTOR
+from wavecast.perfmodel.cache.accesses import ATOMIC, LDS, PRIVATE, STORE, VECTOR
 from wavecast.perfmodel.cache.geometry import DieCaches
 from wavecast.perfmodel.cache.traffic import footprint, mall_resident, reach
 from wavecast.perfmodel.chip import Chip
@@ -32,6 +32,7 @@ from wavecast.perfmodel.profile import (
     longest_of,
     origin_of,
 )
+from wavecast.perfmodel.scratch import scratch_requests
 from wavecast.sampling.sample import GOLDEN, Sample, sample
 
 
@@ -189,11 +190,19 @@ def _levels(
     rows[:, unit.LATE_HBM] = late * _select_share(memory_share[owner[accesses.array]])
     rows[:, unit.PASSES] = np.where(path == LDS, accesses.passes, 0.0)
     rows[:, unit.SERIAL] = np.where(path == LDS, 0.0, accesses.passes)
+    kernel, private = launch_sample.kernel, path == PRIVATE
+    scratch = scratch_requests(
+        kernel.program, chip, launch_sample.placement, kernel.descriptor.scratch_bytes
+    )[accesses.instruction[private]]
+    rows[private] = scratch
+    kinds = launch_sample.table.asked.kind[accesses.instruction]
+    l2, mall, hbm = scale[private] @ scratch[:, [unit.L2, unit.MALL, unit.HBM]]
+    evicted = scale[private] @ (scratch[:, unit.MALL] * (kinds[private] == STORE))
     traffic = LevelTraffic(
-        l2=float((cache_requests[:, replay.L2] * scale).sum()),
-        mall=float(totals.sum()),
-        hbm=float((totals * memory).sum()),
-        written=float((cache_requests[:, replay.WRITTEN] * scale).sum()),
+        l2=float((cache_requests[:, replay.L2] * scale).sum() + l2),
+        mall=float(totals.sum() + mall),
+        hbm=float((totals * memory).sum() + hbm),
+        written=float((cache_requests[:, replay.WRITTEN] * scale).sum() + evicted),
         updated=float((cache_requests[:, replay.UPDATED] * scale).sum()),
         atomics=_atomics(launch_sample, scale),
     )

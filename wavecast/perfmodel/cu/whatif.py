@@ -62,7 +62,8 @@ class Changes:
             chained=_where(selection, slot, code.chained),
             lds_bytes=_where(selection, 0.0, code.lds_bytes),
         )
-        return self._simulate(free, streams=self._scale_requests(selection, 0.0))
+        rows = self._scale_requests(selection, 0.0).rows
+        return replace(self._requesting(rows), code=free).run()
 
     def contiguous(self, selection: Array) -> LaunchTiming:
         """With contiguous lanes in memory instructions (bool[n]), and LDS accesses without bank
