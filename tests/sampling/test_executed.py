@@ -135,6 +135,13 @@ def test_first_workgroups_that_have_more_to_do_do_not_stand_for_all(module) -> N
     assert times == pytest.approx([times[2]] * 3, rel=0.1)
 
 
+def test_the_unit_that_is_simulated_has_usual_workgroups(module) -> None:
+    """The longest workgroups of a die come first, one on each of its units."""
+    die = np.linspace(4000, 100, 38).astype(np.int32)
+    profile = module["uneven"].executed(304, 64, floats(4096), np.repeat(die, 8))
+    assert profile.work == pytest.approx(1, abs=0.05)
+
+
 def test_one_round_lasts_as_long_as_its_longest_workgroup_wherever_it_is(module) -> None:
     def took(trips: np.ndarray) -> float:
         return module["uneven"].predict(len(trips), 64, floats(4096), trips).seconds

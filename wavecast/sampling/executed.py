@@ -282,11 +282,8 @@ def _select_share(share: np.ndarray) -> np.ndarray:
 
 
 def _streams(launch_sample: Sample, rows: np.ndarray, code: Code) -> unit.Streams:
-    """The executed workgroups of the first compute unit, for the simulator."""
-    executed = set(launch_sample.numbers.tolist())
-    numbers = [
-        number for number in launch_sample.placement.first_round_of_unit() if number in executed
-    ]
+    """The executed workgroups of one compute unit, for the simulator."""
+    numbers = _usual_unit(launch_sample)
     instructions = launch_sample.accesses.instruction
     workgroups = []
     for number in numbers:
@@ -302,6 +299,33 @@ def _streams(launch_sample: Sample, rows: np.ndarray, code: Code) -> unit.Stream
         workgroups.append(waves)
     counts = launch_sample.block_counts * (len(numbers) / len(launch_sample.numbers))
     return streams(code, workgroups, counts)
+
+
+def _usual_unit(launch_sample: Sample) -> list[int]:
+    """Numbers of the executed workgroups of the first unit; where all of them were recorded, those
+    of the unit whose workgroups execute most nearly as many instructions as usual ones: time does
+    not grow with instructions alone, since workgroups have a beginning and an end."""
+    placement, waves = launch_sample.placement, launch_sample.waves
+    lengths = launch_sample.table.lengths
+    usual = float(launch_sample.instruction_counts.sum())
+    of_unit: dict[int, list[int]] = {}
+    executed: dict[int, float] = {}
+    for position, number in enumerate(launch_sample.numbers.tolist()):
+        recorded = launch_sample.streams[position * waves : (position + 1) * waves]
+        total = sum(float(lengths[s.blocks.astype(np.int64)].sum()) for s in recorded)
+        of_unit.setdefault(placement.unit_of(number), []).append(number)
+        executed[number] = total if all(s.complete for s in recorded) else np.nan
+
+    def distance(numbers: list[int]) -> float:
+        return abs(float(np.mean([executed[number] for number in numbers])) - usual)
+
+    first = of_unit[0]
+    whole = [
+        numbers
+        for numbers in of_unit.values()
+        if len(numbers) == len(first) and not np.isnan(distance(numbers))
+    ]
+    return min(whole, key=distance) if first in whole else first
 
 
 def _dtype(code: Code, counts: np.ndarray) -> str:
