@@ -37,13 +37,9 @@ class NodeChecks:
         first = storage.data_ptr()
         memory, lifetime = (first, first + storage.nbytes()), _Lifetime()
         with self.order.lock:
-            self.order.memory.forget(memory)
             self.order.memory.belongs(memory, gpu)
-        weakref.finalize(lifetime, self._forget, memory).atexit = False
+        weakref.finalize(lifetime, self.order.memory.free, memory).atexit = False
         setattr(storage, _FOLLOWED, lifetime)
-
-    def _forget(self, memory: tuple[int, int]) -> None:
-        self.order.memory.forget(memory)
 
     def install(self, patches: Patches, internal: threading.Condition) -> None:
         """Follow what host threads order: starts and ends of threads, and conditions but the

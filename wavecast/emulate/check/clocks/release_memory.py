@@ -56,7 +56,7 @@ class ReleaseMemory:
         if self._tracked.pop(first, None) is not None:
             self._firsts = sorted(self._tracked)
             self._observed.clear()
-            for address in [at for at in self.sequences if first <= at < end]:
+            for address in [at for at in list(self.sequences) if first <= at < end]:
                 del self.sequences[address]
 
     def sequence(self, address: int) -> ReleaseSequence:

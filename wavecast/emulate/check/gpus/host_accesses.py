@@ -98,15 +98,17 @@ class HostAccesses:
 
     def is_followed(self, storage: AddressInterval) -> bool:
         """Whether a launch may touch memory, or has."""
-        return self.order.memory.at(storage) is not None or self._is_used(storage)
+        with self.order.lock:
+            has_records = self.order.memory.at(storage) is not None
+        return has_records or self._is_used(storage)
 
     def compare(self, access: HostAccess) -> None:
         """Report launches that touch the same memory, and are not ordered before an access."""
         self._settle(lambda: self._is_used(access.storage), _SECONDS)
         with self.order.lock:
-            races = list(self._races(access))
-        if races:
-            self._add([self._launch_report(access, *race) for race in races])
+            reports = [self._launch_report(access, *race) for race in self._races(access)]
+        if reports:
+            self._add(reports)
 
     def compare_copies(self, access: HostAccess, copies: Sequence[PendingCopy]) -> None:
         """Report copies that touch the same memory and have not ended before an access."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import deque
 from dataclasses import dataclass
 from itertools import permutations
 from typing import Annotated
@@ -61,13 +62,15 @@ class LinkTraffic(JsonObject):
 
 
 class GpuMemory:
-    """Records and releases by address. Pages nobody touches take no memory."""
+    """Records and releases by address. Pages nobody touches take no memory. One thread at a time
+    may use it, except for `free`."""
 
     def __init__(self, gpus: int) -> None:
         self.releases = ReleaseMemory(())
         self._gpus = gpus
         self._known: dict[AddressInterval, MemoryRecords] = {}
         self._owners: dict[AddressInterval, int] = {}
+        self._freed: deque[AddressInterval] = deque()
         self._launched = np.zeros(MOST_LAUNCHES, np.int64)
         self._read = np.zeros((gpus, gpus), np.int64)
         self._written = np.zeros((gpus, gpus), np.int64)
@@ -78,6 +81,7 @@ class GpuMemory:
 
     def traffic(self) -> tuple[LinkTraffic, ...]:
         """What kernels have moved between GPUs, the most on a link first."""
+        self._forget_freed()
         read, written = self._read.copy(), self._written.copy()
         for memory, memory_records in self._known.items():
             self._count(memory, memory_records, read, written)
@@ -113,16 +117,20 @@ class GpuMemory:
         return None
 
     def belongs(self, memory: AddressInterval, gpu: int) -> None:
-        """Memory is a GPU's."""
+        """Memory is a GPU's, and new."""
+        self._forget_freed()
+        self._forget(memory)
         self._owners[memory] = gpu
 
     def memory_label(self, address: int) -> str:
         """` in memory of GPU 1`, "" for memory of no known GPU."""
+        self._forget_freed()
         gpu = self._owner(address)
         return "" if gpu is None else f" in memory of GPU {gpu}"
 
     def of(self, memory: AddressInterval, *, tracked: bool) -> MemoryRecords:
         """The records of memory; its releases are kept once `tracked` was asked for."""
+        self._forget_freed()
         first, end = memory
         dwords = (end - first + 3) // 4
         memory_records = self._known.get(memory)
@@ -145,10 +153,19 @@ class GpuMemory:
 
     def at(self, memory: AddressInterval) -> MemoryRecords | None:
         """The records of memory that a launch may have touched."""
+        self._forget_freed()
         return self._known.get(memory)
 
-    def forget(self, memory: AddressInterval) -> None:
-        """Memory has been freed."""
+    def free(self, memory: AddressInterval) -> None:
+        """Memory has been freed. The garbage collector may call this in any thread, between any
+        two instructions: the records are forgotten before the next use."""
+        self._freed.append(memory)
+
+    def _forget_freed(self) -> None:
+        while self._freed:
+            self._forget(self._freed.popleft())
+
+    def _forget(self, memory: AddressInterval) -> None:
         memory_records = self._known.pop(memory, None)
         if memory_records is not None:
             self._count(memory, memory_records, self._read, self._written)
@@ -157,6 +174,7 @@ class GpuMemory:
 
     def clear(self) -> None:
         """Forget all accesses: no launch runs that has the records."""
+        self._forget_freed()
         for memory, memory_records in self._known.items():
             self._count(memory, memory_records, self._read, self._written)
         self._known.clear()
